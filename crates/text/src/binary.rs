@@ -1,0 +1,85 @@
+//! Whether a file is text, by what it begins with and never by its name.
+
+use crate::Encoding;
+
+/// How much of a file's beginning is looked at.
+pub const SNIFF_BYTES: usize = 64 * 1024;
+
+/// A file that is not text, as far as its first bytes tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Binary {
+    /// The media type, e.g. `image/png`; `application/octet-stream` where nothing is known.
+    pub mime: &'static str,
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Content {
+    /// Text in this encoding.
+    Text(Encoding),
+    /// Something else.
+    Binary(Binary),
+}
+
+/// Tells text from binary by a file's beginning.
+///
+/// `whole` says whether `bytes` is the whole file.
+pub fn sniff(bytes: &[u8], whole: bool) -> Content {
+    // A small PDF can be ASCII from end to end and is still no text that anybody wants to read.
+    if bytes.starts_with(b"%PDF-") {
+        return Content::Binary(Binary { mime: "application/pdf" });
+    }
+    if let Some(encoding) = Encoding::from_mark(bytes) {
+        return Content::Text(encoding);
+    }
+    if memchr::memchr(0, bytes).is_some() {
+        return Encoding::unmarked_utf16(bytes).map_or_else(|| binary(bytes), Content::Text);
+    }
+    let encoding = Encoding::guess(bytes, whole);
+    if encoding == Encoding::UTF_8 || controls(bytes) * MOST_CONTROLS <= bytes.len() {
+        Content::Text(encoding)
+    } else {
+        binary(bytes)
+    }
+}
+
+/// In legacy text at most one byte in so many is a control character; in noise one in ten is.
+const MOST_CONTROLS: usize = 50;
+
+fn controls(bytes: &[u8]) -> usize {
+    let is_control = |byte: &&u8| **byte < b' ' && !b"\t\n\r\x08\x0c\x1b".contains(byte);
+    bytes.iter().filter(is_control).count()
+}
+
+fn binary(bytes: &[u8]) -> Content {
+    let mime = infer::get(bytes).map_or("application/octet-stream", |kind| kind.mime_type());
+    Content::Binary(Binary { mime })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_decides() {
+        for (bytes, expected) in [
+            (&b"fn main() {}\n"[..], "utf-8"),
+            (b"", "utf-8"),
+            (b"BM and MZ are how words can begin\n", "utf-8"),
+            (b"GIF\0", "application/octet-stream"),
+            (b"%PDF-1.4\n", "application/pdf"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png"),
+            (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0", "application/x-executable"),
+            (b"a\0b\0c\0d\0", "utf-16le"),
+            (b"caf\xE9 au lait, d\xE9j\xE0 vu\n", "windows-1252"),
+            (b"\x01\x02\x03\xFE\xFD\x04\x05\x06", "application/octet-stream"),
+            (b"colour \x1b[31mred\x1b[0m\n", "utf-8"),
+        ] {
+            let found = match sniff(bytes, true) {
+                Content::Text(encoding) => encoding.name(),
+                Content::Binary(binary) => binary.mime.to_owned(),
+            };
+            assert_eq!(found, expected, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What Pinfold knows about text, without touching a disk.
+//!
+//! Everything here is a function of its arguments: no files, no clock. The engine brings the bytes.
+
+#![forbid(unsafe_code)]
+
+mod binary;
+mod diff;
+mod encoding;
+mod line_ending;
+mod long_line;
+mod page;
+mod transcode;
+
+pub use binary::{Binary, Content, SNIFF_BYTES, sniff};
+pub use diff::unified_diff;
+pub use encoding::{Charset, Encoding, Unmappable};
+pub use line_ending::{LineCount, LineEnding};
+pub use page::{Page, PageError, PageRequest, Stopped, Style, count_lines, read_page};

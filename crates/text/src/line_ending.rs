@@ -1,0 +1,101 @@
+//! How lines end, and how many there are.
+//!
+//! A line ends with LF or CRLF. A final line end starts no new line: `"a\nb\n"` has 2 lines.
+
+use memchr::{memchr, memchr_iter, memmem};
+
+/// How the lines of a file end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LineEnding {
+    /// Every line that ends, ends with LF.
+    Lf,
+    /// Every line that ends, ends with CRLF.
+    Crlf,
+    /// Some lines end with LF, others with CRLF.
+    Mixed,
+    /// No line ends: the file is empty, or one line without an end.
+    None,
+}
+
+impl LineEnding {
+    /// The name that tools report: `lf`, `crlf`, `mixed` or `none`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lf => "lf",
+            Self::Crlf => "crlf",
+            Self::Mixed => "mixed",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Counts lines and their ends over a file that comes in pieces.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LineCount {
+    ends: u64,
+    crlf: u64,
+    last: Option<u8>,
+}
+
+impl LineCount {
+    /// Counts the next piece of the file.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let Some(&last) = bytes.last() else { return };
+        self.ends += memchr_iter(b'\n', bytes).count() as u64;
+        if self.last == Some(b'\r') && bytes[0] == b'\n' {
+            self.crlf += 1;
+        }
+        // Most files have no CR at all, and looking for one byte is cheaper than for two.
+        if let Some(first) = memchr(b'\r', bytes) {
+            self.crlf += memmem::find_iter(&bytes[first..], b"\r\n").count() as u64;
+        }
+        self.last = Some(last);
+    }
+
+    /// How many lines have ended so far.
+    pub fn ended(&self) -> u64 {
+        self.ends
+    }
+
+    /// How many lines there are, once the whole file was fed.
+    pub fn total(&self) -> u64 {
+        self.ends + u64::from(self.last.is_some_and(|last| last != b'\n'))
+    }
+
+    /// How the lines end, once the whole file was fed.
+    pub fn ending(&self) -> LineEnding {
+        match (self.ends, self.crlf) {
+            (0, _) => LineEnding::None,
+            (_, 0) => LineEnding::Lf,
+            (ends, crlf) if ends == crlf => LineEnding::Crlf,
+            _ => LineEnding::Mixed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_their_ends_are_counted_whatever_the_pieces() {
+        for (text, total, ending) in [
+            ("", 0, LineEnding::None),
+            ("a", 1, LineEnding::None),
+            ("a\n", 1, LineEnding::Lf),
+            ("a\nb", 2, LineEnding::Lf),
+            ("a\r\nb\r\n", 2, LineEnding::Crlf),
+            ("a\r\nb\n", 2, LineEnding::Mixed),
+            ("a\rb\n", 1, LineEnding::Lf),
+            ("\n\n", 2, LineEnding::Lf),
+            ("\r", 1, LineEnding::None),
+            ("\r\r\n", 1, LineEnding::Crlf),
+        ] {
+            for size in 1..=text.len().max(1) {
+                let mut count = LineCount::default();
+                text.as_bytes().chunks(size).for_each(|piece| count.feed(piece));
+                assert_eq!((count.total(), count.ending()), (total, ending), "{text:?} by {size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! A window of lines out of a file of any size.
+//!
+//! The file streams by in blocks: what is shown is kept, everything else is only counted, so memory
+//! does not grow with the file, nor with its longest line. The total is always exact.
+
+use std::io::{self, Read};
+
+use memchr::memchr;
+
+use crate::binary::{Binary, Content, SNIFF_BYTES, sniff};
+use crate::long_line::{PartialLine, ShownLine};
+use crate::transcode::Transcoder;
+use crate::{Charset, Encoding, LineCount, LineEnding};
+
+/// Which lines to show, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRequest {
+    /// The first line to show, counting from 1.
+    pub first: u64,
+    /// How many lines to show at the most; `None` for all that there are.
+    pub lines: Option<u64>,
+    /// How lines are written.
+    pub style: Style,
+    /// How many bytes the shown lines may take together. One line is always shown.
+    pub budget: usize,
+    /// Where a long line is cut, in characters.
+    pub max_line_chars: usize,
+    /// The file's size, as far as it is known: how large a block is worth reading at once.
+    pub size_hint: u64,
+}
+
+/// How the lines of a page are written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Style {
+    /// As `cat -n` does: the number right-aligned in 6, a tab, the line, LF.
+    Numbered,
+    /// The line with the end that it has in the file.
+    Raw,
+}
+
+/// A window of lines.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The lines, written in the style that was asked for.
+    pub content: String,
+    /// How many lines `content` holds.
+    pub shown: u64,
+    /// How many lines the file has.
+    pub total: u64,
+    /// Why the page ends where it does.
+    pub stopped: Stopped,
+    /// The file's encoding.
+    pub encoding: Encoding,
+    /// How the file's lines end.
+    pub line_ending: LineEnding,
+    /// Some bytes in the window had no meaning in the encoding and stand as U+FFFD.
+    pub malformed: bool,
+}
+
+/// Why a page ends where it does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stopped {
+    /// The file has no more lines.
+    AtEnd,
+    /// As many lines as were asked for are there, and the file has more.
+    AfterLines,
+    /// The budget is used up, and lines that were asked for are missing.
+    AtBudget,
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum PageError {
+    /// Reading failed.
+    Io(io::Error),
+    /// The file is not text.
+    Binary(Binary),
+}
+
+impl From<io::Error> for PageError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Reads a window of lines and counts all of them.
+pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, PageError> {
+    let mut blocks = Blocks::start(source, request.size_hint)?;
+    let encoding = blocks.encoding?;
+    let mut lines = Window::new(*request, encoding);
+    let wide = blocks.each(encoding, |bytes| lines.feed(bytes))?;
+    let mut page = lines.finish();
+    page.malformed |= wide;
+    Ok(page)
+}
+
+/// Counts the lines of a text file; `Err` carries what it is if it is not text.
+pub fn count_lines(
+    source: &mut impl Read,
+    size_hint: u64,
+) -> Result<(LineCount, Encoding), PageError> {
+    let mut blocks = Blocks::start(source, size_hint)?;
+    let encoding = blocks.encoding?;
+    let mut count = LineCount::default();
+    blocks.each(encoding, |bytes| count.feed(bytes))?;
+    Ok((count, encoding))
+}
+
+/// A file's bytes in blocks, the first of them looked at for what the file is.
+struct Blocks<'s, R> {
+    source: &'s mut R,
+    buffer: Vec<u8>,
+    filled: usize,
+    encoding: Result<Encoding, Binary>,
+}
+
+impl From<Binary> for PageError {
+    fn from(binary: Binary) -> Self {
+        Self::Binary(binary)
+    }
+}
+
+/// How much is read at once from a large file: system calls no longer matter, caches still hold it.
+const BLOCK: usize = 256 * 1024;
+
+impl<'s, R: Read> Blocks<'s, R> {
+    fn start(source: &'s mut R, size_hint: u64) -> io::Result<Self> {
+        // One byte more than the file has, so that the first read also sees its end.
+        let size = usize::try_from(size_hint).unwrap_or(BLOCK).saturating_add(1);
+        let mut buffer = vec![0; size.clamp(512, BLOCK)];
+        let mut filled = 0;
+        let wanted = buffer.len().min(SNIFF_BYTES);
+        let mut whole = false;
+        while filled < wanted && !whole {
+            let read = read_some(source, &mut buffer[filled..])?;
+            filled += read;
+            whole = read == 0;
+        }
+        let whole = whole || filled as u64 == size_hint;
+        let encoding = match sniff(&buffer[..filled.min(SNIFF_BYTES)], whole) {
+            Content::Text(encoding) => Ok(encoding),
+            Content::Binary(binary) => Err(binary),
+        };
+        Ok(Self { source, buffer, filled, encoding })
+    }
+
+    /// Gives every block to `take`, as bytes in which 0x0A is a line end and nothing else is.
+    ///
+    /// True if a wide charset held units without meaning.
+    fn each(&mut self, encoding: Encoding, mut take: impl FnMut(&[u8])) -> io::Result<bool> {
+        let mut wide = match encoding.charset {
+            Charset::Utf8 | Charset::Legacy(_) => None,
+            charset => Some((Transcoder::new(charset), Vec::new())),
+        };
+        let mut start = encoding.mark_len();
+        while self.filled > 0 {
+            let block = &self.buffer[start..self.filled];
+            start = 0;
+            match &mut wide {
+                None => take(block),
+                Some((transcoder, text)) => {
+                    transcoder.feed(block, text);
+                    take(text);
+                    text.clear();
+                }
+            }
+            self.filled = read_some(self.source, &mut self.buffer)?;
+        }
+        Ok(wide.is_some_and(|(transcoder, mut text)| {
+            let malformed = transcoder.finish(&mut text);
+            take(&text);
+            malformed
+        }))
+    }
+}
+
+fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// The lines that are shown, while the file streams by.
+struct Window {
+    request: PageRequest,
+    encoding: Encoding,
+    count: LineCount,
+    content: String,
+    shown: u64,
+    over_budget: bool,
+    /// The beginning of a line whose end is in a later block.
+    partial: Option<PartialLine>,
+    malformed: bool,
+}
+
+impl Window {
+    fn new(request: PageRequest, encoding: Encoding) -> Self {
+        Self {
+            request,
+            encoding,
+            count: LineCount::default(),
+            content: String::new(),
+            shown: 0,
+            over_budget: false,
+            partial: None,
+            malformed: false,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.over_budget || self.request.lines.is_some_and(|lines| self.shown >= lines)
+    }
+
+    fn feed(&mut self, block: &[u8]) {
+        let before = self.count.ended();
+        self.count.feed(block);
+        if self.is_full() || self.count.ended() + 1 < self.request.first {
+            return;
+        }
+        let mut rest = block;
+        // Lines before the window: the last end among them is in this block, or was in an earlier one.
+        for _ in before + 1..self.request.first {
+            let Some(end) = memchr(b'\n', rest) else { return };
+            rest = &rest[end + 1..];
+        }
+        while !rest.is_empty() && !self.is_full() {
+            match memchr(b'\n', rest) {
+                Some(end) => {
+                    self.line_ends(&rest[..end]);
+                    rest = &rest[end + 1..];
+                }
+                None => {
+                    self.partial().feed(rest);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn partial(&mut self) -> &mut PartialLine {
+        let most_chars = self.request.max_line_chars;
+        self.partial.get_or_insert_with(|| PartialLine::new(&self.encoding, most_chars))
+    }
+
+    /// A line's LF has been reached; `line` is what this block holds of it.
+    fn line_ends(&mut self, line: &[u8]) {
+        if let Some(mut partial) = self.partial.take() {
+            partial.feed(line);
+            let (shown, crlf) = partial.finish(true);
+            self.push_shown(shown, if crlf { "\r\n" } else { "\n" });
+            return;
+        }
+        let (line, end) = match line.strip_suffix(b"\r") {
+            Some(line) => (line, "\r\n"),
+            None => (line, "\n"),
+        };
+        match std::str::from_utf8(line) {
+            Ok(text) if self.shows_as_it_is(line) => self.push(text, end),
+            _ => {
+                let most_chars = self.request.max_line_chars;
+                self.push_shown(ShownLine::of(line, &self.encoding, most_chars), end);
+            }
+        }
+    }
+
+    fn shows_as_it_is(&self, line: &[u8]) -> bool {
+        line.len() <= self.request.max_line_chars
+            && !matches!(self.encoding.charset, Charset::Legacy(_))
+    }
+
+    fn push_shown(&mut self, line: ShownLine, end: &str) {
+        let malformed = line.malformed;
+        let shown = self.shown;
+        self.push(&line.into_text(), end);
+        self.malformed |= malformed && self.shown > shown;
+    }
+
+    fn push(&mut self, text: &str, end: &str) {
+        let number = self.request.first + self.shown;
+        let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+        let needed = match self.request.style {
+            Style::Numbered => digits.max(6) + 1 + text.len() + usize::from(!end.is_empty()),
+            Style::Raw => text.len() + end.len(),
+        };
+        if self.shown > 0 && self.content.len() + needed > self.request.budget {
+            self.over_budget = true;
+            return;
+        }
+        match self.request.style {
+            Style::Numbered => {
+                for _ in digits..6 {
+                    self.content.push(' ');
+                }
+                self.content.push_str(&number.to_string());
+                self.content.push('\t');
+                self.content.push_str(text);
+                if !end.is_empty() {
+                    self.content.push('\n');
+                }
+            }
+            Style::Raw => {
+                self.content.push_str(text);
+                self.content.push_str(end);
+            }
+        }
+        self.shown += 1;
+    }
+
+    fn finish(mut self) -> Page {
+        if let Some(partial) = self.partial.take() {
+            let (shown, _) = partial.finish(false);
+            self.push_shown(shown, "");
+        }
+        let total = self.count.total();
+        let next = self.request.first.saturating_add(self.shown);
+        Page {
+            stopped: match (self.over_budget, next > total) {
+                (true, _) => Stopped::AtBudget,
+                (false, true) => Stopped::AtEnd,
+                (false, false) => Stopped::AfterLines,
+            },
+            content: self.content,
+            shown: self.shown,
+            total,
+            encoding: self.encoding,
+            line_ending: self.count.ending(),
+            malformed: self.malformed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Gives its bytes in pieces of a chosen size.
+struct Trickle<'b>(&'b [u8], usize);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = self.0.len().min(self.1).min(buffer.len());
+        buffer[..size].copy_from_slice(&self.0[..size]);
+        self.0 = &self.0[size..];
+        Ok(size)
+    }
+}
+
+fn all() -> PageRequest {
+    PageRequest {
+        first: 1,
+        lines: None,
+        style: Style::Raw,
+        budget: usize::MAX,
+        max_line_chars: 2000,
+        size_hint: 0,
+    }
+}
+
+fn page(bytes: &[u8], request: PageRequest) -> Page {
+    read_page(&mut &*bytes, &request).unwrap()
+}
+
+#[test]
+fn numbers_stand_as_cat_prints_them() {
+    let request = PageRequest { style: Style::Numbered, ..all() };
+    assert_eq!(page(b"a\nb\n", request).content, "     1\ta\n     2\tb\n");
+    assert_eq!(page(b"a\r\nb", request).content, "     1\ta\n     2\tb");
+    assert_eq!(page(b"", request).content, "");
+}
+
+#[test]
+fn a_window_knows_why_it_ends() {
+    for (first, lines, content, stopped) in [
+        (1, None, "a\nb\nc\n", Stopped::AtEnd),
+        (1, Some(3), "a\nb\nc\n", Stopped::AtEnd),
+        (1, Some(2), "a\nb\n", Stopped::AfterLines),
+        (2, Some(1), "b\n", Stopped::AfterLines),
+        (3, Some(9), "c\n", Stopped::AtEnd),
+        (4, None, "", Stopped::AtEnd),
+        (99, Some(1), "", Stopped::AtEnd),
+    ] {
+        let page = page(b"a\nb\nc\n", PageRequest { first, lines, ..all() });
+        assert_eq!((page.content.as_str(), page.stopped, page.total), (content, stopped, 3));
+    }
+}
+
+#[test]
+fn the_budget_cuts_between_lines_and_an_exact_fit_is_no_cut() {
+    for (budget, content, stopped) in [
+        (6, "aa\nbb\n", Stopped::AtEnd),
+        (5, "aa\n", Stopped::AtBudget),
+        (0, "aa\n", Stopped::AtBudget),
+    ] {
+        let page = page(b"aa\nbb\n", PageRequest { budget, ..all() });
+        assert_eq!((page.content.as_str(), page.stopped), (content, stopped), "{budget}");
+    }
+}
+
+#[test]
+fn a_line_longer_than_a_block_is_cut_without_being_held() {
+    let mut bytes = vec![b'x'; 3 * BLOCK];
+    bytes.extend_from_slice(b"\nnext\n");
+    let page = page(&bytes, PageRequest { max_line_chars: 10, ..all() });
+    assert_eq!(page.content, format!("xxxxxxxxxx... [+{} characters]\nnext\n", 3 * BLOCK - 10));
+    assert_eq!(page.total, 2);
+}
+
+#[test]
+fn wide_text_is_paged_like_any_other() {
+    for label in ["utf-16", "utf-16le", "utf-16be", "utf-32"] {
+        let encoding = Encoding::for_label(label).unwrap();
+        let bytes = encoding.encode("one\r\ntwo \u{1f600}\r\nthree").unwrap();
+        let page = page(&bytes, PageRequest { first: 2, lines: Some(1), ..all() });
+        assert_eq!(page.content, "two \u{1f600}\r\n", "{label}");
+        assert_eq!((page.total, page.line_ending), (3, LineEnding::Crlf), "{label}");
+    }
+}
+
+#[test]
+fn bytes_without_meaning_are_shown_and_said_only_where_they_are_shown() {
+    let bytes = "gr\u{fc}n\nb\u{e4}d: ".bytes().chain(*b"\xFF\n").collect::<Vec<_>>();
+    let whole = page(&bytes, all());
+    assert_eq!(whole.content, "gr\u{fc}n\nb\u{e4}d: \u{fffd}\n");
+    assert!(whole.malformed);
+    assert!(!page(&bytes, PageRequest { lines: Some(1), ..all() }).malformed);
+}
+
+#[test]
+fn a_mark_is_not_shown() {
+    assert_eq!(page(b"\xEF\xBB\xBFa\n", all()).content, "a\n");
+}
+
+#[test]
+fn binary_is_refused_with_its_type() {
+    let error = read_page(&mut &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &all()).unwrap_err();
+    assert!(matches!(error, PageError::Binary(Binary { mime: "image/png" })));
+}
+
+proptest! {
+    #[test]
+    fn pages_in_a_row_give_the_whole_text(
+        text in "[ab\u{e9}\u{1f600}\r\n]{0,80}",
+        budget in 1usize..40,
+        limit in proptest::option::of(1u64..5),
+        piece in 1usize..9,
+    ) {
+        let mut whole = String::new();
+        let mut first = 1;
+        loop {
+            let request = PageRequest { first, lines: limit, budget, ..all() };
+            let page = read_page(&mut Trickle(text.as_bytes(), piece), &request).unwrap();
+            whole.push_str(&page.content);
+            first += page.shown;
+            if page.stopped == Stopped::AtEnd {
+                prop_assert_eq!(first - 1, page.total);
+                break;
+            }
+        }
+        prop_assert_eq!(whole, text);
+    }
+
+    #[test]
+    fn any_bytes_give_a_page_or_a_type(bytes: Vec<u8>, first in 1u64..9, budget: u8) {
+        let request = PageRequest { first, budget: budget.into(), style: Style::Numbered, ..all() };
+        if let Ok(page) = read_page(&mut &bytes[..], &request) {
+            prop_assert!(page.shown <= page.total);
+        }
+    }
+}
