@@ -1,1 +1,41 @@
-//! x
+//! The fence: everything that Pinfold does to a disk, it does here.
+//!
+//! A [`Workspace`] holds a handle on each root directory, opened once. Every later access starts at
+//! such a handle and follows no link on the way: links are read and resolved here, and what they
+//! lead to is opened as a path of its own. So nothing outside the roots is ever opened, whatever a
+//! path says and whoever swaps directories meanwhile, and a [`RelPath`] always names the file
+//! itself and never an alias of it.
+
+#![forbid(unsafe_code)]
+
+mod ambient;
+mod atomic;
+mod dir;
+mod draft;
+mod error;
+#[cfg(feature = "fault-injection")]
+pub mod fault;
+mod file;
+mod lock;
+mod meta;
+mod parents;
+mod path;
+mod resolve;
+mod root;
+mod sys;
+mod target;
+mod temporary;
+mod workspace;
+
+pub use ambient::read_config;
+pub use atomic::{Committed, Displaced, Durability};
+pub use blake3::Hash;
+pub use dir::Entry;
+pub use error::{Error, Result};
+pub use file::File;
+pub use meta::{Identity, Kind, Meta};
+pub use path::{Name, RawPath, RelPath, escaped};
+pub use root::Way;
+pub use target::Target;
+pub use temporary::is_temporary;
+pub use workspace::{Place, Seen, Workspace};

@@ -66,7 +66,7 @@ mod tests {
             (&b"fn main() {}\n"[..], "utf-8"),
             (b"", "utf-8"),
             (b"BM and MZ are how words can begin\n", "utf-8"),
-            (b"GIF\0", "application/octet-stream"),
+            (b"GIF\0", "image/gif"),
             (b"%PDF-1.4\n", "application/pdf"),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png"),
             (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0", "application/x-executable"),

@@ -207,8 +207,7 @@ fn encode_legacy(table: &'static Table, text: &str, out: &mut Vec<u8>) -> Result
             .max_buffer_length_from_utf8_without_replacement(rest.len())
             .unwrap_or(rest.len().saturating_mul(4));
         out.reserve(room.max(16));
-        let (result, read) =
-            encoder.encode_from_utf8_to_vec_without_replacement(rest, out, true);
+        let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, out, true);
         match result {
             encoding_rs::EncoderResult::InputEmpty => return Ok(()),
             encoding_rs::EncoderResult::OutputFull => rest = &rest[read..],

@@ -1,0 +1,274 @@
+//! Putting new content in a file's place, all of it or nothing.
+//!
+//! The content goes into a draft beside the file, which then trades places with it. What comes out
+//! must be the file that was looked at; if it is not, they trade back. Other processes that use
+//! Pinfold are kept out by a lock on the directory meanwhile, and all others are noticed.
+//! Whatever fails, the file has its old content, and the draft and any new directory are gone.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::dir::Dir;
+use crate::draft::{Draft, Litter, insist};
+use crate::parents::Parents;
+use crate::target::Before;
+use crate::temporary::fresh_name;
+use crate::{Error, Meta, Name, Result, Target, sys};
+
+/// What is flushed to the disk before a change counts as made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Durability {
+    /// Nothing: a crash of the process is survived, loss of power perhaps not.
+    None,
+    /// The content, before it takes its place: loss of power leaves the old or the new content.
+    #[default]
+    Data,
+    /// The directory too: once the call has returned, loss of power leaves the new content.
+    Full,
+}
+
+/// A change that was made.
+#[derive(Debug)]
+pub struct Committed {
+    /// The new file; `None` in the rare case that it could not be looked at afterwards.
+    pub meta: Option<Meta>,
+    /// What was there before; `None` for a new file, or where the file system could not keep it.
+    pub displaced: Option<Displaced>,
+}
+
+/// The file that was replaced, still on the disk under a temporary name. Dropping it removes it.
+#[derive(Debug)]
+pub struct Displaced {
+    _at: Litter,
+}
+
+impl Target {
+    /// Makes `content` the file's content.
+    ///
+    /// [`Error::Changed`] means that the file is not, or no longer, as it was found. Mode, owner
+    /// and extended attributes of an existing file are kept, without the bits that lend its
+    /// owner's rights; missing directories are made.
+    pub fn replace(&self, content: &[u8], durability: Durability) -> Result<Committed> {
+        if let Some(before) = &self.before {
+            match self.check_writable() {
+                Err(Error::NotFound) => return Err(Error::Changed),
+                other => other?,
+            }
+            before.prepare()?;
+        }
+        let parents = Parents::make(&self.dir, &self.missing, durability)?;
+        let committed = self.commit(parents.dir(), content, durability)?;
+        parents.keep();
+        Ok(committed)
+    }
+
+    fn commit(&self, dir: &Arc<Dir>, content: &[u8], durability: Durability) -> Result<Committed> {
+        // A new file has the mode that the system gives new files, from the start. A draft of an
+        // existing one is nobody else's to read until it has that file's own mode.
+        let mode = if self.before.is_some() { 0o600 } else { 0o666 };
+        let draft = Draft::create(dir, mode)?;
+        draft.fill(content)?;
+        if let Some(before) = &self.before {
+            draft.dress_as(before)?;
+        }
+        if durability != Durability::None {
+            sys::sync_data(&draft.fd)?;
+        }
+        match &self.before {
+            Some(before) => draft.displace(&self.name, before, durability),
+            None => draft.appear(&self.name, durability),
+        }
+    }
+}
+
+impl Before {
+    /// Sees to it that a later look can tell whether the content has changed.
+    fn prepare(&self) -> Result<()> {
+        let now = self.file.meta_now()?;
+        if !self.file.meta().looks_like(&now) {
+            return Err(Error::Changed);
+        }
+        if !self.file.meta().surely_unchanged_but_renamed(&now) {
+            self.hash()?;
+        }
+        Ok(())
+    }
+
+    /// Whether `found`, which may have been renamed since, is this file with this content.
+    fn is(&self, found: &Meta) -> Result<bool> {
+        if !self.file.meta().looks_like(found) {
+            return Ok(false);
+        }
+        if self.file.meta().surely_unchanged_but_renamed(found) {
+            return Ok(true);
+        }
+        // Too fresh for the times to tell, but it is the same file: so the handle reads it.
+        Ok(self.file.hash().map_err(Error::Os)? == self.hash()?)
+    }
+}
+
+/// Whether a file system that says this cannot do what was asked, rather than will not.
+fn unsupported(errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+}
+
+impl Draft {
+    /// Takes a place that nothing is in.
+    fn appear(mut self, name: &Name, durability: Durability) -> Result<Committed> {
+        let dir = self.at.dir.clone();
+        let _lock = dir.lock()?;
+        match sys::rename_new(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
+            Ok(()) => self.at.disposable = false,
+            Err(Errno::EXIST) => return Err(Error::Changed),
+            Err(errno) if unsupported(errno) => self.appear_by_link(name)?,
+            Err(other) => return Err(other.into()),
+        }
+        if durability == Durability::Full
+            && let Err(error) = dir.sync()
+        {
+            self.disappear(name)?;
+            return Err(error);
+        }
+        Ok(Committed { meta: self.meta_now(), displaced: None })
+    }
+
+    /// For file systems that cannot rename without replacing.
+    fn appear_by_link(&mut self, name: &Name) -> Result<()> {
+        let (dir, draft) = (self.at.dir.fd(), self.at.name.as_bytes());
+        match sys::link(dir, draft, name.as_bytes()) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => Err(Error::Changed),
+            // Nor link: then look, and rename.
+            Err(_) => match sys::stat_at(dir, name.as_bytes()) {
+                Err(Errno::NOENT) => {
+                    sys::rename(dir, draft, name.as_bytes())?;
+                    self.at.disposable = false;
+                    Ok(())
+                }
+                Err(other) => Err(other.into()),
+                Ok(_) => Err(Error::Changed),
+            },
+        }
+    }
+
+    /// Takes back [`Self::appear`].
+    fn disappear(&mut self, name: &Name) -> Result<()> {
+        let dir = self.at.dir.fd();
+        let found = insist(|| sys::stat_at(dir, name.as_bytes()));
+        let ours = found.is_some_and(|stat| Meta::of(&stat).identity == self.meta.identity);
+        if ours && insist(|| sys::remove(dir, name.as_bytes())).is_none() {
+            return Err(Error::Stranded { kept: name.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Takes the place of the file that was looked at, and of no other.
+    fn displace(
+        mut self,
+        name: &Name,
+        before: &Before,
+        durability: Durability,
+    ) -> Result<Committed> {
+        let dir = self.at.dir.clone();
+        let _lock = dir.lock()?;
+        match dir.meta(name) {
+            Err(Error::NotFound) => return Err(Error::Changed),
+            Err(other) => return Err(other),
+            Ok(found) if !before.file.meta().looks_like(&found) => return Err(Error::Changed),
+            Ok(_) => {}
+        }
+        match sys::exchange(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(Error::Changed),
+            Err(errno) if unsupported(errno) => return self.rename_over(name, before, durability),
+            Err(other) => return Err(other.into()),
+        }
+        // Under the draft's name is now what was in the file's place.
+        self.at.disposable = false;
+        if let Err(error) = self.verify(before, durability) {
+            self.take_back(name)?;
+            return Err(error);
+        }
+        self.at.disposable = true;
+        Ok(Committed { meta: self.meta_now(), displaced: Some(Displaced { _at: self.at }) })
+    }
+
+    fn verify(&self, before: &Before, durability: Durability) -> Result<()> {
+        if !before.is(&self.at.dir.meta(&self.at.name)?)? {
+            return Err(Error::Changed);
+        }
+        if durability == Durability::Full {
+            self.at.dir.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Trades places again, so that the other's content is back where it was.
+    ///
+    /// Somebody without our lock may have put a newer file there in between. Then that one comes
+    /// out, and has to go back in its turn: until what comes out is what was put in last.
+    fn take_back(&mut self, name: &Name) -> Result<()> {
+        let (dir, draft) = (self.at.dir.fd(), self.at.name.as_bytes());
+        let under_draft =
+            || insist(|| sys::stat_at(dir, draft)).map(|stat| Meta::of(&stat).identity);
+        let mut put_last = Some(self.meta.identity);
+        for _ in 0..sys::MOST_RACES {
+            let going_in = under_draft();
+            let mut was_empty = false;
+            let traded = insist(|| match sys::exchange(dir, draft, name.as_bytes()) {
+                Err(Errno::NOENT) => {
+                    was_empty = true;
+                    sys::rename_new(dir, draft, name.as_bytes())
+                }
+                other => other,
+            });
+            match (traded, was_empty) {
+                (None, _) => break,
+                // Somebody had removed what we put there, and nothing came out.
+                (Some(()), true) => return Ok(()),
+                (Some(()), false) => {}
+            }
+            let came_out = under_draft();
+            if came_out.is_some() && came_out == put_last {
+                self.at.disposable = true;
+                return Ok(());
+            }
+            put_last = going_in;
+        }
+        Err(Error::Stranded { kept: self.at.name.to_string() })
+    }
+
+    /// For file systems that cannot exchange: look again, then rename.
+    ///
+    /// A second name keeps the old content, where the file system knows such a thing.
+    fn rename_over(
+        mut self,
+        name: &Name,
+        before: &Before,
+        durability: Durability,
+    ) -> Result<Committed> {
+        let dir = self.at.dir.clone();
+        let second = fresh_name()?;
+        let linked = sys::link(dir.fd(), name.as_bytes(), second.as_bytes()).is_ok();
+        let mut old = Litter { dir: dir.clone(), name: second, disposable: linked };
+        if !before.is(&dir.meta(name)?)? {
+            return Err(Error::Changed);
+        }
+        sys::rename(dir.fd(), self.at.name.as_bytes(), name.as_bytes())?;
+        self.at.disposable = false;
+        if durability == Durability::Full
+            && linked
+            && let Err(error) = dir.sync()
+        {
+            old.disposable = false;
+            let back = insist(|| sys::rename(dir.fd(), old.name.as_bytes(), name.as_bytes()));
+            return Err(match back {
+                Some(()) => error,
+                None => Error::Stranded { kept: old.name.to_string() },
+            });
+        }
+        let displaced = linked.then_some(Displaced { _at: old });
+        Ok(Committed { meta: self.meta_now(), displaced })
+    }
+}

@@ -1,0 +1,113 @@
+//! A directory handle that changes go through.
+
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::{Error, File, Identity, Kind, Meta, Name, Result, is_temporary, sys};
+
+/// How long another process may hold a directory's lock. A change holds it for microseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// One entry of a directory.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: Name,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// An open directory. Everything is reached by single names, and no link is followed.
+#[derive(Debug)]
+pub(crate) struct Dir {
+    fd: OwnedFd,
+    identity: Identity,
+}
+
+impl Dir {
+    pub(crate) fn new(fd: OwnedFd) -> Result<Self> {
+        let identity = Meta::of(&sys::stat(&fd)?).identity;
+        Ok(Self { fd, identity })
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(crate) fn meta(&self, name: &Name) -> Result<Meta> {
+        Ok(Meta::of(&sys::stat_at(&self.fd, name.as_bytes())?))
+    }
+
+    /// Opens a regular file.
+    pub(crate) fn file(&self, name: &Name) -> Result<File> {
+        let fd = sys::open_at(&self.fd, name.as_bytes(), rustix::fs::OFlags::RDONLY);
+        File::regular(fd.map_err(crate::workspace::opening)?)
+    }
+
+    /// A second handle, on which a directory can be listed, locked and flushed.
+    fn readable(&self) -> Result<OwnedFd, Errno> {
+        sys::open_at(&self.fd, b".", sys::DIRECTORY)
+    }
+
+    /// Makes the names in it survive a loss of power.
+    pub(crate) fn sync(&self) -> Result<()> {
+        Ok(sys::sync_dir(self.readable()?)?)
+    }
+
+    /// Keeps other processes that use Pinfold from committing here, until the lock is dropped.
+    pub(crate) fn lock(&self) -> Result<DirLock> {
+        let fd = match self.readable() {
+            Ok(fd) => fd,
+            // Not readable, but perhaps writable: then there is nothing to lock.
+            Err(Errno::ACCESS) => return Ok(DirLock { _fd: None }),
+            Err(other) => return Err(other.into()),
+        };
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(20);
+        loop {
+            match sys::try_lock(&fd) {
+                Ok(()) => return Ok(DirLock { _fd: Some(fd) }),
+                Err(Errno::WOULDBLOCK) if start.elapsed() < LONGEST_WAIT => {
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(5));
+                }
+                Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
+                // File systems without locks.
+                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    return Ok(DirLock { _fd: None });
+                }
+                Err(other) => return Err(other.into()),
+            }
+        }
+    }
+
+    /// At most `most` entries, in the order of the file system; own temporary files are left out.
+    pub(crate) fn entries(&self, most: usize) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in sys::read_dir(self.readable()?)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") || is_temporary(name) {
+                continue;
+            }
+            if entries.len() == most {
+                break;
+            }
+            entries.push(Entry { name: Name::parse(name)?, kind: entry.file_type().into() });
+        }
+        Ok(entries)
+    }
+}
+
+/// A directory's lock. It belongs to a handle of its own, and ends with it.
+#[derive(Debug)]
+pub(crate) struct DirLock {
+    _fd: Option<OwnedFd>,
+}

@@ -1,0 +1,108 @@
+//! New content beside the file that it is for, under a temporary name.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::dir::Dir;
+use crate::target::Before;
+use crate::temporary::fresh_name;
+use crate::{Error, Meta, Name, Result, sys};
+
+/// A temporary name that is free again when this is dropped, unless somebody needs what is there.
+#[derive(Debug)]
+pub(crate) struct Litter {
+    pub(crate) dir: Arc<Dir>,
+    pub(crate) name: Name,
+    /// Whether what is under the name may be thrown away.
+    pub(crate) disposable: bool,
+}
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        if self.disposable {
+            insist(|| sys::remove(self.dir.fd(), self.name.as_bytes()));
+        }
+    }
+}
+
+/// Tries more than once: what a clean-up leaves behind is in somebody's way.
+pub(crate) fn insist<T>(mut attempt: impl FnMut() -> rustix::io::Result<T>) -> Option<T> {
+    (0..3).find_map(|_| attempt().ok())
+}
+
+/// The new content, until it takes its place.
+pub(crate) struct Draft {
+    pub(crate) at: Litter,
+    pub(crate) fd: OwnedFd,
+    pub(crate) meta: Meta,
+}
+
+impl Draft {
+    pub(crate) fn create(dir: &Arc<Dir>, mode: u32) -> Result<Self> {
+        let name = fresh_name()?;
+        let fd = match sys::create_at(dir.fd(), name.as_bytes(), mode) {
+            // The directory itself was removed: look again.
+            Err(Errno::NOENT) => return Err(Error::Changed),
+            other => other?,
+        };
+        let at = Litter { dir: dir.clone(), name, disposable: true };
+        let meta = Meta::of(&sys::stat(&fd)?);
+        Ok(Self { at, fd, meta })
+    }
+
+    pub(crate) fn fill(&self, mut content: &[u8]) -> Result<()> {
+        while !content.is_empty() {
+            match sys::write(&self.fd, content)? {
+                0 => return Err(Error::NoSpace),
+                written => content = &content[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes on the file's owner, mode and extended attributes, in the order in which each keeps
+    /// what the one before has set.
+    pub(crate) fn dress_as(&self, before: &Before) -> Result<()> {
+        let Meta { uid, gid, mode, .. } = *before.file.meta();
+        if (self.meta.uid, self.meta.gid) != (uid, gid) {
+            sys::change_owner(&self.fd, uid, gid).map_err(|errno| match errno {
+                Errno::PERM => Error::Owner { uid, gid },
+                other => other.into(),
+            })?;
+        }
+        // The rights of the owner were lent to the old content, not to this.
+        sys::change_mode(&self.fd, mode & 0o1777)?;
+        self.copy_attributes(before)
+    }
+
+    fn copy_attributes(&self, before: &Before) -> Result<()> {
+        let names = match sys::attribute_names(before.file.fd()) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+            other => other?,
+        };
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            // Capabilities are rights too; signatures are of the old content.
+            if [&b"security.capability"[..], b"security.ima", b"security.evm"].contains(&name) {
+                continue;
+            }
+            let value = match sys::attribute(before.file.fd(), name) {
+                // Gone since it was listed, or not ours to see.
+                Err(Errno::NODATA | Errno::OPNOTSUPP) => continue,
+                other => other?,
+            };
+            match sys::set_attribute(&self.fd, name, &value) {
+                // What the system sets by itself, it does not let others set.
+                Err(Errno::PERM | Errno::OPNOTSUPP) if !name.starts_with(b"user.") => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file system knows about the content now; `None` if it will not say.
+    pub(crate) fn meta_now(&self) -> Option<Meta> {
+        insist(|| sys::stat(&self.fd)).map(|stat| Meta::of(&stat))
+    }
+}

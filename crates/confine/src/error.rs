@@ -1,0 +1,89 @@
+//! What can go wrong on the way to a file.
+//!
+//! No variant carries a path: the caller knows the path as it was given, and that is the only
+//! spelling that a message may repeat.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use crate::Kind;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why the fence refused, or what the operating system said.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path leads out of the workspace.
+    #[error("outside the workspace")]
+    Outside,
+    /// The path cannot name a file.
+    #[error("the path {0}")]
+    BadPath(&'static str),
+    /// Nothing is there.
+    #[error("not found")]
+    NotFound,
+    /// A link is there, but what it points to is not.
+    #[error("the link points to nothing")]
+    Dangling,
+    /// Links lead to links, again and again.
+    #[error("too many links")]
+    TooManyLinks,
+    /// A directory is there instead of a file.
+    #[error("is a directory")]
+    IsDirectory,
+    /// A file is there instead of a directory.
+    #[error("not a directory")]
+    NotADirectory,
+    /// A device, pipe or socket is there.
+    #[error("not a regular file, but a {}", .0.name())]
+    NotRegular(Kind),
+    /// The file is no longer the one that was looked at.
+    #[error("changed meanwhile")]
+    Changed,
+    /// The directory stayed locked by another process for too long.
+    #[error("locked by another process")]
+    Busy,
+    /// The content could not be put back after a conflict: both versions are still there.
+    #[error("the content before this call is now in `{kept}` beside the file")]
+    Stranded {
+        /// The name of the file that holds the other version, in the same directory.
+        kept: String,
+    },
+    /// The file's owner cannot be kept.
+    #[error(
+        "it belongs to user {uid} and group {gid}, and a new version could not be given to them"
+    )]
+    Owner {
+        /// The owner.
+        uid: u32,
+        /// The owner's group.
+        gid: u32,
+    },
+    /// The operating system refused permission.
+    #[error("permission denied")]
+    Denied,
+    /// The disk, or somebody's share of it, is full.
+    #[error("no space left")]
+    NoSpace,
+    /// Anything else that the operating system said.
+    #[error("{0}")]
+    Os(io::Error),
+}
+
+impl From<Errno> for Error {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::NotFound,
+            Errno::NOTDIR => Self::NotADirectory,
+            Errno::ISDIR => Self::IsDirectory,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied,
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
+            Errno::NAMETOOLONG => Self::BadPath("has a name that is too long for the file system"),
+            // Never shown as the kernel words it: "Invalid cross-device link" helps nobody.
+            Errno::XDEV => Self::Outside,
+            other => Self::Os(other.into()),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! System calls that fail on purpose, so that tests can see what is left behind.
+//!
+//! Only calls of the current thread are counted and failed.
+
+use std::cell::RefCell;
+
+use rustix::io::{Errno, Result};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// The call fails with this error number, before it does anything.
+    Errno(i32),
+    /// If the call writes, it writes only half of the bytes; any other call is left alone.
+    ShortWrite,
+}
+
+/// Which call it happens to.
+#[derive(Clone, Copy, Debug)]
+pub enum When {
+    /// The n-th call from now on, counting from 1, once.
+    Nth(u64),
+    /// Every call of this name.
+    Every(&'static str),
+}
+
+#[derive(Default)]
+struct Plan {
+    faults: Vec<(When, Fault)>,
+    calls: Vec<&'static str>,
+    fired: Option<&'static str>,
+    shorten: bool,
+}
+
+thread_local! {
+    static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
+}
+
+/// What came of an injected fault.
+#[derive(Debug)]
+pub struct Report<T> {
+    /// What the code under test returned.
+    pub result: T,
+    /// The name of the n-th call, if it came to that.
+    pub fired: Option<&'static str>,
+    /// Every call that was made, in order.
+    pub calls: Vec<&'static str>,
+}
+
+/// Runs `code`, makes some of its system calls fail, and tells which calls were made.
+pub fn inject<T>(faults: &[(When, Fault)], code: impl FnOnce() -> T) -> Report<T> {
+    PLAN.set(Some(Plan { faults: faults.to_vec(), ..Plan::default() }));
+    let result = code();
+    let plan = PLAN.take().unwrap_or_default();
+    Report { result, fired: plan.fired, calls: plan.calls }
+}
+
+pub(crate) fn check(name: &'static str) -> Result<()> {
+    PLAN.with_borrow_mut(|plan| {
+        let Some(plan) = plan else { return Ok(()) };
+        plan.calls.push(name);
+        let nth = plan.calls.len() as u64;
+        let hit = plan.faults.iter().find(|(when, _)| match when {
+            When::Nth(wanted) => nth == *wanted,
+            When::Every(every) => *every == name,
+        });
+        let Some((when, fault)) = hit else { return Ok(()) };
+        if matches!(when, When::Nth(_)) {
+            plan.fired = Some(name);
+        }
+        match *fault {
+            Fault::Errno(errno) => Err(Errno::from_raw_os_error(errno)),
+            Fault::ShortWrite => {
+                plan.shorten = name == "write";
+                Ok(())
+            }
+        }
+    })
+}
+
+pub(crate) fn shortened(bytes: &[u8]) -> &[u8] {
+    let shorten = PLAN.with_borrow_mut(|plan| {
+        plan.as_mut().is_some_and(|plan| std::mem::take(&mut plan.shorten))
+    });
+    if shorten { &bytes[..bytes.len().div_ceil(2)] } else { bytes }
+}

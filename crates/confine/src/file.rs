@@ -1,0 +1,81 @@
+//! A regular file, open for reading.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+use blake3::{Hash, Hasher};
+
+use crate::{Error, Kind, Meta, Result, sys};
+
+/// A regular file below a root.
+///
+/// Reading starts at the beginning and keeps its own place; [`File::rewind`] starts again.
+#[derive(Debug)]
+pub struct File {
+    fd: OwnedFd,
+    meta: Meta,
+    position: u64,
+    at_end: bool,
+}
+
+impl File {
+    /// Takes a fresh handle, if it is on a regular file.
+    pub(crate) fn regular(fd: OwnedFd) -> Result<Self> {
+        let meta = Meta::of(&sys::stat(&fd)?);
+        match meta.kind {
+            Kind::File => Ok(Self { fd, meta, position: 0, at_end: false }),
+            Kind::Directory => Err(Error::IsDirectory),
+            other => Err(Error::NotRegular(other)),
+        }
+    }
+
+    /// What the file system knew about it when it was opened.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// What the file system knows about it now.
+    pub(crate) fn meta_now(&self) -> Result<Meta> {
+        Ok(Meta::of(&sys::stat(&self.fd)?))
+    }
+
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Goes back to the beginning.
+    pub fn rewind(&mut self) {
+        self.position = 0;
+        self.at_end = false;
+    }
+
+    /// The hash of its whole content, as it is now.
+    pub fn hash(&self) -> io::Result<Hash> {
+        let mut hasher = Hasher::new();
+        let mut buffer = vec![0; 128 * 1024];
+        let mut position = 0;
+        loop {
+            match sys::read_from(&self.fd, &mut buffer, position)? {
+                0 => return Ok(hasher.finalize()),
+                read => {
+                    hasher.update(&buffer[..read]);
+                    position += read as u64;
+                }
+            }
+        }
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at_end {
+            return Ok(0);
+        }
+        let read = sys::read_from(&self.fd, buffer, self.position)?;
+        self.position += read as u64;
+        // A regular file gives less than it was asked for only at its end: no second call to be sure,
+        // as long as that is where the end was expected.
+        self.at_end = read < buffer.len() && self.position >= self.meta.len;
+        Ok(read)
+    }
+}

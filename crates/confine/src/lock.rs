@@ -1,0 +1,40 @@
+//! One change at a time to each file, within this process.
+//!
+//! Keyed by the directory's identity and the name in it, so that two spellings of one path meet.
+
+use std::collections::HashSet;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::{Identity, Name};
+
+type Key = (Identity, Vec<Name>);
+
+static HELD: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
+static FREED: Condvar = Condvar::new();
+
+/// Holds a file for one change, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct FileLock {
+    key: Key,
+}
+
+impl FileLock {
+    /// Waits until nobody else in this process changes the file called `names` below the directory.
+    pub(crate) fn take(directory: Identity, names: Vec<Name>) -> Self {
+        let key = (directory, names);
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        while !held.get_or_insert_default().insert(key.clone()) {
+            held = FREED.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        Self { key }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get_or_insert_default().remove(&self.key);
+        drop(held);
+        FREED.notify_all();
+    }
+}

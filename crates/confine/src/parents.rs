@@ -1,0 +1,79 @@
+//! Directories that a new file needs, and that are gone again if it does not come.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::dir::Dir;
+use crate::draft::insist;
+use crate::root::step_into;
+use crate::{Durability, Error, Name, Result, sys};
+
+/// The directory for a new file, and what had to be made on the way there.
+pub(crate) struct Parents<'t> {
+    start: &'t Arc<Dir>,
+    /// Below `start`, one in the other; the flag says that this call made it.
+    below: Vec<(Name, bool, Option<Arc<Dir>>)>,
+    keep: bool,
+}
+
+impl<'t> Parents<'t> {
+    /// Makes the directories called `missing`, one below the other.
+    pub(crate) fn make(
+        start: &'t Arc<Dir>,
+        missing: &[Name],
+        durability: Durability,
+    ) -> Result<Self> {
+        let mut parents = Self { start, below: Vec::new(), keep: false };
+        for name in missing {
+            parents.make_one(name, durability)?;
+        }
+        Ok(parents)
+    }
+
+    fn make_one(&mut self, name: &Name, durability: Durability) -> Result<()> {
+        let made = match sys::make_dir(self.dir().fd(), name.as_bytes()) {
+            Ok(()) => true,
+            // Somebody else was faster.
+            Err(Errno::EXIST) => false,
+            Err(other) => return Err(other.into()),
+        };
+        // Noted before anything else can fail, so that it is taken away again.
+        self.below.push((name.clone(), made, None));
+        let parent = self.dir();
+        if made && durability == Durability::Full {
+            parent.sync()?;
+        }
+        let dir = match step_into(parent.fd(), name, sys::HANDLE) {
+            Ok(fd) => Dir::new(fd)?,
+            Err(Errno::LOOP | Errno::NOENT) => return Err(Error::Changed),
+            Err(other) => return Err(other.into()),
+        };
+        if let Some((_, _, opened)) = self.below.last_mut() {
+            *opened = Some(Arc::new(dir));
+        }
+        Ok(())
+    }
+
+    /// The deepest directory that is open.
+    pub(crate) fn dir(&self) -> &Arc<Dir> {
+        self.below.iter().rev().find_map(|(_, _, dir)| dir.as_ref()).unwrap_or(self.start)
+    }
+
+    /// The file is there: the directories stay.
+    pub(crate) fn keep(mut self) {
+        self.keep = true;
+    }
+}
+
+impl Drop for Parents<'_> {
+    fn drop(&mut self) {
+        while let Some((name, made, dir)) = self.below.pop() {
+            drop(dir);
+            if made && !self.keep {
+                // Only an empty one goes, so nobody else's file is in danger.
+                insist(|| sys::remove_dir(self.dir().fd(), name.as_bytes()));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Paths as they are said, and paths as they are proved.
+
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+
+use crate::{Error, Result};
+
+/// A path as somebody said it: nothing about it has been checked.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct RawPath(String);
+
+impl RawPath {
+    /// The path, word for word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it starts at the file system's root.
+    pub fn is_absolute(&self) -> bool {
+        self.0.starts_with('/')
+    }
+
+    /// Whether it can only mean a directory: it ends with a slash or a dot.
+    pub(crate) fn names_a_directory(&self) -> bool {
+        let last = self.0.rsplit('/').next().unwrap_or_default();
+        matches!(last, "" | "." | "..")
+    }
+}
+
+impl<S: Into<String>> From<S> for RawPath {
+    fn from(path: S) -> Self {
+        Self(path.into())
+    }
+}
+
+impl fmt::Display for RawPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escaped(self.0.as_bytes()).fmt(out)
+    }
+}
+
+/// One name in a directory: not empty, no slash, no NUL, neither `.` nor `..`.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Name(Vec<u8>);
+
+impl Name {
+    /// The name, if it is one.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        match bytes {
+            b"" | b"." | b".." => Err(Error::BadPath("names no file")),
+            _ if bytes.contains(&b'/') => Err(Error::BadPath("has a slash within a name")),
+            _ if bytes.contains(&0) => Err(Error::BadPath("has a NUL character in it")),
+            _ => Ok(Self(bytes.to_vec())),
+        }
+    }
+
+    /// The name's bytes, as the file system has them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escaped(&self.0).fmt(out)
+    }
+}
+
+/// A path below a root: names joined by `/`, without `.`, `..` or links to follow.
+///
+/// Only the parts of this crate that proved it make one, so whoever holds one need not check again.
+/// The root itself is the path without names.
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RelPath(Vec<u8>);
+
+impl RelPath {
+    /// The root itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Whether this is the root itself.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The path's bytes; empty for the root.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// This path and one name below it.
+    pub fn join(&self, name: &Name) -> Self {
+        let mut path = self.clone();
+        path.push(name);
+        path
+    }
+
+    pub(crate) fn push(&mut self, name: &Name) {
+        if !self.0.is_empty() {
+            self.0.push(b'/');
+        }
+        self.0.extend_from_slice(&name.0);
+    }
+
+    /// The directory that it is in, and its name there; `None` for the root.
+    pub fn split(&self) -> Option<(Self, Name)> {
+        if self.is_root() {
+            return None;
+        }
+        let (parent, name) = match self.0.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (self.0[..slash].to_vec(), self.0[slash + 1..].to_vec()),
+            None => (Vec::new(), self.0.clone()),
+        };
+        Some((Self(parent), Name(name)))
+    }
+
+    /// Its names, from the root down.
+    pub fn names(&self) -> impl Iterator<Item = Name> {
+        let names = self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        names.map(|name| Name(name.to_vec()))
+    }
+
+    /// The path in the form that system calls take: `.` for the root.
+    pub(crate) fn for_kernel(&self) -> &[u8] {
+        if self.is_root() { b"." } else { &self.0 }
+    }
+}
+
+impl FromIterator<Name> for RelPath {
+    fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
+        let mut path = Self::root();
+        names.into_iter().for_each(|name| path.push(&name));
+        path
+    }
+}
+
+impl fmt::Display for RelPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escaped(self.for_kernel()).fmt(out)
+    }
+}
+
+/// One step of a path that has not been proved yet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Step {
+    Down(Name),
+    Up,
+}
+
+/// The steps of a path; empty names and `.` go nowhere and are left out.
+pub(crate) fn steps(path: &[u8]) -> Result<Vec<Step>> {
+    path.split(|byte| *byte == b'/')
+        .filter(|name| !matches!(*name, b"" | b"."))
+        .map(|name| if name == b".." { Ok(Step::Up) } else { Name::parse(name).map(Step::Down) })
+        .collect()
+}
+
+/// The names of `steps`, if none of them goes up.
+pub(crate) fn straight_down(steps: &[Step]) -> Option<RelPath> {
+    let name = |step: &Step| match step {
+        Step::Down(name) => Some(name.clone()),
+        Step::Up => None,
+    };
+    steps.iter().map(name).collect()
+}
+
+/// File names and paths as they may be printed: on one line, and readable whatever is in them.
+///
+/// Control characters, invisible marks that turn the direction of text, and bytes that are not UTF-8
+/// are written as escapes.
+pub fn escaped(bytes: &[u8]) -> impl fmt::Display + '_ {
+    Escaped(bytes)
+}
+
+struct Escaped<'b>(&'b [u8]);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                let turns = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+                if character.is_control() || turns {
+                    write!(out, "{}", character.escape_default())?;
+                } else {
+                    out.write_char(character)?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(out, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a path that came from the operating system.
+pub(crate) fn bytes_of(path: &(impl AsRef<OsStr> + ?Sized)) -> &[u8] {
+    path.as_ref().as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_leave_out_what_goes_nowhere() {
+        let down = |name: &str| Step::Down(Name::parse(name.as_bytes()).unwrap());
+        assert_eq!(steps(b"./a//b/../c/").unwrap(), [down("a"), down("b"), Step::Up, down("c")]);
+        assert_eq!(steps(b"/").unwrap(), []);
+        assert!(steps(b"a\0b").is_err());
+    }
+
+    #[test]
+    fn a_path_splits_into_directory_and_name() {
+        let path = straight_down(&steps(b"a/b/c").unwrap()).unwrap();
+        let (parent, name) = path.split().unwrap();
+        assert_eq!((parent.to_string(), name.to_string()), ("a/b".into(), "c".into()));
+        assert_eq!(parent.join(&name), path);
+        assert_eq!(RelPath::root().split(), None);
+        assert_eq!(straight_down(&steps(b"a/../b").unwrap()), None);
+    }
+
+    #[test]
+    fn what_could_mislead_a_reader_is_escaped() {
+        for (name, shown) in [
+            (&b"plain name"[..], "plain name"),
+            (b"two\nlines\t", "two\\nlines\\t"),
+            (b"\x1b[31m", "\\u{1b}[31m"),
+            (b"caf\xE9", "caf\\xe9"),
+            ("\u{202e}txt.exe \u{e9}".as_bytes(), "\\u{202e}txt.exe \u{e9}"),
+        ] {
+            assert_eq!(escaped(name).to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Following links by hand.
+//!
+//! Only paths with links or `..` in them come here. Each name is opened on its directory's handle;
+//! a link is read, and its target's steps are put before the rest. The outcome is a path without
+//! links, which is then opened as any other: if somebody swaps a name meanwhile, that open fails.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use crate::path::{Step, steps};
+use crate::root::step_into;
+use crate::{Error, Name, Place, RelPath, Result, Workspace, sys};
+
+/// As many links as the kernel follows before it suspects a circle.
+const MOST_LINKS: usize = 40;
+
+/// What to do with a link in the last place of a path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Last {
+    /// Go on to what it points to.
+    Follow,
+    /// Stop at the link itself.
+    Keep,
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    /// The deepest thing on the way that exists.
+    pub(crate) place: Place,
+    /// Names below it that do not exist.
+    pub(crate) missing: Vec<Name>,
+}
+
+struct Walker<'w> {
+    workspace: &'w Workspace,
+    root: usize,
+    /// Handles below the root, with the names they were opened by.
+    at: Vec<(Name, OwnedFd)>,
+    ahead: VecDeque<Ahead>,
+    links: usize,
+}
+
+/// A step that is still to be made, and whether a link asked for it.
+struct Ahead {
+    step: Step,
+    by_link: bool,
+}
+
+impl Workspace {
+    /// Where `steps` below a root lead, links followed.
+    pub(crate) fn resolve(&self, root: usize, steps: Vec<Step>, last: Last) -> Result<Resolved> {
+        let ahead = steps.into_iter().map(|step| Ahead { step, by_link: false }).collect();
+        let walker = Walker { workspace: self, root, at: Vec::new(), ahead, links: 0 };
+        walker.walk(last)
+    }
+}
+
+impl Walker<'_> {
+    fn walk(mut self, last: Last) -> Result<Resolved> {
+        while let Some(Ahead { step, by_link }) = self.ahead.pop_front() {
+            let name = match step {
+                Step::Down(name) => name,
+                Step::Up => {
+                    if self.at.pop().is_none() {
+                        self.climb()?;
+                    }
+                    continue;
+                }
+            };
+            if self.ahead.is_empty() && last == Last::Keep && !by_link {
+                return Ok(self.arrived(Some(name)));
+            }
+            let dir = self.at.last().map_or(self.workspace.root(self.root).handle(), |(_, fd)| fd);
+            match step_into(dir, &name, sys::HANDLE) {
+                Ok(fd) => self.at.push((name, fd)),
+                Err(Errno::LOOP) => match sys::read_link(dir, name.as_bytes()) {
+                    // No link any more: look at it again.
+                    Err(Errno::INVAL | Errno::NOENT) => {
+                        self.count_link()?;
+                        self.ahead.push_front(Ahead { step: Step::Down(name), by_link });
+                    }
+                    target => self.follow(&target?)?,
+                },
+                Err(Errno::NOTDIR) if self.ahead.is_empty() => {
+                    return Ok(self.arrived(Some(name)));
+                }
+                Err(Errno::NOENT) if by_link => return Err(Error::Dangling),
+                Err(Errno::NOENT) => return self.nothing_there(name),
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(self.arrived(None))
+    }
+
+    fn count_link(&mut self) -> Result<()> {
+        self.links += 1;
+        if self.links > MOST_LINKS { Err(Error::TooManyLinks) } else { Ok(()) }
+    }
+
+    fn follow(&mut self, target: &[u8]) -> Result<()> {
+        self.count_link()?;
+        let mut steps = steps(target)?;
+        if target.starts_with(b"/") {
+            (self.root, steps) = self.workspace.enter(steps)?;
+            self.at.clear();
+        }
+        for step in steps.into_iter().rev() {
+            self.ahead.push_front(Ahead { step, by_link: true });
+        }
+        Ok(())
+    }
+
+    /// A step above the root: fine only if it leads into a root again.
+    ///
+    /// The root's canonical path has no links in it, so going up is going back by one name.
+    fn climb(&mut self) -> Result<()> {
+        let mut names = self.workspace.root(self.root).canonical_names().to_vec();
+        names.pop();
+        while self.ahead.front().is_some_and(|ahead| ahead.step == Step::Up) {
+            names.pop();
+            self.ahead.pop_front();
+        }
+        let by_link = self.ahead.iter().any(|ahead| ahead.by_link);
+        let steps = names.into_iter().map(Step::Down);
+        let steps = steps.chain(self.ahead.drain(..).map(|ahead| ahead.step)).collect();
+        let (root, steps) = self.workspace.enter(steps)?;
+        self.root = root;
+        self.ahead = steps.into_iter().map(|step| Ahead { step, by_link }).collect();
+        Ok(())
+    }
+
+    fn nothing_there(self, name: Name) -> Result<Resolved> {
+        let mut missing = vec![name];
+        for ahead in &self.ahead {
+            match &ahead.step {
+                Step::Down(name) => missing.push(name.clone()),
+                Step::Up => return Err(Error::NotFound),
+            }
+        }
+        Ok(Resolved { missing, ..self.arrived(None) })
+    }
+
+    fn arrived(self, last: Option<Name>) -> Resolved {
+        let names = self.at.into_iter().map(|(name, _)| name).chain(last);
+        let place = Place { root: self.root, path: names.collect::<RelPath>() };
+        Resolved { place, missing: Vec::new() }
+    }
+}

@@ -1,0 +1,132 @@
+//! A root directory: a handle on it, and the two ways to open what is below.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::path::{Step, bytes_of, steps, straight_down};
+use crate::{Error, Kind, Meta, Name, RelPath, Result, sys};
+
+/// How paths below a root are opened. Both ways follow no link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// The kernel walks the whole path in one call (`openat2`, Linux 5.6 and later).
+    Kernel,
+    /// One handle after the other, name by name: where the kernel cannot, or may not.
+    Walk,
+}
+
+#[derive(Debug)]
+pub(crate) struct Root {
+    /// As the person who started us wrote it, made absolute.
+    given: PathBuf,
+    given_names: Vec<Name>,
+    canonical_names: Vec<Name>,
+    handle: OwnedFd,
+    way: Way,
+}
+
+impl Root {
+    /// Opens a root, once. `way` is chosen by what the kernel can, unless it is given.
+    pub(crate) fn open(path: &Path, way: Option<Way>) -> Result<Self> {
+        let given = std::path::absolute(path).map_err(Error::Os)?;
+        let handle = sys::open_root(&given)?;
+        let canonical = std::fs::canonicalize(&given).map_err(Error::Os)?;
+        let way = way.unwrap_or_else(|| Self::best_way(&handle));
+        Ok(Self {
+            given_names: names(&given)?,
+            canonical_names: names(&canonical)?,
+            given,
+            handle,
+            way,
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn best_way(handle: &OwnedFd) -> Way {
+        // ENOSYS: an old kernel. EPERM: a seccomp filter that does not know the call.
+        match sys::open_beneath(handle, b".", sys::HANDLE) {
+            Ok(_) => Way::Kernel,
+            Err(_) => Way::Walk,
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn best_way(_: &OwnedFd) -> Way {
+        Way::Walk
+    }
+
+    pub(crate) fn given(&self) -> &Path {
+        &self.given
+    }
+
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    pub(crate) fn handle(&self) -> &OwnedFd {
+        &self.handle
+    }
+
+    pub(crate) fn canonical_names(&self) -> &[Name] {
+        &self.canonical_names
+    }
+
+    /// How many of an absolute path's first steps name this root, in either spelling of it.
+    pub(crate) fn leads(&self, path: &[Step]) -> Option<usize> {
+        let leads = |names: &[Name]| {
+            let begins = path.len() >= names.len()
+                && names.iter().zip(path).all(|(name, step)| *step == Step::Down(name.clone()));
+            begins.then_some(names.len())
+        };
+        leads(&self.canonical_names).max(leads(&self.given_names))
+    }
+
+    /// Opens what is at `path`. A link anywhere in it is `ELOOP`.
+    pub(crate) fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // Longer paths do not fit into one system call.
+        const LONGEST: usize = 4000;
+        match self.way {
+            #[cfg(target_os = "linux")]
+            Way::Kernel if path.as_bytes().len() <= LONGEST => {
+                sys::open_beneath(&self.handle, path.for_kernel(), flags)
+            }
+            _ => self.walk(path, flags),
+        }
+    }
+
+    fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let Some((parent, last)) = path.split() else {
+            return sys::open_at(&self.handle, b".", flags);
+        };
+        let mut dir: Option<OwnedFd> = None;
+        for name in parent.names() {
+            dir = Some(step_into(dir.as_ref().unwrap_or(&self.handle), &name, sys::HANDLE)?);
+        }
+        step_into(dir.as_ref().unwrap_or(&self.handle), &last, flags)
+    }
+}
+
+/// Opens one name in a directory; a link is `ELOOP`, whatever the flags.
+pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, Errno> {
+    for _ in 0..sys::MOST_RACES {
+        match sys::open_at(dir, name.as_bytes(), flags) {
+            // Asked for a directory, the kernel says of a link too that it is none.
+            Err(Errno::NOTDIR) => match Meta::of(&sys::stat_at(dir, name.as_bytes())?).kind {
+                Kind::Symlink => return Err(Errno::LOOP),
+                // It was something else a moment ago.
+                Kind::Directory => {}
+                _ => return Err(Errno::NOTDIR),
+            },
+            other => return other,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+fn names(absolute: &Path) -> Result<Vec<Name>> {
+    let path = straight_down(&steps(bytes_of(absolute))?);
+    Ok(path.ok_or(Error::BadPath("of the root has `..` in it"))?.names().collect())
+}

@@ -1,0 +1,221 @@
+//! Every system call that this crate makes, one function each.
+//!
+//! All of them start at an open handle; none takes a path from the file system's root but
+//! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
+
+use std::path::Path;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{
+    self, Access, AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, XattrFlags,
+};
+use rustix::io::{Errno, Result, retry_on_intr};
+
+/// Flags that every open has: never waits, never takes a terminal, is not inherited.
+const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// The flags that a call gets in the end. A handle that only serves as a starting point needs, and
+/// takes, none of them but the last.
+fn with_always(flags: OFlags) -> OFlags {
+    if flags.contains(HANDLE) && HANDLE != DIRECTORY {
+        flags | OFlags::CLOEXEC
+    } else {
+        flags | ALWAYS
+    }
+}
+
+/// A handle that only serves as a starting point. Where the system has no such thing, an ordinary one.
+#[cfg(target_os = "linux")]
+pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+#[cfg(not(target_os = "linux"))]
+pub(crate) const HANDLE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// A directory that can be listed, locked and flushed.
+pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+fn call<T>(name: &'static str, mut make: impl FnMut() -> Result<T>) -> Result<T> {
+    retry_on_intr(|| {
+        #[cfg(feature = "fault-injection")]
+        crate::fault::check(name)?;
+        #[cfg(not(feature = "fault-injection"))]
+        let _ = name;
+        make()
+    })
+}
+
+pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
+    call("open", || fs::open(path, HANDLE | OFlags::CLOEXEC, Mode::empty()))
+}
+
+/// Opens `path` below `root`, following no link of any kind: the kernel sees to it.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    // EAGAIN: a rename raced with the look-up, and the kernel could not be sure. Ask again.
+    for _ in 0..MOST_RACES {
+        let opened = call("openat2", || {
+            fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), beneath)
+        });
+        if !matches!(opened, Err(Errno::AGAIN)) {
+            return opened;
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// How often a look-up that raced with renames is tried before it is given up.
+pub(crate) const MOST_RACES: usize = 100;
+
+/// Opens one name in a directory, or fails with `ELOOP` if it is a link.
+pub(crate) fn open_at(dir: impl AsFd, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    call("openat", || {
+        fs::openat(dir.as_fd(), name, with_always(flags) | OFlags::NOFOLLOW, Mode::empty())
+    })
+}
+
+/// Creates a file that was not there.
+pub(crate) fn create_at(dir: impl AsFd, name: &[u8], mode: u32) -> Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | ALWAYS;
+    call("create", || fs::openat(dir.as_fd(), name, flags, Mode::from_raw_mode(mode as _)))
+}
+
+pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
+    call("fstat", || fs::fstat(file.as_fd()))
+}
+
+pub(crate) fn stat_at(dir: impl AsFd, name: &[u8]) -> Result<Stat> {
+    call("fstatat", || fs::statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW))
+}
+
+pub(crate) fn read_link(dir: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
+    call("readlinkat", || fs::readlinkat(dir.as_fd(), name, Vec::new()))
+        .map(std::ffi::CString::into_bytes)
+}
+
+pub(crate) fn read_from(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    call("pread", || rustix::io::pread(file.as_fd(), &mut *buffer, offset))
+}
+
+pub(crate) fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
+    call("write", || {
+        #[cfg(feature = "fault-injection")]
+        let bytes = crate::fault::shortened(bytes);
+        rustix::io::write(file.as_fd(), bytes)
+    })
+}
+
+pub(crate) fn make_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
+    call("mkdirat", || fs::mkdirat(dir.as_fd(), name, Mode::from_raw_mode(0o777)))
+}
+
+pub(crate) fn remove_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
+    call("rmdir", || fs::unlinkat(dir.as_fd(), name, AtFlags::REMOVEDIR))
+}
+
+pub(crate) fn remove(dir: impl AsFd, name: &[u8]) -> Result<()> {
+    call("unlinkat", || fs::unlinkat(dir.as_fd(), name, AtFlags::empty()))
+}
+
+/// Swaps two names of one directory.
+pub(crate) fn exchange(dir: impl AsFd, one: &[u8], other: &[u8]) -> Result<()> {
+    call("exchange", || rename_with(dir.as_fd(), one, other, RenameFlags::EXCHANGE))
+}
+
+/// Renames unless the new name is taken, which is `EEXIST`.
+pub(crate) fn rename_new(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
+    call("rename_new", || rename_with(dir.as_fd(), from, to, RenameFlags::NOREPLACE))
+}
+
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn rename_with(dir: BorrowedFd<'_>, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
+    fs::renameat_with(dir, from, dir, to, flags)
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn rename_with(_: BorrowedFd<'_>, _: &[u8], _: &[u8], _: RenameFlags) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
+    call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
+}
+
+pub(crate) fn link(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
+    call("linkat", || fs::linkat(dir.as_fd(), from, dir.as_fd(), to, AtFlags::empty()))
+}
+
+pub(crate) fn change_owner(file: impl AsFd, uid: u32, gid: u32) -> Result<()> {
+    let (uid, gid) = (fs::Uid::from_raw(uid), fs::Gid::from_raw(gid));
+    call("fchown", || fs::fchown(file.as_fd(), Some(uid), Some(gid)))
+}
+
+pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {
+    call("fchmod", || fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode as _)))
+}
+
+/// The names of a file's extended attributes, each ended by NUL.
+pub(crate) fn attribute_names(file: impl AsFd) -> Result<Vec<u8>> {
+    sized("flistxattr", |buffer| fs::flistxattr(file.as_fd(), buffer))
+}
+
+pub(crate) fn attribute(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
+    sized("fgetxattr", |buffer| fs::fgetxattr(file.as_fd(), name, buffer))
+}
+
+/// Gives a call a buffer that grows until it is large enough.
+fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
+    // The kernel's own limit for names and values.
+    const MOST: usize = 64 * 1024;
+    let mut buffer = vec![0; 256];
+    loop {
+        match call(name, || make(&mut buffer)) {
+            Ok(size) => {
+                buffer.truncate(size);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) if buffer.len() < MOST => buffer.resize(MOST, 0),
+            Err(other) => return Err(other),
+        }
+    }
+}
+
+pub(crate) fn set_attribute(file: impl AsFd, name: &[u8], value: &[u8]) -> Result<()> {
+    call("fsetxattr", || fs::fsetxattr(file.as_fd(), name, value, XattrFlags::empty()))
+}
+
+pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
+    call("fdatasync", || fs::fdatasync(file.as_fd()))
+}
+
+pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
+    call("fsync", || fs::fsync(dir.as_fd()))
+}
+
+/// Locks a directory against every other handle on it, or fails with `EWOULDBLOCK`.
+pub(crate) fn try_lock(dir: impl AsFd) -> Result<()> {
+    call("flock", || fs::flock(dir.as_fd(), FlockOperation::NonBlockingLockExclusive))
+}
+
+/// Whether this process may write to a name in a directory.
+pub(crate) fn may_write(dir: impl AsFd, name: &[u8]) -> Result<()> {
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    let may = || fs::accessat(dir.as_fd(), name, Access::WRITE_OK, flags);
+    match call("faccessat", may) {
+        // Kernels that cannot tell will tell when it is tried.
+        Err(Errno::NOSYS) => Ok(()),
+        other => other,
+    }
+}
+
+pub(crate) fn random() -> Result<[u8; 8]> {
+    let mut bytes = [0; 8];
+    call("getrandom", || {
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+    })?;
+    Ok(bytes)
+}
+
+pub(crate) fn read_dir(dir: impl AsFd) -> Result<fs::Dir> {
+    call("getdents", || fs::Dir::read_from(dir.as_fd()))
+}

@@ -1,0 +1,174 @@
+//! The file that a change is aimed at.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::dir::Dir;
+use crate::lock::FileLock;
+use crate::path::straight_down;
+use crate::resolve::{Last, Resolved};
+use crate::{Error, File, Hash, Kind, Meta, Name, Place, RawPath, Result, Workspace, sys};
+
+/// A file that is there, or could be: held for one change, and remembered as it was found.
+///
+/// While it lives, no other change to the same file starts in this process.
+#[derive(Debug)]
+pub struct Target {
+    pub(crate) place: Place,
+    /// The deepest directory on the way that exists.
+    pub(crate) dir: Arc<Dir>,
+    /// Directories that would have to be made below it.
+    pub(crate) missing: Vec<Name>,
+    pub(crate) name: Name,
+    pub(crate) before: Option<Before>,
+    _lock: FileLock,
+}
+
+/// The file as it was found.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub(crate) file: File,
+    pub(crate) hash: OnceCell<Hash>,
+}
+
+impl Workspace {
+    /// Finds the file that a change is aimed at. Links are followed: the change is to what they point to.
+    pub fn target(&self, path: &RawPath) -> Result<Target> {
+        let (root, steps) = self.understand(path)?;
+        if let Some(straight) = straight_down(&steps) {
+            match self.aim(&Place { root, path: straight }) {
+                Err(Miss::Link | Miss::Parent) => {}
+                Err(Miss::Error(error)) => return Err(error),
+                Ok(target) => return target.checked(path),
+            }
+        }
+        for _ in 0..sys::MOST_RACES {
+            let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
+            let aimed = if missing.len() > 1 {
+                self.aim_below(&place, missing)
+            } else {
+                let path = missing.iter().fold(place.path, |path, name| path.join(name));
+                self.aim(&Place { root: place.root, path })
+            };
+            match aimed {
+                Err(Miss::Link | Miss::Parent) => {}
+                Err(Miss::Error(error)) => return Err(error),
+                Ok(target) => return target.checked(path),
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// Aims at a place whose directory exists.
+    fn aim(&self, place: &Place) -> Result<Target, Miss> {
+        let Some((parent, name)) = place.path.split() else {
+            return Err(Miss::Error(Error::IsDirectory));
+        };
+        let dir = match self.root(place.root).open_below(&parent, sys::HANDLE) {
+            Err(Errno::LOOP) => return Err(Miss::Link),
+            Err(Errno::NOENT) => return Err(Miss::Parent),
+            other => Arc::new(Dir::new(other?)?),
+        };
+        let lock = FileLock::take(dir.identity(), vec![name.clone()]);
+        let before = match dir.meta(&name) {
+            Err(Error::NotFound) => None,
+            Err(other) => return Err(other.into()),
+            Ok(Meta { kind: Kind::Symlink, .. }) => return Err(Miss::Link),
+            Ok(Meta { kind: Kind::Directory, .. }) => return Err(Error::IsDirectory.into()),
+            Ok(Meta { kind: Kind::File, .. }) => {
+                Some(Before { file: dir.file(&name)?, hash: OnceCell::new() })
+            }
+            Ok(Meta { kind, .. }) => return Err(Error::NotRegular(kind).into()),
+        };
+        let place = place.clone();
+        Ok(Target { place, dir, missing: Vec::new(), name, before, _lock: lock })
+    }
+
+    /// Aims at a file whose directory has to be made first.
+    fn aim_below(&self, place: &Place, names: Vec<Name>) -> Result<Target, Miss> {
+        let dir = match self.root(place.root).open_below(&place.path, sys::HANDLE) {
+            Err(Errno::LOOP | Errno::NOENT) => return Err(Miss::Link),
+            other => Arc::new(Dir::new(other?)?),
+        };
+        let lock = FileLock::take(dir.identity(), names.clone());
+        let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
+        let mut missing = names;
+        let name = missing.pop().ok_or(Error::IsDirectory)?;
+        let place = Place { root: place.root, path };
+        Ok(Target { place, dir, missing, name, before: None, _lock: lock })
+    }
+}
+
+/// Why a place could not be aimed at as it stands.
+enum Miss {
+    /// A link is on the way, or in the last place.
+    Link,
+    /// The directory is not there.
+    Parent,
+    Error(Error),
+}
+
+impl From<Error> for Miss {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Errno> for Miss {
+    fn from(errno: Errno) -> Self {
+        Self::Error(errno.into())
+    }
+}
+
+impl Target {
+    fn checked(self, path: &RawPath) -> Result<Self> {
+        match (path.names_a_directory(), &self.before) {
+            (true, Some(_)) => Err(Error::NotADirectory),
+            (true, None) => Err(Error::BadPath("ends as a directory's does, so it names no file")),
+            (false, _) => Ok(self),
+        }
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the file system knew about the file when it was found; `None` if there is none.
+    pub fn meta(&self) -> Option<&Meta> {
+        self.before.as_ref().map(|before| before.file.meta())
+    }
+
+    /// The file itself, to read what it holds before the change.
+    pub fn file(&mut self) -> Option<&mut File> {
+        self.before.as_mut().map(|before| &mut before.file)
+    }
+
+    /// The names of the directories that a new file would need and that are not there.
+    pub fn missing_parents(&self) -> &[Name] {
+        &self.missing
+    }
+
+    /// The hash of what the file holds, taken once; `None` if there is none.
+    pub fn hash(&self) -> Result<Option<Hash>> {
+        self.before.as_ref().map(Before::hash).transpose()
+    }
+
+    /// Whether the operating system would let this process change the file, without trying.
+    pub fn check_writable(&self) -> Result<()> {
+        let name = if self.before.is_some() { self.name.as_bytes() } else { b"." };
+        Ok(sys::may_write(self.dir.fd(), name)?)
+    }
+}
+
+impl Before {
+    pub(crate) fn hash(&self) -> Result<Hash> {
+        if let Some(hash) = self.hash.get() {
+            return Ok(*hash);
+        }
+        let hash = self.file.hash().map_err(Error::Os)?;
+        Ok(*self.hash.get_or_init(|| hash))
+    }
+}

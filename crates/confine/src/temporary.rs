@@ -1,0 +1,36 @@
+//! The names of files that are about to become others.
+
+use crate::{Name, Result, sys};
+
+const PREFIX: &[u8] = b".pinfold-";
+const SUFFIX: &[u8] = b".tmp";
+const RANDOM: usize = 16;
+
+/// A name that nothing else has. It does not grow with the target's, which may be as long as names get.
+pub(crate) fn fresh_name() -> Result<Name> {
+    let random = u64::from_ne_bytes(sys::random()?);
+    let middle = format!("{random:0RANDOM$x}");
+    Name::parse(&[PREFIX, middle.as_bytes(), SUFFIX].concat())
+}
+
+/// Whether a name is one that [`fresh_name`] makes: no tool shows such a file.
+pub fn is_temporary(name: &[u8]) -> bool {
+    let middle = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    middle.is_some_and(|middle| middle.len() == RANDOM && middle.iter().all(u8::is_ascii_hexdigit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_names_are_known_again_and_others_are_not() {
+        for _ in 0..100 {
+            assert!(is_temporary(fresh_name().unwrap().as_bytes()));
+        }
+        for name in [&b".pinfold-.tmp"[..], b".pinfold-0123456789abcdeg.tmp", b"a.tmp", b".pinfold"]
+        {
+            assert!(!is_temporary(name));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The workspace: one or more roots, and every way in.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::dir::{Dir, Entry};
+use crate::path::{Step, steps, straight_down};
+use crate::resolve::{Last, Resolved};
+use crate::root::Root;
+use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, sys};
+
+/// The roots that everything happens below.
+#[derive(Debug)]
+pub struct Workspace {
+    roots: Vec<Root>,
+}
+
+/// Where something is: which root, and the path below it, free of links.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Place {
+    /// The root's number, in the order in which they were given.
+    pub root: usize,
+    /// The path below it.
+    pub path: RelPath,
+}
+
+/// What is at a place, seen without following it if it is a link.
+#[derive(Debug)]
+pub struct Seen {
+    /// Where it is.
+    pub place: Place,
+    /// What the file system knows about it.
+    pub meta: Meta,
+    /// Where it points, as it is written in the link.
+    pub link_target: Option<Vec<u8>>,
+}
+
+impl Workspace {
+    /// Opens the roots. They stay what they are, wherever their paths lead later.
+    ///
+    /// A failure names the root that could not be opened by its number.
+    pub fn open<P: AsRef<Path>>(
+        roots: impl IntoIterator<Item = P>,
+        way: Option<Way>,
+    ) -> Result<Self, (usize, Error)> {
+        let open = |(number, path): (usize, P)| {
+            Root::open(path.as_ref(), way).map_err(|error| (number, error))
+        };
+        Ok(Self { roots: roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// The roots' paths, as they were given, made absolute.
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.roots.iter().map(Root::given)
+    }
+
+    /// How paths below the roots are opened.
+    pub fn way(&self) -> Way {
+        let walk = self.roots.iter().any(|root| root.way() == Way::Walk);
+        if walk { Way::Walk } else { Way::Kernel }
+    }
+
+    pub(crate) fn root(&self, number: usize) -> &Root {
+        &self.roots[number]
+    }
+
+    /// The root that an absolute path leads into, and the steps that are left below it.
+    ///
+    /// Whole names are compared, and only here; from then on the handles decide.
+    pub(crate) fn enter(&self, path: Vec<Step>) -> Result<(usize, Vec<Step>)> {
+        let leading = self.roots.iter().enumerate();
+        let leading = leading.filter_map(|(number, root)| Some((root.leads(&path)?, number)));
+        // Of nested roots the inner one, and of equal ones the first.
+        let best = leading.max_by_key(|(names, number)| (*names, usize::MAX - number));
+        let (names, number) = best.ok_or(Error::Outside)?;
+        Ok((number, path[names..].to_vec()))
+    }
+
+    /// The root and the steps that a path means. A relative one starts at the first root.
+    pub(crate) fn understand(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
+        if path.as_str().is_empty() {
+            return Err(Error::BadPath("is empty"));
+        }
+        let steps = steps(path.as_str().as_bytes())?;
+        if path.is_absolute() { self.enter(steps) } else { Ok((0, steps)) }
+    }
+
+    /// Opens the regular file that a path leads to.
+    pub fn file(&self, path: &RawPath) -> Result<(Place, File)> {
+        let (place, fd) = self.open_following(path, OFlags::RDONLY)?;
+        let file = File::regular(fd)?;
+        if path.names_a_directory() {
+            return Err(Error::NotADirectory);
+        }
+        Ok((place, file))
+    }
+
+    /// Opens the directory that a path leads to, and lists at most `most` of its entries.
+    pub fn list(&self, path: &RawPath, most: usize) -> Result<(Place, Vec<Entry>)> {
+        let (place, fd) = self.open_following(path, sys::HANDLE)?;
+        Ok((place, Dir::new(fd)?.entries(most)?))
+    }
+
+    fn open_following(&self, path: &RawPath, flags: OFlags) -> Result<(Place, OwnedFd)> {
+        let (root, steps) = self.understand(path)?;
+        if let Some(path) = straight_down(&steps) {
+            match self.roots[root].open_below(&path, flags) {
+                Err(Errno::LOOP) => {}
+                Err(other) => return Err(opening(other)),
+                Ok(fd) => return Ok((Place { root, path }, fd)),
+            }
+        }
+        for _ in 0..sys::MOST_RACES {
+            let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
+            if !missing.is_empty() {
+                return Err(Error::NotFound);
+            }
+            match self.roots[place.root].open_below(&place.path, flags) {
+                // Somebody put a link there since: find out where it leads.
+                Err(Errno::LOOP) => {}
+                Err(other) => return Err(opening(other)),
+                Ok(fd) => return Ok((place, fd)),
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// Looks at what a path names; a link in its last place is looked at itself.
+    pub fn look(&self, path: &RawPath) -> Result<Seen> {
+        let (root, steps) = self.understand(path)?;
+        for _ in 0..sys::MOST_RACES {
+            let place = match straight_down(&steps) {
+                Some(path) => Place { root, path },
+                None => self.resolved_but_last(root, &steps)?,
+            };
+            let seen = match self.look_at(&place) {
+                Err(Errno::LOOP) => {
+                    let place = self.resolved_but_last(root, &steps)?;
+                    self.look_at(&place).map(|(meta, target)| (place, meta, target))
+                }
+                other => other.map(|(meta, target)| (place, meta, target)),
+            };
+            match seen {
+                Err(Errno::LOOP) => {}
+                Err(other) => return Err(opening(other)),
+                Ok((place, meta, link_target)) => return Ok(Seen { place, meta, link_target }),
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    fn resolved_but_last(&self, root: usize, steps: &[Step]) -> Result<Place> {
+        let Resolved { place, missing } = self.resolve(root, steps.to_vec(), Last::Keep)?;
+        if missing.is_empty() { Ok(place) } else { Err(Error::NotFound) }
+    }
+
+    fn look_at(&self, place: &Place) -> Result<(Meta, Option<Vec<u8>>), Errno> {
+        let root = &self.roots[place.root];
+        let Some((parent, name)) = place.path.split() else {
+            return Ok((Meta::of(&sys::stat(root.handle())?), None));
+        };
+        let dir = root.open_below(&parent, sys::HANDLE)?;
+        let meta = Meta::of(&sys::stat_at(&dir, name.as_bytes())?);
+        let target = match meta.kind {
+            Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
+            _ => None,
+        };
+        Ok((meta, target))
+    }
+
+    /// The deepest directory on a path's way that exists, and the names below it that do not.
+    pub fn missing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
+        let (root, steps) = self.understand(path)?;
+        let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
+        Ok((place, missing))
+    }
+
+    /// The entries of a directory that was found before, at most `most` of them.
+    pub fn entries(&self, place: &Place, most: usize) -> Result<Vec<Entry>> {
+        let fd = self.roots[place.root].open_below(&place.path, sys::HANDLE);
+        Dir::new(fd.map_err(opening)?)?.entries(most)
+    }
+}
+
+/// What an error number means when something was to be opened.
+pub(crate) fn opening(errno: Errno) -> Error {
+    match errno {
+        // No symbolic link: those are found out about before.
+        Errno::LOOP => Error::Changed,
+        Errno::NXIO => Error::NotRegular(Kind::Socket),
+        Errno::NODEV => Error::NotRegular(Kind::Device),
+        other => other.into(),
+    }
+}

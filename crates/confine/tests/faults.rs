@@ -1,0 +1,161 @@
+//! Every system call of a write fails once, in every way, and nothing is ever lost or left behind.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::{Committed, Durability, Error, Way, Workspace};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+const OLD: &[u8] = b"old content\n";
+const NEW: &[u8] = b"new content, and longer than the old\n";
+const MODE: u32 = 0o640;
+
+fn faults() -> Vec<Fault> {
+    let errnos = [Errno::IO, Errno::NOSPC, Errno::INTR, Errno::ACCESS];
+    let errnos = errnos.iter().map(|errno| Fault::Errno(errno.raw_os_error()));
+    errnos.chain([Fault::ShortWrite]).collect()
+}
+
+fn write(workspace: &Workspace, path: &str, how: Durability) -> Result<Committed, Error> {
+    workspace.target(&path.into())?.replace(NEW, how)
+}
+
+/// Every name below `dir`, hidden ones too.
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .flat_map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            let below =
+                if entry.file_type().unwrap().is_dir() { names(&entry.path()) } else { vec![] };
+            let below =
+                below.into_iter().map(|below| format!("{name}/{below}")).collect::<Vec<_>>();
+            std::iter::once(name).chain(below)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Fails the 1st, 2nd, … call of a write until one write has gone through without a fault.
+fn sweep(path: &str, existing: bool, how: Durability, way: Way, always: &[(When, Fault)]) {
+    for fault in faults() {
+        for nth in 1.. {
+            let dir = TempDir::new().unwrap();
+            let ws = dir.path();
+            fs::write(ws.join("bystander"), b"untouched").unwrap();
+            let file = ws.join(path);
+            if existing {
+                fs::write(&file, OLD).unwrap();
+                fs::set_permissions(&file, fs::Permissions::from_mode(MODE)).unwrap();
+            }
+            let before = names(ws);
+            let workspace = Workspace::open([ws], Some(way)).unwrap();
+
+            let faults: Vec<_> = always.iter().copied().chain([(When::Nth(nth), fault)]).collect();
+            let report = inject(&faults, || write(&workspace, path, how).map(drop));
+
+            let what = format!("{fault:?} at call {nth} {:?} of {:?}", report.fired, report.calls);
+            assert_eq!(fs::read(ws.join("bystander")).unwrap(), b"untouched", "{what}");
+            match &report.result {
+                Ok(()) => {
+                    assert_eq!(fs::read(&file).unwrap(), NEW, "{what}");
+                    let mut after = before;
+                    if !existing {
+                        let parts: Vec<_> = path.split('/').collect();
+                        after.extend((1..=parts.len()).map(|n| parts[..n].join("/")));
+                        after.sort();
+                    }
+                    assert_eq!(names(ws), after, "{what}");
+                }
+                Err(_) => {
+                    assert!(report.fired.is_some(), "{what}: {:?}", report.result);
+                    if existing {
+                        assert_eq!(fs::read(&file).unwrap(), OLD, "{what}");
+                    }
+                    assert_eq!(names(ws), before, "{what}: {:?}", report.result);
+                }
+            }
+            if existing {
+                let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
+                assert_eq!(mode, MODE, "{what}");
+            }
+            if report.fired.is_none() {
+                assert!(report.result.is_ok(), "{what}");
+                assert!(nth > 8, "a write makes more calls than {nth}: {what}");
+                break;
+            }
+        }
+    }
+}
+
+fn sweep_all(always: &[(When, Fault)]) {
+    for how in [Durability::None, Durability::Data, Durability::Full] {
+        for way in [Way::Kernel, Way::Walk] {
+            sweep("file", true, how, way, always);
+            sweep("file", false, how, way, always);
+            sweep("new/deeper/file", false, how, way, always);
+        }
+    }
+}
+
+#[test]
+fn a_failing_call_leaves_the_old_content_or_the_new() {
+    sweep_all(&[]);
+}
+
+#[test]
+fn file_systems_that_cannot_exchange_lose_nothing_either() {
+    let cannot = Fault::Errno(Errno::INVAL.raw_os_error());
+    let rename_only = [(When::Every("exchange"), cannot), (When::Every("rename_new"), cannot)];
+    sweep_all(&rename_only);
+}
+
+#[test]
+fn file_systems_that_can_only_rename_replace_whole_files() {
+    let cannot = Fault::Errno(Errno::INVAL.raw_os_error());
+    let always =
+        ["exchange", "rename_new", "linkat", "flock"].map(|call| (When::Every(call), cannot));
+    for path in ["file", "new/file"] {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("file"), OLD).unwrap();
+        let workspace = Workspace::open([dir.path()], None).unwrap();
+        let report = inject(&always, || write(&workspace, path, Durability::Full).map(drop));
+        report.result.unwrap();
+        assert_eq!(fs::read(dir.path().join(path)).unwrap(), NEW);
+        assert!(!names(dir.path()).iter().any(|name| name.contains("pinfold")));
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_from_other_failures() {
+    let dir = TempDir::new().unwrap();
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    let full = (When::Every("write"), Fault::Errno(Errno::NOSPC.raw_os_error()));
+    let report = inject(&[full], || write(&workspace, "file", Durability::Data));
+    assert!(matches!(report.result, Err(Error::NoSpace)));
+}
+
+#[test]
+fn what_cannot_be_put_back_is_kept_and_named() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("file"), OLD).unwrap();
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    let target = workspace.target(&"file".into()).unwrap();
+    // The file is looked at before, inside and after the trade; every later trade fails.
+    let calls = inject(&[], || target.replace(NEW, Durability::None).map(drop)).calls;
+    drop(target);
+    let traded = calls.iter().position(|call| *call == "exchange").unwrap() as u64 + 1;
+    fs::write(dir.path().join("file"), OLD).unwrap();
+    let target = workspace.target(&"file".into()).unwrap();
+    let broken = Fault::Errno(Errno::IO.raw_os_error());
+    let after = (traded + 1..traded + 40).map(|nth| (When::Nth(nth), broken)).collect::<Vec<_>>();
+    let report = inject(&after, || target.replace(NEW, Durability::None).map(drop));
+    let Err(Error::Stranded { kept }) = report.result else { panic!("{:?}", report.result) };
+    assert_eq!(fs::read(dir.path().join(kept)).unwrap(), OLD);
+    assert_eq!(fs::read(dir.path().join("file")).unwrap(), NEW);
+}

@@ -1,0 +1,267 @@
+//! What the fence lets through and what it does not, the same in both ways of opening.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use pinfold_confine::{Error, Kind, RawPath, Way, Workspace};
+use tempfile::TempDir;
+
+/// `ws/` is the root; `outside/` and `ws-sibling/` lie beside it.
+fn tree() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let at = |path: &str| dir.path().join(path);
+    for path in ["ws/a/b", "ws/other", "outside/d", "ws-sibling", "second/x"] {
+        fs::create_dir_all(at(path)).unwrap();
+    }
+    for path in ["ws/top.txt", "ws/a/b/deep.txt", "ws/other/o.txt", "second/x/s.txt"] {
+        fs::write(at(path), format!("inside {path}")).unwrap();
+    }
+    for path in ["outside/secret.txt", "outside/d/f.txt", "ws-sibling/secret.txt"] {
+        fs::write(at(path), "secret").unwrap();
+    }
+    dir
+}
+
+fn both_ways(test: impl Fn(&Path, &Workspace)) {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        let workspace = Workspace::open([dir.path().join("ws")], Some(way)).unwrap();
+        test(dir.path(), &workspace);
+    }
+}
+
+fn read(workspace: &Workspace, path: impl Into<RawPath>) -> Result<String, Error> {
+    let (_, mut file) = workspace.file(&path.into())?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    Ok(text)
+}
+
+fn write(workspace: &Workspace, path: impl Into<RawPath>) -> Result<(), Error> {
+    workspace.target(&path.into())?.replace(b"new", Default::default()).map(drop)
+}
+
+#[test]
+fn the_kernel_walks_where_it_can() {
+    let dir = tree();
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    assert_eq!(workspace.way(), Way::Kernel, "this kernel has no openat2, or a filter forbids it");
+}
+
+#[test]
+fn every_spelling_of_a_path_inside_is_understood() {
+    both_ways(|dir, workspace| {
+        let absolute = dir.join("ws/a/b/deep.txt").display().to_string();
+        let around = dir.join("ws/../ws/a/b/deep.txt").display().to_string();
+        for path in ["a/b/deep.txt", "./a//b/./deep.txt", "a/../a/b/deep.txt", &absolute, &around] {
+            assert_eq!(read(workspace, path).unwrap(), "inside ws/a/b/deep.txt", "{path}");
+        }
+    });
+}
+
+#[test]
+fn no_spelling_leads_out() {
+    both_ways(|dir, workspace| {
+        let secret = dir.join("outside/secret.txt").display().to_string();
+        let sibling = dir.join("ws-sibling/secret.txt").display().to_string();
+        let dotted = dir.join("ws/../outside/secret.txt").display().to_string();
+        for path in [
+            "../outside/secret.txt",
+            "a/../../outside/secret.txt",
+            "../ws-sibling/secret.txt",
+            "..",
+            "../..",
+            "../../../../../../../../../../etc/passwd",
+            "/etc/passwd",
+            "/proc/self/environ",
+            "/",
+            &secret,
+            &sibling,
+            &dotted,
+        ] {
+            assert!(matches!(read(workspace, path), Err(Error::Outside)), "{path}");
+            assert!(matches!(write(workspace, path), Err(Error::Outside)), "{path}");
+            assert!(matches!(workspace.look(&path.into()), Err(Error::Outside)), "{path}");
+            assert!(matches!(workspace.list(&path.into(), 9), Err(Error::Outside)), "{path}");
+        }
+        assert_eq!(fs::read_to_string(dir.join("outside/secret.txt")).unwrap(), "secret");
+    });
+}
+
+#[test]
+fn links_inside_are_followed_and_links_out_are_refused() {
+    both_ways(|dir, workspace| {
+        let ws = dir.join("ws");
+        symlink("a/b/deep.txt", ws.join("relative")).unwrap();
+        symlink(ws.join("a/b/deep.txt"), ws.join("absolute")).unwrap();
+        symlink("../a", ws.join("other/dir")).unwrap();
+        symlink(&ws, ws.join("a/all")).unwrap();
+        symlink("relative", ws.join("twice")).unwrap();
+        for path in ["relative", "absolute", "other/dir/b/deep.txt", "a/all/relative", "twice"] {
+            assert_eq!(read(workspace, path).unwrap(), "inside ws/a/b/deep.txt", "{path}");
+            let place = workspace.file(&path.into()).unwrap().0;
+            assert_eq!(place.path.to_string(), "a/b/deep.txt", "{path}");
+        }
+
+        symlink("../outside/secret.txt", ws.join("out")).unwrap();
+        symlink(dir.join("outside/secret.txt"), ws.join("out-absolute")).unwrap();
+        symlink("../../outside", ws.join("a/outdir")).unwrap();
+        symlink("out", ws.join("out-twice")).unwrap();
+        symlink("../outside/none", ws.join("out-dangling")).unwrap();
+        symlink("/proc/self/root/etc/passwd", ws.join("magic")).unwrap();
+        symlink("..", ws.join("up")).unwrap();
+        for path in [
+            "out",
+            "out-absolute",
+            "a/outdir/secret.txt",
+            "out-twice",
+            "out-dangling",
+            "magic",
+            "up/outside/secret.txt",
+            "a/outdir/../ws/top.txt",
+        ] {
+            assert!(matches!(read(workspace, path), Err(Error::Outside)), "{path}");
+            assert!(matches!(write(workspace, path), Err(Error::Outside)), "{path}");
+        }
+        assert!(!dir.join("outside/none").exists());
+        assert_eq!(fs::read_to_string(dir.join("outside/secret.txt")).unwrap(), "secret");
+    });
+}
+
+#[test]
+fn a_link_is_looked_at_itself() {
+    both_ways(|dir, workspace| {
+        symlink("../outside/secret.txt", dir.join("ws/out")).unwrap();
+        let seen = workspace.look(&"out".into()).unwrap();
+        assert_eq!(seen.meta.kind, Kind::Symlink);
+        assert_eq!(seen.link_target.as_deref(), Some(&b"../outside/secret.txt"[..]));
+        symlink("a", dir.join("ws/dir")).unwrap();
+        let seen = workspace.look(&"dir/b/deep.txt".into()).unwrap();
+        assert_eq!(
+            (seen.meta.kind, seen.place.path.to_string()),
+            (Kind::File, "a/b/deep.txt".into())
+        );
+        assert_eq!(workspace.look(&".".into()).unwrap().meta.kind, Kind::Directory);
+    });
+}
+
+#[test]
+fn links_that_go_nowhere_or_in_circles_end() {
+    both_ways(|dir, workspace| {
+        let ws = dir.join("ws");
+        symlink("none", ws.join("dangling")).unwrap();
+        symlink("circle", ws.join("circle")).unwrap();
+        symlink("ping", ws.join("pong")).unwrap();
+        symlink("pong", ws.join("ping")).unwrap();
+        assert!(matches!(read(workspace, "dangling"), Err(Error::Dangling)));
+        assert!(matches!(write(workspace, "dangling"), Err(Error::Dangling)));
+        for path in ["circle", "ping", "circle/x"] {
+            assert!(matches!(read(workspace, path), Err(Error::TooManyLinks)), "{path}");
+            assert!(matches!(write(workspace, path), Err(Error::TooManyLinks)), "{path}");
+        }
+    });
+}
+
+#[test]
+fn only_regular_files_are_read() {
+    both_ways(|dir, workspace| {
+        let fifo = dir.join("ws/fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o644.into()).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(dir.join("ws/socket")).unwrap();
+        for (path, kind) in [("fifo", Kind::Fifo), ("socket", Kind::Socket)] {
+            assert!(
+                matches!(read(workspace, path), Err(Error::NotRegular(found)) if found == kind),
+                "{path}"
+            );
+            assert!(
+                matches!(write(workspace, path), Err(Error::NotRegular(found)) if found == kind),
+                "{path}"
+            );
+        }
+        assert!(matches!(read(workspace, "a"), Err(Error::IsDirectory)));
+        assert!(matches!(write(workspace, "a"), Err(Error::IsDirectory)));
+        assert!(matches!(read(workspace, "."), Err(Error::IsDirectory)));
+        assert!(matches!(write(workspace, "."), Err(Error::IsDirectory)));
+    });
+}
+
+#[test]
+fn what_is_not_there_or_no_path_is_said() {
+    both_ways(|_, workspace| {
+        assert!(matches!(read(workspace, "none"), Err(Error::NotFound)));
+        assert!(matches!(read(workspace, "none/x"), Err(Error::NotFound)));
+        assert!(matches!(read(workspace, "none/../top.txt"), Err(Error::NotFound)));
+        assert!(matches!(write(workspace, "none/../new.txt"), Err(Error::NotFound)));
+        assert!(matches!(read(workspace, "top.txt/x"), Err(Error::NotADirectory)));
+        assert!(matches!(write(workspace, "top.txt/x"), Err(Error::NotADirectory)));
+        assert!(matches!(read(workspace, "top.txt/"), Err(Error::NotADirectory)));
+        assert!(matches!(write(workspace, "top.txt/"), Err(Error::NotADirectory)));
+        assert!(matches!(write(workspace, "new/"), Err(Error::BadPath(_))));
+        assert!(matches!(read(workspace, ""), Err(Error::BadPath(_))));
+        assert!(matches!(read(workspace, "a\0b"), Err(Error::BadPath(_))));
+        assert!(matches!(read(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
+        assert!(matches!(write(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
+    });
+}
+
+#[test]
+fn paths_longer_than_one_call_takes_are_walked() {
+    both_ways(|_, workspace| {
+        let path = format!("{}f.txt", format!("{}/", "d".repeat(200)).repeat(30));
+        write(workspace, path.as_str()).unwrap();
+        assert_eq!(read(workspace, path.as_str()).unwrap(), "new");
+    });
+}
+
+#[test]
+fn several_roots_are_one_workspace() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        let roots = [dir.path().join("ws"), dir.path().join("second")];
+        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        symlink("../second/x/s.txt", dir.path().join("ws/across")).unwrap();
+        symlink(dir.path().join("second/x"), dir.path().join("ws/across-dir")).unwrap();
+        let absolute = dir.path().join("second/x/s.txt").display().to_string();
+        for path in ["across", "across-dir/s.txt", "../second/x/s.txt", &absolute] {
+            let (place, _) = workspace.file(&path.into()).unwrap();
+            assert_eq!((place.root, place.path.to_string()), (1, "x/s.txt".into()), "{path}");
+        }
+        assert!(matches!(read(&workspace, "../outside/secret.txt"), Err(Error::Outside)));
+        assert!(matches!(read(&workspace, "x/s.txt"), Err(Error::NotFound)));
+    }
+}
+
+#[test]
+fn a_root_reached_by_a_link_is_known_by_both_names() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        symlink("ws", dir.path().join("alias")).unwrap();
+        let workspace = Workspace::open([dir.path().join("alias")], Some(way)).unwrap();
+        for path in ["alias/top.txt", "ws/top.txt"] {
+            let path = dir.path().join(path).display().to_string();
+            assert_eq!(read(&workspace, path.as_str()).unwrap(), "inside ws/top.txt", "{path}");
+        }
+    }
+}
+
+#[test]
+fn near_misses_can_be_looked_for() {
+    both_ways(|_, workspace| {
+        let (place, missing) = workspace.missing(&"a/c/deep.txt".into()).unwrap();
+        let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (place.path.to_string(), missing),
+            ("a".into(), vec!["c".into(), "deep.txt".into()])
+        );
+        let names = |most| {
+            let mut names: Vec<_> = workspace.list(&".".into(), most).unwrap().1;
+            names.sort_by(|one, other| one.name.cmp(&other.name));
+            names.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(9), ["a", "other", "top.txt"]);
+        assert_eq!(names(2).len(), 2);
+        assert_eq!(workspace.entries(&place, 9).unwrap().len(), 1);
+    });
+}

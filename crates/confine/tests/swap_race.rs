@@ -1,0 +1,88 @@
+//! A directory that is swapped with a link to outside, again and again, while calls run.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use pinfold_confine::{Durability, Error, Way, Workspace};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::TempDir;
+
+const ROUNDS: usize = 4_000;
+
+#[test]
+fn nothing_outside_is_read_created_or_changed() {
+    for way in [Way::Kernel, Way::Walk] {
+        race(way);
+    }
+}
+
+fn race(way: Way) {
+    let dir = TempDir::new().unwrap();
+    let (ws, outside) = (dir.path().join("ws"), dir.path().join("outside"));
+    for (place, text) in [(ws.join("swapped"), "inside"), (outside.clone(), "SECRET")] {
+        fs::create_dir_all(place.join("deep")).unwrap();
+        fs::write(place.join("f.txt"), text).unwrap();
+        fs::write(place.join("deep/f.txt"), text).unwrap();
+    }
+    symlink("../outside", ws.join("trap")).unwrap();
+    let workspace = Workspace::open([&ws], Some(way)).unwrap();
+    let stop = AtomicBool::new(false);
+    let (mut inside, mut refused) = (0, 0);
+    thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let (one, other) = (ws.join("swapped"), ws.join("trap"));
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        for round in 0..ROUNDS {
+            for path in ["swapped/f.txt", "swapped/deep/f.txt", "swapped/../swapped/f.txt"] {
+                match workspace.file(&path.into()) {
+                    Ok((_, mut file)) => {
+                        let mut text = String::new();
+                        file.read_to_string(&mut text).unwrap();
+                        assert!(!text.contains("SECRET"), "read from outside by {way:?}");
+                        inside += 1;
+                    }
+                    Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+            let new = format!("swapped/new-{round}");
+            for path in [new.as_str(), "swapped/f.txt", "swapped/fresh/deeper/f.txt"] {
+                let target = workspace.target(&path.into());
+                match target.and_then(|target| target.replace(b"ours", Durability::None)) {
+                    Ok(_) => inside += 1,
+                    Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+            if let Ok(seen) = workspace.look(&"swapped/f.txt".into()) {
+                assert!(seen.place.path.to_string().ends_with("f.txt"));
+            }
+        }
+    });
+    let mut names: Vec<_> = fs::read_dir(&outside)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["deep", "f.txt"], "created outside by {way:?}");
+    assert_eq!(fs::read_to_string(outside.join("f.txt")).unwrap(), "SECRET");
+    assert_eq!(fs::read_to_string(outside.join("deep/f.txt")).unwrap(), "SECRET");
+    // Without both, the race was not one.
+    assert!(inside > 0 && refused > 0, "{way:?}: {inside} inside, {refused} refused");
+}
+
+/// Ends the other thread also if this one panics.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,215 @@
+//! What a write keeps, and what happens when others write at the same time.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::sync::Barrier;
+use std::thread;
+
+use pinfold_confine::{Durability, Error, Workspace};
+use rustix::fs::{CWD, XattrFlags};
+use tempfile::TempDir;
+
+fn workspace() -> (TempDir, Workspace) {
+    let dir = TempDir::new().unwrap();
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    (dir, workspace)
+}
+
+fn write(workspace: &Workspace, path: &str, content: &str) -> Result<(), Error> {
+    let target = workspace.target(&path.into())?;
+    target.replace(content.as_bytes(), Durability::None).map(drop)
+}
+
+#[test]
+fn mode_owner_and_attributes_stay_but_not_the_right_to_act_as_the_owner() {
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    fs::write(&path, "old").unwrap();
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        std::os::unix::fs::chown(&path, Some(1234), Some(2345)).unwrap();
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o6751)).unwrap();
+    rustix::fs::setxattr(&path, "user.note", b"kept", XattrFlags::empty()).unwrap();
+    write(&workspace, "f", "new").unwrap();
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o7777, 0o751);
+    if root {
+        assert_eq!((meta.uid(), meta.gid()), (1234, 2345));
+    }
+    let mut value = [0; 16];
+    let size = rustix::fs::getxattr(&path, "user.note", &mut value).unwrap();
+    assert_eq!(&value[..size], b"kept");
+}
+
+#[test]
+fn a_new_file_has_the_mode_of_any_new_file() {
+    let (dir, workspace) = workspace();
+    write(&workspace, "made/by/us", "x").unwrap();
+    fs::create_dir_all(dir.path().join("made/by/them")).unwrap();
+    fs::write(dir.path().join("made/by/them/f"), "x").unwrap();
+    let mode = |path: &str| fs::metadata(dir.path().join(path)).unwrap().permissions().mode();
+    assert_eq!(mode("made/by/us"), mode("made/by/them/f"));
+    assert_eq!(mode("made/by"), mode("made/by/them"));
+}
+
+#[test]
+fn a_link_stays_and_its_target_is_written() {
+    let (dir, workspace) = workspace();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    fs::write(dir.path().join("d/real"), "old").unwrap();
+    symlink("d/real", dir.path().join("link")).unwrap();
+    write(&workspace, "link", "new").unwrap();
+    assert!(dir.path().join("link").is_symlink());
+    assert_eq!(fs::read_to_string(dir.path().join("d/real")).unwrap(), "new");
+}
+
+#[test]
+fn other_names_of_the_file_keep_the_old_content() {
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("one"), "old").unwrap();
+    fs::hard_link(dir.path().join("one"), dir.path().join("other")).unwrap();
+    write(&workspace, "one", "new").unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("one")).unwrap(), "new");
+    assert_eq!(fs::read_to_string(dir.path().join("other")).unwrap(), "old");
+}
+
+#[test]
+fn the_longest_name_can_be_written() {
+    let (dir, workspace) = workspace();
+    let name = "n".repeat(255);
+    write(&workspace, &name, "one").unwrap();
+    write(&workspace, &name, "two").unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join(&name)).unwrap(), "two");
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_found_is_left_alone() {
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    type Meanwhile = fn(&std::path::Path);
+    let changes: [(&str, Meanwhile); 6] = [
+        ("longer", |path| fs::write(path, "theirs, longer").unwrap()),
+        ("same size", |path| fs::write(path, "thr").unwrap()),
+        ("replaced", |path| {
+            fs::write(path.with_extension("new"), "thr").unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        }),
+        ("mode", |path| fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap()),
+        ("removed", |path| fs::remove_file(path).unwrap()),
+        ("a link now", |path| {
+            fs::remove_file(path).unwrap();
+            symlink("/etc/passwd", path).unwrap();
+        }),
+    ];
+    for (what, meanwhile) in changes {
+        let _ = fs::remove_file(&path);
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let target = workspace.target(&"f".into()).unwrap();
+        target.hash().unwrap();
+        meanwhile(&path);
+        let theirs = fs::read(&path).ok();
+        let result = target.replace(b"ours", Durability::None);
+        assert!(matches!(result, Err(Error::Changed)), "{what}: {result:?}");
+        assert_eq!(fs::read(&path).ok(), theirs, "{what}");
+        assert!(fs::read_dir(dir.path()).unwrap().count() <= 1, "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_came_up_meanwhile_is_not_replaced() {
+    let (dir, workspace) = workspace();
+    for path in ["f", "made/since/f"] {
+        let target = workspace.target(&path.into()).unwrap();
+        fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
+        fs::write(dir.path().join(path), "theirs").unwrap();
+        let result = target.replace(b"ours", Durability::None);
+        assert!(matches!(result, Err(Error::Changed)), "{result:?}");
+        assert_eq!(fs::read_to_string(dir.path().join(path)).unwrap(), "theirs");
+    }
+}
+
+#[test]
+fn fifty_writers_at_once_all_land_or_are_told() {
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("count"), "").unwrap();
+    let barrier = Barrier::new(50);
+    thread::scope(|scope| {
+        for number in 0..50 {
+            let (workspace, barrier) = (&workspace, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                let mut target = workspace.target(&"count".into()).unwrap();
+                let mut text = String::new();
+                std::io::Read::read_to_string(target.file().unwrap(), &mut text).unwrap();
+                text.push_str(&format!("{number}\n"));
+                target.replace(text.as_bytes(), Durability::None).unwrap();
+            });
+        }
+    });
+    let text = fs::read_to_string(dir.path().join("count")).unwrap();
+    let mut numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn writers_without_our_locks_lose_nothing_to_us() {
+    // One side appends by rename, as editors do; the other is us. Each line that was reported as
+    // written must be there in the end, but for those that the other side never saw.
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    fs::write(&path, "0").unwrap();
+    let theirs = 200;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..theirs {
+                let draft = dir.path().join(format!("draft-{round}"));
+                fs::write(&draft, format!("theirs {round}")).unwrap();
+                rustix::fs::renameat(CWD, &draft, CWD, &path).unwrap();
+            }
+        });
+        for _ in 0..400 {
+            let mut target = workspace.target(&"f".into()).unwrap();
+            let mut seen = String::new();
+            std::io::Read::read_to_string(target.file().unwrap(), &mut seen).unwrap();
+            let result = target.replace(format!("{seen} ours").as_bytes(), Durability::None);
+            assert!(matches!(result, Ok(_) | Err(Error::Changed)), "{result:?}");
+        }
+    });
+    // Their last version was never lost: it is there, with or without what we added to it.
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&format!("theirs {}", theirs - 1)), "{text}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_not_replaced() {
+    if rustix::process::geteuid().is_root() {
+        // The system refuses root nothing: `denied_calls_are_told` has the case by injection.
+        return;
+    }
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("f"), "old").unwrap();
+    fs::set_permissions(dir.path().join("f"), fs::Permissions::from_mode(0o444)).unwrap();
+    assert!(matches!(write(&workspace, "f", "new"), Err(Error::Denied)));
+}
+
+#[test]
+fn denied_calls_are_told() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("f"), "old").unwrap();
+    let denied = Fault::Errno(rustix::io::Errno::ACCESS.raw_os_error());
+    let report = inject(&[(When::Every("faccessat"), denied)], || write(&workspace, "f", "new"));
+    assert!(matches!(report.result, Err(Error::Denied)));
+    let foreign = Fault::Errno(rustix::io::Errno::PERM.raw_os_error());
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(dir.path().join("f"), Some(1), Some(1)).unwrap();
+        let report = inject(&[(When::Every("fchown"), foreign)], || write(&workspace, "f", "new"));
+        assert!(matches!(report.result, Err(Error::Owner { uid: 1, gid: 1 })));
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "old");
+}
