@@ -1,5 +1,7 @@
 //! Every system call of a write fails once, in every way, and nothing is ever lost or left behind.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! What a write keeps, and what happens when others write at the same time.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::Barrier;

@@ -1,1 +1,47 @@
-//! x
+//! Pinfold's tools as agents call them.
+//!
+//! A [`Dialect`] is a family of tools with its own names, arguments, answers and error codes; all of
+//! them perform the same operations of the engine. A [`Toolbox`] serves one or more dialects on a
+//! session: JSON in, an [`Answer`] out, and never an error or a panic besides.
+//!
+//! ```
+//! use pinfold::Session;
+//! use pinfold_dialects::{DOTTED, Toolbox};
+//! use serde_json::json;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! let toolbox = Toolbox::new(Session::open([dir.path()])?, &[&DOTTED]);
+//! let answer = toolbox.call("file.write", json!({"path": "a.txt", "content": "hello\n"}));
+//! assert_eq!(answer.to_json(), json!({"success": true, "bytes_written": 6}));
+//!
+//! let answer = toolbox.call("file.read", json!({"path": "b.txt"}));
+//! assert_eq!(answer.to_json()["error"], "file_not_found");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod args;
+mod classic;
+mod code;
+mod desk;
+mod dialect;
+mod dotted;
+mod export;
+mod schema;
+mod scoped;
+mod tool;
+mod toolbox;
+mod words;
+
+pub use answer::{Answer, Image, ToolResult};
+pub use classic::CLASSIC;
+pub use code::code;
+pub use desk::Desk;
+pub use dialect::{Dialect, dialect, dialects};
+pub use dotted::DOTTED;
+pub use export::Format;
+pub use scoped::SCOPED;
+pub use tool::{Entry, Hints, Tool};
+pub use toolbox::{Equipped, Toolbox};

@@ -1,1 +1,49 @@
-//! x
+//! File tools for AI agents, fenced to a workspace.
+//!
+//! A [`Session`] is one agent's conversation with the files below some root directories. It performs
+//! [operations]: plain structs that say what is wanted. Nothing outside the roots is ever touched,
+//! and a change happens whole or not at all.
+//!
+//! ```
+//! use pinfold::operations::{Read, Write};
+//! use pinfold::Session;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let workspace = dir.path();
+//! let session = Session::open([workspace])?;
+//! session.perform(&Write::new("notes/todo.txt", "buy milk\n"))?;
+//! let read = session.perform(&Read::new("notes/todo.txt"))?;
+//! assert_eq!(read.page.content, "buy milk\n");
+//!
+//! let refused = session.perform(&Read::new("../secret.txt")).unwrap_err();
+//! assert_eq!(refused.to_string(), "`../secret.txt` is outside the workspace");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Agents speak JSON instead; the crate `pinfold-dialects` has the tools that they call by name.
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod change;
+mod commit;
+mod error;
+mod ledger;
+pub mod limits;
+mod near;
+mod operation;
+pub mod operations;
+mod session;
+mod settings;
+mod view;
+
+pub use call::{Call, Cancel};
+pub use change::{ChangeSet, SeenRule};
+pub use commit::Receipt;
+pub use error::Error;
+pub use operation::{Changes, Done, NoChange, Operation};
+pub use pinfold_confine::{Durability, Kind, Meta, Place, RawPath, RelPath, Way, escaped};
+pub use pinfold_text::{Encoding, LineEnding, Page, Stopped, Style};
+pub use session::{OpenError, Session};
+pub use settings::{DurabilitySetting, SeenSetting, Settings};
+pub use view::View;

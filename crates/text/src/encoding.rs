@@ -81,14 +81,15 @@ impl Encoding {
     /// Safe to say means: every unit decodes, three in four are ASCII, and no control character
     /// but line ends, tabs and form feeds occurs.
     pub(crate) fn unmarked_utf16(bytes: &[u8]) -> Option<Self> {
-        let decoders: [(Charset, fn([u8; 2]) -> u16); 2] =
-            [(Charset::Utf16Le, u16::from_le_bytes), (Charset::Utf16Be, u16::from_be_bytes)];
         let even = &bytes[..bytes.len() & !1];
         if even.len() < 4 {
             return None;
         }
-        decoders.into_iter().find_map(|(charset, unit)| {
-            let units = even.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        [Charset::Utf16Le, Charset::Utf16Be].into_iter().find_map(|charset| {
+            let units = even.chunks_exact(2).map(|pair| match charset {
+                Charset::Utf16Le => u16::from_le_bytes([pair[0], pair[1]]),
+                _ => u16::from_be_bytes([pair[0], pair[1]]),
+            });
             let (mut ascii, mut all) = (0usize, 0usize);
             let mut decoded = char::decode_utf16(units).peekable();
             while let Some(character) = decoded.next() {

@@ -9,6 +9,7 @@ mod diff;
 mod encoding;
 mod line_ending;
 mod long_line;
+mod media_type;
 mod page;
 mod transcode;
 
@@ -16,4 +17,5 @@ pub use binary::{Binary, Content, SNIFF_BYTES, sniff};
 pub use diff::unified_diff;
 pub use encoding::{Charset, Encoding, Unmappable};
 pub use line_ending::{LineCount, LineEnding};
+pub use media_type::text_type;
 pub use page::{Page, PageError, PageRequest, Stopped, Style, count_lines, read_page};

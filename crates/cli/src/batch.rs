@@ -1,0 +1,98 @@
+//! `pinfold batch`
+
+use std::io::{self, BufRead, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use pinfold::Error;
+use pinfold_dialects::{Answer, Toolbox, dialects};
+use serde_json::Value;
+
+use crate::options::Options;
+
+/// Make many calls in one session: one JSON object a line in, one answer a line out
+///
+/// Each line on standard input is {"tool": NAME, "args": OBJECT}. Each gets one line of JSON on
+/// standard output, in order and at once, errors included. Without `--dialect`, tools of all
+/// dialects can be called. Exits with 0 at the end of input, whatever the tools answered.
+#[derive(Args)]
+pub(crate) struct Batch {
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Batch {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let toolbox = self.options.toolbox(&dialects(), |_| {})?;
+        let mut input = io::stdin().lock();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = input.read_until(b'\n', &mut line).context("cannot read standard input")?;
+            if read == 0 {
+                return Ok(ExitCode::SUCCESS);
+            }
+            if !line.trim_ascii().is_empty() {
+                print_line(&answer(&toolbox, &line).to_json_text())?;
+            }
+        }
+    }
+}
+
+fn answer(toolbox: &Toolbox, line: &[u8]) -> Answer {
+    match parse(line) {
+        Ok((tool, arguments)) => toolbox.call(&tool, arguments),
+        Err(problem) => {
+            let shape = "a line must be {\"tool\": NAME, \"args\": OBJECT}";
+            toolbox.refuse(&Error::InvalidArgument(format!("{shape}: {problem}")))
+        }
+    }
+}
+
+fn parse(line: &[u8]) -> Result<(String, Value), String> {
+    let request: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let Value::Object(mut request) = request else { return Err("it is not an object".into()) };
+    let tool = match request.remove("tool") {
+        Some(Value::String(tool)) => tool,
+        Some(_) => return Err("`tool` is not a string".into()),
+        None => return Err("`tool` is missing".into()),
+    };
+    let arguments = request.remove("args").unwrap_or_default();
+    match request.keys().next() {
+        Some(unknown) => Err(format!("there is no `{unknown}`")),
+        None => Ok((tool, arguments)),
+    }
+}
+
+/// Prints a line and sends it on its way.
+pub(crate) fn print_line(text: &str) -> Result<()> {
+    let mut output = io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.write_all(b"\n"));
+    written.and_then(|()| output.flush()).context("cannot write to standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_tool_and_its_arguments() {
+        let parsed = parse(br#"{"tool": "Read", "args": {"a": 1}}"#).unwrap();
+        assert_eq!(parsed, ("Read".into(), json!({"a": 1})));
+        assert_eq!(parse(br#"{"tool": "Read"}"#).unwrap(), ("Read".into(), Value::Null));
+        for (line, problem) in [
+            (&b"[]"[..], "it is not an object"),
+            (b"{}", "`tool` is missing"),
+            (br#"{"tool": 1}"#, "`tool` is not a string"),
+            (br#"{"tool": "Read", "arguments": {}}"#, "there is no `arguments`"),
+            (b"\xFF", "invalid unicode"),
+            (b"{", "EOF"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(problem) || problem == "invalid unicode", "{error}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The options that all commands have.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use pinfold::{DurabilitySetting, SeenSetting, Session, Settings};
+use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
+
+use crate::config;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// A directory that the tools may work in; can be given several times, the first is where
+    /// relative paths start [default: the current directory]
+    #[arg(long = "root", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+
+    /// The tools to serve: `classic`, `dotted`, `scoped`, several with commas, or `all`
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = dialect_names)]
+    dialect: Vec<DialectNames>,
+
+    /// A configuration file [default: pinfold/config.toml in the user's configuration directory]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Describe changes, and make none
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Let tools that want absolute paths take relative ones, as below the first root
+    #[arg(long)]
+    relative_paths: bool,
+
+    /// Whether a file must be read before it is changed [default: `require` in `classic`]
+    #[arg(long, value_name = "WHEN")]
+    seen: Option<SeenOption>,
+
+    /// What is flushed to the disk before a change counts as made [default: data]
+    #[arg(long, value_name = "WHAT")]
+    durability: Option<DurabilityOption>,
+
+    /// How many bytes of text one answer may hold [default: 102400 in `classic`, else 1048576]
+    #[arg(long, value_name = "BYTES")]
+    output_bytes: Option<usize>,
+
+    /// Where a long line is cut, in characters [default: 2000]
+    #[arg(long, value_name = "CHARS")]
+    max_line_chars: Option<usize>,
+
+    /// How long one call may take, in seconds [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    deadline_seconds: Option<u64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SeenOption {
+    Require,
+    Off,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DurabilityOption {
+    None,
+    Data,
+    Full,
+}
+
+/// What one name on the command line stands for.
+#[derive(Clone)]
+struct DialectNames(Vec<&'static Dialect>);
+
+fn dialect_names(name: &str) -> Result<DialectNames, String> {
+    match (name, dialect(name)) {
+        ("all", _) => Ok(DialectNames(dialects().to_vec())),
+        (_, Some(found)) => Ok(DialectNames(vec![found])),
+        (_, None) => {
+            let names = dialects().map(|dialect| dialect.name).join(", ");
+            Err(format!("the dialects are {names}, and `all` for all of them"))
+        }
+    }
+}
+
+impl Options {
+    /// The tools, on a session of their own. `default` is served where no dialect was chosen.
+    pub(crate) fn toolbox(
+        &self,
+        default: &[&'static Dialect],
+        adjust: impl FnOnce(&mut Settings),
+    ) -> Result<Toolbox> {
+        let mut settings = self.settings()?;
+        adjust(&mut settings);
+        let here = [PathBuf::from(".")];
+        let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
+        let session = Session::with_settings(roots, settings)?;
+        let mut chosen: Vec<&'static Dialect> = Vec::new();
+        for dialect in self.dialect.iter().flat_map(|names| &names.0) {
+            if !chosen.iter().any(|known| known.name == dialect.name) {
+                chosen.push(dialect);
+            }
+        }
+        Ok(Toolbox::new(session, if chosen.is_empty() { default } else { &chosen }))
+    }
+
+    /// The configuration file's settings, and over them the command line's.
+    fn settings(&self) -> Result<Settings> {
+        let mut settings = config::load(self.config.as_deref())?;
+        settings.dry_run |= self.dry_run;
+        settings.relative_paths |= self.relative_paths;
+        if let Some(seen) = self.seen {
+            settings.seen = Some(match seen {
+                SeenOption::Require => SeenSetting::Require,
+                SeenOption::Off => SeenSetting::Off,
+            });
+        }
+        if let Some(durability) = self.durability {
+            settings.durability = match durability {
+                DurabilityOption::None => DurabilitySetting::None,
+                DurabilityOption::Data => DurabilitySetting::Data,
+                DurabilityOption::Full => DurabilitySetting::Full,
+            };
+        }
+        settings.output_bytes = self.output_bytes.or(settings.output_bytes);
+        settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
+        settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
+        Ok(settings)
+    }
+}

@@ -1,0 +1,75 @@
+//! The scenario corpus through the command line: `batch` for all of it, `call` for single calls.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test prepares real files")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use pinfold_testkit::{Door, Stage, run_corpus};
+use serde_json::{Value, json};
+
+fn pinfold(stage: &Stage, command: &str) -> Command {
+    let config = stage.backstage().join("config.toml");
+    let lines = stage.settings.iter().map(|(key, value)| format!("{key} = {value}\n"));
+    std::fs::write(&config, lines.collect::<String>()).unwrap();
+    let mut process = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+    process.arg(command).arg("--config").arg(config);
+    for root in &stage.roots {
+        process.arg("--root").arg(root);
+    }
+    process
+}
+
+struct Batch {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Door for Batch {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let line = json!({"tool": tool, "args": arguments}).to_string();
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let status = self.process.wait().unwrap();
+        assert!(status.success() || std::thread::panicking(), "batch ended with {status}");
+    }
+}
+
+fn batch(stage: &Stage) -> Option<Box<dyn Door>> {
+    let mut process =
+        pinfold(stage, "batch").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let input = process.stdin.take();
+    let output = BufReader::new(process.stdout.take().unwrap());
+    Some(Box::new(Batch { process, input, output }))
+}
+
+struct Call(Command);
+
+impl Door for Call {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let output = self.0.arg("--").arg(tool).arg(arguments.to_string()).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let failed = answer["success"] == false || answer["error"].is_string();
+        assert_eq!(output.status.code(), Some(i32::from(failed)), "{answer}");
+        answer
+    }
+}
+
+fn call(stage: &Stage) -> Option<Box<dyn Door>> {
+    let single = stage.calls.len() == 1 && !stage.about_seen;
+    single.then(|| Box::new(Call(pinfold(stage, "call"))) as Box<dyn Door>)
+}
+
+fn main() {
+    run_corpus(&[("batch", batch), ("call", call)]);
+}

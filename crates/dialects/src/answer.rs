@@ -1,0 +1,86 @@
+//! What a tool answers, in the two shapes that dialects have.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A tool's answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Text for a model, with images and facts beside it.
+    Classic(ToolResult),
+    /// An object for a program.
+    Structured {
+        /// The object.
+        value: Value,
+        /// Whether it describes an error.
+        failed: bool,
+    },
+}
+
+impl Answer {
+    /// Whether the call failed.
+    pub fn failed(&self) -> bool {
+        match self {
+            Self::Classic(result) => !result.success,
+            Self::Structured { failed, .. } => *failed,
+        }
+    }
+
+    /// The answer as JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Classic(result) => as_value(result),
+            Self::Structured { value, .. } => value.clone(),
+        }
+    }
+
+    /// The answer as JSON text on one line.
+    pub fn to_json_text(&self) -> String {
+        let text = match self {
+            Self::Classic(result) => serde_json::to_string(result),
+            Self::Structured { value, .. } => serde_json::to_string(value),
+        };
+        text.expect(PLAIN)
+    }
+}
+
+const PLAIN: &str = "answers are plain data with string keys";
+
+pub(crate) fn as_value(data: &impl Serialize) -> Value {
+    serde_json::to_value(data).expect(PLAIN)
+}
+
+/// The answer of a `classic` tool.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// Whether the call did what it was asked for.
+    pub success: bool,
+    /// What the model reads; empty on failure.
+    pub content: String,
+    /// One line for a person; always there on success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_result: Option<String>,
+    /// What went wrong, and what to try next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Pictures that belong to the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// The file that it was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_path: Option<String>,
+    /// Facts for programs.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// A picture in an answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// The picture's bytes in base64.
+    pub data: String,
+    /// Its media type.
+    pub media_type: String,
+}

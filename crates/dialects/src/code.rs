@@ -1,0 +1,30 @@
+//! The error codes that `dotted` answers with and that `classic` has in its metadata.
+
+use pinfold::Error;
+
+/// The code of an error. Every kind is named, so that a new one cannot be forgotten.
+pub fn code(error: &Error) -> &'static str {
+    match error {
+        Error::NotFound { .. }
+        | Error::Dangling { .. }
+        | Error::TooManyLinks { .. }
+        | Error::ParentMissing { .. } => "file_not_found",
+        Error::Outside { .. } => "path_outside_workspace",
+        Error::IsDirectory { .. } => "is_directory",
+        Error::NotADirectory { .. } => "not_a_directory",
+        Error::NotRegular { .. } => "not_a_regular_file",
+        Error::BadPath { .. } | Error::InvalidArgument(_) => "invalid_argument",
+        Error::Binary { .. } => "binary_file",
+        Error::OutOfRange { .. } => "out_of_range",
+        Error::NotRead { .. } => "not_read",
+        Error::Changed { .. } => "file_changed",
+        Error::Unmappable { .. } => "encoding_error",
+        Error::AccessDenied { .. } => "access_denied",
+        Error::NoSpace { .. } => "no_space",
+        Error::WriteFailed { .. } => "write_failed",
+        Error::Timeout { .. } | Error::Locked { .. } => "timeout",
+        Error::Cancelled => "cancelled",
+        Error::UnknownTool { .. } => "unknown_tool",
+        Error::ReadFailed { .. } | Error::Internal { .. } => "internal",
+    }
+}

@@ -1,0 +1,104 @@
+//! What a tool has at hand while it serves one call.
+
+use std::path::Path;
+
+use pinfold::{Call, Encoding, Error, Place, RawPath, SeenRule, SeenSetting, Session};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The session and the call that a tool works for.
+#[derive(Clone, Copy, Debug)]
+pub struct Desk<'s> {
+    /// The session.
+    pub session: &'s Session,
+    /// The call.
+    pub call: &'s Call,
+}
+
+impl Desk<'_> {
+    /// Whether a file must have been read before it is changed, where the dialect says `default`.
+    pub(crate) fn seen(&self, default: SeenRule) -> SeenRule {
+        match self.session.settings().seen {
+            Some(SeenSetting::Require) => SeenRule::Required,
+            Some(SeenSetting::Off) => SeenRule::Off,
+            None => default,
+        }
+    }
+
+    /// How many bytes of text an answer may hold, where the dialect says `default`.
+    pub(crate) fn budget(&self, default: usize) -> usize {
+        self.session.settings().output_bytes.unwrap_or(default)
+    }
+
+    /// A path as a person sees it best: below the root that it is in.
+    pub(crate) fn brief(&self, path: &str) -> String {
+        let mut roots = self.session.workspace().roots();
+        let below = roots.find_map(|root| Path::new(path).strip_prefix(root).ok());
+        let brief = match below {
+            Some(below) if below == Path::new("") => ".".into(),
+            Some(below) => below.to_string_lossy().into_owned(),
+            None => path.to_owned(),
+        };
+        RawPath::from(brief).to_string()
+    }
+
+    /// The encoding that a label names.
+    pub(crate) fn encoding(&self, argument: &str, label: &str) -> Result<Encoding, Error> {
+        Encoding::for_label(label).ok_or_else(|| {
+            let known = "use a label such as `utf-8`, `utf-16`, `latin1` or `shift_jis`";
+            Error::InvalidArgument(format!("`{argument}`: there is no encoding `{label}`; {known}"))
+        })
+    }
+
+    pub(crate) fn absolute(&self, place: &Place) -> String {
+        self.session.absolute(place)
+    }
+
+    pub(crate) fn relative(&self, place: &Place) -> String {
+        self.session.relative(place)
+    }
+}
+
+/// An absolute path, unless the settings allow relative ones.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(transparent)]
+pub(crate) struct AbsolutePath(String);
+
+impl AbsolutePath {
+    /// The path, or a refusal that gives the absolute path to use.
+    pub(crate) fn raw(&self, argument: &str, desk: &Desk<'_>) -> Result<RawPath, Error> {
+        let path = RawPath::from(self.0.as_str());
+        if path.is_absolute() || desk.session.settings().relative_paths {
+            return Ok(path);
+        }
+        if self.0.is_empty() {
+            let problem = format!("{argument} must be an absolute path; it is empty");
+            return Err(Error::InvalidArgument(problem));
+        }
+        let root = desk.session.workspace().roots().next().unwrap_or(Path::new("/"));
+        let absolute = root.join(self.0.trim_start_matches("./"));
+        let instead = RawPath::from(absolute.to_string_lossy());
+        Err(Error::InvalidArgument(format!("{argument} must be an absolute path; use `{instead}`")))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A path relative to the first root; an absolute one inside the workspace is fine too.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(transparent)]
+pub(crate) struct RelativePath(String);
+
+impl RelativePath {
+    pub(crate) fn raw(&self) -> RawPath {
+        self.0.as_str().into()
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}

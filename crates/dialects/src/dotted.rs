@@ -1,0 +1,26 @@
+//! The `dotted` dialect: `file.read`, `file.write` and their kin, with relative paths and objects.
+
+mod read;
+mod write;
+
+use pinfold::Error;
+use serde_json::json;
+
+use crate::tool::structured;
+use crate::{Answer, Dialect, code};
+
+/// Objects in snake case, and error codes in lower case.
+pub static DOTTED: Dialect = Dialect {
+    name: "dotted",
+    tools: &[structured::<read::Read>(), structured::<write::Write>()],
+    fault,
+};
+
+fn fault(error: &Error, _: bool) -> Answer {
+    let code = match error {
+        Error::NoSpace { .. } => "write_failed",
+        other => code(other),
+    };
+    let value = json!({ "error": code, "message": error.with_hint() });
+    Answer::Structured { value, failed: true }
+}

@@ -1,0 +1,74 @@
+//! `file.read`
+
+use pinfold::operations;
+use pinfold::{Done, Error, Stopped, Style, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::words::malformed;
+use crate::{Desk, Tool};
+
+/// Reads a text file and gives its lines with their numbers, as `cat -n` does.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Read {
+    /// Path relative to the workspace root.
+    path: RelativePath,
+    /// First line, counting from 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// Most lines; all if left out.
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The lines, each with its number and a tab before it.
+    content: String,
+    /// How many lines the file has.
+    total_lines: u64,
+    /// Whether lines were left out after the last one shown.
+    truncated: bool,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Tool for Read {
+    const NAME: &'static str = "file.read";
+    const TITLE: &'static str = "Read file";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Read;
+    type Reply = Reply;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Read, Error> {
+        Ok(operations::Read {
+            first: self.offset.unwrap_or(1),
+            lines: self.limit,
+            style: Style::Numbered,
+            budget: desk.budget(limits::OUTPUT_BYTES),
+            ..operations::Read::new(self.path.raw())
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Read>, _: &Desk<'_>) -> Reply {
+        let page = done.outcome.page;
+        Reply {
+            total_lines: page.total,
+            truncated: page.stopped != Stopped::AtEnd,
+            message: malformed(&page),
+            content: page.content,
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let path = desk.brief(self.path.as_str());
+        match (self.offset, self.limit) {
+            (None, None) => path,
+            (offset, None) => format!("{path} {}:", offset.unwrap_or(1)),
+            (offset, Some(limit)) => format!("{path} {}:{limit}", offset.unwrap_or(1)),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `file.write`
+
+use pinfold::operations;
+use pinfold::{Done, Error, SeenRule};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::words::Story;
+use crate::{Desk, Tool};
+
+/// Creates a file, or replaces the whole content of one. Missing directories are created.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Write {
+    /// Path relative to the workspace root.
+    path: RelativePath,
+    /// The file's whole new content, stored as UTF-8 exactly as given.
+    content: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Whether the file has the content now.
+    success: bool,
+    /// Bytes written; 0 if the file had this content already.
+    bytes_written: u64,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Tool for Write {
+    const NAME: &'static str = "file.write";
+    const TITLE: &'static str = "Write file";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Write;
+    type Reply = Reply;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Write, Error> {
+        let seen = desk.seen(SeenRule::Off);
+        Ok(operations::Write {
+            seen,
+            ..operations::Write::new(self.path.raw(), self.content.as_str())
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> Reply {
+        let story = Story::of(&done, &desk.relative(&done.place));
+        Reply {
+            success: true,
+            bytes_written: story.bytes_written,
+            message: story.besides(done.receipt.dry_run),
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        desk.brief(self.path.as_str())
+    }
+}

@@ -1,0 +1,100 @@
+//! Tool lists in the forms that model providers and clients take.
+
+use serde_json::{Value, json};
+
+use crate::{Equipped, Toolbox};
+
+/// A form of tool list.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Format {
+    /// As the Model Context Protocol lists tools.
+    Mcp,
+    /// As OpenAI's chat completions take functions.
+    OpenAi,
+    /// As Anthropic's messages take tools.
+    Anthropic,
+    /// As Gemini takes function declarations.
+    Gemini,
+}
+
+impl Toolbox {
+    /// The tools as a list in some form.
+    pub fn list(&self, format: Format) -> Value {
+        let tools = self.tools().iter();
+        match format {
+            Format::Mcp => json!({ "tools": tools.map(mcp).collect::<Vec<_>>() }),
+            Format::OpenAi => tools.map(open_ai).collect(),
+            Format::Anthropic => tools.map(anthropic).collect(),
+            Format::Gemini => {
+                json!([{ "functionDeclarations": tools.map(gemini).collect::<Vec<_>>() }])
+            }
+        }
+    }
+}
+
+/// A name for providers that allow only letters, digits, `_` and `-`. The toolbox knows it again.
+pub(crate) fn without_dots(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+fn mcp(tool: &Equipped) -> Value {
+    let hints = tool.entry.hints;
+    let annotations = json!({
+        "readOnlyHint": hints.read_only,
+        "destructiveHint": hints.destructive,
+        "idempotentHint": hints.idempotent,
+        "openWorldHint": false,
+    });
+    let mut listed = json!({
+        "name": tool.entry.name,
+        "title": tool.entry.title,
+        "description": tool.description,
+        "inputSchema": tool.input,
+    });
+    if let Some(output) = &tool.output {
+        listed["outputSchema"] = output.clone();
+    }
+    listed["annotations"] = annotations;
+    listed
+}
+
+fn open_ai(tool: &Equipped) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": without_dots(tool.entry.name),
+            "description": tool.description,
+            "parameters": tool.input,
+        },
+    })
+}
+
+fn anthropic(tool: &Equipped) -> Value {
+    json!({
+        "name": without_dots(tool.entry.name),
+        "description": tool.description,
+        "input_schema": tool.input,
+    })
+}
+
+fn gemini(tool: &Equipped) -> Value {
+    let mut parameters = tool.input.clone();
+    remove_everywhere(&mut parameters, "additionalProperties");
+    json!({
+        "name": without_dots(tool.entry.name),
+        "description": tool.description,
+        "parameters": parameters,
+    })
+}
+
+/// Gemini's schemas are a part of OpenAPI's, which refuses keys that it does not know.
+fn remove_everywhere(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(object) => {
+            object.remove(key);
+            object.values_mut().for_each(|value| remove_everywhere(value, key));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_everywhere(item, key)),
+        _ => {}
+    }
+}

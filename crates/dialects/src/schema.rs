@@ -1,0 +1,87 @@
+//! JSON schemas that models do not stumble over.
+//!
+//! What schemars makes of a struct, less what says nothing to a model or misleads it: titles, number
+//! formats, `null` beside a type, references.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// The schema of what is given to a tool.
+pub(crate) fn input<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop)
+}
+
+/// The schema of what a tool answers.
+pub(crate) fn output<T: JsonSchema>() -> Value {
+    schema::<T>(SchemaSettings::draft2020_12().for_serialize(), Nulls::Keep)
+}
+
+/// What becomes of `null` as a type.
+#[derive(Clone, Copy, PartialEq)]
+enum Nulls {
+    /// Where it is taken but need not be given: a model that is told so starts to send it.
+    Drop,
+    /// Where it is really answered.
+    Keep,
+}
+
+fn schema<T: JsonSchema>(settings: SchemaSettings, nulls: Nulls) -> Value {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    simplify(&mut schema, nulls);
+    schema
+}
+
+fn simplify(schema: &mut Value, nulls: Nulls) {
+    let Value::Object(object) = schema else { return };
+    for noise in ["$schema", "title", "format"] {
+        object.remove(noise);
+    }
+    if object.get("default") == Some(&Value::Null) {
+        object.remove("default");
+    }
+    // Text that is wrapped in the source is one paragraph to its reader.
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text =
+            text.split("\n\n").map(|part| part.replace('\n', " ")).collect::<Vec<_>>().join("\n");
+    }
+    if nulls == Nulls::Drop {
+        drop_null(object);
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(|property| simplify(property, nulls));
+    }
+    if let Some(items) = object.get_mut("items") {
+        simplify(items, nulls);
+    }
+}
+
+fn drop_null(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    let Some(Value::Array(mut choices)) = object.remove("anyOf") else { return };
+    choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+    match choices.as_mut_slice() {
+        [Value::Object(only)] => {
+            // What is said of the field itself, such as its description, comes first.
+            std::mem::take(only).into_iter().for_each(|(key, value)| {
+                object.entry(key).or_insert(value);
+            });
+        }
+        _ => {
+            object.insert("anyOf".into(), Value::Array(choices));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The `scoped` dialect: `read_file`, `write_file` and their kin, with relative paths and objects.
+
+mod info;
+mod read;
+mod write;
+
+use pinfold::Error;
+use serde_json::json;
+
+use crate::tool::structured;
+use crate::{Answer, Dialect};
+
+/// Objects in camel case, and error codes in upper case.
+pub static SCOPED: Dialect = Dialect {
+    name: "scoped",
+    tools: &[structured::<read::Read>(), structured::<write::Write>(), structured::<info::Info>()],
+    fault,
+};
+
+fn fault(error: &Error, _: bool) -> Answer {
+    let mut message = error.with_hint();
+    if let Error::ParentMissing { .. } = error {
+        message.push_str("; set `createDirs` to create it");
+    }
+    let value = json!({ "error": code(error), "message": message });
+    Answer::Structured { value, failed: true }
+}
+
+fn code(error: &Error) -> &'static str {
+    match error {
+        Error::Outside { .. } => "SCOPE_VIOLATION",
+        Error::BadPath { .. }
+        | Error::InvalidArgument(_)
+        | Error::Unmappable { .. }
+        | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
+        Error::NotFound { .. }
+        | Error::Dangling { .. }
+        | Error::TooManyLinks { .. }
+        | Error::ParentMissing { .. }
+        | Error::IsDirectory { .. }
+        | Error::NotADirectory { .. }
+        | Error::NotRegular { .. }
+        | Error::Binary { .. }
+        | Error::OutOfRange { .. }
+        | Error::NotRead { .. }
+        | Error::Changed { .. }
+        | Error::AccessDenied { .. }
+        | Error::NoSpace { .. }
+        | Error::ReadFailed { .. }
+        | Error::WriteFailed { .. }
+        | Error::Timeout { .. }
+        | Error::Locked { .. }
+        | Error::Cancelled
+        | Error::Internal { .. } => "FILESYSTEM_ERROR",
+    }
+}

@@ -1,0 +1,86 @@
+//! `get_file_info`
+
+use jiff::Timestamp;
+use pinfold::operations;
+use pinfold::{Done, Error, Kind, escaped};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::{Desk, Tool};
+
+/// Describes a file, directory or symlink. A symlink is described as itself.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Info {
+    /// Path relative to the workspace root.
+    path: RelativePath,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reply {
+    /// Its name, without directories.
+    name: String,
+    /// Its path.
+    path: String,
+    /// `file`, `directory`, `symlink` or `other`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Its size in bytes.
+    size: u64,
+    /// When it was last changed, in UTC.
+    modified: String,
+    /// Its media type.
+    mime: &'static str,
+    /// How many lines it has; null where it is not text.
+    lines: Option<u64>,
+    /// Whether it is a symlink.
+    is_symlink: bool,
+    /// Where it points, as it is written in the link; null for other things.
+    symlink_target: Option<String>,
+}
+
+impl Tool for Info {
+    const NAME: &'static str = "get_file_info";
+    const TITLE: &'static str = "File info";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Info;
+    type Reply = Reply;
+
+    fn operation(&self, _: &Desk<'_>) -> Result<operations::Info, Error> {
+        Ok(operations::Info::new(self.path.raw()))
+    }
+
+    fn reply(&self, done: Done<operations::Info>, desk: &Desk<'_>) -> Reply {
+        let described = done.outcome;
+        let name = described.place.path.split().map(|(_, name)| name.to_string());
+        let kind = match described.meta.kind {
+            Kind::File => "file",
+            Kind::Directory => "directory",
+            Kind::Symlink => "symlink",
+            Kind::Fifo | Kind::Socket | Kind::Device => "other",
+        };
+        Reply {
+            name: name.unwrap_or_else(|| ".".into()),
+            path: desk.relative(&described.place),
+            kind,
+            size: described.meta.len,
+            modified: utc(described.meta.modified),
+            mime: described.mime,
+            lines: described.lines,
+            is_symlink: described.link_target.is_some(),
+            symlink_target: described.link_target.map(|target| escaped(&target).to_string()),
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        desk.brief(self.path.as_str())
+    }
+}
+
+/// A time in ISO 8601, UTC, to the millisecond.
+fn utc(time: std::time::SystemTime) -> String {
+    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}

@@ -1,0 +1,66 @@
+//! `write_file`
+
+use pinfold::operations::{self, Parents};
+use pinfold::{Done, Encoding, Error, SeenRule};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::words::Story;
+use crate::{Desk, Tool};
+
+/// Creates a file, or replaces the whole content of one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Write {
+    /// Path relative to the workspace root.
+    path: RelativePath,
+    /// The file's whole new content.
+    content: String,
+    /// Encoding to store it in, e.g. `latin1`; `utf-8` if left out.
+    encoding: Option<String>,
+    /// Whether to create missing directories; false if left out.
+    create_dirs: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The file.
+    path: String,
+    /// Its size in bytes.
+    bytes: u64,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Tool for Write {
+    const NAME: &'static str = "write_file";
+    const TITLE: &'static str = "Write file";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Write;
+    type Reply = Reply;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Write, Error> {
+        Ok(operations::Write {
+            path: self.path.raw(),
+            content: self.content.clone(),
+            encoding: match &self.encoding {
+                Some(label) => desk.encoding("encoding", label)?,
+                None => Encoding::UTF_8,
+            },
+            parents: if self.create_dirs == Some(true) { Parents::Make } else { Parents::Refuse },
+            seen: desk.seen(SeenRule::Off),
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> Reply {
+        let path = desk.relative(&done.place);
+        let message = Story::of(&done, &path).besides(done.receipt.dry_run);
+        Reply { path, bytes: done.bytes, message }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        desk.brief(self.path.as_str())
+    }
+}

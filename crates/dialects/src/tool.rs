@@ -1,0 +1,100 @@
+//! What makes a struct of arguments a tool.
+
+use pinfold::{Changes, Done, Error, Operation};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::answer::as_value;
+use crate::{Answer, Desk};
+
+/// A tool: its arguments are the struct's fields, its description the struct's documentation.
+pub trait Tool: DeserializeOwned + JsonSchema + 'static {
+    /// The name that agents call it by.
+    const NAME: &'static str;
+    /// The name that people see.
+    const TITLE: &'static str;
+    /// Whether calling it twice does the same as calling it once.
+    const IDEMPOTENT: bool;
+    /// What it makes the engine do.
+    type Op: Operation;
+    /// What it answers.
+    type Reply;
+
+    /// The operation that the arguments ask for.
+    fn operation(&self, desk: &Desk<'_>) -> Result<Self::Op, Error>;
+    /// The answer to what came of it.
+    fn reply(&self, done: Done<Self::Op>, desk: &Desk<'_>) -> Self::Reply;
+    /// The arguments on one line, for a person.
+    fn compact(&self, desk: &Desk<'_>) -> String;
+}
+
+/// What clients are told about a tool besides its arguments.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may replace or remove what was there.
+    pub destructive: bool,
+    /// Calling it twice does the same as calling it once.
+    pub idempotent: bool,
+}
+
+/// A tool in a dialect's table.
+#[derive(Debug)]
+pub struct Entry {
+    /// The name that agents call it by.
+    pub name: &'static str,
+    /// The name that people see.
+    pub title: &'static str,
+    /// What clients are told about it.
+    pub hints: Hints,
+    pub(crate) input: fn() -> Value,
+    pub(crate) output: fn() -> Option<Value>,
+    /// Performs a call whose arguments have been checked.
+    pub(crate) call: fn(&Desk<'_>, Value) -> Result<Answer, Error>,
+    pub(crate) compact: fn(&Desk<'_>, Value) -> Option<String>,
+}
+
+impl Entry {
+    /// The table entry of a tool, given how its dialect turns replies into answers.
+    pub(crate) const fn of<T: Tool>(
+        output: fn() -> Option<Value>,
+        call: fn(&Desk<'_>, Value) -> Result<Answer, Error>,
+    ) -> Self {
+        let read_only = <T::Op as Operation>::Changes::READ_ONLY;
+        Self {
+            name: T::NAME,
+            title: T::TITLE,
+            hints: Hints { read_only, destructive: !read_only, idempotent: T::IDEMPOTENT },
+            input: crate::schema::input::<T>,
+            output,
+            call,
+            compact: |desk, arguments| Some(parse::<T>(arguments).ok()?.compact(desk)),
+        }
+    }
+}
+
+/// Calls a tool with arguments that have been checked.
+pub(crate) fn perform<T: Tool>(desk: &Desk<'_>, arguments: Value) -> Result<T::Reply, Error> {
+    let tool = parse::<T>(arguments)?;
+    let operation = tool.operation(desk)?;
+    let done = desk.session.perform_with(&operation, desk.call)?;
+    Ok(tool.reply(done, desk))
+}
+
+fn parse<T: Tool>(arguments: Value) -> Result<T, Error> {
+    serde_json::from_value(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
+}
+
+/// The table entry of a tool that answers with an object, and says what it looks like.
+pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> Entry {
+    Entry::of::<T>(
+        || Some(crate::schema::output::<T::Reply>()),
+        |desk, arguments| {
+            let value = as_value(&perform::<T>(desk, arguments)?);
+            Ok(Answer::Structured { value, failed: false })
+        },
+    )
+}

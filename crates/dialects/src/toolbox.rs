@@ -1,0 +1,113 @@
+//! Tools at work on a session.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use pinfold::{Call, Error, Session};
+use serde_json::Value;
+
+use crate::{Answer, Desk, Dialect, Entry, args};
+
+/// The tools of one or more dialects, on one session.
+#[derive(Debug)]
+pub struct Toolbox {
+    session: Arc<Session>,
+    tools: Vec<Equipped>,
+    /// In whose words an unknown tool is answered.
+    first: &'static Dialect,
+}
+
+/// A tool with its schemas.
+#[derive(Debug)]
+pub struct Equipped {
+    /// The dialect that it belongs to.
+    pub dialect: &'static Dialect,
+    /// The tool.
+    pub entry: &'static Entry,
+    /// What it does, for the model.
+    pub description: String,
+    /// What its arguments must look like.
+    pub input: Value,
+    /// What its answers look like, in dialects that say so.
+    pub output: Option<Value>,
+}
+
+impl Toolbox {
+    /// Serves `dialects` on a session. Without any, the default one.
+    pub fn new(session: impl Into<Arc<Session>>, dialects: &[&'static Dialect]) -> Self {
+        let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
+        let tools = dialects
+            .iter()
+            .flat_map(|dialect| dialect.tools.iter().map(|entry| Equipped::new(dialect, entry)));
+        Self { session: session.into(), tools: tools.collect(), first: dialects[0] }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The tools, in the order in which they are listed.
+    pub fn tools(&self) -> &[Equipped] {
+        &self.tools
+    }
+
+    /// Calls a tool by name.
+    pub fn call(&self, name: &str, arguments: Value) -> Answer {
+        self.call_with(name, arguments, &Call::default())
+    }
+
+    /// Calls a tool by name, with something said for this call alone.
+    pub fn call_with(&self, name: &str, arguments: Value, call: &Call) -> Answer {
+        let Some(tool) = self.find(name) else {
+            let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
+            return self.refuse(&Error::UnknownTool { name: name.to_owned(), tools });
+        };
+        let desk = Desk { session: &self.session, call };
+        let work = || {
+            let arguments = args::check(&tool.input, arguments)?;
+            (tool.entry.call)(&desk, arguments)
+        };
+        // A mistake of ours must not end a server that others talk to.
+        let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Err(Error::Internal { what: format!("`{}` panicked", tool.entry.name) })
+        });
+        outcome.unwrap_or_else(|error| (tool.dialect.fault)(&error, tool.entry.hints.read_only))
+    }
+
+    /// The answer to something that did not come as far as a tool.
+    pub fn refuse(&self, error: &Error) -> Answer {
+        (self.first.fault)(error, true)
+    }
+
+    /// The arguments of a call on one line, for a person; the bare JSON if they are not right.
+    pub fn compact(&self, name: &str, arguments: &Value) -> String {
+        let call = Call::default();
+        let desk = Desk { session: &self.session, call: &call };
+        let compact = self.find(name).and_then(|tool| {
+            let checked = args::check(&tool.input, arguments.clone()).ok()?;
+            (tool.entry.compact)(&desk, checked)
+        });
+        compact.unwrap_or_else(|| arguments.to_string())
+    }
+
+    /// The tool with a name, also as exported to formats that know no dots.
+    fn find(&self, name: &str) -> Option<&Equipped> {
+        let exact = self.tools.iter().find(|tool| tool.entry.name == name);
+        exact.or_else(|| {
+            self.tools.iter().find(|tool| crate::export::without_dots(tool.entry.name) == name)
+        })
+    }
+}
+
+impl Equipped {
+    fn new(dialect: &'static Dialect, entry: &'static Entry) -> Self {
+        let mut input = (entry.input)();
+        let description = match input.as_object_mut().and_then(|input| input.remove("description"))
+        {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        Self { dialect, entry, description, input, output: (entry.output)() }
+    }
+}

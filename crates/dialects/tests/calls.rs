@@ -1,0 +1,89 @@
+//! What holds for calls whatever the tool, and is not about files.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
+use pinfold::{Call, Session, Settings};
+use pinfold_dialects::{Answer, Toolbox, dialects};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn toolbox(settings: Settings) -> (TempDir, Toolbox) {
+    let dir = TempDir::new().unwrap();
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    (dir, Toolbox::new(session, &dialects()))
+}
+
+#[test]
+fn arguments_are_shown_to_people_on_one_line() {
+    let (dir, toolbox) = toolbox(Settings::default());
+    let inside = format!("{}/src/main.rs", dir.path().display());
+    for (tool, arguments, line) in [
+        ("Read", json!({"file_path": inside}), "src/main.rs"),
+        ("Read", json!({"file_path": inside, "offset": 100, "limit": 50}), "src/main.rs 100:50"),
+        ("Read", json!({"file_path": inside, "limit": 50}), "src/main.rs 1:50"),
+        ("Read", json!({"file_path": "/etc/passwd"}), "/etc/passwd"),
+        ("Read", json!({"file_path": dir.path()}), "."),
+        ("Write", json!({"file_path": inside, "content": "x\ny"}), "src/main.rs"),
+        ("file.read", json!({"path": "a.txt", "offset": 3}), "a.txt 3:"),
+        ("file.read", json!({"path": "a.txt", "offset": 3, "limit": 2}), "a.txt 3:2"),
+        ("file.write", json!({"path": "a\nb", "content": ""}), "a\\nb"),
+        ("read_file", json!({"path": "a.txt", "startLine": 2, "endLine": 5}), "a.txt 2-5"),
+        ("read_file", json!({"path": "a.txt", "endLine": 5}), "a.txt 1-5"),
+        ("write_file", json!({"path": "a.txt", "content": ""}), "a.txt"),
+        ("get_file_info", json!({"path": "a.txt"}), "a.txt"),
+        ("Read", json!({"wrong": 1}), "{\"wrong\":1}"),
+        ("Nothing", json!({"a": 1}), "{\"a\":1}"),
+    ] {
+        assert_eq!(toolbox.compact(tool, &arguments), line, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn a_cancelled_call_ends() {
+    let (_dir, toolbox) = toolbox(Settings::default());
+    let call = Call::default();
+    call.cancel.cancel();
+    for tool in ["file.read", "get_file_info"] {
+        let answer = toolbox.call_with(tool, json!({"path": "."}), &call);
+        assert!(answer.failed());
+        assert!(answer.to_json()["message"] == "cancelled", "{}", answer.to_json());
+    }
+    let arguments = json!({"path": "new", "content": "x"});
+    let answer = toolbox.call_with("file.write", arguments, &call).to_json();
+    assert_eq!(answer, json!({"error": "cancelled", "message": "cancelled"}));
+}
+
+#[test]
+fn a_call_past_its_deadline_ends() {
+    let (_dir, toolbox) = toolbox(Settings { deadline_seconds: 0, ..Settings::default() });
+    let answer = toolbox.call("file.read", json!({"path": "a"})).to_json();
+    assert_eq!(answer["error"], "timeout");
+}
+
+#[test]
+fn one_call_can_be_a_dry_run() {
+    let (dir, toolbox) = toolbox(Settings::default());
+    let call = Call { dry_run: Some(true), ..Call::default() };
+    let arguments = json!({"path": "deep/new.txt", "content": "x\n"});
+    let answer = toolbox.call_with("file.write", arguments.clone(), &call).to_json();
+    assert!(answer["message"].as_str().unwrap().starts_with("[Dry Run] Would create deep/new.txt"));
+    let seen = toolbox.call("get_file_info", json!({"path": "deep"})).to_json();
+    assert_eq!(seen["error"], "FILESYSTEM_ERROR");
+    assert!(!toolbox.call("file.write", arguments).failed());
+    let seen = toolbox.call("get_file_info", json!({"path": "deep/new.txt"})).to_json();
+    assert_eq!(seen["size"], 2);
+    drop(dir);
+}
+
+#[test]
+fn classic_answers_are_text_and_the_others_are_objects() {
+    let (_dir, toolbox) = toolbox(Settings::default());
+    for tool in toolbox.tools() {
+        let answer = toolbox.call(tool.entry.name, json!({}));
+        let classic = matches!(answer, Answer::Classic(_));
+        assert_eq!(classic, tool.dialect.name == "classic", "{}", tool.entry.name);
+        assert!(answer.failed());
+        assert_eq!(serde_json::to_string(&answer.to_json()).unwrap(), answer.to_json_text());
+        assert_eq!(tool.output.is_none(), classic);
+    }
+}

@@ -1,0 +1,26 @@
+//! The scenario corpus through the library.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
+use pinfold::Session;
+use pinfold_dialects::{Toolbox, dialects};
+use pinfold_testkit::{Door, Stage, run_corpus};
+use serde_json::Value;
+
+struct Library(Toolbox);
+
+impl Door for Library {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.0.call(tool, arguments.clone()).to_json()
+    }
+}
+
+fn open(stage: &Stage) -> Option<Box<dyn Door>> {
+    let settings = serde_json::from_value(stage.settings.clone().into()).unwrap();
+    let session = Session::with_settings(&stage.roots, settings).unwrap();
+    Some(Box::new(Library(Toolbox::new(session, &dialects()))))
+}
+
+fn main() {
+    run_corpus(&[("library", open)]);
+}

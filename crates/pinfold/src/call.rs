@@ -1,0 +1,29 @@
+//! What holds for one call alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What one call is to do otherwise than its session.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Whether changes are only described; the session's setting if not said.
+    pub dry_run: Option<bool>,
+    /// Lets somebody else end the call.
+    pub cancel: Cancel,
+}
+
+/// A signal to stop, shared by whoever gives it and whoever heeds it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks the call to stop soon.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the call was asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

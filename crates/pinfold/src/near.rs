@@ -1,0 +1,45 @@
+//! Paths that exist and are called almost like one that does not.
+
+use pinfold_confine::{Entry, Kind, Name, Place, RawPath};
+
+use crate::Session;
+use crate::limits::{NEAR_ENTRIES, NEAR_NAMES};
+
+/// Names at least this alike are worth naming; 1 is equal.
+const ALIKE: f64 = 0.6;
+
+/// The nearest existing paths, best first, written the way `path` was.
+pub(crate) fn near_misses(session: &Session, path: &RawPath) -> Vec<String> {
+    let workspace = session.workspace();
+    let Ok((place, missing)) = workspace.missing(path) else { return Vec::new() };
+    let Some((wanted, rest)) = missing.split_first() else { return Vec::new() };
+    let Ok(entries) = workspace.entries(&place, NEAR_ENTRIES) else { return Vec::new() };
+    let mut scored: Vec<_> = entries
+        .iter()
+        .filter(|entry| rest.is_empty() || entry.kind != Kind::File)
+        .map(|entry| (likeness(wanted, entry), entry))
+        .filter(|(score, _)| *score >= ALIKE)
+        .collect();
+    scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.name.cmp(&b.name)));
+    let near = scored
+        .into_iter()
+        .take(NEAR_NAMES)
+        .map(|(_, entry)| Place { root: place.root, path: place.path.join(&entry.name) });
+    let written = |place: &Place| {
+        if path.is_absolute() { session.absolute(place) } else { session.relative(place) }
+    };
+    near.map(|near| written(&with_rest(session, &near, rest).unwrap_or(near))).collect()
+}
+
+fn likeness(wanted: &Name, entry: &Entry) -> f64 {
+    let [wanted, found] = [wanted, &entry.name].map(|name| name.to_string().to_lowercase());
+    strsim::normalized_damerau_levenshtein(&wanted, &found)
+}
+
+/// The whole path with one name put right, if that leads to something.
+fn with_rest(session: &Session, near: &Place, rest: &[Name]) -> Option<Place> {
+    let path = rest.iter().fold(near.path.clone(), |path, name| path.join(name));
+    let whole = Place { root: near.root, path };
+    session.workspace().look(&session.absolute(&whole).into()).ok()?;
+    Some(whole)
+}

@@ -1,0 +1,11 @@
+//! What a session can be asked to do.
+//!
+//! One file each: the request, what comes of it, and how it is planned.
+
+mod info;
+mod read;
+mod write;
+
+pub use info::{Described, Info};
+pub use read::{PastEnd, Read, Reading};
+pub use write::{Parents, Write, Written};

@@ -1,0 +1,71 @@
+//! What is known about a path without reading it to anybody.
+
+use pinfold_confine::{Kind, Meta, Place, RawPath};
+use pinfold_text::{PageError, count_lines, text_type};
+
+use crate::{Error, NoChange, Operation, View};
+
+/// Describes what is at a path. A link is described as itself.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// The path.
+    pub path: RawPath,
+}
+
+/// What is at a path.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Where it is.
+    pub place: Place,
+    /// What the file system knows about it.
+    pub meta: Meta,
+    /// Its media type.
+    pub mime: &'static str,
+    /// How many lines it has, if it is text.
+    pub lines: Option<u64>,
+    /// Where it points, as it is written in the link.
+    pub link_target: Option<Vec<u8>>,
+}
+
+impl Info {
+    /// Describes what is at a path.
+    pub fn new(path: impl Into<RawPath>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl Operation for Info {
+    type Changes = NoChange;
+    type Outcome = Described;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Described, NoChange), Error> {
+        let seen = view.look(&self.path)?;
+        let (mime, lines) = match seen.meta.kind {
+            Kind::File => self.content(view, &seen.place)?,
+            Kind::Directory => ("inode/directory", None),
+            Kind::Symlink => ("inode/symlink", None),
+            Kind::Fifo => ("inode/fifo", None),
+            Kind::Socket => ("inode/socket", None),
+            Kind::Device => ("inode/device", None),
+        };
+        let pinfold_confine::Seen { place, meta, link_target } = seen;
+        Ok((Described { place, meta, mime, lines, link_target }, NoChange))
+    }
+}
+
+impl Info {
+    fn content(
+        &self,
+        view: &View<'_>,
+        place: &Place,
+    ) -> Result<(&'static str, Option<u64>), Error> {
+        let (_, mut file) = view.file(&self.path)?;
+        let size = file.len();
+        let name = place.path.split().map(|(_, name)| name.to_string()).unwrap_or_default();
+        match count_lines(&mut file, size) {
+            Ok((count, _)) => Ok((text_type(&name), Some(count.total()))),
+            Err(PageError::Binary(binary)) => Ok((binary.mime, None)),
+            Err(PageError::Io(cause)) => Err(file.failure(&self.path, cause)),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Reading part of a text file.
+
+use pinfold_confine::{Place, RawPath};
+use pinfold_text::{Page, PageError, PageRequest, Style, read_page};
+
+use crate::{Error, NoChange, Operation, View, limits};
+
+/// Reads a window of lines.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The file.
+    pub path: RawPath,
+    /// The first line to show, counting from 1.
+    pub first: u64,
+    /// How many lines to show at the most; `None` for all.
+    pub lines: Option<u64>,
+    /// How lines are written.
+    pub style: Style,
+    /// How many bytes the lines may take together.
+    pub budget: usize,
+    /// What to do if the file has fewer lines than `first`.
+    pub past_end: PastEnd,
+}
+
+/// What a window after the last line is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PastEnd {
+    /// A page without lines.
+    Empty,
+    /// An error that says how many lines there are.
+    Refuse,
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// Where the file is.
+    pub place: Place,
+    /// The lines, and what is known about all of them.
+    pub page: Page,
+}
+
+impl Read {
+    /// Reads a whole file, as it is, up to the budget.
+    pub fn new(path: impl Into<RawPath>) -> Self {
+        Self {
+            path: path.into(),
+            first: 1,
+            lines: None,
+            style: Style::Raw,
+            budget: limits::OUTPUT_BYTES,
+            past_end: PastEnd::Empty,
+        }
+    }
+}
+
+impl Operation for Read {
+    type Changes = NoChange;
+    type Outcome = Reading;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Reading, NoChange), Error> {
+        let (place, mut file) = view.file(&self.path)?;
+        let request = PageRequest {
+            first: self.first.max(1),
+            lines: self.lines,
+            style: self.style,
+            budget: self.budget,
+            max_line_chars: view.session().settings().max_line_chars,
+            size_hint: file.len(),
+        };
+        let page = read_page(&mut file, &request).map_err(|error| match error {
+            PageError::Io(cause) => file.failure(&self.path, cause),
+            PageError::Binary(binary) => {
+                Error::Binary { path: self.path.clone(), mime: binary.mime, size: file.len() }
+            }
+        })?;
+        file.seen(&place);
+        let past_end = self.first > page.total && !(self.first == 1 && page.total == 0);
+        if past_end && self.past_end == PastEnd::Refuse {
+            let path = self.path.clone();
+            return Err(Error::OutOfRange { path, first: self.first, total: page.total });
+        }
+        Ok((Reading { place, page }, NoChange))
+    }
+}

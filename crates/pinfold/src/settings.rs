@@ -1,0 +1,74 @@
+//! What the person who runs Pinfold can choose.
+//!
+//! The field names are the keys of the configuration file and the options of the packages.
+
+use pinfold_confine::Durability;
+use serde::Deserialize;
+
+use crate::limits;
+
+/// Everything that can be set; each has a default.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Whether tools that want absolute paths take relative ones too, as below the first root.
+    pub relative_paths: bool,
+    /// Whether changes are only described, and never made.
+    pub dry_run: bool,
+    /// What is flushed to the disk before a change counts as made.
+    pub durability: DurabilitySetting,
+    /// Whether a file must have been read before it is changed; by dialect if not set.
+    pub seen: Option<SeenSetting>,
+    /// How many bytes of text one answer may hold; by dialect if not set.
+    pub output_bytes: Option<usize>,
+    /// Where a long line is cut, in characters.
+    pub max_line_chars: usize,
+    /// How long one call may take, in seconds.
+    pub deadline_seconds: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            relative_paths: false,
+            dry_run: false,
+            durability: DurabilitySetting::Data,
+            seen: None,
+            output_bytes: None,
+            max_line_chars: limits::MAX_LINE_CHARS,
+            deadline_seconds: limits::DEADLINE_SECONDS,
+        }
+    }
+}
+
+/// The values of `durability`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum DurabilitySetting {
+    /// Flush nothing.
+    None,
+    /// Flush the content before it takes its place.
+    Data,
+    /// Flush the directory too.
+    Full,
+}
+
+impl From<DurabilitySetting> for Durability {
+    fn from(setting: DurabilitySetting) -> Self {
+        match setting {
+            DurabilitySetting::None => Self::None,
+            DurabilitySetting::Data => Self::Data,
+            DurabilitySetting::Full => Self::Full,
+        }
+    }
+}
+
+/// The values of `seen`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenSetting {
+    /// A file that is there must have been read in this session.
+    Require,
+    /// Any file can be changed.
+    Off,
+}

@@ -1,0 +1,142 @@
+//! How operations look: at the disk through the fence, and at the call they belong to.
+
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use blake3::Hasher;
+use pinfold_confine::{Error as Fence, File, Place, RawPath, Seen, Target};
+
+use crate::ledger::Sight;
+use crate::near::near_misses;
+use crate::{Call, Error, Session, limits};
+
+/// What an operation can see. There is nothing here to write with.
+#[derive(Debug)]
+pub struct View<'s> {
+    session: &'s Session,
+    call: &'s Call,
+    start: Instant,
+}
+
+impl<'s> View<'s> {
+    pub(crate) fn new(session: &'s Session, call: &'s Call) -> Self {
+        Self { session, call, start: Instant::now() }
+    }
+
+    pub(crate) fn session(&self) -> &'s Session {
+        self.session
+    }
+
+    /// Whether changes of this call are only described.
+    pub fn dry_run(&self) -> bool {
+        self.call.dry_run.unwrap_or(self.session.settings().dry_run)
+    }
+
+    /// How many bytes of text an answer may hold where its dialect has not said.
+    pub(crate) fn output_bytes(&self) -> usize {
+        self.session.settings().output_bytes.unwrap_or(limits::CLASSIC_OUTPUT_BYTES)
+    }
+
+    /// Opens a regular file.
+    pub fn file(&self, path: &RawPath) -> Result<(Place, Watched<'_>), Error> {
+        let (place, file) =
+            self.session.workspace().file(path).map_err(|e| self.missed(path, e))?;
+        Ok((place, Watched { file, hasher: Hasher::new(), view: self }))
+    }
+
+    /// Looks at what a path names, without following a link in its last place.
+    pub fn look(&self, path: &RawPath) -> Result<Seen, Error> {
+        self.session.workspace().look(path).map_err(|error| self.missed(path, error))
+    }
+
+    /// Finds the file that a change is aimed at, and holds it.
+    pub fn target(&self, path: &RawPath) -> Result<Target, Error> {
+        self.session.workspace().target(path).map_err(|error| match error {
+            Fence::Os(cause) => Error::WriteFailed { path: path.clone(), cause: cause.to_string() },
+            other => self.missed(path, other),
+        })
+    }
+
+    /// All that a target holds now; nothing if there is no file yet.
+    pub(crate) fn content(&self, target: &mut Target) -> Result<Vec<u8>, Fence> {
+        let mut bytes = Vec::new();
+        if let Some(file) = target.file() {
+            file.rewind();
+            file.read_to_end(&mut bytes).map_err(Fence::Os)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The session knows that a target holds exactly `content`, because it was compared.
+    pub(crate) fn knows(&self, target: &Target, content: &[u8]) {
+        let sight = Sight { hash: blake3::hash(content), meta: target.meta().copied() };
+        self.session.ledger(|ledger| ledger.saw(target.place().clone(), sight));
+    }
+
+    /// Stops a call that was cancelled or has run for too long.
+    pub fn check_time(&self) -> Result<(), Error> {
+        let seconds = self.session.settings().deadline_seconds;
+        if self.call.cancel.is_cancelled() {
+            Err(Error::Cancelled)
+        } else if self.start.elapsed() > Duration::from_secs(seconds) {
+            Err(Error::Timeout { seconds })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn missed(&self, path: &RawPath, error: Fence) -> Error {
+        match Error::looking(path, error) {
+            Error::NotFound { path, .. } => {
+                Error::NotFound { near: near_misses(self.session, &path), path }
+            }
+            Error::Outside { path, .. } => Error::Outside { path, roots: self.session.roots() },
+            other => other,
+        }
+    }
+}
+
+/// A file being read: what was read is remembered, and the call's time is watched.
+#[derive(Debug)]
+pub struct Watched<'v> {
+    file: File,
+    hasher: Hasher,
+    view: &'v View<'v>,
+}
+
+impl Watched<'_> {
+    /// The file's size when it was opened.
+    pub fn len(&self) -> u64 {
+        self.file.meta().len
+    }
+
+    /// Whether it was empty when it was opened.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The whole file was read: from now on the session has seen it.
+    pub(crate) fn seen(self, place: &Place) {
+        let sight = Sight { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
+        self.view.session.ledger(|ledger| ledger.saw(place.clone(), sight));
+    }
+
+    /// What a failure to read means: the call's own end, or what the system said.
+    pub(crate) fn failure(&self, path: &RawPath, cause: io::Error) -> Error {
+        match self.view.check_time() {
+            Err(ended) => ended,
+            Ok(()) => Error::looking(path, Fence::Os(cause)),
+        }
+    }
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.view.check_time().is_err() {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+        let read = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
+    }
+}

@@ -1,0 +1,256 @@
+//! The real files that a scenario is played on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+
+/// Files, settings and calls of one scenario, set up in a directory of their own.
+#[derive(Debug)]
+pub struct Stage {
+    dir: TempDir,
+    /// The roots, the first of them with the scenario's files.
+    pub roots: Vec<PathBuf>,
+    /// The settings, by the names that they have in the configuration file.
+    pub settings: Map<String, Value>,
+    /// Calls to make and things to do in between, with `$ROOT` filled in.
+    pub calls: Vec<Value>,
+    /// Whether it is about what a session remembers: then every call must be of one session.
+    pub about_seen: bool,
+}
+
+/// What is at a path: enough to see every change.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Entry {
+    Directory,
+    File { mode: u32, bytes: Vec<u8> },
+    Link(PathBuf),
+    Other,
+}
+
+pub(crate) type Entries = BTreeMap<String, Entry>;
+
+impl Stage {
+    pub(crate) fn set(scenario: &Path) -> Self {
+        let dir = TempDir::with_prefix("stage-").unwrap();
+        let setup = read_json(&scenario.join("setup.json")).unwrap_or_default();
+        let names = match &setup["roots"] {
+            Value::Array(names) => {
+                names.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+            }
+            _ => vec!["ws".to_owned()],
+        };
+        let roots: Vec<_> = names.iter().map(|name| dir.path().join(name)).collect();
+        roots.iter().for_each(|root| fs::create_dir_all(root).unwrap());
+        if scenario.join("before").exists() {
+            copy(&scenario.join("before"), &roots[0]);
+        }
+        let settings = setup["settings"].as_object().cloned().unwrap_or_default();
+        let about_seen = scenario.parent().is_some_and(|topic| topic.ends_with("seen"));
+        let mut stage = Self { dir, roots, settings, calls: Vec::new(), about_seen };
+        for step in setup["steps"].as_array().into_iter().flatten() {
+            stage.perform(&stage.filled(step.clone()));
+        }
+        let calls = read_json(&scenario.join("call.json")).expect("a scenario has a call.json");
+        let calls = if let Value::Array(calls) = calls { calls } else { vec![calls] };
+        stage.calls = calls.into_iter().map(|call| stage.filled(call)).collect();
+        stage
+    }
+
+    /// A directory for what a door needs beside the workspace.
+    pub fn backstage(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Does something to the files that no tool does.
+    pub(crate) fn perform(&self, step: &Value) {
+        let text = |key: &str| step[key].as_str().map(str::to_owned);
+        let path = |key: &str| {
+            let path = self.roots[0].join(text(key)?);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            Some(path)
+        };
+        if let Some(file) = path("file") {
+            fs::write(file, content(step)).unwrap();
+        } else if let Some(dir) = path("dir") {
+            fs::create_dir_all(dir).unwrap();
+        } else if let Some(link) = path("symlink") {
+            symlink(text("to").unwrap(), link).unwrap();
+        } else if let Some(link) = path("hardlink") {
+            fs::hard_link(path("to").unwrap(), link).unwrap();
+        } else if let Some(fifo) = path("fifo") {
+            mkfifoat(CWD, fifo, Mode::from_raw_mode(0o644)).unwrap();
+        } else if let Some(file) = path("chmod") {
+            let mode = u32::from_str_radix(&text("mode").unwrap(), 8).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+        } else if let Some(file) = path("touch") {
+            let file = fs::File::options().append(true).open(file).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        } else if let Some(file) = path("remove") {
+            fs::remove_file(file).unwrap();
+        } else {
+            panic!("no such step: {step}");
+        }
+    }
+
+    /// The names for places, each with what it stands for.
+    fn places(&self) -> [(&'static str, &str); 2] {
+        // The longer path first: the other is its beginning.
+        [("$ROOT", self.roots[0].to_str().unwrap()), ("$STAGE", self.dir.path().to_str().unwrap())]
+    }
+
+    /// `$ROOT` and `$STAGE` filled in, wherever they stand.
+    fn filled(&self, value: Value) -> Value {
+        map_strings(value, &|text| {
+            self.places()
+                .iter()
+                .fold(text.to_owned(), |text, (name, path)| text.replace(name, path))
+        })
+    }
+
+    /// The stage's own place taken out again, wherever it stands.
+    pub(crate) fn portable(&self, value: Value) -> Value {
+        map_strings(value, &|text| {
+            self.places()
+                .iter()
+                .fold(text.to_owned(), |text, (name, path)| text.replace(path, name))
+        })
+    }
+
+    /// Everything in the first root.
+    pub(crate) fn entries(&self) -> Entries {
+        let mut entries = Entries::new();
+        collect(&self.roots[0], "", &mut entries);
+        entries
+    }
+
+    /// After the calls: as before, but for what is in `after/` and not for what `gone.json` names.
+    pub(crate) fn compare_tree(
+        &self,
+        scenario: &Path,
+        mut expected: Entries,
+        mut found: Entries,
+        problems: &mut Vec<String>,
+    ) {
+        let mut new = Entries::new();
+        if scenario.join("after").exists() {
+            collect(&scenario.join("after"), "", &mut new);
+        }
+        for (path, entry) in new {
+            match (expected.get_mut(&path), entry) {
+                // Git keeps no modes: a file that was there keeps its own.
+                (Some(Entry::File { bytes, .. }), Entry::File { bytes: new, .. }) => *bytes = new,
+                (_, Entry::File { bytes, .. }) => {
+                    let mode = match found.get(&path) {
+                        Some(Entry::File { mode, .. }) => *mode,
+                        _ => 0,
+                    };
+                    expected.insert(path, Entry::File { mode, bytes });
+                }
+                (_, entry) => {
+                    expected.insert(path, entry);
+                }
+            }
+        }
+        let gone = read_json(&scenario.join("gone.json")).unwrap_or_default();
+        for path in gone.as_array().into_iter().flatten().filter_map(Value::as_str) {
+            expected.remove(path);
+        }
+        for (path, entry) in expected {
+            match found.remove(&path) {
+                Some(found) if found == entry => {}
+                Some(found) => {
+                    problems.push(format!("{path}:\n  expected {entry:?}\n  found    {found:?}"))
+                }
+                None => problems.push(format!("{path} is gone")),
+            }
+        }
+        problems.extend(found.keys().map(|path| format!("{path} should not be there")));
+    }
+
+    /// Makes what the calls left the expectation, for files that were written.
+    pub(crate) fn bless_tree(&self, scenario: &Path) {
+        let before = Self::set(scenario).entries();
+        let _ = fs::remove_dir_all(scenario.join("after"));
+        let changed =
+            self.entries().into_iter().filter(|(path, now)| match (before.get(path), now) {
+                (Some(Entry::File { bytes: old, .. }), Entry::File { bytes, .. }) => old != bytes,
+                (None, Entry::File { .. }) => true,
+                _ => false,
+            });
+        for (path, _) in changed.collect::<Vec<_>>() {
+            let to = scenario.join("after").join(&path);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(self.roots[0].join(&path), to).unwrap();
+        }
+    }
+}
+
+fn content(step: &Value) -> Vec<u8> {
+    if let Some(hex) = step["hex"].as_str() {
+        let pairs = hex.as_bytes().chunks(2).map(|pair| str::from_utf8(pair).unwrap());
+        return pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+    }
+    let times = usize::try_from(step["times"].as_u64().unwrap_or(1)).unwrap();
+    let text = step["text"].as_str().unwrap_or_default();
+    // Lines that can be told apart, where that is what it is about.
+    (1..=times).map(|number| text.replace("{n}", &number.to_string())).collect::<String>().into()
+}
+
+fn read_json(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    let value = serde_json::from_str(&text);
+    Some(value.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+fn map_strings(value: Value, change: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => change(&text).into(),
+        Value::Array(items) => items.into_iter().map(|item| map_strings(item, change)).collect(),
+        Value::Object(object) => {
+            let fields = object.into_iter().map(|(key, value)| (key, map_strings(value, change)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            fs::create_dir_all(&to).unwrap();
+            copy(&entry.path(), &to);
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(entry.path()).unwrap(), to).unwrap();
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn collect(dir: &Path, prefix: &str, entries: &mut Entries) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let found = if kind.is_dir() {
+            collect(&path, &format!("{name}/"), entries);
+            Entry::Directory
+        } else if kind.is_symlink() {
+            Entry::Link(fs::read_link(path).unwrap())
+        } else if kind.is_fifo() || kind.is_socket() {
+            Entry::Other
+        } else {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+            Entry::File { mode, bytes: fs::read(path).unwrap() }
+        };
+        entries.insert(name, found);
+    }
+}
