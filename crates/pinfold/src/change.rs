@@ -11,16 +11,9 @@ pub enum SeenRule {
     Off,
 }
 
-/// Changes that were planned and not made yet: one file, as it was found and as it is to be.
+/// Changes that were planned and not made yet: one file, as it was found and as it is to be; or none.
 #[derive(Debug)]
-pub struct ChangeSet(pub(crate) Planned);
-
-#[derive(Debug)]
-pub(crate) enum Planned {
-    /// Everything is as it should be already.
-    Nothing,
-    Replace(Replace),
-}
+pub struct ChangeSet(pub(crate) Option<Replace>);
 
 #[derive(Debug)]
 pub(crate) struct Replace {
@@ -32,13 +25,13 @@ pub(crate) struct Replace {
 }
 
 impl ChangeSet {
-    /// Nothing has to change.
+    /// Everything is as it should be already.
     pub(crate) fn nothing() -> Self {
-        Self(Planned::Nothing)
+        Self(None)
     }
 
     /// The file's whole content becomes `after`.
     pub(crate) fn replace(path: &RawPath, target: Target, after: Vec<u8>, seen: SeenRule) -> Self {
-        Self(Planned::Replace(Replace { path: path.clone(), target, after, seen }))
+        Self(Some(Replace { path: path.clone(), target, after, seen }))
     }
 }

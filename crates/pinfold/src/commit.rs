@@ -6,7 +6,7 @@
 use pinfold_confine::{Error as Fence, RawPath, Target};
 use pinfold_text::{Content, SNIFF_BYTES, sniff, unified_diff};
 
-use crate::change::{ChangeSet, Planned, Replace, SeenRule};
+use crate::change::{ChangeSet, Replace, SeenRule};
 use crate::ledger::Sight;
 use crate::limits::DIFF_BYTES;
 use crate::{Error, View};
@@ -41,14 +41,10 @@ impl From<Error> for Refusal {
 
 pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Refusal> {
     let dry_run = view.dry_run();
-    match changes.0 {
-        Planned::Nothing => Ok(Receipt { dry_run, diff: None }),
-        Planned::Replace(replace) => {
-            check_seen(&replace, view)?;
-            view.check_time()?;
-            if dry_run { rehearse(replace, view) } else { make(replace, view) }
-        }
-    }
+    let Some(replace) = changes.0 else { return Ok(Receipt { dry_run, diff: None }) };
+    check_seen(&replace, view)?;
+    view.check_time()?;
+    if dry_run { rehearse(replace, view) } else { make(replace, view) }
 }
 
 /// A file that is there must be known, and be as it is known.

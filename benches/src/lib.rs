@@ -1,0 +1,30 @@
+//! Measuring two ways of doing the same, interleaved, so that a noisy machine disturbs both alike.
+
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+/// Times `ours` and `theirs` in turns and prints the medians and their ratio.
+pub fn compare(what: &str, rounds: usize, mut ours: impl FnMut(), mut theirs: impl FnMut()) {
+    /// Calls that are timed together, so that the clock does not count.
+    const TOGETHER: u32 = 20;
+    let mut times = [Vec::with_capacity(rounds), Vec::with_capacity(rounds)];
+    for round in 0..rounds {
+        // Whoever goes first finds colder caches: take turns in that too.
+        for side in [round % 2, 1 - round % 2] {
+            let start = Instant::now();
+            for _ in 0..TOGETHER {
+                if side == 0 { ours() } else { theirs() }
+            }
+            times[side].push(start.elapsed() / TOGETHER);
+        }
+    }
+    let [ours, theirs] = times.map(median);
+    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+    println!("{what:<48} ours {ours:>10.2?}  theirs {theirs:>10.2?}  ratio {ratio:.2}");
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,229 @@
+//! The command line itself: what it takes, what it prints, how it ends.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn pinfold(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+    command.current_dir(dir).env("XDG_CONFIG_HOME", dir.join("no-config"));
+    command
+}
+
+fn run(dir: &Path, arguments: &[&str]) -> Output {
+    pinfold(dir).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn feed(command: &mut Command, input: &[u8]) -> Output {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(input).unwrap();
+    process.wait_with_output().unwrap()
+}
+
+fn answers(output: &Output) -> Vec<Value> {
+    let text = str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn exit_codes_tell_success_tool_errors_and_usage_apart() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("a.txt"), "hello\n").unwrap();
+    for (arguments, code) in [
+        (&["call", "file.read", r#"{"path": "a.txt"}"#][..], 0),
+        (&["call", "file.read", r#"{"path": "b.txt"}"#], 1),
+        (&["call", "file.read", r#"{"path": 5}"#], 1),
+        (&["call", "file.read"], 1),
+        (&["call", "no.such.tool", "{}"], 1),
+        (&["call", "Read", "{}", "--dialect", "dotted"], 1),
+        (&["call", "file.read", "not json"], 2),
+        (&["call", "file.read", "{} {}"], 2),
+        (&["call"], 2),
+        (&["call", "file.read", "{}", "--dialect", "klingon"], 2),
+        (&["call", "file.read", "{}", "--root", "nowhere"], 2),
+        (&["call", "file.read", "{}", "--config", "nowhere.toml"], 2),
+        (&["call", "file.read", "{}", "--durability", "most"], 2),
+        (&["no-such-command"], 2),
+        (&[], 2),
+        (&["--help"], 0),
+        (&["--version"], 0),
+        (&["tools", "--format", "mcp"], 0),
+        (&["tools", "--format", "latin"], 2),
+    ] {
+        let output = run(dir.path(), arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+        // Standard output carries answers, and standard error everything else.
+        assert_eq!(output.stdout.is_empty(), code == 2, "{arguments:?}: {output:?}");
+        assert_eq!(output.stderr.is_empty(), code != 2, "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn arguments_can_come_from_standard_input() {
+    let dir = TempDir::new().unwrap();
+    let content = "x".repeat(300_000);
+    let arguments = json!({"path": "big.txt", "content": content}).to_string();
+    let output = feed(pinfold(dir.path()).args(["call", "file.write", "-"]), arguments.as_bytes());
+    assert_eq!(answers(&output), [json!({"success": true, "bytes_written": 300_000})]);
+    assert_eq!(fs::read_to_string(dir.path().join("big.txt")).unwrap(), content);
+}
+
+#[test]
+fn batch_answers_every_line_and_goes_on_after_errors() {
+    let dir = TempDir::new().unwrap();
+    let input = b"{\"tool\": \"file.write\", \"args\": {\"path\": \"a\", \"content\": \"1\"}}\n\
+        \n\
+        not json\n\
+        {\"tool\": \"file.read\"}\n\
+        \xFF\xFE\n\
+        {\"tool\": \"nothing\", \"args\": {}}\n\
+        {\"tool\": \"file.read\", \"args\": {\"path\": \"a\"}}";
+    let output = feed(pinfold(dir.path()).arg("batch"), input);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let codes: Vec<_> = answers(&output)
+        .iter()
+        .map(|answer| {
+            answer["metadata"]["code"].as_str().or(answer["error"].as_str()).map(str::to_owned)
+        })
+        .collect();
+    let codes: Vec<_> = codes.iter().map(|code| code.as_deref().unwrap_or("ok")).collect();
+    let expected =
+        ["ok", "invalid_argument", "invalid_argument", "invalid_argument", "unknown_tool", "ok"];
+    assert_eq!(codes, expected);
+}
+
+#[test]
+fn batch_is_one_session_and_call_is_one_each() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("a.txt");
+    fs::write(&file, "old\n").unwrap();
+    let write = json!({"file_path": file, "content": "new\n"});
+    let line = json!({"tool": "Write", "args": write}).to_string();
+    let output = feed(pinfold(dir.path()).arg("batch"), line.as_bytes());
+    assert_eq!(answers(&output)[0]["metadata"]["code"], "not_read");
+    let output = run(dir.path(), &["call", "Write", &write.to_string()]);
+    assert_eq!(answers(&output)[0]["success"], true);
+    assert_eq!(fs::read_to_string(file).unwrap(), "new\n");
+}
+
+#[test]
+fn settings_come_from_the_file_and_flags_are_over_them() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("a.txt"), "0123456789abcdef\n").unwrap();
+    let config = dir.path().join("home/pinfold/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "max_line_chars = 10\n").unwrap();
+    let call = |flags: &[&str]| {
+        let mut command = pinfold(dir.path());
+        command.env("XDG_CONFIG_HOME", dir.path().join("home"));
+        command.args(["call", "read_file", r#"{"path": "a.txt"}"#]).args(flags);
+        answers(&command.output().unwrap())[0]["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(call(&[]), "0123456789... [+6 characters]\n");
+    assert_eq!(call(&["--max-line-chars", "4"]), "0123... [+12 characters]\n");
+    let other = dir.path().join("other.toml");
+    fs::write(&other, "").unwrap();
+    assert_eq!(call(&["--config", other.to_str().unwrap()]), "0123456789abcdef\n");
+}
+
+#[test]
+fn a_mistake_in_the_configuration_stops_the_start_and_is_named() {
+    let dir = TempDir::new().unwrap();
+    let config = dir.path().join("config.toml");
+    for (text, named) in [("max_line_char = 1\n", "max_line_char"), ("seen = \"maybe\"\n", "maybe")]
+    {
+        fs::write(&config, text).unwrap();
+        let output = run(dir.path(), &["tools", "--config", config.to_str().unwrap()]);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(message.contains(named) && message.contains("config.toml"), "{message}");
+    }
+}
+
+#[test]
+fn a_configuration_inside_the_workspace_is_not_read() {
+    let dir = TempDir::new().unwrap();
+    for place in
+        ["config.toml", "pinfold.toml", "pinfold/config.toml", ".config/pinfold/config.toml"]
+    {
+        let path = dir.path().join(place);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "no_such_setting = true\n").unwrap();
+    }
+    assert_eq!(run(dir.path(), &["tools"]).status.code(), Some(0));
+}
+
+#[test]
+fn dry_run_touches_nothing() {
+    let dir = TempDir::new().unwrap();
+    let arguments = r#"{"path": "x/y.txt", "content": "1\n"}"#;
+    let output = run(dir.path(), &["call", "--dry-run", "file.write", arguments]);
+    let message = answers(&output)[0]["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.starts_with("[Dry Run] Would create x/y.txt (2 bytes)\n--- a/x/y.txt"),
+        "{message}"
+    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn several_processes_lose_no_update() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("log");
+    fs::write(&file, "").unwrap();
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let (dir, file) = (dir.path(), &file);
+            scope.spawn(move || append(dir, file, writer, 25));
+        }
+    });
+    let text = fs::read_to_string(&file).unwrap();
+    for writer in 0..4 {
+        let own = text.lines().filter(|line| line.starts_with(&format!("{writer}."))).count();
+        assert_eq!(own, 25, "{text}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+/// Adds lines by reading and writing in a process of its own, and again where it is told that it
+/// came too late.
+fn append(dir: &Path, file: &Path, writer: u32, lines: u32) {
+    use std::io::{BufRead as _, BufReader};
+    let mut process = pinfold(dir)
+        .args(["batch", "--durability", "none"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = process.stdin.take().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let mut call = |tool: &str, arguments: Value| -> Value {
+        writeln!(input, "{}", json!({"tool": tool, "args": arguments})).unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    for number in 0..lines {
+        loop {
+            let read = call("read_file", json!({"path": "log"}));
+            let text = format!("{}{writer}.{number}\n", read["content"].as_str().unwrap());
+            let written = call("Write", json!({"file_path": file, "content": text}));
+            match written["metadata"]["code"].as_str() {
+                None => break,
+                Some("file_changed") => {}
+                Some(other) => panic!("{other}: {written}"),
+            }
+        }
+    }
+    drop(input);
+    assert!(process.wait().unwrap().success());
+}
