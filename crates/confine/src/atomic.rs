@@ -89,22 +89,31 @@ impl Before {
         if !self.file.meta().looks_like(&now) {
             return Err(Error::Changed);
         }
-        if !self.file.meta().surely_unchanged_but_renamed(&now) {
+        if !self.file.meta().surely_unchanged(&now) {
             self.hash()?;
         }
         Ok(())
     }
 
-    /// Whether `found`, which may have been renamed since, is this file with this content.
+    /// Whether `found` is this file with this content.
     fn is(&self, found: &Meta) -> Result<bool> {
-        if !self.file.meta().looks_like(found) {
-            return Ok(false);
+        Ok(self.file.meta().surely_unchanged(found) || self.has_same_content(found)?)
+    }
+
+    /// As [`Self::is`], for a file that we have renamed, which is a change of the inode too.
+    fn is_renamed(&self, found: &Meta) -> Result<bool> {
+        let same = self.file.meta().surely_unchanged_but_renamed(found);
+        Ok(same || self.has_same_content(found)?)
+    }
+
+    /// Where the times are too fresh to tell: if it is the same file, the handle reads it.
+    fn has_same_content(&self, found: &Meta) -> Result<bool> {
+        match self.hash.get() {
+            Some(hash) if self.file.meta().looks_like(found) => {
+                Ok(self.file.hash().map_err(Error::Os)? == *hash)
+            }
+            _ => Ok(false),
         }
-        if self.file.meta().surely_unchanged_but_renamed(found) {
-            return Ok(true);
-        }
-        // Too fresh for the times to tell, but it is the same file: so the handle reads it.
-        Ok(self.file.hash().map_err(Error::Os)? == self.hash()?)
     }
 }
 
@@ -175,7 +184,7 @@ impl Draft {
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             Err(other) => return Err(other),
-            Ok(found) if !before.file.meta().looks_like(&found) => return Err(Error::Changed),
+            Ok(found) if !before.is(&found)? => return Err(Error::Changed),
             Ok(_) => {}
         }
         match sys::exchange(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
@@ -195,7 +204,7 @@ impl Draft {
     }
 
     fn verify(&self, before: &Before, durability: Durability) -> Result<()> {
-        if !before.is(&self.at.dir.meta(&self.at.name)?)? {
+        if !before.is_renamed(&self.at.dir.meta(&self.at.name)?)? {
             return Err(Error::Changed);
         }
         if durability == Durability::Full {
@@ -252,7 +261,7 @@ impl Draft {
         let second = fresh_name()?;
         let linked = sys::link(dir.fd(), name.as_bytes(), second.as_bytes()).is_ok();
         let mut old = Litter { dir: dir.clone(), name: second, disposable: linked };
-        if !before.is(&dir.meta(name)?)? {
+        if !before.is_renamed(&dir.meta(name)?)? {
             return Err(Error::Changed);
         }
         sys::rename(dir.fd(), self.at.name.as_bytes(), name.as_bytes())?;

@@ -24,12 +24,27 @@ pub enum When {
     Every(&'static str),
 }
 
+/// Something that somebody else does just before the n-th call of a name, counting from 1.
+pub type Meanwhile = (&'static str, usize, Box<dyn FnOnce()>);
+
 #[derive(Default)]
 struct Plan {
+    meanwhile: Vec<Meanwhile>,
     faults: Vec<(When, Fault)>,
     calls: Vec<&'static str>,
     fired: Option<&'static str>,
     shorten: bool,
+}
+
+impl Plan {
+    /// Notes a call, and gives what somebody does just before it.
+    fn due(&mut self, name: &'static str) -> Option<Meanwhile> {
+        self.calls.push(name);
+        let times = self.calls.iter().filter(|call| **call == name).count();
+        let due =
+            self.meanwhile.iter().position(|(call, nth, _)| (*call, *nth) == (name, times))?;
+        Some(self.meanwhile.swap_remove(due))
+    }
 }
 
 thread_local! {
@@ -49,16 +64,27 @@ pub struct Report<T> {
 
 /// Runs `code`, makes some of its system calls fail, and tells which calls were made.
 pub fn inject<T>(faults: &[(When, Fault)], code: impl FnOnce() -> T) -> Report<T> {
-    PLAN.set(Some(Plan { faults: faults.to_vec(), ..Plan::default() }));
+    run(Plan { faults: faults.to_vec(), ..Plan::default() }, code)
+}
+
+/// Runs `code` while others do things between its system calls.
+pub fn interleave<T>(meanwhile: Vec<Meanwhile>, code: impl FnOnce() -> T) -> Report<T> {
+    run(Plan { meanwhile, ..Plan::default() }, code)
+}
+
+fn run<T>(plan: Plan, code: impl FnOnce() -> T) -> Report<T> {
+    PLAN.set(Some(plan));
     let result = code();
     let plan = PLAN.take().unwrap_or_default();
     Report { result, fired: plan.fired, calls: plan.calls }
 }
 
 pub(crate) fn check(name: &'static str) -> Result<()> {
+    if let Some((_, _, others)) = PLAN.with_borrow_mut(|plan| plan.as_mut()?.due(name)) {
+        others();
+    }
     PLAN.with_borrow_mut(|plan| {
         let Some(plan) = plan else { return Ok(()) };
-        plan.calls.push(name);
         let nth = plan.calls.len() as u64;
         let hit = plan.faults.iter().find(|(when, _)| match when {
             When::Nth(wanted) => nth == *wanted,

@@ -119,6 +119,87 @@ fn a_file_that_changed_since_it_was_found_is_left_alone() {
     }
 }
 
+/// Puts a file in the place of another, as editors do.
+fn put(path: &std::path::Path, text: &str) {
+    let draft = path.with_extension("theirs");
+    fs::write(&draft, text).unwrap();
+    fs::rename(&draft, path).unwrap();
+}
+
+/// Writes as many bytes as were there, and sets the time back.
+fn write_unseen(path: &std::path::Path, text: &str) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, text).unwrap();
+    fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_theirs() {
+    use pinfold_confine::fault::{Meanwhile, interleave};
+    type Others = fn(&std::path::Path);
+    let cases: [(&str, &[(&'static str, usize, Others)], Option<&str>); 8] = [
+        ("replaced", &[("exchange", 1, |path| put(path, "thr"))], Some("thr")),
+        (
+            "written in place",
+            &[("exchange", 1, |path| fs::write(path, "thr").unwrap())],
+            Some("thr"),
+        ),
+        (
+            "written in place, unseen",
+            &[("exchange", 1, |path| write_unseen(path, "thr"))],
+            Some("thr"),
+        ),
+        (
+            "before the last look, unseen",
+            &[("flock", 1, |path| write_unseen(path, "thr"))],
+            Some("thr"),
+        ),
+        (
+            "replaced again while we trade back",
+            &[
+                ("exchange", 1, |path| put(path, "thr")),
+                ("exchange", 2, |path| put(path, "newest")),
+            ],
+            Some("newest"),
+        ),
+        (
+            "and once more",
+            &[
+                ("exchange", 1, |path| put(path, "thr")),
+                ("exchange", 2, |path| put(path, "newer")),
+                ("exchange", 3, |path| put(path, "newest")),
+            ],
+            Some("newest"),
+        ),
+        (
+            "removed while we trade back",
+            &[
+                ("exchange", 1, |path| put(path, "thr")),
+                ("exchange", 2, |path| fs::remove_file(path).unwrap()),
+            ],
+            Some("thr"),
+        ),
+        ("removed", &[("exchange", 1, |path| fs::remove_file(path).unwrap())], None),
+    ];
+    for (what, others, left) in cases {
+        let (dir, workspace) = workspace();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let target = workspace.target(&"f".into()).unwrap();
+        target.hash().unwrap();
+        let meanwhile = others.iter().map(|(call, nth, act)| {
+            let (path, act) = (path.clone(), *act);
+            (*call, *nth, Box::new(move || act(&path)) as Box<dyn FnOnce()>)
+        });
+        let meanwhile: Vec<Meanwhile> = meanwhile.collect();
+        let report = interleave(meanwhile, || target.replace(b"ours", Durability::None).map(drop));
+        assert!(matches!(report.result, Err(Error::Changed)), "{what}: {:?}", report.result);
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), left, "{what}");
+        let names = fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(names, usize::from(left.is_some()), "{what}");
+    }
+}
+
 #[test]
 fn a_file_that_came_up_meanwhile_is_not_replaced() {
     let (dir, workspace) = workspace();
