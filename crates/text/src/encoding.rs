@@ -24,6 +24,17 @@ pub enum Charset {
     Legacy(&'static Table),
 }
 
+impl Charset {
+    /// How many bytes the smallest character takes.
+    pub(crate) fn unit(self) -> usize {
+        match self {
+            Self::Utf8 | Self::Legacy(_) => 1,
+            Self::Utf16Le | Self::Utf16Be => 2,
+            Self::Utf32Le | Self::Utf32Be => 4,
+        }
+    }
+}
+
 /// A charset, and whether a byte order mark stands before the text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Encoding {

@@ -6,16 +6,25 @@
 
 mod binary;
 mod diff;
+mod document;
 mod encoding;
+mod indent;
 mod line_ending;
+mod locate;
 mod long_line;
 mod media_type;
+mod nearest;
 mod page;
+mod replace;
 mod transcode;
 
 pub use binary::{Binary, Content, SNIFF_BYTES, sniff};
 pub use diff::unified_diff;
+pub use document::Document;
 pub use encoding::{Charset, Encoding, Unmappable};
 pub use line_ending::{LineCount, LineEnding};
+pub use locate::{Match, Matching};
 pub use media_type::text_type;
+pub use nearest::nearest;
 pub use page::{Page, PageError, PageRequest, Stopped, Style, count_lines, read_page};
+pub use replace::{Failed, InOrder, Refused, Replacement, replace_in_order};

@@ -1,0 +1,357 @@
+//! A text file as bytes and as text at once.
+//!
+//! Edits are found in the folded text (decoded, every line end an LF) and made in the bytes: each
+//! place in the text knows its place in the file, so whatever is not edited is never decoded and
+//! encoded again. A CRLF is one character of the folded text, so no edit can come between its halves.
+
+use std::borrow::Cow;
+
+use memchr::memchr_iter;
+
+use crate::{Charset, Encoding, Unmappable};
+
+/// A file's bytes, and its text with every line end folded to LF.
+#[derive(Debug)]
+pub struct Document<'b> {
+    bytes: &'b [u8],
+    encoding: Encoding,
+    text: Cow<'b, str>,
+    /// Where lines start in the text and in the bytes; `None` where both are the same but for a mark.
+    lines: Option<Vec<Line>>,
+}
+
+/// A line's beginnings.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    text: usize,
+    byte: usize,
+}
+
+/// How one line of a file ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    Lf,
+    Crlf,
+}
+
+impl<'b> Document<'b> {
+    /// The document that a file's bytes are in an encoding.
+    pub fn new(bytes: &'b [u8], encoding: Encoding) -> Self {
+        let body = &bytes[encoding.mark_len().min(bytes.len())..];
+        if encoding.charset == Charset::Utf8
+            && memchr::memmem::find(body, b"\r\n").is_none()
+            && let Ok(text) = std::str::from_utf8(body)
+        {
+            return Self { bytes, encoding, text: Cow::Borrowed(text), lines: None };
+        }
+        let (text, lines) = fold(bytes, &encoding);
+        Self { bytes, encoding, text: Cow::Owned(text), lines: Some(lines) }
+    }
+
+    /// The text, every line end an LF.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The encoding.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &'b [u8] {
+        self.bytes
+    }
+
+    /// Whether some line may end with CRLF.
+    pub(crate) fn has_crlf(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// The number of the line that a place in the text is on, counting from 1.
+    pub fn line_number(&self, place: usize) -> u64 {
+        memchr_iter(b'\n', &self.text.as_bytes()[..place]).count() as u64 + 1
+    }
+
+    /// The byte that a place in the text stands for; `None` within what one run of bytes decodes to.
+    pub(crate) fn byte_at(&self, place: usize) -> Option<usize> {
+        let Some(lines) = &self.lines else { return Some(place + self.encoding.mark_len()) };
+        let line = &lines[lines.partition_point(|line| line.text <= place).checked_sub(1)?];
+        let mut at = *line;
+        let next = lines.get(lines.partition_point(|line| line.text <= place));
+        let rest = &self.bytes[line.byte..next.map_or(self.bytes.len(), |next| next.byte)];
+        for (text, bytes) in pieces(rest, &self.encoding) {
+            if at.text >= place {
+                break;
+            }
+            at = Line { text: at.text + text, byte: at.byte + bytes };
+        }
+        (at.text == place).then_some(at.byte)
+    }
+
+    /// How the line ends whose LF is at a place in the text.
+    pub(crate) fn end_at(&self, place: usize) -> End {
+        if self.lines.is_none() {
+            return End::Lf;
+        }
+        let unit = self.encoding.charset.unit();
+        let crlf = self.byte_at(place).and_then(|byte| self.bytes.get(byte..byte + unit));
+        match crlf {
+            Some(unit) if unit.contains(&b'\r') => End::Crlf,
+            _ => End::Lf,
+        }
+    }
+
+    /// The bytes of the whole file with some spans of the text replaced.
+    ///
+    /// `spans` are in order and do not overlap; each has its new bytes. `None` if a span starts or
+    /// ends where the bytes cannot be cut.
+    pub(crate) fn splice(&self, spans: &[(usize, usize, Vec<u8>)]) -> Option<Vec<u8>> {
+        let grown: usize = spans.iter().map(|(_, _, new)| new.len()).sum();
+        let mut out = Vec::with_capacity(self.bytes.len() + grown);
+        let mut done = 0;
+        for (start, end, new) in spans {
+            out.extend_from_slice(&self.bytes[done..self.byte_at(*start)?]);
+            out.extend_from_slice(new);
+            done = self.byte_at(*end)?;
+        }
+        out.extend_from_slice(&self.bytes[done..]);
+        Some(out)
+    }
+
+    /// New text in the document's encoding, without a mark.
+    pub(crate) fn encode(&self, text: &str) -> Result<Vec<u8>, Unmappable> {
+        Encoding { bom: false, ..self.encoding }.encode(text)
+    }
+}
+
+/// Decodes a file line by line, with LF for every line end.
+fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
+    let mut text = String::with_capacity(bytes.len());
+    let mut lines = Vec::new();
+    let mut byte = encoding.mark_len().min(bytes.len());
+    while byte < bytes.len() || lines.is_empty() {
+        lines.push(Line { text: text.len(), byte });
+        let end = line_end(&bytes[byte..], encoding.charset);
+        let line = &bytes[byte..byte + end.content];
+        decode_into(line, encoding, &mut text);
+        if end.ends {
+            text.push('\n');
+        }
+        byte += end.whole;
+    }
+    (text, lines)
+}
+
+struct LineEndAt {
+    /// Bytes before the line's end.
+    content: usize,
+    /// Bytes with the line's end.
+    whole: usize,
+    /// Whether the line has an end.
+    ends: bool,
+}
+
+fn line_end(rest: &[u8], charset: Charset) -> LineEndAt {
+    let unit = charset.unit();
+    let is = |at: usize, character: u8| {
+        let Some(found) = rest.get(at..at + unit) else { return false };
+        let low = match charset {
+            Charset::Utf16Be | Charset::Utf32Be => unit - 1,
+            _ => 0,
+        };
+        found.iter().enumerate().all(|(at, byte)| *byte == if at == low { character } else { 0 })
+    };
+    let lf = memchr_iter(b'\n', rest).map(|at| at / unit * unit).find(|at| is(*at, b'\n'));
+    match lf {
+        None => LineEndAt { content: rest.len(), whole: rest.len(), ends: false },
+        Some(lf) => {
+            let crlf = lf >= unit && is(lf - unit, b'\r');
+            let content = if crlf { lf - unit } else { lf };
+            LineEndAt { content, whole: lf + unit, ends: true }
+        }
+    }
+}
+
+fn decode_into(line: &[u8], encoding: &Encoding, text: &mut String) {
+    match encoding.charset {
+        Charset::Utf8 => text.push_str(&String::from_utf8_lossy(line)),
+        _ => {
+            let plain = Encoding { bom: false, ..*encoding };
+            text.push_str(&plain.decode_lossy(line).0);
+        }
+    }
+}
+
+/// The runs that a line's bytes decode in: how long each is in the text, and in bytes.
+///
+/// The line's end is one run, with one LF in the text.
+fn pieces(line: &[u8], encoding: &Encoding) -> Vec<(usize, usize)> {
+    let end = line_end(line, encoding.charset);
+    let content = &line[..end.content];
+    let mut pieces = match encoding.charset {
+        Charset::Utf8 => utf8_pieces(content),
+        Charset::Utf16Le => utf16_pieces(content, u16::from_le_bytes),
+        Charset::Utf16Be => utf16_pieces(content, u16::from_be_bytes),
+        Charset::Utf32Le => utf32_pieces(content, u32::from_le_bytes),
+        Charset::Utf32Be => utf32_pieces(content, u32::from_be_bytes),
+        Charset::Legacy(table) => legacy_pieces(content, table),
+    };
+    if end.ends {
+        pieces.push((1, end.whole - end.content));
+    }
+    pieces
+}
+
+const REPLACED: usize = char::REPLACEMENT_CHARACTER.len_utf8();
+
+fn utf8_pieces(content: &[u8]) -> Vec<(usize, usize)> {
+    let mut pieces = Vec::new();
+    for chunk in content.utf8_chunks() {
+        pieces.extend(chunk.valid().chars().map(|c| (c.len_utf8(), c.len_utf8())));
+        if !chunk.invalid().is_empty() {
+            pieces.push((REPLACED, chunk.invalid().len()));
+        }
+    }
+    pieces
+}
+
+fn utf16_pieces(content: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<(usize, usize)> {
+    let whole = content.chunks_exact(2);
+    let rest = whole.remainder().len();
+    let decoded = char::decode_utf16(whole.map(|pair| unit([pair[0], pair[1]])));
+    let piece = |character: Result<char, _>| match character {
+        Ok(character) => (character.len_utf8(), 2 * character.len_utf16()),
+        Err::<_, std::char::DecodeUtf16Error>(_) => (REPLACED, 2),
+    };
+    decoded.map(piece).chain((rest > 0).then_some((REPLACED, rest))).collect()
+}
+
+fn utf32_pieces(content: &[u8], unit: fn([u8; 4]) -> u32) -> Vec<(usize, usize)> {
+    let whole = content.chunks_exact(4);
+    let rest = whole.remainder().len();
+    let character = |four: &[u8]| char::from_u32(unit([four[0], four[1], four[2], four[3]]));
+    let piece = |four: &[u8]| (character(four).map_or(REPLACED, char::len_utf8), 4);
+    whole.map(piece).chain((rest > 0).then_some((REPLACED, rest))).collect()
+}
+
+fn legacy_pieces(content: &[u8], table: &'static encoding_rs::Encoding) -> Vec<(usize, usize)> {
+    let mut decoder = table.new_decoder_without_bom_handling();
+    let mut pieces = Vec::new();
+    let mut pending = 0;
+    let mut out = [0; 16];
+    for byte in content {
+        let (_, _, written, _) = decoder.decode_to_utf8(&[*byte], &mut out, false);
+        pending += 1;
+        match written {
+            0 => {}
+            // Bytes without meaning, and after them a character that stands for itself.
+            _ if written > REPLACED && pending > 1 && out[written - 1] == *byte => {
+                pieces.push((written - 1, pending - 1));
+                pieces.push((1, 1));
+                pending = 0;
+            }
+            _ => {
+                pieces.push((written, pending));
+                pending = 0;
+            }
+        }
+    }
+    let (_, _, written, _) = decoder.decode_to_utf8(&[], &mut out, true);
+    if pending > 0 {
+        pieces.push((written, pending));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Content, sniff};
+
+    fn label(label: &str) -> Encoding {
+        Encoding::for_label(label).unwrap()
+    }
+
+    #[test]
+    fn line_ends_are_folded_and_known_again() {
+        for encoding in ["utf-8", "utf-16", "utf-16be", "utf-32", "latin1"].map(label) {
+            let bytes = encoding.encode("a\r\nb\nc\rd\r\n").unwrap();
+            let document = Document::new(&bytes, encoding);
+            assert_eq!(document.text(), "a\nb\nc\rd\n", "{encoding:?}");
+            let ends = [(1, End::Crlf), (3, End::Lf), (7, End::Crlf)];
+            for (place, end) in ends {
+                assert_eq!(document.end_at(place), end, "{encoding:?} at {place}");
+            }
+            assert_eq!(document.line_number(7), 3);
+        }
+    }
+
+    #[test]
+    fn bytes_without_meaning_have_their_place_too() {
+        let bytes = b"a\xFFb\xE2\x82c\r\n";
+        let document = Document::new(bytes, Encoding::UTF_8);
+        assert_eq!(document.text(), "a\u{fffd}b\u{fffd}c\n");
+        let changed = document.splice(&[(4, 5, b"B".to_vec())]).unwrap();
+        assert_eq!(changed, b"a\xFFB\xE2\x82c\r\n");
+        assert_eq!(document.byte_at(2), None);
+    }
+
+    #[test]
+    fn legacy_pieces_add_up() {
+        for (encoding, text) in [
+            ("shift_jis", "\u{65e5}\u{672c}\u{8a9e} abc \u{ff76}\u{ff85}"),
+            ("big5", "\u{4e2d}\u{6587} abc"),
+            ("gb18030", "\u{4e2d}\u{6587} abc \u{1f600}"),
+            ("euc-kr", "\u{d55c}\u{ad6d}\u{c5b4} abc"),
+            ("windows-1251", "\u{43f}\u{440}\u{438}\u{432}\u{435}\u{442}"),
+        ] {
+            let encoding = label(encoding);
+            let bytes = encoding.encode(text).unwrap();
+            let document = Document::new(&bytes, encoding);
+            assert_eq!(document.text(), text);
+            for (place, character) in text.char_indices() {
+                let mut replaced = text.to_owned();
+                replaced.replace_range(place..place + character.len_utf8(), "x");
+                let spliced =
+                    document.splice(&[(place, place + character.len_utf8(), b"x".to_vec())]);
+                assert_eq!(spliced.unwrap(), encoding.encode(&replaced).unwrap(), "{replaced}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_replaced_is_nothing_changed(bytes: Vec<u8>, cuts: [prop::sample::Index; 2]) {
+            if let Content::Text(encoding) = sniff(&bytes, true) {
+                let document = Document::new(&bytes, encoding);
+                prop_assert_eq!(&document.splice(&[]).unwrap(), &bytes);
+                let mut places: Vec<usize> = document.text().char_indices().map(|(at, _)| at).collect();
+                places.push(document.text().len());
+                let mut cut = cuts.map(|cut| places[cut.index(places.len())]);
+                cut.sort_unstable();
+                if let [Some(start), Some(end)] = cut.map(|cut| document.byte_at(cut)) {
+                    let own = bytes[start..end].to_vec();
+                    prop_assert_eq!(&document.splice(&[(cut[0], cut[1], own)]).unwrap(), &bytes);
+                }
+            }
+        }
+
+        #[test]
+        fn every_place_of_odd_text_is_found(
+            text in "[a\u{e9}\u{4e2d}\u{1f600}\r\n]{0,40}",
+            wide in prop::sample::select(vec!["utf-8", "utf-16", "utf-16be", "utf-32le"]),
+        ) {
+            let encoding = label(wide);
+            let bytes = encoding.encode(&text).unwrap();
+            let document = Document::new(&bytes, encoding);
+            prop_assert_eq!(document.text(), text.replace("\r\n", "\n"));
+            for (place, _) in document.text().char_indices() {
+                let byte = document.byte_at(place);
+                prop_assert!(byte.is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Replacing text in a document, and nothing else.
+//!
+//! Only what differs between the old and the new text is spliced, so bytes that an edit leaves as
+//! they were read, however they are encoded, stay as they are.
+
+use std::borrow::Cow;
+
+use crate::document::{Document, End};
+use crate::locate::{Found, MOST_COUNTED, disjoint, exact, loose};
+use crate::{Encoding, Match, Matching, Unmappable};
+
+/// A text to find, and what to put in its place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Replacement {
+    /// The text to find.
+    pub old: String,
+    /// What to put in its place, literally but for line ends.
+    pub new: String,
+    /// Whether to replace every occurrence.
+    pub all: bool,
+}
+
+/// What came of a replacement.
+#[derive(Clone, Debug)]
+pub(crate) struct Replaced {
+    /// The whole file's new bytes.
+    pub bytes: Vec<u8>,
+    /// How the text was found.
+    pub reading: Match,
+    /// How many occurrences were replaced.
+    pub count: usize,
+    /// For each occurrence, the lines that it takes now, from first to last, counting from 1.
+    pub lines: Vec<(u64, u64)>,
+    /// For each occurrence, how many lines came or went.
+    growth: Vec<i64>,
+}
+
+/// Why nothing was replaced.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Refused {
+    /// The text is nowhere in the file.
+    NotFound,
+    /// The text is in several places.
+    Many {
+        /// How often it was found, as far as they were counted.
+        count: usize,
+        /// Whether there may be more than were counted.
+        or_more: bool,
+        /// The lines on which the first occurrences start.
+        lines: Vec<u64>,
+    },
+    /// The new text is the old one.
+    Same,
+    /// The new text has a character that the file's encoding cannot express.
+    Unmappable(Unmappable),
+}
+
+/// How many occurrences are named by their lines.
+const MOST_NAMED: usize = 20;
+
+/// Replaces `replacement.old`, which must not be empty, where `matching` finds it.
+pub(crate) fn replace(
+    document: &Document<'_>,
+    replacement: &Replacement,
+    matching: Matching,
+) -> Result<Replaced, Refused> {
+    let old = folded(&replacement.old);
+    let new = folded(&replacement.new);
+    if old == new {
+        return Err(Refused::Same);
+    }
+    let text = document.text();
+    let mut found = if replacement.all { disjoint(text, &old) } else { exact(text, &old) };
+    let mut reading = Match::Exact;
+    if found.is_empty() && matching == Matching::Ladder && !replacement.all {
+        let (loosely, places) = loose(text, &old, &new).ok_or(Refused::NotFound)?;
+        reading = loosely;
+        found = places;
+    }
+    let mut placed: Vec<(Found, Cow<'_, str>)> = found
+        .into_iter()
+        .filter_map(|found| {
+            let moved = match &found.shift {
+                Some(shift) => Cow::Owned(shift.apply(&new)?),
+                None => Cow::Borrowed(&*new),
+            };
+            Some((found, moved))
+        })
+        .collect();
+    if placed.is_empty() {
+        return Err(Refused::NotFound);
+    }
+    if placed.len() > 1 && !replacement.all {
+        let lines =
+            placed.iter().take(MOST_NAMED).map(|(found, _)| document.line_number(found.start));
+        let (count, or_more) = (placed.len(), placed.len() >= MOST_COUNTED);
+        return Err(Refused::Many { count, or_more, lines: lines.collect() });
+    }
+    placed.sort_by_key(|(found, _)| found.start);
+    if reading == Match::Exact
+        && !placed.iter().all(|(found, _)| has_ends(document, found, &replacement.old))
+    {
+        reading = Match::LineEndings;
+    }
+    splice(document, &placed, reading)
+}
+
+/// What came of replacements made one after the other.
+#[derive(Clone, Debug)]
+pub struct InOrder {
+    /// The whole file's new bytes.
+    pub bytes: Vec<u8>,
+    /// The loosest way in which one of the texts was found.
+    pub reading: Match,
+    /// How many occurrences were replaced in all.
+    pub count: usize,
+    /// The lines that each of them takes in the end, in the order in which they were made.
+    pub lines: Vec<(u64, u64)>,
+}
+
+/// The replacement that could not be made.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Which one it was, counting from 1.
+    pub number: usize,
+    /// Why.
+    pub why: Refused,
+    /// The file as the replacements before it left it.
+    pub bytes: Vec<u8>,
+}
+
+/// Makes replacements one after the other, each on what the one before left.
+pub fn replace_in_order(
+    bytes: &[u8],
+    encoding: Encoding,
+    replacements: &[Replacement],
+    matching: Matching,
+) -> Result<InOrder, Failed> {
+    let start = (Match::Exact, 0, Vec::new());
+    let (mut reading, mut count, mut lines): (Match, usize, Vec<(u64, u64)>) = start;
+    let mut bytes = Cow::Borrowed(bytes);
+    for (number, replacement) in (1..).zip(replacements) {
+        let replaced = replace(&Document::new(&bytes, encoding), replacement, matching);
+        let replaced = match replaced {
+            Ok(replaced) => replaced,
+            Err(why) => return Err(Failed { number, why, bytes: bytes.into_owned() }),
+        };
+        for ((first, _), growth) in replaced.lines.iter().zip(&replaced.growth) {
+            // What was replaced further down has moved.
+            for lines in lines.iter_mut().filter(|lines| lines.0 > *first) {
+                *lines = (
+                    lines.0.saturating_add_signed(*growth),
+                    lines.1.saturating_add_signed(*growth),
+                );
+            }
+        }
+        reading = reading.max(replaced.reading);
+        count += replaced.count;
+        lines.extend(replaced.lines);
+        bytes = Cow::Owned(replaced.bytes);
+    }
+    Ok(InOrder { bytes: bytes.into_owned(), reading, count, lines })
+}
+
+fn splice(
+    document: &Document<'_>,
+    placed: &[(Found, Cow<'_, str>)],
+    reading: Match,
+) -> Result<Replaced, Refused> {
+    let text = document.text();
+    let mut spans = Vec::with_capacity(placed.len());
+    let mut lines = Vec::with_capacity(placed.len());
+    let mut growths = Vec::with_capacity(placed.len());
+    let (mut counted, mut line, mut grown) = (0, 1, 0);
+    for (found, new) in placed {
+        let old = &text[found.start..found.end];
+        let (before, after) = shared(old, new);
+        let (start, end) = (found.start + before, found.end - after);
+        let middle = with_ends(document, start, end, &new[before..new.len() - after]);
+        spans.push((start, end, document.encode(&middle).map_err(Refused::Unmappable)?));
+
+        line += count_ends(&text[counted..found.start]);
+        counted = found.start;
+        let first = line + grown;
+        let ends = count_ends(new);
+        // A text that ends with a line end takes no part of the line after it.
+        let last = first + if new.ends_with('\n') { ends - 1 } else { ends };
+        lines.push((first as u64, last.max(first) as u64));
+        let growth = ends - count_ends(old);
+        growths.push(growth);
+        grown += growth;
+    }
+    let bytes = document.splice(&spans).ok_or(Refused::NotFound)?;
+    if bytes == document.bytes() {
+        return Err(Refused::Same);
+    }
+    Ok(Replaced { bytes, reading, count: placed.len(), lines, growth: growths })
+}
+
+fn count_ends(text: &str) -> i64 {
+    memchr::memchr_iter(b'\n', text.as_bytes()).count() as i64
+}
+
+/// A text with every CRLF an LF.
+pub(crate) fn folded(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
+}
+
+/// How many bytes two texts share at their beginnings and, besides, at their ends.
+fn shared(old: &str, new: &str) -> (usize, usize) {
+    let alike = |(one, other): &(char, char)| one == other;
+    let before = old.chars().zip(new.chars()).take_while(alike).map(|(c, _)| c.len_utf8()).sum();
+    let (old, new) = (&old[before..], &new[before..]);
+    let backwards = old.chars().rev().zip(new.chars().rev());
+    let after = backwards.take_while(alike).map(|(c, _)| c.len_utf8()).sum();
+    (before, after)
+}
+
+/// New text with the line ends of the lines that it replaces.
+fn with_ends<'n>(document: &Document<'_>, start: usize, end: usize, new: &'n str) -> Cow<'n, str> {
+    if !new.contains('\n') || !document.has_crlf() {
+        return Cow::Borrowed(new);
+    }
+    let text = document.text();
+    let ends = memchr::memchr_iter(b'\n', &text.as_bytes()[start..end]);
+    let ends: Vec<End> = ends.map(|at| document.end_at(start + at)).collect();
+    let other = || text[..start].rfind('\n').or_else(|| text.find('\n'));
+    let default = ends.last().copied().or_else(|| Some(document.end_at(other()?)));
+    let mut out = String::with_capacity(new.len() + 8);
+    for (number, line) in new.split('\n').enumerate() {
+        if number > 0 {
+            let end = ends.get(number - 1).copied().or(default).unwrap_or(End::Lf);
+            out.push_str(if end == End::Crlf { "\r\n" } else { "\n" });
+        }
+        out.push_str(line);
+    }
+    Cow::Owned(out)
+}
+
+/// Whether the line ends at a place are those of `old` as it was given.
+fn has_ends(document: &Document<'_>, found: &Found, old: &str) -> bool {
+    let text = &document.text().as_bytes()[found.start..found.end];
+    let wanted = memchr::memchr_iter(b'\n', old.as_bytes());
+    let wanted = wanted.map(|at| if old[..at].ends_with('\r') { End::Crlf } else { End::Lf });
+    let ends = memchr::memchr_iter(b'\n', text).map(|at| document.end_at(found.start + at));
+    wanted.eq(ends)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Encoding, sniff};
+
+fn edit(bytes: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Refused> {
+    let crate::Content::Text(encoding) = sniff(bytes, true) else { panic!("binary") };
+    let replacement = Replacement { old: old.into(), new: new.into(), all };
+    replace(&Document::new(bytes, encoding), &replacement, Matching::Ladder)
+}
+
+#[test]
+fn each_reading_waits_for_the_one_before() {
+    for (file, old, new, after, reading) in [
+        ("a\nb\n", "a", "x", "x\nb\n", Match::Exact),
+        ("a\r\nb\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\n", Match::LineEndings),
+        ("a\r\nb\n", "a\r\nb\n", "x\ny\n", "x\r\ny\n", Match::Exact),
+        ("a \nb\n", "a\nb\n", "x\ny\n", "x\ny\n", Match::TrailingBlanks),
+        (
+            "\tif a:\n\t\tb\n",
+            "if a:\n    b\n",
+            "if c:\n    d\n",
+            "\tif c:\n\t\td\n",
+            Match::Indentation,
+        ),
+        ("a\n    a\n", "    a\n", "    x\n", "a\n    x\n", Match::Exact),
+    ] {
+        let replaced = edit(file.as_bytes(), old, new, false).unwrap();
+        assert_eq!(str::from_utf8(&replaced.bytes).unwrap(), after, "{file:?}");
+        assert_eq!(replaced.reading, reading, "{file:?}");
+    }
+}
+
+#[test]
+fn nothing_is_guessed() {
+    for (file, old, new) in [
+        ("x = 10\n", "x=1", "x=2"),
+        ("def f():\n    return 1\n", "def g():\n    return 1\n", "def h():\n    pass\n"),
+        ("say(\u{201c}hi\u{201d})\n", "say(\"hi\")", "say(\"ho\")"),
+        ("Value = 1\n", "value = 1", "value = 2"),
+        ("a  b\n", "a b", "c"),
+        ("a\u{a0}b\n", "a b", "c"),
+        ("if a:\n    b\n  c\n", "if a:\n  b\n  c\n", "x\n"),
+        ("a\n", "     1\ta", "b"),
+        // The new text would have to go left of the margin.
+        ("a\n  b\n", "  a\n    b\n", "x\n"),
+    ] {
+        assert_eq!(
+            edit(file.as_bytes(), old, new, false).unwrap_err(),
+            Refused::NotFound,
+            "{old:?}"
+        );
+    }
+}
+
+#[test]
+fn several_places_are_counted_and_named() {
+    let many =
+        |count, lines: &[u64]| Refused::Many { count, or_more: false, lines: lines.to_vec() };
+    for (file, old, refused) in [
+        ("aaa\n", "aa", many(2, &[1, 1])),
+        ("x\ny\nx\ny\n", "x\ny\n", many(2, &[1, 3])),
+        ("  a\n    a\n", "\ta", many(2, &[1, 2])),
+        ("a \nb\na  \n", "a\t", many(2, &[1, 3])),
+    ] {
+        assert_eq!(edit(file.as_bytes(), old, "z", false).unwrap_err(), refused, "{file:?}");
+    }
+    let file = "a".repeat(20_000);
+    let Err(Refused::Many { count, or_more, lines }) = edit(file.as_bytes(), "a", "b", false)
+    else {
+        panic!("found once")
+    };
+    assert_eq!((count, or_more, lines.len()), (MOST_COUNTED, true, MOST_NAMED));
+}
+
+#[test]
+fn all_goes_from_left_to_right_without_overlap() {
+    let replaced = edit(b"aaaa\na\n", "aa", "b", true).unwrap();
+    assert_eq!((replaced.bytes.as_slice(), replaced.count), (&b"bb\na\n"[..], 2));
+    let replaced = edit(b"x\ny\nx\n", "x\n", "1\n2\n", true).unwrap();
+    assert_eq!(replaced.lines, [(1, 2), (4, 5)]);
+    assert_eq!(edit(b"a \n", "a\t", "b", true).unwrap_err(), Refused::NotFound);
+}
+
+#[test]
+fn line_ends_are_those_of_the_lines_replaced() {
+    for (file, old, new, after) in [
+        ("a\r\nb\r\n", "a", "a\nx", "a\r\nx\r\nb\r\n"),
+        ("a\nb\r\nc\n", "b", "x\ny", "a\nx\ny\r\nc\n"),
+        ("a\r\nb\nc", "c", "x\ny", "a\r\nb\nx\ny"),
+        ("a\r\nb", "a", "x\ny", "x\r\ny\r\nb"),
+        ("a", "a", "x\r\ny", "x\ny"),
+        ("a\nb\r\nc\r\n", "a\nb\nc\n", "1\n2\n3\n4\n", "1\n2\r\n3\r\n4\r\n"),
+    ] {
+        let replaced = edit(file.as_bytes(), old, new, false).unwrap();
+        assert_eq!(str::from_utf8(&replaced.bytes).unwrap(), after, "{file:?} {old:?}");
+    }
+    assert_eq!(edit(b"a\nb\n", "a\nb", "a\r\nb", false).unwrap_err(), Refused::Same);
+}
+
+#[test]
+fn what_is_not_edited_is_not_encoded_again() {
+    // A byte that means nothing in UTF-8 stands within the text that is replaced.
+    let replaced = edit("gr\u{fc}n\n".as_bytes(), "gr", "GR", false).unwrap();
+    assert_eq!(replaced.bytes, "GR\u{fc}n\n".as_bytes());
+    let file = [&"gr\u{fc}n ".as_bytes()[..], b"\xFF end\n"].concat();
+    let replaced = edit(&file, "gr\u{fc}n \u{fffd} end", "gr\u{fc}n \u{fffd} END", false).unwrap();
+    assert_eq!(replaced.bytes, [&"gr\u{fc}n ".as_bytes()[..], b"\xFF END\n"].concat());
+    let latin = b"F\xFCr die \xDCbung: gr\xF6\xDFer, sch\xF6ner\n";
+    let replaced = edit(latin, "gr\u{f6}\u{df}er", "kl\u{fc}ger", false).unwrap();
+    assert_eq!(replaced.bytes, b"F\xFCr die \xDCbung: kl\xFCger, sch\xF6ner\n");
+    let refused = edit(latin, "die", "\u{65e5}", false).unwrap_err();
+    assert!(matches!(refused, Refused::Unmappable(_)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn everything_outside_the_span_stays(
+        before in "[ab \u{e9}\r\n]{0,30}",
+        old in "[xy\u{4e2d}\n]{1,8}",
+        new in "[xyz\u{e9}\n]{0,8}",
+        after in "[ab \u{e9}\r\n]{0,30}",
+        label in prop::sample::select(vec!["utf-8", "utf-16", "utf-16be", "utf-32", "gb18030"]),
+    ) {
+        // The span is marked, so that it is where it was put and nowhere else.
+        let (old, new) = (format!("<{old}>"), format!("<{new}>"));
+        prop_assume!(old != new);
+        let encoding = Encoding::for_label(label).unwrap();
+        let whole = encoding.encode(&format!("{before}{old}{after}")).unwrap();
+        let head = encoding.encode(&before).unwrap();
+        let tail = Encoding { bom: false, ..encoding }.encode(&after).unwrap();
+        let replacement = Replacement { old, new, all: false };
+        let document = Document::new(&whole, encoding);
+        let replaced = replace(&document, &replacement, Matching::Ladder).unwrap();
+        prop_assert!(replaced.bytes.starts_with(&head));
+        prop_assert!(replaced.bytes.ends_with(&tail));
+        let text = Document::new(&replaced.bytes, encoding).text().to_owned();
+        prop_assert_eq!(text, folded(&format!("{before}{}{after}", replacement.new)).into_owned());
+        prop_assert_eq!(replaced.reading, Match::Exact);
+    }
+
+    #[test]
+    fn any_edit_of_any_bytes_is_made_or_refused(
+        bytes: Vec<u8>,
+        old in "[a-c \t\n\r\u{fffd}]{1,5}",
+        new in "[a-c \t\n\r]{0,5}",
+        all: bool,
+    ) {
+        if let crate::Content::Text(encoding) = sniff(&bytes, true) {
+            let replacement = Replacement { old, new, all };
+            let _ = replace(&Document::new(&bytes, encoding), &replacement, Matching::Ladder);
+        }
+    }
+
+    #[test]
+    fn an_edit_and_its_reverse_are_nothing(
+        lines in prop::collection::vec("[ab\t ]{0,6}", 1..8),
+        at: prop::sample::Index,
+        new in "[xyz]{1,5}",
+        crlf: bool,
+    ) {
+        let end = if crlf { "\r\n" } else { "\n" };
+        let number = at.index(lines.len());
+        let mut lines = lines;
+        lines[number].push_str("<mark>");
+        let file = lines.join(end);
+        let there = edit(file.as_bytes(), "<mark>", &format!("<{new}>"), false).unwrap();
+        let back = edit(&there.bytes, &format!("<{new}>"), "<mark>", false).unwrap();
+        prop_assert_eq!(back.bytes, file.as_bytes());
+        prop_assert_eq!(&there.lines, &vec![(number as u64 + 1, number as u64 + 1)]);
+    }
+}
+
+#[test]
+fn replacements_in_order_work_on_each_others_results() {
+    let order = |edits: &[(&str, &str)]| {
+        let edits: Vec<_> = edits
+            .iter()
+            .map(|(old, new)| Replacement { old: (*old).into(), new: (*new).into(), all: false })
+            .collect();
+        replace_in_order(b"one\ntwo\nthree\n", Encoding::UTF_8, &edits, Matching::Ladder)
+    };
+    let edited = order(&[("two", "2\n2"), ("one", "0\n1"), ("2\n2", "zwei")]).unwrap();
+    assert_eq!(edited.bytes, b"0\n1\nzwei\nthree\n");
+    assert_eq!(edited.lines, [(3, 4), (1, 2), (3, 3)]);
+    let failed = order(&[("two", "2"), ("two", "3")]).unwrap_err();
+    assert_eq!(
+        (failed.number, failed.why, failed.bytes),
+        (2, Refused::NotFound, b"one\n2\nthree\n".to_vec())
+    );
+}
