@@ -44,7 +44,7 @@ fn main() {
         || {
             drop(
                 workspace
-                    .target(&raw)
+                    .target(&raw, &Default::default())
                     .unwrap()
                     .replace(content.as_bytes(), Durability::None)
                     .unwrap(),

@@ -35,19 +35,21 @@ fn parse(text: &str) -> Result<Settings> {
 
 #[cfg(test)]
 mod tests {
-    use pinfold::{DurabilitySetting, SeenSetting};
+    use pinfold::{DurabilitySetting, MatchingSetting, SeenSetting};
 
     use super::*;
 
     #[test]
     fn every_key_is_taken() {
         let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nseen = \"off\"\n\
-                    output_bytes = 5\nmax_line_chars = 6\ndeadline_seconds = 7\n";
+                    matching = \"exact\"\nedit_bytes = 4\noutput_bytes = 5\nmax_line_chars = 6\ndeadline_seconds = 7\n";
         let expected = Settings {
             relative_paths: true,
             dry_run: true,
             durability: DurabilitySetting::Full,
             seen: Some(SeenSetting::Off),
+            matching: MatchingSetting::Exact,
+            edit_bytes: 4,
             output_bytes: Some(5),
             max_line_chars: 6,
             deadline_seconds: 7,

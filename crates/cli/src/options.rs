@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use pinfold::{DurabilitySetting, SeenSetting, Session, Settings};
+use pinfold::{DurabilitySetting, MatchingSetting, SeenSetting, Session, Settings};
 use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
 
 use crate::config;
@@ -36,6 +36,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHEN")]
     seen: Option<SeenOption>,
 
+    /// How the text that an edit replaces is looked for [default: ladder]
+    #[arg(long, value_name = "HOW")]
+    matching: Option<MatchingOption>,
+
+    /// The largest file that can be edited, in bytes [default: 104857600]
+    #[arg(long, value_name = "BYTES")]
+    edit_bytes: Option<u64>,
+
     /// What is flushed to the disk before a change counts as made [default: data]
     #[arg(long, value_name = "WHAT")]
     durability: Option<DurabilityOption>,
@@ -57,6 +65,12 @@ pub(crate) struct Options {
 enum SeenOption {
     Require,
     Off,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum MatchingOption {
+    Ladder,
+    Exact,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -120,6 +134,13 @@ impl Options {
                 DurabilityOption::Full => DurabilitySetting::Full,
             };
         }
+        if let Some(matching) = self.matching {
+            settings.matching = match matching {
+                MatchingOption::Ladder => MatchingSetting::Ladder,
+                MatchingOption::Exact => MatchingSetting::Exact,
+            };
+        }
+        settings.edit_bytes = self.edit_bytes.unwrap_or(settings.edit_bytes);
         settings.output_bytes = self.output_bytes.or(settings.output_bytes);
         settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
         settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);

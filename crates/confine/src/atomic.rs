@@ -14,7 +14,7 @@ use crate::draft::{Draft, Litter, insist};
 use crate::parents::Parents;
 use crate::target::Before;
 use crate::temporary::fresh_name;
-use crate::{Error, Meta, Name, Result, Target, sys};
+use crate::{Error, Meta, Name, Patience, Result, Target, sys};
 
 /// What is flushed to the disk before a change counts as made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -41,6 +41,12 @@ pub struct Committed {
 #[derive(Debug)]
 pub struct Displaced {
     _at: Litter,
+}
+
+impl Displaced {
+    pub(crate) fn new(at: Litter) -> Self {
+        Self { _at: at }
+    }
 }
 
 impl Target {
@@ -76,8 +82,8 @@ impl Target {
             sys::sync_data(&draft.fd)?;
         }
         match &self.before {
-            Some(before) => draft.displace(&self.name, before, durability),
-            None => draft.appear(&self.name, durability),
+            Some(before) => draft.displace(&self.name, before, durability, &self.patience),
+            None => draft.appear(&self.name, durability, &self.patience),
         }
     }
 }
@@ -95,41 +101,53 @@ impl Before {
         Ok(())
     }
 
-    /// Whether `found` is this file with this content.
-    fn is(&self, found: &Meta) -> Result<bool> {
-        Ok(self.file.meta().surely_unchanged(found) || self.has_same_content(found)?)
+    /// Whether nothing speaks against `found` being this file with this content.
+    ///
+    /// Where the times are too fresh to tell, this leaves it to [`Self::is_renamed`], which has to
+    /// look at the content anyway.
+    fn may_be(&self, found: &Meta) -> Result<bool> {
+        let known = self.file.meta();
+        if known.surely_unchanged(found) {
+            return Ok(true);
+        }
+        // Times that were set back do not hide the change of the inode.
+        let hidden = known.surely_unchanged_but_renamed(found);
+        if hidden { self.has_same_content(found) } else { Ok(known.looks_like(found)) }
     }
 
-    /// As [`Self::is`], for a file that we have renamed, which is a change of the inode too.
+    /// Whether `found`, which we have renamed, is this file with this content.
     fn is_renamed(&self, found: &Meta) -> Result<bool> {
         let same = self.file.meta().surely_unchanged_but_renamed(found);
         Ok(same || self.has_same_content(found)?)
     }
 
-    /// Where the times are too fresh to tell: if it is the same file, the handle reads it.
+    /// If it is the same file, the handle reads it.
     fn has_same_content(&self, found: &Meta) -> Result<bool> {
         match self.hash.get() {
-            Some(hash) if self.file.meta().looks_like(found) => {
-                Ok(self.file.hash().map_err(Error::Os)? == *hash)
-            }
+            Some(hash) if self.file.meta().looks_like(found) => Ok(self.hash_now()? == *hash),
             _ => Ok(false),
         }
     }
 }
 
 /// Whether a file system that says this cannot do what was asked, rather than will not.
-fn unsupported(errno: Errno) -> bool {
+pub(crate) fn unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
 impl Draft {
     /// Takes a place that nothing is in.
-    fn appear(mut self, name: &Name, durability: Durability) -> Result<Committed> {
+    fn appear(
+        mut self,
+        name: &Name,
+        durability: Durability,
+        patience: &Patience,
+    ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let _lock = dir.lock()?;
+        let _lock = dir.lock(patience)?;
         match sys::rename_new(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
             Ok(()) => self.at.disposable = false,
-            Err(Errno::EXIST) => return Err(Error::Changed),
+            Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
             Err(errno) if unsupported(errno) => self.appear_by_link(name)?,
             Err(other) => return Err(other.into()),
         }
@@ -147,7 +165,7 @@ impl Draft {
         let (dir, draft) = (self.at.dir.fd(), self.at.name.as_bytes());
         match sys::link(dir, draft, name.as_bytes()) {
             Ok(()) => Ok(()),
-            Err(Errno::EXIST) => Err(Error::Changed),
+            Err(Errno::EXIST | Errno::NOENT) => Err(Error::Changed),
             // Nor link: then look, and rename.
             Err(_) => match sys::stat_at(dir, name.as_bytes()) {
                 Err(Errno::NOENT) => {
@@ -178,13 +196,14 @@ impl Draft {
         name: &Name,
         before: &Before,
         durability: Durability,
+        patience: &Patience,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let _lock = dir.lock()?;
+        let _lock = dir.lock(patience)?;
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             Err(other) => return Err(other),
-            Ok(found) if !before.is(&found)? => return Err(Error::Changed),
+            Ok(found) if !before.may_be(&found)? => return Err(Error::Changed),
             Ok(_) => {}
         }
         match sys::exchange(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
@@ -200,7 +219,7 @@ impl Draft {
             return Err(error);
         }
         self.at.disposable = true;
-        Ok(Committed { meta: self.meta_now(), displaced: Some(Displaced { _at: self.at }) })
+        Ok(Committed { meta: self.meta_now(), displaced: Some(Displaced::new(self.at)) })
     }
 
     fn verify(&self, before: &Before, durability: Durability) -> Result<()> {
@@ -261,14 +280,20 @@ impl Draft {
         let second = fresh_name()?;
         let linked = sys::link(dir.fd(), name.as_bytes(), second.as_bytes()).is_ok();
         let mut old = Litter { dir: dir.clone(), name: second, disposable: linked };
-        if !before.is_renamed(&dir.meta(name)?)? {
-            return Err(Error::Changed);
+        match dir.meta(name) {
+            Err(Error::NotFound) => return Err(Error::Changed),
+            found => {
+                if !before.is_renamed(&found?)? {
+                    return Err(Error::Changed);
+                }
+            }
         }
         sys::rename(dir.fd(), self.at.name.as_bytes(), name.as_bytes())?;
         self.at.disposable = false;
         if durability == Durability::Full
-            && linked
             && let Err(error) = dir.sync()
+            // Without a second name there is no way back: the content is there, if not for sure.
+            && linked
         {
             old.disposable = false;
             let back = insist(|| sys::rename(dir.fd(), old.name.as_bytes(), name.as_bytes()));
@@ -277,7 +302,7 @@ impl Draft {
                 None => Error::Stranded { kept: old.name.to_string() },
             });
         }
-        let displaced = linked.then_some(Displaced { _at: old });
+        let displaced = linked.then_some(Displaced::new(old));
         Ok(Committed { meta: self.meta_now(), displaced })
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::{Error, File, Identity, Kind, Meta, Name, Result, is_temporary, sys};
+use crate::patience::PAUSE;
+use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Result, is_temporary, sys};
 
 /// How long another process may hold a directory's lock. A change holds it for microseconds.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -61,8 +62,16 @@ impl Dir {
         Ok(sys::sync_dir(self.readable()?)?)
     }
 
+    /// Whether names in it may be changed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match sys::may_write(&self.fd, b".") {
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(Error::DirectoryDenied),
+            other => Ok(other?),
+        }
+    }
+
     /// Keeps other processes that use Pinfold from committing here, until the lock is dropped.
-    pub(crate) fn lock(&self) -> Result<DirLock> {
+    pub(crate) fn lock(&self, patience: &Patience) -> Result<DirLock> {
         let fd = match self.readable() {
             Ok(fd) => fd,
             // Not readable, but perhaps writable: then there is nothing to lock.
@@ -75,8 +84,9 @@ impl Dir {
             match sys::try_lock(&fd) {
                 Ok(()) => return Ok(DirLock { _fd: Some(fd) }),
                 Err(Errno::WOULDBLOCK) if start.elapsed() < LONGEST_WAIT => {
+                    patience.check()?;
                     thread::sleep(pause);
-                    pause = (pause * 2).min(Duration::from_millis(5));
+                    pause = (pause * 2).min(PAUSE);
                 }
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
                 // File systems without locks.

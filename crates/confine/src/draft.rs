@@ -72,9 +72,36 @@ impl Draft {
                 other => other.into(),
             })?;
         }
+        self.drop_attributes_but(before)?;
         // The rights of the owner were lent to the old content, not to this.
         sys::change_mode(&self.fd, mode & 0o1777)?;
         self.copy_attributes(before)
+    }
+
+    /// Removes what the directory gave the draft and the file does not have: an access list that
+    /// comes from a default would let others in, once the mode allows for it.
+    fn drop_attributes_but(&self, before: &Before) -> Result<()> {
+        let names = |file: &OwnedFd| match sys::attribute_names(file) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Vec::new()),
+            other => other,
+        };
+        let given = names(&self.fd)?;
+        if given.is_empty() {
+            return Ok(());
+        }
+        let kept = names(before.file.fd())?;
+        let listed = |list: &[u8], name: &[u8]| list.split(|byte| *byte == 0).any(|n| n == name);
+        let all = given.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        for name in all.filter(|name| !listed(&kept, name)) {
+            match sys::remove_attribute(&self.fd, name) {
+                // Labels that the system sets by itself stay.
+                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NODATA)
+                    if name.starts_with(b"security.") => {}
+                Err(Errno::NODATA) => {}
+                other => other?,
+            }
+        }
+        Ok(())
     }
 
     fn copy_attributes(&self, before: &Before) -> Result<()> {

@@ -45,6 +45,15 @@ pub enum Error {
     /// The directory stayed locked by another process for too long.
     #[error("locked by another process")]
     Busy,
+    /// Whoever asked is no longer willing to wait.
+    #[error("it took too long")]
+    Impatient,
+    /// The directory that the file is in may not be changed.
+    #[error("its directory may not be written to")]
+    DirectoryDenied,
+    /// Something is mounted there, which cannot be replaced.
+    #[error("it is a mount point, which cannot be replaced or removed")]
+    MountPoint,
     /// The content could not be put back after a conflict: both versions are still there.
     #[error("the content before this call is now in `{kept}` beside the file")]
     Stranded {
@@ -81,6 +90,7 @@ impl From<Errno> for Error {
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied,
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
             Errno::NAMETOOLONG => Self::BadPath("has a name that is too long for the file system"),
+            Errno::BUSY => Self::MountPoint,
             // Never shown as the kernel words it: "Invalid cross-device link" helps nobody.
             Errno::XDEV => Self::Outside,
             other => Self::Os(other.into()),

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use blake3::{Hash, Hasher};
 
-use crate::{Error, Kind, Meta, Result, sys};
+use crate::{Error, Kind, Meta, Patience, Result, sys};
 
 /// A regular file below a root.
 ///
@@ -50,11 +50,12 @@ impl File {
     }
 
     /// The hash of its whole content, as it is now.
-    pub fn hash(&self) -> io::Result<Hash> {
+    pub(crate) fn hash(&self, patience: &Patience) -> Result<Hash> {
         let mut hasher = Hasher::new();
         let mut buffer = vec![0; 128 * 1024];
         let mut position = 0;
         loop {
+            patience.check()?;
             match sys::read_from(&self.fd, &mut buffer, position)? {
                 0 => return Ok(hasher.finalize()),
                 read => {

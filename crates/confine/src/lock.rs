@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::{Identity, Name};
+use crate::patience::PAUSE;
+use crate::{Identity, Name, Patience, Result};
 
 type Key = (Identity, Vec<Name>);
 
@@ -20,13 +21,14 @@ pub(crate) struct FileLock {
 
 impl FileLock {
     /// Waits until nobody else in this process changes the file called `names` below the directory.
-    pub(crate) fn take(directory: Identity, names: Vec<Name>) -> Self {
+    pub(crate) fn take(directory: Identity, names: Vec<Name>, patience: &Patience) -> Result<Self> {
         let key = (directory, names);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         while !held.get_or_insert_default().insert(key.clone()) {
-            held = FREED.wait(held).unwrap_or_else(PoisonError::into_inner);
+            patience.check()?;
+            (held, _) = FREED.wait_timeout(held, PAUSE).unwrap_or_else(PoisonError::into_inner);
         }
-        Self { key }
+        Ok(Self { key })
     }
 }
 

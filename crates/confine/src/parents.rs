@@ -36,6 +36,8 @@ impl<'t> Parents<'t> {
             Ok(()) => true,
             // Somebody else was faster.
             Err(Errno::EXIST) => false,
+            // The directory above is gone: somebody took back what they had made. Look again.
+            Err(Errno::NOENT) => return Err(Error::Changed),
             Err(other) => return Err(other.into()),
         };
         // Noted before anything else can fail, so that it is taken away again.

@@ -36,9 +36,17 @@ impl<S: Into<String>> From<S> for RawPath {
 
 impl fmt::Display for RawPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        escaped(self.0.as_bytes()).fmt(out)
+        /// As much of a path as helps anybody who reads a message.
+        const SHOWN: usize = 500;
+        match self.0.char_indices().nth(SHOWN) {
+            Some((cut, _)) => write!(out, "{}…", escaped(&self.0.as_bytes()[..cut])),
+            None => escaped(self.0.as_bytes()).fmt(out),
+        }
     }
 }
+
+/// What file systems allow.
+const LONGEST_NAME: usize = 255;
 
 /// One name in a directory: not empty, no slash, no NUL, neither `.` nor `..`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -51,6 +59,9 @@ impl Name {
             b"" | b"." | b".." => Err(Error::BadPath("names no file")),
             _ if bytes.contains(&b'/') => Err(Error::BadPath("has a slash within a name")),
             _ if bytes.contains(&0) => Err(Error::BadPath("has a NUL character in it")),
+            _ if bytes.len() > LONGEST_NAME => {
+                Err(Error::BadPath("has a name of more than 255 bytes, which no file can have"))
+            }
             _ => Ok(Self(bytes.to_vec())),
         }
     }

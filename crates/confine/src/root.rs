@@ -31,9 +31,13 @@ pub(crate) struct Root {
 impl Root {
     /// Opens a root, once. `way` is chosen by what the kernel can, unless it is given.
     pub(crate) fn open(path: &Path, way: Option<Way>) -> Result<Self> {
-        let given = std::path::absolute(path).map_err(Error::Os)?;
+        let mut given = std::path::absolute(path).map_err(Error::Os)?;
         let handle = sys::open_root(&given)?;
         let canonical = std::fs::canonicalize(&given).map_err(Error::Os)?;
+        if given.components().any(|part| part == std::path::Component::ParentDir) {
+            // What `..` stands for depends on links before it: only the real path will do.
+            given.clone_from(&canonical);
+        }
         let way = way.unwrap_or_else(|| Self::best_way(&handle));
         Ok(Self {
             given_names: names(&given)?,
@@ -95,6 +99,26 @@ impl Root {
             }
             _ => self.walk(path, flags),
         }
+    }
+
+    /// As [`Self::open_below`], but a pipe, socket or device is not opened: whoever waits at its
+    /// other end would be disturbed. It is `EPIPE`, `ENXIO` or `ENODEV`.
+    pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // Only a hint, since it follows links: what it says is proved before it is acted on.
+        let special = |stat| match Meta::of(&stat).kind {
+            Kind::Fifo | Kind::Socket | Kind::Device => true,
+            Kind::File | Kind::Directory | Kind::Symlink => false,
+        };
+        if sys::stat_at(&self.handle, path.for_kernel()).is_ok_and(special) {
+            let handle = self.open_below(path, sys::LOOK)?;
+            match Meta::of(&sys::stat(&handle)?).kind {
+                Kind::Fifo => return Err(Errno::PIPE),
+                Kind::Socket => return Err(Errno::NXIO),
+                Kind::Device => return Err(Errno::NODEV),
+                Kind::File | Kind::Directory | Kind::Symlink => {}
+            }
+        }
+        self.open_below(path, flags)
     }
 
     fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -17,7 +17,7 @@ const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOE
 /// The flags that a call gets in the end. A handle that only serves as a starting point needs, and
 /// takes, none of them but the last.
 fn with_always(flags: OFlags) -> OFlags {
-    if flags.contains(HANDLE) && HANDLE != DIRECTORY {
+    if flags.contains(LOOK) && LOOK != OFlags::RDONLY {
         flags | OFlags::CLOEXEC
     } else {
         flags | ALWAYS
@@ -29,6 +29,13 @@ fn with_always(flags: OFlags) -> OFlags {
 pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 pub(crate) const HANDLE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// A handle on anything, to look at it without opening it. Where the system has no such thing,
+/// an ordinary one.
+#[cfg(target_os = "linux")]
+pub(crate) const LOOK: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+pub(crate) const LOOK: OFlags = OFlags::RDONLY;
 
 /// A directory that can be listed, locked and flushed.
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -182,6 +189,10 @@ fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -
 
 pub(crate) fn set_attribute(file: impl AsFd, name: &[u8], value: &[u8]) -> Result<()> {
     call("fsetxattr", || fs::fsetxattr(file.as_fd(), name, value, XattrFlags::empty()))
+}
+
+pub(crate) fn remove_attribute(file: impl AsFd, name: &[u8]) -> Result<()> {
+    call("fremovexattr", || fs::fremovexattr(file.as_fd(), name))
 }
 
 pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {

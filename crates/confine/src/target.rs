@@ -9,7 +9,9 @@ use crate::dir::Dir;
 use crate::lock::FileLock;
 use crate::path::straight_down;
 use crate::resolve::{Last, Resolved};
-use crate::{Error, File, Hash, Kind, Meta, Name, Place, RawPath, Result, Workspace, sys};
+use crate::{
+    Error, File, Hash, Kind, Meta, Name, Patience, Place, RawPath, Result, Workspace, sys,
+};
 
 /// A file that is there, or could be: held for one change, and remembered as it was found.
 ///
@@ -23,6 +25,7 @@ pub struct Target {
     pub(crate) missing: Vec<Name>,
     pub(crate) name: Name,
     pub(crate) before: Option<Before>,
+    pub(crate) patience: Patience,
     _lock: FileLock,
 }
 
@@ -31,14 +34,17 @@ pub struct Target {
 pub(crate) struct Before {
     pub(crate) file: File,
     pub(crate) hash: OnceCell<Hash>,
+    patience: Patience,
 }
 
 impl Workspace {
     /// Finds the file that a change is aimed at. Links are followed: the change is to what they point to.
-    pub fn target(&self, path: &RawPath) -> Result<Target> {
+    ///
+    /// Waits for others who change it, as long as `patience` lasts.
+    pub fn target(&self, path: &RawPath, patience: &Patience) -> Result<Target> {
         let (root, steps) = self.understand(path)?;
         if let Some(straight) = straight_down(&steps) {
-            match self.aim(&Place { root, path: straight }) {
+            match self.aim(&Place { root, path: straight }, patience) {
                 Err(Miss::Link | Miss::Parent) => {}
                 Err(Miss::Error(error)) => return Err(error),
                 Ok(target) => return target.checked(path),
@@ -47,10 +53,10 @@ impl Workspace {
         for _ in 0..sys::MOST_RACES {
             let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
             let aimed = if missing.len() > 1 {
-                self.aim_below(&place, missing)
+                self.aim_below(&place, missing, patience)
             } else {
                 let path = missing.iter().fold(place.path, |path, name| path.join(name));
-                self.aim(&Place { root: place.root, path })
+                self.aim(&Place { root: place.root, path }, patience)
             };
             match aimed {
                 Err(Miss::Link | Miss::Parent) => {}
@@ -62,7 +68,7 @@ impl Workspace {
     }
 
     /// Aims at a place whose directory exists.
-    fn aim(&self, place: &Place) -> Result<Target, Miss> {
+    fn aim(&self, place: &Place, patience: &Patience) -> Result<Target, Miss> {
         let Some((parent, name)) = place.path.split() else {
             return Err(Miss::Error(Error::IsDirectory));
         };
@@ -71,35 +77,50 @@ impl Workspace {
             Err(Errno::NOENT) => return Err(Miss::Parent),
             other => Arc::new(Dir::new(other?)?),
         };
-        let lock = FileLock::take(dir.identity(), vec![name.clone()]);
+        let lock = FileLock::take(dir.identity(), vec![name.clone()], patience)?;
         let before = match dir.meta(&name) {
             Err(Error::NotFound) => None,
             Err(other) => return Err(other.into()),
             Ok(Meta { kind: Kind::Symlink, .. }) => return Err(Miss::Link),
             Ok(Meta { kind: Kind::Directory, .. }) => return Err(Error::IsDirectory.into()),
-            Ok(Meta { kind: Kind::File, .. }) => {
-                Some(Before { file: dir.file(&name)?, hash: OnceCell::new() })
-            }
+            Ok(Meta { kind: Kind::File, .. }) => Some(Before {
+                file: dir.file(&name)?,
+                hash: OnceCell::new(),
+                patience: patience.clone(),
+            }),
             Ok(Meta { kind, .. }) => return Err(Error::NotRegular(kind).into()),
         };
-        let place = place.clone();
-        Ok(Target { place, dir, missing: Vec::new(), name, before, _lock: lock })
+        let place = self.innermost(place.clone());
+        let patience = patience.clone();
+        Ok(Target { place, dir, missing: Vec::new(), name, before, patience, _lock: lock })
     }
 
     /// Aims at a file whose directory has to be made first.
-    fn aim_below(&self, place: &Place, names: Vec<Name>) -> Result<Target, Miss> {
+    fn aim_below(
+        &self,
+        place: &Place,
+        names: Vec<Name>,
+        patience: &Patience,
+    ) -> Result<Target, Miss> {
+        if names.len() > MOST_PARENTS {
+            return Err(Error::BadPath("has too many directories that do not exist").into());
+        }
         let dir = match self.root(place.root).open_below(&place.path, sys::HANDLE) {
             Err(Errno::LOOP | Errno::NOENT) => return Err(Miss::Link),
             other => Arc::new(Dir::new(other?)?),
         };
-        let lock = FileLock::take(dir.identity(), names.clone());
+        let lock = FileLock::take(dir.identity(), names.clone(), patience)?;
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
         let mut missing = names;
         let name = missing.pop().ok_or(Error::IsDirectory)?;
-        let place = Place { root: place.root, path };
-        Ok(Target { place, dir, missing, name, before: None, _lock: lock })
+        let place = self.innermost(Place { root: place.root, path });
+        let patience = patience.clone();
+        Ok(Target { place, dir, missing, name, before: None, patience, _lock: lock })
     }
 }
+
+/// How many directories are made for one file: each is held open until the file is there.
+const MOST_PARENTS: usize = 100;
 
 /// Why a place could not be aimed at as it stands.
 enum Miss {
@@ -146,6 +167,18 @@ impl Target {
         self.before.as_mut().map(|before| &mut before.file)
     }
 
+    /// All that the file holds, remembered as what the change was planned on; nothing if there is
+    /// no file.
+    pub fn content(&mut self) -> Result<Vec<u8>> {
+        let Some(before) = &mut self.before else { return Ok(Vec::new()) };
+        before.file.rewind();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut before.file, &mut bytes).map_err(Error::Os)?;
+        // Whoever plans on these bytes must not commit over others.
+        before.hash = OnceCell::from(blake3::hash(&bytes));
+        Ok(bytes)
+    }
+
     /// The names of the directories that a new file would need and that are not there.
     pub fn missing_parents(&self) -> &[Name] {
         &self.missing
@@ -158,17 +191,24 @@ impl Target {
 
     /// Whether the operating system would let this process change the file, without trying.
     pub fn check_writable(&self) -> Result<()> {
-        let name = if self.before.is_some() { self.name.as_bytes() } else { b"." };
-        Ok(sys::may_write(self.dir.fd(), name)?)
+        if self.before.is_some() {
+            sys::may_write(self.dir.fd(), self.name.as_bytes())?;
+        }
+        self.dir.check_writable()
     }
 }
 
 impl Before {
+    /// The hash of what the file holds at this moment.
+    pub(crate) fn hash_now(&self) -> Result<Hash> {
+        self.file.hash(&self.patience)
+    }
+
     pub(crate) fn hash(&self) -> Result<Hash> {
         if let Some(hash) = self.hash.get() {
             return Ok(*hash);
         }
-        let hash = self.file.hash().map_err(Error::Os)?;
+        let hash = self.hash_now()?;
         Ok(*self.hash.get_or_init(|| hash))
     }
 }

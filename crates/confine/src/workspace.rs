@@ -79,6 +79,19 @@ impl Workspace {
         Ok((number, path[names..].to_vec()))
     }
 
+    /// A place as it is called in the innermost root that it is in, so that it has one name only.
+    pub(crate) fn innermost(&self, place: Place) -> Place {
+        if self.roots.len() == 1 {
+            return place;
+        }
+        let names = self.roots[place.root].canonical_names().iter().cloned();
+        let steps = names.chain(place.path.names()).map(Step::Down).collect();
+        match self.enter(steps) {
+            Ok((root, steps)) => straight_down(&steps).map_or(place, |path| Place { root, path }),
+            Err(_) => place,
+        }
+    }
+
     /// The root and the steps that a path means. A relative one starts at the first root.
     pub(crate) fn understand(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
@@ -91,6 +104,7 @@ impl Workspace {
     /// Opens the regular file that a path leads to.
     pub fn file(&self, path: &RawPath) -> Result<(Place, File)> {
         let (place, fd) = self.open_following(path, OFlags::RDONLY)?;
+        let place = self.innermost(place);
         let file = File::regular(fd)?;
         if path.names_a_directory() {
             return Err(Error::NotADirectory);
@@ -107,7 +121,7 @@ impl Workspace {
     fn open_following(&self, path: &RawPath, flags: OFlags) -> Result<(Place, OwnedFd)> {
         let (root, steps) = self.understand(path)?;
         if let Some(path) = straight_down(&steps) {
-            match self.roots[root].open_below(&path, flags) {
+            match self.roots[root].open_checked(&path, flags) {
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
                 Ok(fd) => return Ok((Place { root, path }, fd)),
@@ -118,7 +132,7 @@ impl Workspace {
             if !missing.is_empty() {
                 return Err(Error::NotFound);
             }
-            match self.roots[place.root].open_below(&place.path, flags) {
+            match self.roots[place.root].open_checked(&place.path, flags) {
                 // Somebody put a link there since: find out where it leads.
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
@@ -146,7 +160,10 @@ impl Workspace {
             match seen {
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
-                Ok((place, meta, link_target)) => return Ok(Seen { place, meta, link_target }),
+                Ok((place, meta, link_target)) => {
+                    let place = self.innermost(place);
+                    return Ok(Seen { place, meta, link_target });
+                }
             }
         }
         Err(Error::Changed)
@@ -190,6 +207,7 @@ pub(crate) fn opening(errno: Errno) -> Error {
     match errno {
         // No symbolic link: those are found out about before.
         Errno::LOOP => Error::Changed,
+        Errno::PIPE => Error::NotRegular(Kind::Fifo),
         Errno::NXIO => Error::NotRegular(Kind::Socket),
         Errno::NODEV => Error::NotRegular(Kind::Device),
         other => other.into(),

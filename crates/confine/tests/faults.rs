@@ -22,7 +22,7 @@ fn faults() -> Vec<Fault> {
 }
 
 fn write(workspace: &Workspace, path: &str, how: Durability) -> Result<Committed, Error> {
-    workspace.target(&path.into())?.replace(NEW, how)
+    workspace.target(&path.into(), &Default::default())?.replace(NEW, how)
 }
 
 /// Every name below `dir`, hidden ones too.
@@ -147,17 +147,51 @@ fn what_cannot_be_put_back_is_kept_and_named() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("file"), OLD).unwrap();
     let workspace = Workspace::open([dir.path()], None).unwrap();
-    let target = workspace.target(&"file".into()).unwrap();
+    let target = workspace.target(&"file".into(), &Default::default()).unwrap();
     // The file is looked at before, inside and after the trade; every later trade fails.
     let calls = inject(&[], || target.replace(NEW, Durability::None).map(drop)).calls;
     drop(target);
     let traded = calls.iter().position(|call| *call == "exchange").unwrap() as u64 + 1;
     fs::write(dir.path().join("file"), OLD).unwrap();
-    let target = workspace.target(&"file".into()).unwrap();
+    let target = workspace.target(&"file".into(), &Default::default()).unwrap();
     let broken = Fault::Errno(Errno::IO.raw_os_error());
     let after = (traded + 1..traded + 40).map(|nth| (When::Nth(nth), broken)).collect::<Vec<_>>();
     let report = inject(&after, || target.replace(NEW, Durability::None).map(drop));
     let Err(Error::Stranded { kept }) = report.result else { panic!("{:?}", report.result) };
     assert_eq!(fs::read(dir.path().join(kept)).unwrap(), OLD);
     assert_eq!(fs::read(dir.path().join("file")).unwrap(), NEW);
+}
+
+#[test]
+fn a_failing_removal_leaves_the_file_or_nothing() {
+    let cannot = Fault::Errno(Errno::INVAL.raw_os_error());
+    for always in [&[][..], &[(When::Every("rename_new"), cannot)]] {
+        for (how, fault) in [Durability::None, Durability::Full]
+            .into_iter()
+            .flat_map(|how| faults().into_iter().map(move |fault| (how, fault)))
+        {
+            for nth in 1.. {
+                let dir = TempDir::new().unwrap();
+                fs::write(dir.path().join("file"), OLD).unwrap();
+                let workspace = Workspace::open([dir.path()], None).unwrap();
+                let faults: Vec<_> =
+                    always.iter().copied().chain([(When::Nth(nth), fault)]).collect();
+                let report = inject(&faults, || {
+                    workspace.removal(&"file".into(), &Default::default())?.remove(how).map(drop)
+                });
+                let what =
+                    format!("{fault:?} at call {nth} {:?} of {:?}", report.fired, report.calls);
+                match report.result {
+                    Ok(()) => assert_eq!(names(dir.path()), [""; 0], "{what}"),
+                    Err(_) => {
+                        assert_eq!(names(dir.path()), ["file"], "{what}");
+                        assert_eq!(fs::read(dir.path().join("file")).unwrap(), OLD, "{what}");
+                    }
+                }
+                if report.fired.is_none() {
+                    break;
+                }
+            }
+        }
+    }
 }

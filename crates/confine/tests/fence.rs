@@ -42,7 +42,10 @@ fn read(workspace: &Workspace, path: impl Into<RawPath>) -> Result<String, Error
 }
 
 fn write(workspace: &Workspace, path: impl Into<RawPath>) -> Result<(), Error> {
-    workspace.target(&path.into())?.replace(b"new", Default::default()).map(drop)
+    workspace
+        .target(&path.into(), &Default::default())?
+        .replace(b"new", Default::default())
+        .map(drop)
 }
 
 #[test]
@@ -182,6 +185,9 @@ fn only_regular_files_are_read() {
                 "{path}"
             );
         }
+        // Whoever waits at the other end is not disturbed: it is looked at, and not opened.
+        let report = pinfold_confine::fault::inject(&[], || read(workspace, "fifo"));
+        assert_eq!(report.calls.first(), Some(&"fstatat"), "{:?}", report.calls);
         assert!(matches!(read(workspace, "a"), Err(Error::IsDirectory)));
         assert!(matches!(write(workspace, "a"), Err(Error::IsDirectory)));
         assert!(matches!(read(workspace, "."), Err(Error::IsDirectory)));
@@ -205,13 +211,14 @@ fn what_is_not_there_or_no_path_is_said() {
         assert!(matches!(read(workspace, "a\0b"), Err(Error::BadPath(_))));
         assert!(matches!(read(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
         assert!(matches!(write(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
+        assert!(matches!(write(workspace, "d/".repeat(200) + "f"), Err(Error::BadPath(_))));
     });
 }
 
 #[test]
 fn paths_longer_than_one_call_takes_are_walked() {
     both_ways(|_, workspace| {
-        let path = format!("{}f.txt", format!("{}/", "d".repeat(200)).repeat(30));
+        let path = format!("{}f.txt", format!("{}/", "d".repeat(200)).repeat(90));
         write(workspace, path.as_str()).unwrap();
         assert_eq!(read(workspace, path.as_str()).unwrap(), "new");
     });
@@ -246,6 +253,15 @@ fn a_root_reached_by_a_link_is_known_by_both_names() {
             assert_eq!(read(&workspace, path.as_str()).unwrap(), "inside ws/top.txt", "{path}");
         }
     }
+}
+
+#[test]
+fn a_root_can_be_above_the_current_directory() {
+    let workspace = Workspace::open(["../confine/src"], None).unwrap();
+    assert!(read(&workspace, "lib.rs").is_ok());
+    let root = workspace.roots().next().unwrap().join("lib.rs").display().to_string();
+    assert!(!root.contains(".."), "{root}");
+    assert!(read(&workspace, root).is_ok());
 }
 
 #[test]

@@ -56,12 +56,20 @@ fn race(way: Way) {
             }
             let new = format!("swapped/new-{round}");
             for path in [new.as_str(), "swapped/f.txt", "swapped/fresh/deeper/f.txt"] {
-                let target = workspace.target(&path.into());
+                let target = workspace.target(&path.into(), &Default::default());
                 match target.and_then(|target| target.replace(b"ours", Durability::None)) {
                     Ok(_) => inside += 1,
                     Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
                     Err(other) => panic!("{other:?}"),
                 }
+            }
+            match workspace
+                .removal(&"swapped/f.txt".into(), &Default::default())
+                .and_then(|removal| removal.remove(Durability::None))
+            {
+                Ok(_) => inside += 1,
+                Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
+                Err(other) => panic!("{other:?}"),
             }
             if let Ok(seen) = workspace.look(&"swapped/f.txt".into()) {
                 assert!(seen.place.path.to_string().ends_with("f.txt"));

@@ -18,7 +18,7 @@ fn workspace() -> (TempDir, Workspace) {
 }
 
 fn write(workspace: &Workspace, path: &str, content: &str) -> Result<(), Error> {
-    let target = workspace.target(&path.into())?;
+    let target = workspace.target(&path.into(), &Default::default())?;
     target.replace(content.as_bytes(), Durability::None).map(drop)
 }
 
@@ -108,7 +108,7 @@ fn a_file_that_changed_since_it_was_found_is_left_alone() {
         let _ = fs::remove_file(&path);
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let target = workspace.target(&"f".into()).unwrap();
+        let target = workspace.target(&"f".into(), &Default::default()).unwrap();
         target.hash().unwrap();
         meanwhile(&path);
         let theirs = fs::read(&path).ok();
@@ -185,7 +185,7 @@ fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_their
         let (dir, workspace) = workspace();
         let path = dir.path().join("f");
         fs::write(&path, "old").unwrap();
-        let target = workspace.target(&"f".into()).unwrap();
+        let target = workspace.target(&"f".into(), &Default::default()).unwrap();
         target.hash().unwrap();
         let meanwhile = others.iter().map(|(call, nth, act)| {
             let (path, act) = (path.clone(), *act);
@@ -204,7 +204,7 @@ fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_their
 fn a_file_that_came_up_meanwhile_is_not_replaced() {
     let (dir, workspace) = workspace();
     for path in ["f", "made/since/f"] {
-        let target = workspace.target(&path.into()).unwrap();
+        let target = workspace.target(&path.into(), &Default::default()).unwrap();
         fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
         fs::write(dir.path().join(path), "theirs").unwrap();
         let result = target.replace(b"ours", Durability::None);
@@ -223,7 +223,7 @@ fn fifty_writers_at_once_all_land_or_are_told() {
             let (workspace, barrier) = (&workspace, &barrier);
             scope.spawn(move || {
                 barrier.wait();
-                let mut target = workspace.target(&"count".into()).unwrap();
+                let mut target = workspace.target(&"count".into(), &Default::default()).unwrap();
                 let mut text = String::new();
                 std::io::Read::read_to_string(target.file().unwrap(), &mut text).unwrap();
                 text.push_str(&format!("{number}\n"));
@@ -255,7 +255,7 @@ fn writers_without_our_locks_lose_nothing_to_us() {
             }
         });
         for _ in 0..400 {
-            let mut target = workspace.target(&"f".into()).unwrap();
+            let mut target = workspace.target(&"f".into(), &Default::default()).unwrap();
             let mut seen = String::new();
             std::io::Read::read_to_string(target.file().unwrap(), &mut seen).unwrap();
             let result = target.replace(format!("{seen} ours").as_bytes(), Durability::None);
@@ -295,4 +295,160 @@ fn denied_calls_are_told() {
         assert!(matches!(report.result, Err(Error::Owner { uid: 1, gid: 1 })));
     }
     assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "old");
+}
+
+/// An access list with one more user, as the kernel stores it.
+fn access_list(user: u32, rights: u16) -> Vec<u8> {
+    let mut list = 2u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in [
+        (0x01u16, 7u16, u32::MAX),
+        (0x02, rights, user),
+        (0x04, 0, u32::MAX),
+        (0x10, 7, u32::MAX),
+        (0x20, 0, u32::MAX),
+    ] {
+        list.extend(
+            tag.to_le_bytes().into_iter().chain(rights.to_le_bytes()).chain(id.to_le_bytes()),
+        );
+    }
+    list
+}
+
+#[test]
+fn a_default_access_list_of_the_directory_lets_nobody_in() {
+    let (dir, workspace) = workspace();
+    let name = "system.posix_acl_default";
+    fs::write(dir.path().join("f"), "old").unwrap();
+    fs::set_permissions(dir.path().join("f"), fs::Permissions::from_mode(0o660)).unwrap();
+    if rustix::fs::setxattr(dir.path(), name, &access_list(65534, 7), XattrFlags::empty()).is_err()
+    {
+        eprintln!("skipped: this file system has no access lists");
+        return;
+    }
+    write(&workspace, "f", "new").unwrap();
+    let mut buffer = [0; 64];
+    let found = rustix::fs::getxattr(dir.path().join("f"), "system.posix_acl_access", &mut buffer);
+    assert_eq!(found, Err(rustix::io::Errno::NODATA));
+    assert_eq!(fs::metadata(dir.path().join("f")).unwrap().permissions().mode() & 0o777, 0o660);
+}
+
+#[test]
+fn an_access_list_of_the_file_stays() {
+    let (dir, workspace) = workspace();
+    let (path, name) = (dir.path().join("f"), "system.posix_acl_access");
+    fs::write(&path, "old").unwrap();
+    if rustix::fs::setxattr(&path, name, &access_list(65534, 4), XattrFlags::empty()).is_err() {
+        eprintln!("skipped: this file system has no access lists");
+        return;
+    }
+    write(&workspace, "f", "new").unwrap();
+    let mut buffer = [0; 64];
+    let size = rustix::fs::getxattr(&path, name, &mut buffer).unwrap();
+    assert_eq!(&buffer[..size], access_list(65534, 4));
+}
+
+#[test]
+fn content_is_flushed_before_it_takes_its_place_and_the_directory_after() {
+    use pinfold_confine::fault::inject;
+    for (existing, how) in [
+        (true, Durability::None),
+        (true, Durability::Data),
+        (true, Durability::Full),
+        (false, Durability::None),
+        (false, Durability::Data),
+        (false, Durability::Full),
+    ] {
+        let (dir, workspace) = workspace();
+        if existing {
+            fs::write(dir.path().join("f"), "old").unwrap();
+        }
+        let target = workspace.target(&"f".into(), &Default::default()).unwrap();
+        let calls = inject(&[], || target.replace(b"new", how).map(drop)).calls;
+        let at = |name: &str| calls.iter().position(|call| *call == name);
+        let trade = at(if existing { "exchange" } else { "rename_new" }).unwrap();
+        let what = format!("{existing} {how:?}: {calls:?}");
+        assert!(at("flock").unwrap() < trade, "{what}");
+        match how {
+            Durability::None => assert_eq!(at("fdatasync"), None, "{what}"),
+            _ => assert!(
+                at("write").unwrap() < at("fdatasync").unwrap() && at("fdatasync").unwrap() < trade,
+                "{what}"
+            ),
+        }
+        assert_eq!(
+            at("fsync").is_some_and(|fsync| fsync > trade),
+            how == Durability::Full,
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn nobody_waits_longer_than_they_are_willing_to() {
+    use pinfold_confine::Patience;
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("f"), "old").unwrap();
+    let never = Patience::while_true(|| false);
+    let held = workspace.target(&"f".into(), &Patience::default()).unwrap();
+    let result = workspace.target(&"f".into(), &never);
+    assert!(matches!(result, Err(Error::Impatient)), "{result:?}");
+    drop(held);
+
+    // Somebody else holds the directory's lock.
+    let lock = fs::File::open(dir.path()).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let target = workspace.target(&"new".into(), &never).unwrap();
+    let result = target.replace(b"x", Durability::None);
+    assert!(matches!(result, Err(Error::Impatient)), "{result:?}");
+    let removal = workspace.removal(&"f".into(), &never).unwrap();
+    assert!(matches!(removal.remove(Durability::None), Err(Error::Impatient)));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+
+    let target = workspace.target(&"f".into(), &never).unwrap();
+    assert!(matches!(target.hash(), Err(Error::Impatient)));
+}
+
+#[test]
+fn directories_that_others_take_back_are_made_again() {
+    use pinfold_confine::fault::interleave;
+    let (dir, workspace) = workspace();
+    for (call, nth) in [("mkdirat", 2), ("create", 1), ("rename_new", 1)] {
+        let target = workspace.target(&"a/b/c".into(), &Default::default()).unwrap();
+        let root = dir.path().to_owned();
+        let others = Box::new(move || fs::remove_dir_all(root.join("a")).unwrap());
+        let report = interleave(vec![(call, nth, others)], || {
+            target.replace(b"x", Durability::None).map(drop)
+        });
+        assert!(matches!(report.result, Err(Error::Changed)), "{call}: {:?}", report.result);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{call}");
+    }
+}
+
+#[test]
+fn what_is_removed_is_what_was_found() {
+    use pinfold_confine::fault::interleave;
+    type Others = fn(&std::path::Path);
+    let cases: [(&str, Others, Option<&str>); 3] = [
+        ("replaced", |path| put(path, "theirs"), Some("theirs")),
+        ("written", |path| fs::write(path, "theirs").unwrap(), Some("theirs")),
+        ("removed", |path| fs::remove_file(path).unwrap(), None),
+    ];
+    for (what, act, left) in cases {
+        let (dir, workspace) = workspace();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
+        let own = path.clone();
+        let others: Box<dyn FnOnce()> = Box::new(move || act(&own));
+        let report = interleave(vec![("rename_new", 1, others)], || {
+            removal.remove(Durability::None).map(drop)
+        });
+        assert!(matches!(report.result, Err(Error::Changed)), "{what}: {:?}", report.result);
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), left, "{what}");
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            usize::from(left.is_some()),
+            "{what}"
+        );
+    }
 }

@@ -6,7 +6,7 @@
 use pinfold::Error;
 use serde_json::{Map, Number, Value};
 
-use crate::words::nearest;
+use crate::words::{brief, nearest};
 
 /// The arguments as the tool's struct takes them, or everything that is wrong with them.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
@@ -22,7 +22,17 @@ pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
             Value::Null
         }
     };
-    if problems.is_empty() { Ok(checked) } else { Err(Error::InvalidArgument(problems.join("; "))) }
+    /// Who has this many mistakes to mend will not mind to be told of the others later.
+    const MOST_NAMED: usize = 8;
+    if problems.is_empty() {
+        return Ok(checked);
+    }
+    let more = problems.len().saturating_sub(MOST_NAMED);
+    problems.truncate(MOST_NAMED);
+    if more > 0 {
+        problems.push(format!("and {more} more"));
+    }
+    Err(Error::InvalidArgument(problems.join("; ")))
 }
 
 fn check_object(
@@ -151,13 +161,6 @@ fn describe(value: &Value) -> String {
         Value::String(text) => format!("the string {:?}", brief(text)),
         Value::Array(_) => "an array".into(),
         Value::Object(_) => "an object".into(),
-    }
-}
-
-fn brief(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text.to_owned(),
     }
 }
 

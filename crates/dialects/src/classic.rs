@@ -1,32 +1,47 @@
 //! The `classic` dialect: `Read`, `Write` and their kin, with absolute paths and text for a model.
 
+mod delete;
+mod edit;
 mod read;
 mod write;
 
-use pinfold::Error;
+use pinfold::{Error, Match};
 use serde_json::{Map, Value};
 
 use crate::tool::perform;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
 /// The dialect that is served by default.
-pub static CLASSIC: Dialect =
-    Dialect { name: "classic", tools: &[entry::<read::Read>(), entry::<write::Write>()], fault };
+pub static CLASSIC: Dialect = Dialect {
+    name: "classic",
+    tools: &[
+        entry::<read::Read>(),
+        entry::<write::Write>(),
+        entry::<edit::Edit>(),
+        entry::<edit::MultiEdit>(),
+        entry::<delete::Delete>(),
+    ],
+    fault,
+};
 
 const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
     Entry::of::<T>(|| None, |desk, arguments| perform::<T>(desk, arguments).map(Answer::Classic))
 }
 
 fn fault(error: &Error, read_only: bool) -> Answer {
-    let message = match words(error, read_only) {
-        Some(words) => match error.hint() {
-            Some(hint) => format!("{words}; {hint}"),
-            None => words,
-        },
-        None => error.with_hint(),
+    let message = match (error, words(error, read_only)) {
+        // The words have both ways out in them.
+        (Error::ManyMatches { .. }, Some(words)) => words,
+        (_, Some(words)) => error.hint_after(words),
+        (_, None) => error.with_hint(),
     };
     let metadata = Map::from_iter([("code".into(), Value::from(code(error)))]);
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
+}
+
+/// Which edit it is about, where there are several.
+fn edit(number: Option<usize>) -> String {
+    number.map(|number| format!("edit {number}: ")).unwrap_or_default()
 }
 
 /// The words that agents know for some errors; `None` where the engine's own will do.
@@ -38,13 +53,32 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         }
         Error::ParentMissing { parent, .. } => format!("Directory not found: {parent}"),
         Error::IsDirectory { path } if read_only => format!("Cannot read directory: {path}"),
-        Error::IsDirectory { path } => format!("Cannot write to a directory: {path}"),
+        Error::IsDirectory { path } => format!("Cannot change a directory: {path}"),
         Error::AccessDenied { path, why: None } => format!("Permission denied: {path}"),
         Error::AccessDenied { path, why: Some(why) } => {
             format!("Permission denied: {path} ({why})")
         }
         Error::Binary { path, mime, size } => {
             format!("Cannot read binary file: {path} ({mime}, {size} bytes)")
+        }
+        Error::NoMatch { path, number, .. } => {
+            format!("{}old_string not found in {path}", edit(*number))
+        }
+        Error::ManyMatches { number, count, or_more, lines, reading, .. } => {
+            let more = if *or_more { " or more" } else { "" };
+            let found = format!("{}old_string found {count}{more} times", edit(*number));
+            let out = match reading {
+                Match::Exact | Match::LineEndings => {
+                    "add lines around it to make it unique, or set replace_all to replace all of them"
+                }
+                Match::TrailingBlanks | Match::Indentation => {
+                    "none is word for word the same: copy the one that you mean, or add lines around it"
+                }
+            };
+            format!("{found} (lines: {lines:?}); {out}")
+        }
+        Error::NoChange { number } => {
+            format!("{}old_string and new_string must be different", edit(*number))
         }
         Error::Outside { path, roots } => {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))
@@ -57,6 +91,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::InvalidArgument(_)
         | Error::NotRead { .. }
         | Error::Changed { .. }
+        | Error::TooLarge { .. }
         | Error::Unmappable { .. }
         | Error::NoSpace { .. }
         | Error::ReadFailed { .. }

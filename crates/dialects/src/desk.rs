@@ -6,6 +6,8 @@ use pinfold::{Call, Encoding, Error, Place, RawPath, SeenRule, SeenSetting, Sess
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::words::brief;
+
 /// The session and the call that a tool works for.
 #[derive(Clone, Copy, Debug)]
 pub struct Desk<'s> {
@@ -46,6 +48,7 @@ impl Desk<'_> {
     pub(crate) fn encoding(&self, argument: &str, label: &str) -> Result<Encoding, Error> {
         Encoding::for_label(label).ok_or_else(|| {
             let known = "use a label such as `utf-8`, `utf-16`, `latin1` or `shift_jis`";
+            let label = brief(label);
             Error::InvalidArgument(format!("`{argument}`: there is no encoding `{label}`; {known}"))
         })
     }
@@ -77,7 +80,16 @@ impl AbsolutePath {
             return Err(Error::InvalidArgument(problem));
         }
         let root = desk.session.workspace().roots().next().unwrap_or(Path::new("/"));
-        let absolute = root.join(self.0.trim_start_matches("./"));
+        let mut below = self.0.as_str();
+        while let Some(rest) = below.strip_prefix("./") {
+            below = rest.trim_start_matches('/');
+        }
+        if self.0.split('/').any(|part| part == "..") || below.is_empty() {
+            let problem =
+                format!("{argument} must be an absolute path in the workspace, {}", root.display());
+            return Err(Error::InvalidArgument(problem));
+        }
+        let absolute = root.join(below);
         let instead = RawPath::from(absolute.to_string_lossy());
         Err(Error::InvalidArgument(format!("{argument} must be an absolute path; use `{instead}`")))
     }

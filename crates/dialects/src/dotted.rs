@@ -1,5 +1,7 @@
 //! The `dotted` dialect: `file.read`, `file.write` and their kin, with relative paths and objects.
 
+mod delete;
+mod patch;
 mod read;
 mod write;
 
@@ -12,7 +14,12 @@ use crate::{Answer, Dialect, code};
 /// Objects in snake case, and error codes in lower case.
 pub static DOTTED: Dialect = Dialect {
     name: "dotted",
-    tools: &[structured::<read::Read>(), structured::<write::Write>()],
+    tools: &[
+        structured::<read::Read>(),
+        structured::<write::Write>(),
+        structured::<patch::Patch>(),
+        structured::<delete::Delete>(),
+    ],
     fault,
 };
 

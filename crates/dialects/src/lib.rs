@@ -31,6 +31,7 @@ mod dotted;
 mod export;
 mod schema;
 mod scoped;
+mod story;
 mod tool;
 mod toolbox;
 mod words;

@@ -32,6 +32,7 @@ fn code(error: &Error) -> &'static str {
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
         | Error::Unmappable { .. }
+        | Error::NoChange { .. }
         | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
         Error::NotFound { .. }
         | Error::Dangling { .. }
@@ -44,6 +45,9 @@ fn code(error: &Error) -> &'static str {
         | Error::OutOfRange { .. }
         | Error::NotRead { .. }
         | Error::Changed { .. }
+        | Error::NoMatch { .. }
+        | Error::ManyMatches { .. }
+        | Error::TooLarge { .. }
         | Error::AccessDenied { .. }
         | Error::NoSpace { .. }
         | Error::ReadFailed { .. }

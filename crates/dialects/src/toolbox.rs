@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pinfold::{Call, Error, Session};
 use serde_json::Value;
 
+use crate::words::brief;
 use crate::{Answer, Desk, Dialect, Entry, args};
 
 /// The tools of one or more dialects, on one session.
@@ -61,7 +62,7 @@ impl Toolbox {
     pub fn call_with(&self, name: &str, arguments: Value, call: &Call) -> Answer {
         let Some(tool) = self.find(name) else {
             let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
-            return self.refuse(&Error::UnknownTool { name: name.to_owned(), tools });
+            return self.refuse(&Error::UnknownTool { name: brief(name), tools });
         };
         let desk = Desk { session: &self.session, call };
         let work = || {

@@ -1,7 +1,6 @@
 //! Words that several tools use.
 
-use pinfold::operations::Write;
-use pinfold::{Done, Page};
+use pinfold::Page;
 
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: u64, what: &str) -> String {
@@ -31,68 +30,10 @@ pub(crate) fn malformed(page: &Page) -> Option<String> {
     page.malformed.then(|| format!("bytes that are not {encoding} are shown as U+FFFD"))
 }
 
-/// What came of a write, told.
-pub(crate) struct Story {
-    /// One line for a person.
-    pub(crate) short: String,
-    /// One line that names the file.
-    pub(crate) line: String,
-    /// What a reader should know besides.
-    pub(crate) notices: Vec<String>,
-    /// In a dry run, what would change.
-    pub(crate) diff: Option<String>,
-    /// Bytes that went to the disk, or would have.
-    pub(crate) bytes_written: u64,
-}
-
-impl Story {
-    pub(crate) fn of(done: &Done<Write>, path: &str) -> Self {
-        let bytes = count(done.bytes, "byte");
-        let (did, would) = match (done.changed, done.created) {
-            (false, _) => ("Unchanged", "change nothing"),
-            (true, true) => ("Created", "create"),
-            (true, false) => ("Updated", "update"),
-        };
-        let dry_run = done.receipt.dry_run;
-        let (short, line) = match (dry_run, done.changed) {
-            (false, false) => (did.into(), format!("{did}: {path} already has this content")),
-            (false, true) => (format!("{did} ({bytes})"), format!("{did} {path} ({bytes})")),
-            (true, false) => (
-                format!("[Dry Run] Would {would}"),
-                format!("[Dry Run] Would {would}: {path} already has this content"),
-            ),
-            (true, true) => (
-                format!("[Dry Run] Would {would} ({bytes})"),
-                format!("[Dry Run] Would {would} {path} ({bytes})"),
-            ),
-        };
-        let mut notices = Vec::new();
-        if let Some(before) = done.recoded_from.filter(|_| done.changed) {
-            let mark = if before.bom { " with a byte order mark" } else { "" };
-            notices.push(format!("the file was {}{mark} before", before.name()));
-        }
-        if done.changed && done.other_names > 0 {
-            let names = count(done.other_names, "other hard link");
-            notices.push(format!("the old content is still there under {names}"));
-        }
-        let bytes_written = if done.changed { done.bytes } else { 0 };
-        Self { short, line, notices, diff: done.receipt.diff.clone(), bytes_written }
-    }
-
-    /// Everything, for a model.
-    pub(crate) fn long(&self) -> String {
-        let mut text = self.line.clone();
-        self.notices.iter().for_each(|notice| text.push_str(&format!("\n({notice})")));
-        if let Some(diff) = &self.diff {
-            text.push('\n');
-            text.push_str(diff);
-        }
-        text
-    }
-
-    /// For dialects that answer with fields: what the fields do not say, if there is something.
-    pub(crate) fn besides(&self, dry_run: bool) -> Option<String> {
-        let unsaid = dry_run || !self.notices.is_empty() || self.bytes_written == 0;
-        unsaid.then(|| self.long())
+/// The beginning of a text that somebody else chose the length of.
+pub(crate) fn brief(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! What an operation wants changed.
 
-use pinfold_confine::{RawPath, Target};
+use pinfold_confine::{RawPath, Removal, Target};
 
 /// Whether a file that is there must have been read in the session before it is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,15 +13,33 @@ pub enum SeenRule {
 
 /// Changes that were planned and not made yet: one file, as it was found and as it is to be; or none.
 #[derive(Debug)]
-pub struct ChangeSet(pub(crate) Option<Replace>);
+pub struct ChangeSet(pub(crate) Option<Change>);
 
+#[derive(Debug)]
+pub(crate) enum Change {
+    Replace(Box<Replace>),
+    Remove(Box<Remove>),
+}
+
+/// The file's whole content is to be another.
 #[derive(Debug)]
 pub(crate) struct Replace {
     pub(crate) path: RawPath,
     /// Holds the file, and knows it as it was found.
     pub(crate) target: Target,
     pub(crate) after: Vec<u8>,
+    /// What the file must hold before the session may change it.
     pub(crate) seen: SeenRule,
+    /// Whether the answer shows what changed, and not only in a dry run.
+    pub(crate) show: bool,
+}
+
+/// The file is to be gone.
+#[derive(Debug)]
+pub(crate) struct Remove {
+    pub(crate) path: RawPath,
+    /// Holds the file, and knows it as it was found.
+    pub(crate) removal: Removal,
 }
 
 impl ChangeSet {
@@ -30,8 +48,11 @@ impl ChangeSet {
         Self(None)
     }
 
-    /// The file's whole content becomes `after`.
-    pub(crate) fn replace(path: &RawPath, target: Target, after: Vec<u8>, seen: SeenRule) -> Self {
-        Self(Some(Replace { path: path.clone(), target, after, seen }))
+    pub(crate) fn replace(replace: Replace) -> Self {
+        Self(Some(Change::Replace(Box::new(replace))))
+    }
+
+    pub(crate) fn remove(remove: Remove) -> Self {
+        Self(Some(Change::Remove(Box::new(remove))))
     }
 }

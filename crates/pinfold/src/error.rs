@@ -6,6 +6,7 @@
 use std::io;
 
 use pinfold_confine::{Error as Fence, Kind, RawPath};
+use pinfold_text::Match;
 
 /// Why an operation was refused or failed. Nothing was changed, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +109,50 @@ pub enum Error {
     Changed {
         /// The path as it was given.
         path: RawPath,
+        /// How the part that an edit was about reads now.
+        region: Option<String>,
+    },
+    /// The text to replace is nowhere in the file.
+    #[error("{}the text to replace is not in `{path}`", edit(*.number))]
+    NoMatch {
+        /// The path as it was given.
+        path: RawPath,
+        /// Which edit it was, where there are several.
+        number: Option<usize>,
+        /// The nearest region, why it differs, and whether the new text is there already.
+        nearest: Option<String>,
+    },
+    /// The text to replace is in several places.
+    #[error("{}the text to replace is in `{path}` {count}{} times", edit(*.number), if *.or_more { " or more" } else { "" })]
+    ManyMatches {
+        /// The path as it was given.
+        path: RawPath,
+        /// Which edit it was, where there are several.
+        number: Option<usize>,
+        /// How often it was found.
+        count: usize,
+        /// Whether there may be more.
+        or_more: bool,
+        /// The lines on which the first ones start.
+        lines: Vec<u64>,
+        /// How they were found.
+        reading: Match,
+    },
+    /// The edit would change nothing.
+    #[error("{}the old and the new text are the same, but for line ends perhaps", edit(*.number))]
+    NoChange {
+        /// Which edit it was, where there are several.
+        number: Option<usize>,
+    },
+    /// The file is larger than what can be edited.
+    #[error("`{path}` has {size} bytes, and more than {limit} cannot be edited")]
+    TooLarge {
+        /// The path as it was given.
+        path: RawPath,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
     },
     /// The text has a character that the encoding cannot express.
     #[error("{encoding} cannot express `{character}` (line {line})")]
@@ -180,6 +225,11 @@ pub enum Error {
     },
 }
 
+/// Which edit it is about, where there are several.
+fn edit(number: Option<usize>) -> String {
+    number.map(|number| format!("edit {number}: ")).unwrap_or_default()
+}
+
 impl Error {
     /// What to try next, where there is something to try.
     pub fn hint(&self) -> Option<String> {
@@ -191,7 +241,20 @@ impl Error {
             Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
             Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
             Self::NotRead { .. } => Some("read it first, then try again".into()),
-            Self::Changed { .. } => Some("read it again, then redo the change".into()),
+            Self::Changed { region: None, .. } => {
+                Some("read it again, then redo the change".into())
+            }
+            Self::Changed { region: Some(region), .. } => {
+                Some(format!("redo the change on what it says now\n{region}"))
+            }
+            Self::NoMatch { nearest: Some(nearest), .. } => Some(nearest.clone()),
+            Self::NoMatch { nearest: None, .. } => Some("read the file to see what it says".into()),
+            Self::ManyMatches { lines, .. } => {
+                let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
+                let lines = lines.join(", ");
+                Some(format!("add lines around it to make it unique; it is on lines {lines}"))
+            }
+            Self::TooLarge { .. } => Some("write it anew, in parts".into()),
             Self::Unmappable { .. } => Some("write it as utf-8, or without that character".into()),
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
             Self::NotFound { .. }
@@ -205,6 +268,7 @@ impl Error {
             | Self::TooManyLinks { .. }
             | Self::Binary { .. }
             | Self::InvalidArgument(_)
+            | Self::NoChange { .. }
             | Self::AccessDenied { .. }
             | Self::NoSpace { .. }
             | Self::ReadFailed { .. }
@@ -216,11 +280,20 @@ impl Error {
         }
     }
 
-    /// The message and the hint, on one line.
+    /// The message and the hint.
     pub fn with_hint(&self) -> String {
+        self.hint_after(self.to_string())
+    }
+
+    /// The hint, after other words for the message.
+    pub fn hint_after(&self, message: String) -> String {
         match self.hint() {
-            Some(hint) => format!("{self}; {hint}"),
-            None => self.to_string(),
+            // What shows a part of the file stands by itself.
+            Some(hint) if hint.contains('\n') && !matches!(self, Self::Changed { .. }) => {
+                format!("{message}\n{hint}")
+            }
+            Some(hint) => format!("{message}; {hint}"),
+            None => message,
         }
     }
 
@@ -252,8 +325,10 @@ impl Error {
             Fence::IsDirectory => Self::IsDirectory { path },
             Fence::NotADirectory => Self::NotADirectory { path },
             Fence::NotRegular(kind) => Self::NotRegular { path, kind },
-            Fence::Changed => Self::Changed { path },
-            Fence::Busy => Self::Locked { path },
+            Fence::Changed => Self::Changed { path, region: None },
+            Fence::Busy | Fence::Impatient => Self::Locked { path },
+            Fence::DirectoryDenied => Self::AccessDenied { path, why: Some(error.to_string()) },
+            Fence::MountPoint => Self::WriteFailed { path, cause: error.to_string() },
             Fence::Stranded { .. } => Self::WriteFailed { path, cause: error.to_string() },
             Fence::Owner { .. } => Self::AccessDenied { path, why: Some(error.to_string()) },
             Fence::Denied => Self::AccessDenied { path, why: None },

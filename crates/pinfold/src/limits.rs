@@ -19,8 +19,8 @@ pub const MAX_LINE_CHARS: usize = 2_000;
 /// How long a call may take, in seconds. A file of 10 GB is counted in less, from a warm cache.
 pub const DEADLINE_SECONDS: u64 = 60;
 
-/// The largest file that is shown as a diff; both versions are in memory for it.
-pub const DIFF_BYTES: u64 = 8 * 1024 * 1024;
+/// The largest file that is edited, and shown as a diff: both versions are in memory meanwhile.
+pub const EDIT_BYTES: u64 = 100 * 1024 * 1024;
 
 /// How often a change is planned anew because somebody else was faster.
 pub(crate) const CONFLICTS: usize = 16;

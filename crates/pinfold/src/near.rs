@@ -32,6 +32,12 @@ pub(crate) fn near_misses(session: &Session, path: &RawPath) -> Vec<String> {
 }
 
 fn likeness(wanted: &Name, entry: &Entry) -> f64 {
+    /// Longer names are not mistyped but made up, and comparing them takes long.
+    const LONGEST: usize = 80;
+    let (one, other) = (wanted.as_bytes().len(), entry.name.as_bytes().len());
+    if one.max(other) > LONGEST || one.max(other) > 2 * one.min(other) {
+        return 0.0;
+    }
     let [wanted, found] = [wanted, &entry.name].map(|name| name.to_string().to_lowercase());
     strsim::normalized_damerau_levenshtein(&wanted, &found)
 }

@@ -2,10 +2,14 @@
 //!
 //! One file each: the request, what comes of it, and how it is planned.
 
+mod delete;
+mod edit;
 mod info;
 mod read;
 mod write;
 
+pub use delete::{Delete, Deleted};
+pub use edit::{Edit, Edited};
 pub use info::{Described, Info};
 pub use read::{PastEnd, Read, Reading};
 pub use write::{Parents, Write, Written};

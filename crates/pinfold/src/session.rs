@@ -70,7 +70,9 @@ impl Session {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
                 // Somebody else was faster: plan anew, on what is there now.
                 Err(Refusal::Conflict { .. }) if tries < CONFLICTS => {}
-                Err(Refusal::Conflict { path }) => return Err(Error::Changed { path }),
+                Err(Refusal::Conflict { path }) => {
+                    return Err(Error::Changed { path, region: None });
+                }
                 Err(Refusal::Error(error)) => return Err(error),
             }
         }

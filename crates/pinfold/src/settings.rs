@@ -19,6 +19,10 @@ pub struct Settings {
     pub durability: DurabilitySetting,
     /// Whether a file must have been read before it is changed; by dialect if not set.
     pub seen: Option<SeenSetting>,
+    /// How the text that an edit replaces is looked for.
+    pub matching: MatchingSetting,
+    /// The largest file that can be edited, in bytes.
+    pub edit_bytes: u64,
     /// How many bytes of text one answer may hold; by dialect if not set.
     pub output_bytes: Option<usize>,
     /// Where a long line is cut, in characters.
@@ -34,6 +38,8 @@ impl Default for Settings {
             dry_run: false,
             durability: DurabilitySetting::Data,
             seen: None,
+            matching: MatchingSetting::Ladder,
+            edit_bytes: limits::EDIT_BYTES,
             output_bytes: None,
             max_line_chars: limits::MAX_LINE_CHARS,
             deadline_seconds: limits::DEADLINE_SECONDS,
@@ -71,4 +77,15 @@ pub enum SeenSetting {
     Require,
     /// Any file can be changed.
     Off,
+}
+
+/// The values of `matching`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum MatchingSetting {
+    /// The text as it is, then whole lines without regard to blanks at their ends, then whole lines
+    /// with another indentation.
+    Ladder,
+    /// The text as it is, whatever its line ends.
+    Exact,
 }

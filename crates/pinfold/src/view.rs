@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use blake3::Hasher;
-use pinfold_confine::{Error as Fence, File, Place, RawPath, Seen, Target};
+use pinfold_confine::{Error as Fence, File, Patience, Place, RawPath, Removal, Seen, Target};
 
 use crate::ledger::Sight;
 use crate::near::near_misses;
@@ -49,28 +49,40 @@ impl<'s> View<'s> {
         self.session.workspace().look(path).map_err(|error| self.missed(path, error))
     }
 
+    /// Finds what is to be removed, and holds it.
+    pub fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
+        let removal = self.session.workspace().removal(path, &self.patience());
+        removal.map_err(|error| self.missed(path, error))
+    }
+
     /// Finds the file that a change is aimed at, and holds it.
     pub fn target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.session.workspace().target(path).map_err(|error| match error {
+        let target = self.session.workspace().target(path, &self.patience());
+        target.map_err(|error| match error {
             Fence::Os(cause) => Error::WriteFailed { path: path.clone(), cause: cause.to_string() },
             other => self.missed(path, other),
         })
-    }
-
-    /// All that a target holds now; nothing if there is no file yet.
-    pub(crate) fn content(&self, target: &mut Target) -> Result<Vec<u8>, Fence> {
-        let mut bytes = Vec::new();
-        if let Some(file) = target.file() {
-            file.rewind();
-            file.read_to_end(&mut bytes).map_err(Fence::Os)?;
-        }
-        Ok(bytes)
     }
 
     /// The session knows that a target holds exactly `content`, because it was compared.
     pub(crate) fn knows(&self, target: &Target, content: &[u8]) {
         let sight = Sight { hash: blake3::hash(content), meta: target.meta().copied() };
         self.session.ledger(|ledger| ledger.saw(target.place().clone(), sight));
+    }
+
+    /// The session was shown a part of what a target holds now.
+    pub(crate) fn knows_now(&self, target: &Target) {
+        if let Ok(Some(hash)) = target.hash() {
+            let sight = Sight { hash, meta: target.meta().copied() };
+            self.session.ledger(|ledger| ledger.saw(target.place().clone(), sight));
+        }
+    }
+
+    /// Lasts until the call is cancelled or its time is up.
+    fn patience(&self) -> Patience {
+        let (cancel, start) = (self.call.cancel.clone(), self.start);
+        let longest = Duration::from_secs(self.session.settings().deadline_seconds);
+        Patience::while_true(move || !cancel.is_cancelled() && start.elapsed() <= longest)
     }
 
     /// Stops a call that was cancelled or has run for too long.
@@ -85,7 +97,20 @@ impl<'s> View<'s> {
         }
     }
 
-    fn missed(&self, path: &RawPath, error: Fence) -> Error {
+    /// The answer where a file was to be changed and there is none.
+    pub(crate) fn nothing_at(&self, path: &RawPath) -> Error {
+        self.missed(path, Fence::NotFound)
+    }
+
+    /// The answer where the call came to its end before it was done.
+    pub(crate) fn impatient(&self, path: &RawPath) -> Error {
+        self.check_time().err().unwrap_or_else(|| Error::Locked { path: path.clone() })
+    }
+
+    pub(crate) fn missed(&self, path: &RawPath, error: Fence) -> Error {
+        if matches!(error, Fence::Impatient) {
+            return self.impatient(path);
+        }
         match Error::looking(path, error) {
             Error::NotFound { path, .. } => {
                 Error::NotFound { near: near_misses(self.session, &path), path }

@@ -8,17 +8,87 @@ use similar::TextDiff;
 /// Past this the diff is still right, only no longer the shortest.
 const LONGEST_SEARCH: Duration = Duration::from_millis(500);
 
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+
 /// What changed from `old` to `new`, with three lines of context, in at most about `budget` bytes.
 ///
 /// Cut at a line's end where it would be longer, with a last line that says how much is missing.
 pub fn unified_diff(path: &str, old: &str, new: &str, budget: usize) -> String {
-    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_lines(old, new);
-    let whole = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(&format!("a/{path}"), &format!("b/{path}"))
-        .to_string();
-    cut(whole, budget)
+    // Most of a large file is the same, and need not be split into lines to know it.
+    let start = context_before(old, shared_beginning(old.as_bytes(), new.as_bytes()));
+    let (rest_old, rest_new) = (&old[start..], &new[start..]);
+    let after = shared_end(rest_old.as_bytes(), rest_new.as_bytes());
+    let end = context_after(rest_old, rest_old.len() - after);
+    let (middle_old, middle_new) =
+        (&rest_old[..end], &rest_new[..rest_new.len() - (rest_old.len() - end)]);
+    let offset = memchr::memchr_iter(b'\n', &old.as_bytes()[..start]).count();
+
+    let mut out = format!("--- a/{path}\n+++ b/{path}\n");
+    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_lines(middle_old, middle_new);
+    for group in diff.grouped_ops(CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let old = first.old_range().start..last.old_range().end;
+        let new = first.new_range().start..last.new_range().end;
+        writeln!(out, "@@ -{} +{} @@", range(old, offset), range(new, offset)).expect(INFALLIBLE);
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let line = change.value();
+            write!(out, "{}{line}", change.tag()).expect(INFALLIBLE);
+            if !line.ends_with('\n') {
+                out.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    cut(out, budget)
+}
+
+const INFALLIBLE: &str = "a String takes anything";
+
+/// A range of lines as hunk headers have it.
+fn range(lines: std::ops::Range<usize>, offset: usize) -> String {
+    match lines.len() {
+        0 => format!("{},0", lines.start + offset),
+        1 => format!("{}", lines.start + offset + 1),
+        count => format!("{},{count}", lines.start + offset + 1),
+    }
+}
+
+/// How many bytes are the same at the beginning.
+fn shared_beginning(one: &[u8], other: &[u8]) -> usize {
+    const BLOCK: usize = 4096;
+    let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
+    let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
+    let bytes = one[same..].iter().zip(&other[same..]);
+    same + bytes.take_while(|(one, other)| one == other).count()
+}
+
+/// How many bytes are the same at the end.
+fn shared_end(one: &[u8], other: &[u8]) -> usize {
+    const BLOCK: usize = 4096;
+    let blocks = one.rchunks_exact(BLOCK).zip(other.rchunks_exact(BLOCK));
+    let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
+    let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
+    let bytes = one.iter().rev().zip(other.iter().rev());
+    same + bytes.take_while(|(one, other)| one == other).count()
+}
+
+/// Where the lines of context before a place start.
+fn context_before(text: &str, place: usize) -> usize {
+    let mut start = memchr::memrchr(b'\n', &text.as_bytes()[..place]).map_or(0, |lf| lf + 1);
+    for _ in 0..CONTEXT {
+        let above = &text.as_bytes()[..start.saturating_sub(1)];
+        start = memchr::memrchr(b'\n', above).map_or(0, |lf| lf + 1);
+    }
+    start
+}
+
+/// Where the lines of context after a place end.
+fn context_after(text: &str, place: usize) -> usize {
+    let mut end = place;
+    for _ in 0..=CONTEXT {
+        end += memchr::memchr(b'\n', &text.as_bytes()[end..]).map_or(text.len() - end, |lf| lf + 1);
+    }
+    end
 }
 
 fn cut(mut diff: String, budget: usize) -> String {
@@ -28,7 +98,7 @@ fn cut(mut diff: String, budget: usize) -> String {
     let keep = memchr::memrchr(b'\n', &diff.as_bytes()[..budget]).map_or(0, |end| end + 1);
     let missing = diff[keep..].lines().count();
     diff.truncate(keep);
-    write!(diff, "[diff cut: {missing} more lines]").expect("a String takes anything");
+    write!(diff, "[diff cut: {missing} more lines]").expect(INFALLIBLE);
     diff.push('\n');
     diff
 }
@@ -42,6 +112,64 @@ mod tests {
         let diff = unified_diff("a.txt", "one\ntwo\nthree\n", "one\n2\nthree\n", 1000);
         let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
         assert_eq!(diff, expected);
+    }
+
+    #[test]
+    fn far_down_in_a_file_the_numbers_are_right() {
+        let old: String = (1..=5000).map(|n| format!("{n}\n")).collect();
+        let new = old.replace("\n4000\n", "\nnew\nlines\n");
+        let diff = unified_diff("a", &old, &new, 1000);
+        assert!(diff.contains("@@ -3997,7 +3997,8 @@\n 3997\n"), "{diff}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_diff_leads_from_the_old_to_the_new(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
+            let diff = unified_diff("x", &old, &new, usize::MAX);
+            proptest::prop_assert_eq!(applied(&old, &diff), new);
+        }
+    }
+
+    /// What a unified diff makes of a text.
+    fn applied(old: &str, diff: &str) -> String {
+        let lines: Vec<&str> = old.split_inclusive('\n').collect();
+        let (mut out, mut at, mut last_kept) = (String::new(), 0, false);
+        for line in diff.split_inclusive('\n').skip(2) {
+            let body = &line[1..];
+            match &line[..1] {
+                "@" => {
+                    let from = body
+                        .split(['-', ' ', ','])
+                        .find_map(|word| word.parse::<usize>().ok())
+                        .unwrap();
+                    let empty =
+                        body.split(' ').find(|word| word.starts_with('-')).unwrap().ends_with(",0");
+                    let from = if empty { from } else { from - 1 };
+                    out.extend(lines[at..from].iter().copied());
+                    at = from;
+                }
+                " " => {
+                    out.push_str(body);
+                    at += 1;
+                    last_kept = true;
+                }
+                "-" => {
+                    at += 1;
+                    last_kept = false;
+                }
+                "+" => {
+                    out.push_str(body);
+                    last_kept = true;
+                }
+                _ => {
+                    if last_kept {
+                        out.pop();
+                    }
+                }
+            }
+        }
+        out.extend(lines[at..].iter().copied());
+        out
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! a mark, where it is safe to say so; then the best guess at a legacy encoding. Encoding never
 //! substitutes: text that an encoding cannot express is refused.
 
+use std::borrow::Cow;
+
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{CoderResult, Encoding as Table};
 
@@ -77,7 +79,9 @@ impl Encoding {
     /// `whole` says whether `bytes` is all there is; otherwise a character may be cut at the end.
     pub(crate) fn guess(bytes: &[u8], whole: bool) -> Self {
         let seen = Utf8Evidence::of(bytes, whole);
-        let charset = if seen.malformed == 0 || seen.multibyte >= seen.malformed {
+        // A few bad bytes in a long file of otherwise good UTF-8 do not make it something else.
+        let tolerated = if seen.multibyte > 0 { seen.multibyte.max(bytes.len() / 1000) } else { 0 };
+        let charset = if seen.malformed <= tolerated {
             Charset::Utf8
         } else {
             let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -183,7 +187,7 @@ impl Encoding {
 
     /// The whole of `bytes` as text, mark removed; the flag says that some bytes had no meaning
     /// and stand as U+FFFD.
-    pub fn decode_lossy(&self, bytes: &[u8]) -> (String, bool) {
+    pub fn decode_lossy<'b>(&self, bytes: &'b [u8]) -> (Cow<'b, str>, bool) {
         let body = &bytes[self.mark_len().min(bytes.len())..];
         match self.charset {
             Charset::Utf32Le | Charset::Utf32Be => {
@@ -191,12 +195,10 @@ impl Encoding {
                 let mut transcoder = crate::transcode::Transcoder::new(self.charset);
                 transcoder.feed(body, &mut text);
                 let malformed = transcoder.finish(&mut text);
-                (String::from_utf8(text).expect("the transcoder writes UTF-8"), malformed)
+                let text = String::from_utf8(text).expect("the transcoder writes UTF-8");
+                (Cow::Owned(text), malformed)
             }
-            _ => {
-                let (text, malformed) = self.table().decode_without_bom_handling(body);
-                (text.into_owned(), malformed)
-            }
+            _ => self.table().decode_without_bom_handling(body),
         }
     }
 
@@ -292,7 +294,7 @@ mod tests {
         ] {
             let encoding = Encoding::from_mark(bytes).unwrap();
             assert_eq!(encoding.name(), name);
-            assert_eq!(encoding.decode_lossy(bytes), ("a".to_owned(), false), "{name}");
+            assert_eq!(encoding.decode_lossy(bytes), ("a".into(), false), "{name}");
             assert_eq!(encoding.encode("a").unwrap(), bytes, "{name}");
         }
         assert_eq!(Encoding::from_mark(b"a"), None);
@@ -361,6 +363,6 @@ mod tests {
         let encoding = Encoding::for_label("shift_jis").unwrap();
         let bytes = encoding.encode(&text).unwrap();
         assert_eq!(bytes.len(), 20_000);
-        assert_eq!(encoding.decode_lossy(&bytes), (text, false));
+        assert_eq!(encoding.decode_lossy(&bytes), (text.into(), false));
     }
 }

@@ -150,7 +150,7 @@ fn most_alike(text: &str, old: &[&str]) -> Option<usize> {
         .filter(|(_, line)| line.len() < 4 * wanted.len() + 40)
         .map(|(start, line)| (likeness(line), start))
         .filter(|(score, _)| *score >= ALIKE)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map(|(_, start)| back(text, start, number))
 }
 
@@ -225,8 +225,11 @@ fn reason(old: &str, found: &str) -> Option<String> {
     } else if old.trim_end_matches(BLANKS) == found.trim_end_matches(BLANKS) {
         "blanks at the end of the line differ".into()
     } else if indentation(old).1 == indentation(found).1 {
-        let (old, found) = (visible(indentation(old).0), visible(indentation(found).0));
-        format!("the indentation is `{found}`, not `{old}`")
+        let named = |line| match indentation(line).0 {
+            "" => "none".to_owned(),
+            indent => format!("`{}`", visible(indent)),
+        };
+        format!("the indentation is {}, not {}", named(found), named(old))
     } else if old.trim_matches(BLANKS) == found.trim_matches(BLANKS) {
         "indentation and blanks at the end differ".into()
     } else if unquoted(old) == unquoted(found) {

@@ -45,8 +45,10 @@ pub struct Page {
     pub content: String,
     /// How many lines `content` holds.
     pub shown: u64,
-    /// How many lines the file has.
+    /// How many lines the file has, or has at least.
     pub total: u64,
+    /// Whether the whole file was counted: false if time ran out after the window was full.
+    pub complete: bool,
     /// Why the page ends where it does.
     pub stopped: Stopped,
     /// The file's encoding.
@@ -87,10 +89,18 @@ impl From<io::Error> for PageError {
 pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, PageError> {
     let mut blocks = Blocks::start(source, request.size_hint)?;
     let encoding = blocks.encoding?;
-    let mut lines = Window::new(*request, encoding);
-    let wide = blocks.each(encoding, |bytes| lines.feed(bytes))?;
+    // A line that is cut takes no more than the budget.
+    let max_line_chars = request.max_line_chars.min(request.budget.max(1));
+    let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
+    let (wide, complete) = match blocks.each(encoding, |bytes| lines.feed(bytes)) {
+        Ok(wide) => (wide, true),
+        // Time is up, but all that was asked for is there: only the rest is not counted.
+        Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => (false, false),
+        Err(error) => return Err(error.into()),
+    };
     let mut page = lines.finish();
     page.malformed |= wide;
+    page.complete = complete;
     Ok(page)
 }
 
@@ -136,7 +146,8 @@ impl<'s, R: Read> Blocks<'s, R> {
             filled += read;
             whole = read == 0;
         }
-        let whole = whole || filled as u64 == size_hint;
+        // Whether the whole file is what is looked at, not only what was read.
+        let whole = (whole || filled as u64 == size_hint) && filled <= SNIFF_BYTES;
         let encoding = match sniff(&buffer[..filled.min(SNIFF_BYTES)], whole) {
             Content::Text(encoding) => Ok(encoding),
             Content::Binary(binary) => Err(binary),
@@ -187,6 +198,8 @@ fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 struct Window {
     request: PageRequest,
     encoding: Encoding,
+    /// The encoding of the bytes that are fed.
+    lines_in: Encoding,
     count: LineCount,
     content: String,
     shown: u64,
@@ -198,9 +211,15 @@ struct Window {
 
 impl Window {
     fn new(request: PageRequest, encoding: Encoding) -> Self {
+        // What comes from a wide charset has been made UTF-8 on the way.
+        let lines_in = match encoding.charset {
+            Charset::Utf8 | Charset::Legacy(_) => encoding,
+            _ => Encoding::UTF_8,
+        };
         Self {
             request,
             encoding,
+            lines_in,
             count: LineCount::default(),
             content: String::new(),
             shown: 0,
@@ -242,7 +261,7 @@ impl Window {
 
     fn partial(&mut self) -> &mut PartialLine {
         let most_chars = self.request.max_line_chars;
-        self.partial.get_or_insert_with(|| PartialLine::new(&self.encoding, most_chars))
+        self.partial.get_or_insert_with(|| PartialLine::new(&self.lines_in, most_chars))
     }
 
     /// A line's LF has been reached; `line` is what this block holds of it.
@@ -261,7 +280,7 @@ impl Window {
             Ok(text) if self.shows_as_it_is(line) => self.push(text, end),
             _ => {
                 let most_chars = self.request.max_line_chars;
-                self.push_shown(ShownLine::of(line, &self.encoding, most_chars), end);
+                self.push_shown(ShownLine::of(line, &self.lines_in, most_chars), end);
             }
         }
     }
@@ -325,6 +344,7 @@ impl Window {
             content: self.content,
             shown: self.shown,
             total,
+            complete: true,
             encoding: self.encoding,
             line_ending: self.count.ending(),
             malformed: self.malformed,

@@ -48,6 +48,8 @@ pub enum Refused {
         or_more: bool,
         /// The lines on which the first occurrences start.
         lines: Vec<u64>,
+        /// How they were found.
+        reading: Match,
     },
     /// The new text is the old one.
     Same,
@@ -94,7 +96,7 @@ pub(crate) fn replace(
         let lines =
             placed.iter().take(MOST_NAMED).map(|(found, _)| document.line_number(found.start));
         let (count, or_more) = (placed.len(), placed.len() >= MOST_COUNTED);
-        return Err(Refused::Many { count, or_more, lines: lines.collect() });
+        return Err(Refused::Many { count, or_more, lines: lines.collect(), reading });
     }
     placed.sort_by_key(|(found, _)| found.start);
     if reading == Match::Exact

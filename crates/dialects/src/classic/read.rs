@@ -52,7 +52,8 @@ impl Tool for Read {
         notices.extend(malformed(&page).map(|text| format!("({text})")));
         if page.stopped != Stopped::AtEnd {
             let (first, next) = (self.offset(), self.offset() + page.shown);
-            let lines = format!("lines {first}-{} of {}", next - 1, page.total);
+            let total = if page.complete { "" } else { "at least " };
+            let lines = format!("lines {first}-{} of {total}{}", next - 1, page.total);
             notices.push(format!("({lines}; continue with offset={next})"));
         }
         let mut content = page.content;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
-use crate::words::Story;
+use crate::story::Story;
 use crate::{Desk, Tool, ToolResult};
 
 /// Creates a file, or replaces the whole content of one. A file that exists must have been read
@@ -40,7 +40,7 @@ impl Tool for Write {
 
     fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> ToolResult {
         let path = desk.absolute(&done.place);
-        let story = Story::of(&done, &path);
+        let story = Story::of_write(&done, &path);
         let mut metadata = Map::new();
         let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
         fact("bytes_written", story.bytes_written.into());

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::words::Story;
+use crate::story::Story;
 use crate::{Desk, Tool};
 
 /// Creates a file, or replaces the whole content of one. Missing directories are created.
@@ -46,12 +46,8 @@ impl Tool for Write {
     }
 
     fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> Reply {
-        let story = Story::of(&done, &desk.relative(&done.place));
-        Reply {
-            success: true,
-            bytes_written: story.bytes_written,
-            message: story.besides(done.receipt.dry_run),
-        }
+        let story = Story::of_write(&done, &desk.relative(&done.place));
+        Reply { success: true, bytes_written: story.bytes_written, message: story.besides() }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

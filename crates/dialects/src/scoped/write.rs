@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::words::Story;
+use crate::story::Story;
 use crate::{Desk, Tool};
 
 /// Creates a file, or replaces the whole content of one.
@@ -56,7 +56,7 @@ impl Tool for Write {
 
     fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> Reply {
         let path = desk.relative(&done.place);
-        let message = Story::of(&done, &path).besides(done.receipt.dry_run);
+        let message = Story::of_write(&done, &path).besides();
         Reply { path, bytes: done.bytes, message }
     }
 

@@ -74,11 +74,13 @@ impl Operation for Read {
                 Error::Binary { path: self.path.clone(), mime: binary.mime, size: file.len() }
             }
         })?;
-        file.seen(&place);
         let past_end = self.first > page.total && !(self.first == 1 && page.total == 0);
         if past_end && self.past_end == PastEnd::Refuse {
             let path = self.path.clone();
             return Err(Error::OutOfRange { path, first: self.first, total: page.total });
+        }
+        if page.complete {
+            file.seen(&place);
         }
         Ok((Reading { place, page }, NoChange))
     }

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use pinfold_confine::{Error as Fence, Place, RawPath, Target};
 use pinfold_text::{Content, Encoding, SNIFF_BYTES, sniff};
 
+use crate::change::Replace;
 use crate::{ChangeSet, Error, Operation, SeenRule, View};
 
 /// Creates a file, or replaces its whole content.
@@ -80,14 +81,15 @@ impl Operation for Write {
             bytes: after.len() as u64,
             created: target.meta().is_none(),
             changed: !before.same,
-            recoded_from: before.encoding.filter(|encoding| *encoding != self.encoding),
+            recoded_from: before.encoding.filter(|encoding| Some(*encoding) != encoding_of(&after)),
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
         if before.same {
             view.knows(&target, &after);
             return Ok((written, ChangeSet::nothing()));
         }
-        Ok((written, ChangeSet::replace(&self.path, target, after, self.seen)))
+        let (path, seen) = (self.path.clone(), self.seen);
+        Ok((written, ChangeSet::replace(Replace { path, target, after, seen, show: false })))
     }
 }
 
@@ -108,6 +110,15 @@ impl Write {
     }
 }
 
+/// The encoding that a file's content seems to be in, if it is text.
+fn encoding_of(content: &[u8]) -> Option<Encoding> {
+    let beginning = &content[..content.len().min(SNIFF_BYTES)];
+    match sniff(beginning, content.len() <= SNIFF_BYTES) {
+        Content::Text(encoding) => Some(encoding),
+        Content::Binary(_) => None,
+    }
+}
+
 /// What the new content is compared with.
 struct Before {
     same: bool,
@@ -123,11 +134,8 @@ impl Before {
         let wanted = if len == after.len() as u64 { len } else { len.min(SNIFF_BYTES as u64) };
         let mut bytes = Vec::new();
         file.take(wanted + 1).read_to_end(&mut bytes)?;
-        let beginning = &bytes[..bytes.len().min(SNIFF_BYTES)];
-        let encoding = match sniff(beginning, beginning.len() as u64 == len) {
-            Content::Text(encoding) if len > 0 => Some(encoding),
-            _ => None,
-        };
-        Ok(Self { same: bytes == after, encoding })
+        let encoding =
+            encoding_of(&bytes[..bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX))]);
+        Ok(Self { same: bytes == after, encoding: encoding.filter(|_| len > 0) })
     }
 }

@@ -58,7 +58,7 @@ fn the_budget_cuts_between_lines_and_an_exact_fit_is_no_cut() {
     for (budget, content, stopped) in [
         (6, "aa\nbb\n", Stopped::AtEnd),
         (5, "aa\n", Stopped::AtBudget),
-        (0, "aa\n", Stopped::AtBudget),
+        (3, "aa\n", Stopped::AtBudget),
     ] {
         let page = page(b"aa\nbb\n", PageRequest { budget, ..all() });
         assert_eq!((page.content.as_str(), page.stopped), (content, stopped), "{budget}");
@@ -82,6 +82,11 @@ fn wide_text_is_paged_like_any_other() {
         let page = page(&bytes, PageRequest { first: 2, lines: Some(1), ..all() });
         assert_eq!(page.content, "two \u{1f600}\r\n", "{label}");
         assert_eq!((page.total, page.line_ending), (3, LineEnding::Crlf), "{label}");
+        let whole = self::page(&bytes, PageRequest { max_line_chars: 4, ..all() });
+        assert_eq!(
+            whole.content, "one\r\ntwo ... [+1 characters]\r\nthre... [+1 characters]",
+            "{label}"
+        );
     }
 }
 
@@ -92,6 +97,43 @@ fn bytes_without_meaning_are_shown_and_said_only_where_they_are_shown() {
     assert_eq!(whole.content, "gr\u{fc}n\nb\u{e4}d: \u{fffd}\n");
     assert!(whole.malformed);
     assert!(!page(&bytes, PageRequest { lines: Some(1), ..all() }).malformed);
+}
+
+#[test]
+fn a_character_across_the_end_of_what_is_looked_at_is_no_legacy_text() {
+    let mut bytes = vec![b'a'; SNIFF_BYTES - 1];
+    bytes.extend_from_slice("\u{e9}\nnext \u{fc}\n".as_bytes());
+    let request = PageRequest { first: 2, size_hint: bytes.len() as u64, ..all() };
+    let page = page(&bytes, request);
+    assert_eq!((page.content.as_str(), page.encoding), ("next \u{fc}\n", Encoding::UTF_8));
+}
+
+#[test]
+fn a_first_line_longer_than_the_budget_is_cut_too() {
+    let page = page(&[b'x'; 5000], PageRequest { budget: 10, max_line_chars: 10_000, ..all() });
+    assert_eq!(page.content, "xxxxxxxxxx... [+4990 characters]");
+}
+
+/// Gives its bytes, and then runs out of time.
+struct TooSlow<'b>(&'b [u8]);
+
+impl Read for TooSlow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            read => Ok(read),
+        }
+    }
+}
+
+#[test]
+fn a_full_window_survives_the_deadline_and_says_what_is_not_known() {
+    let bytes = "line\n".repeat(20_000);
+    let request = PageRequest { lines: Some(2), size_hint: u64::MAX, ..all() };
+    let page = read_page(&mut TooSlow(bytes.as_bytes()), &request).unwrap();
+    assert_eq!((page.content.as_str(), page.complete), ("line\nline\n", false));
+    let all = PageRequest { size_hint: u64::MAX, ..all() };
+    assert!(matches!(read_page(&mut TooSlow(bytes.as_bytes()), &all), Err(PageError::Io(_))));
 }
 
 #[test]
@@ -116,12 +158,33 @@ proptest! {
         let mut whole = String::new();
         let mut first = 1;
         loop {
-            let request = PageRequest { first, lines: limit, budget, ..all() };
+            let request = PageRequest { first, lines: limit, budget: budget + 80, ..all() };
             let page = read_page(&mut Trickle(text.as_bytes(), piece), &request).unwrap();
             whole.push_str(&page.content);
             first += page.shown;
             if page.stopped == Stopped::AtEnd {
                 prop_assert_eq!(first - 1, page.total);
+                break;
+            }
+        }
+        prop_assert_eq!(whole, text);
+    }
+
+    #[test]
+    fn pages_of_wide_text_give_the_whole_text_too(
+        text in "[ab\u{e9}\u{4e2d}\u{1f600}\r\n]{1,60}",
+        budget in 1usize..40,
+        piece in 1usize..9,
+        label in prop::sample::select(vec!["utf-16", "utf-32"]),
+    ) {
+        let bytes = Encoding::for_label(label).unwrap().encode(&text).unwrap();
+        let (mut whole, mut first) = (String::new(), 1);
+        loop {
+            let request = PageRequest { first, budget: budget + 100, lines: Some(1), ..all() };
+            let page = read_page(&mut Trickle(&bytes, piece), &request).unwrap();
+            whole.push_str(&page.content);
+            first += page.shown;
+            if page.stopped == Stopped::AtEnd {
                 break;
             }
         }

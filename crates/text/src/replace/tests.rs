@@ -55,18 +55,22 @@ fn nothing_is_guessed() {
 
 #[test]
 fn several_places_are_counted_and_named() {
-    let many =
-        |count, lines: &[u64]| Refused::Many { count, or_more: false, lines: lines.to_vec() };
+    let many = |count, lines: &[u64], reading| Refused::Many {
+        count,
+        or_more: false,
+        lines: lines.to_vec(),
+        reading,
+    };
     for (file, old, refused) in [
-        ("aaa\n", "aa", many(2, &[1, 1])),
-        ("x\ny\nx\ny\n", "x\ny\n", many(2, &[1, 3])),
-        ("  a\n    a\n", "\ta", many(2, &[1, 2])),
-        ("a \nb\na  \n", "a\t", many(2, &[1, 3])),
+        ("aaa\n", "aa", many(2, &[1, 1], Match::Exact)),
+        ("x\ny\nx\ny\n", "x\ny\n", many(2, &[1, 3], Match::Exact)),
+        ("  a\n    a\n", "\ta", many(2, &[1, 2], Match::Indentation)),
+        ("a \nb\na  \n", "a\t", many(2, &[1, 3], Match::TrailingBlanks)),
     ] {
         assert_eq!(edit(file.as_bytes(), old, "z", false).unwrap_err(), refused, "{file:?}");
     }
     let file = "a".repeat(20_000);
-    let Err(Refused::Many { count, or_more, lines }) = edit(file.as_bytes(), "a", "b", false)
+    let Err(Refused::Many { count, or_more, lines, .. }) = edit(file.as_bytes(), "a", "b", false)
     else {
         panic!("found once")
     };

@@ -1,0 +1,124 @@
+//! Taking a file away, and putting it back if it was the wrong one.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::atomic::{Displaced, unsupported};
+use crate::dir::Dir;
+use crate::draft::{Litter, insist};
+use crate::lock::FileLock;
+use crate::temporary::fresh_name;
+use crate::{
+    Durability, Error, Kind, Meta, Name, Patience, Place, RawPath, Result, Workspace, sys,
+};
+
+/// A file or link that is to be removed: held for that, and remembered as it was found.
+#[derive(Debug)]
+pub struct Removal {
+    place: Place,
+    dir: Arc<Dir>,
+    name: Name,
+    meta: Meta,
+    link_target: Option<Vec<u8>>,
+    patience: Patience,
+    _lock: FileLock,
+}
+
+impl Workspace {
+    /// Finds what is to be removed. A link is removed itself, wherever it points.
+    ///
+    /// Waits for others who change it, as long as `patience` lasts.
+    pub fn removal(&self, path: &RawPath, patience: &Patience) -> Result<Removal> {
+        for _ in 0..sys::MOST_RACES {
+            let place = self.look(path)?.place;
+            let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
+            let dir = match self.root(place.root).open_below(&parent, sys::HANDLE) {
+                // Somebody put a link there since: find out where it leads.
+                Err(Errno::LOOP) => continue,
+                other => Arc::new(Dir::new(other?)?),
+            };
+            let lock = FileLock::take(dir.identity(), vec![name.clone()], patience)?;
+            let meta = dir.meta(&name)?;
+            let link_target = match meta.kind {
+                Kind::File => None,
+                Kind::Symlink => Some(sys::read_link(dir.fd(), name.as_bytes())?),
+                Kind::Directory => return Err(Error::IsDirectory),
+                other => return Err(Error::NotRegular(other)),
+            };
+            if path.names_a_directory() {
+                return Err(Error::NotADirectory);
+            }
+            let patience = patience.clone();
+            return Ok(Removal { place, dir, name, meta, link_target, patience, _lock: lock });
+        }
+        Err(Error::Changed)
+    }
+}
+
+impl Removal {
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the file system knew about it when it was found.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Where it points, as it is written in the link, if it is one.
+    pub fn link_target(&self) -> Option<&[u8]> {
+        self.link_target.as_deref()
+    }
+
+    /// Whether the operating system would let this process remove it, without trying.
+    pub fn check_removable(&self) -> Result<()> {
+        self.dir.check_writable()
+    }
+
+    /// Removes it: it goes to a temporary name first, and only if it is what was found there does
+    /// it go for good, when the answer is dropped.
+    pub fn remove(self, durability: Durability) -> Result<Displaced> {
+        let _lock = self.dir.lock(&self.patience)?;
+        let aside = fresh_name()?;
+        let (from, to) = (self.name.as_bytes(), aside.as_bytes());
+        match sys::rename_new(self.dir.fd(), from, to) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(Error::Changed),
+            // The name is random: nothing is there that could be replaced.
+            Err(errno) if unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
+            Err(other) => return Err(other.into()),
+        }
+        let mut litter = Litter { dir: self.dir.clone(), name: aside, disposable: false };
+        if let Err(error) = self.verify(&litter.name, durability) {
+            let (aside, name) = (litter.name.as_bytes(), self.name.as_bytes());
+            let back = insist(|| match sys::rename_new(self.dir.fd(), aside, name) {
+                // A second name, and the first one goes: nothing is replaced on the way.
+                Err(errno) if unsupported(errno) => {
+                    sys::link(self.dir.fd(), aside, name).map(|()| true)
+                }
+                other => other.map(|()| false),
+            });
+            return match back {
+                Some(linked) => {
+                    litter.disposable = linked;
+                    Err(error)
+                }
+                None => Err(Error::Stranded { kept: litter.name.to_string() }),
+            };
+        }
+        litter.disposable = true;
+        Ok(Displaced::new(litter))
+    }
+
+    fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
+        if !self.meta.looks_like(&self.dir.meta(aside)?) {
+            return Err(Error::Changed);
+        }
+        if durability == Durability::Full {
+            self.dir.sync()?;
+        }
+        Ok(())
+    }
+}

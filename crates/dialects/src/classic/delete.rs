@@ -1,0 +1,48 @@
+//! `Delete`
+
+use pinfold::operations;
+use pinfold::{Done, Error};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Map;
+
+use crate::desk::RelativePath;
+use crate::story::Story;
+use crate::{Desk, Tool, ToolResult};
+
+/// Deletes one file. A symlink is deleted itself; directories are left alone.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Delete {
+    /// Path of the file, absolute or relative to the workspace root.
+    path: RelativePath,
+}
+
+impl Tool for Delete {
+    const NAME: &'static str = "Delete";
+    const TITLE: &'static str = "Delete file";
+    const IDEMPOTENT: bool = false;
+    type Op = operations::Delete;
+    type Reply = ToolResult;
+
+    fn operation(&self, _: &Desk<'_>) -> Result<operations::Delete, Error> {
+        Ok(operations::Delete::new(self.path.raw()))
+    }
+
+    fn reply(&self, done: Done<operations::Delete>, desk: &Desk<'_>) -> ToolResult {
+        let path = desk.absolute(&done.place);
+        let story = Story::of_delete(&done, &path);
+        ToolResult {
+            success: true,
+            content: story.long(),
+            short_result: Some(story.short),
+            file_path: Some(path),
+            metadata: Map::from_iter([("dry_run".into(), done.receipt.dry_run.into())]),
+            ..ToolResult::default()
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        desk.brief(self.path.as_str())
+    }
+}

@@ -1,0 +1,133 @@
+//! `Edit` and `MultiEdit`
+
+use pinfold::operations;
+use pinfold::{Done, Error, Matching, Replacement, SeenRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::desk::AbsolutePath;
+use crate::story::Story;
+use crate::words::count;
+use crate::{Desk, Tool, ToolResult};
+
+/// Replaces text in a file that has been read before. `old_string` must be in it exactly once, or
+/// set `replace_all`; give enough lines to make it unique, without the line numbers that Read shows.
+/// An empty `old_string` creates the file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Edit {
+    /// Absolute path of the file.
+    file_path: AbsolutePath,
+    /// The text to replace, exactly as it is in the file.
+    old_string: String,
+    /// The text to put in its place.
+    new_string: String,
+    /// Replace every occurrence; false if left out.
+    replace_all: Option<bool>,
+}
+
+/// Makes several replacements in one file, in order, each on the result of the one before; all of
+/// them or none. Each works as in Edit.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MultiEdit {
+    /// Absolute path of the file.
+    file_path: AbsolutePath,
+    /// The replacements, in order.
+    edits: Vec<OneEdit>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OneEdit {
+    /// The text to replace.
+    old_string: String,
+    /// The text to put in its place.
+    new_string: String,
+    /// Replace every occurrence.
+    replace_all: Option<bool>,
+}
+
+impl Tool for Edit {
+    const NAME: &'static str = "Edit";
+    const TITLE: &'static str = "Edit file";
+    const IDEMPOTENT: bool = false;
+    type Op = operations::Edit;
+    type Reply = ToolResult;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Edit, Error> {
+        let Self { old_string, new_string, replace_all, .. } = self;
+        let replacements = vec![replacement(old_string, new_string, *replace_all)];
+        operation(&self.file_path, replacements, desk)
+    }
+
+    fn reply(&self, done: Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
+        reply(&done, desk)
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        desk.brief(self.file_path.as_str())
+    }
+}
+
+impl Tool for MultiEdit {
+    const NAME: &'static str = "MultiEdit";
+    const TITLE: &'static str = "Edit file in several places";
+    const IDEMPOTENT: bool = false;
+    type Op = operations::Edit;
+    type Reply = ToolResult;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Edit, Error> {
+        let one =
+            |edit: &OneEdit| replacement(&edit.old_string, &edit.new_string, edit.replace_all);
+        operation(&self.file_path, self.edits.iter().map(one).collect(), desk)
+    }
+
+    fn reply(&self, done: Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
+        reply(&done, desk)
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let edits = count(self.edits.len() as u64, "edit");
+        format!("{} {edits}", desk.brief(self.file_path.as_str()))
+    }
+}
+
+fn replacement(old: &str, new: &str, all: Option<bool>) -> Replacement {
+    Replacement { old: old.into(), new: new.into(), all: all.unwrap_or(false) }
+}
+
+fn operation(
+    path: &AbsolutePath,
+    replacements: Vec<Replacement>,
+    desk: &Desk<'_>,
+) -> Result<operations::Edit, Error> {
+    Ok(operations::Edit {
+        path: path.raw("file_path", desk)?,
+        replacements,
+        matching: Matching::Ladder,
+        seen: desk.seen(SeenRule::Required),
+    })
+}
+
+fn reply(done: &Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
+    let path = desk.absolute(&done.place);
+    let story = Story::of_edit(done, &path);
+    let mut metadata = Map::new();
+    let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
+    fact("replacements", done.replacements.into());
+    fact("match", done.reading.name().into());
+    fact("lines", json!(done.lines));
+    fact("start_line", json!(done.lines.first().map(|lines| lines.0)));
+    fact("created", done.created.into());
+    fact("dry_run", done.receipt.dry_run.into());
+    ToolResult {
+        success: true,
+        content: story.long(),
+        short_result: Some(story.short),
+        file_path: Some(path),
+        metadata,
+        ..ToolResult::default()
+    }
+}

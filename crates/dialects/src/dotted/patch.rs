@@ -1,0 +1,76 @@
+//! `file.patch`
+
+use pinfold::operations;
+use pinfold::{Done, Error, Matching, Replacement, SeenRule};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::story::Story;
+use crate::{Desk, Tool};
+
+/// Replaces text in a file. Each `find` must be in it exactly once. Patches are applied in order,
+/// each on the result of the one before; all of them or none. An empty first `find` creates the file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Patch {
+    /// Path relative to the workspace root.
+    path: RelativePath,
+    /// The replacements, in order.
+    patches: Vec<OnePatch>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OnePatch {
+    /// The text to replace, exactly as it is in the file.
+    find: String,
+    /// The text to put in its place.
+    replace: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// Whether the patches are applied.
+    success: bool,
+    /// How many patches were applied.
+    patches_applied: usize,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Tool for Patch {
+    const NAME: &'static str = "file.patch";
+    const TITLE: &'static str = "Patch file";
+    const IDEMPOTENT: bool = false;
+    type Op = operations::Edit;
+    type Reply = Reply;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Edit, Error> {
+        let one = |patch: &OnePatch| Replacement {
+            old: patch.find.clone(),
+            new: patch.replace.clone(),
+            all: false,
+        };
+        Ok(operations::Edit {
+            path: self.path.raw(),
+            replacements: self.patches.iter().map(one).collect(),
+            matching: Matching::Exact,
+            seen: desk.seen(SeenRule::Off),
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Edit>, desk: &Desk<'_>) -> Reply {
+        let story = Story::of_edit(&done, &desk.relative(&done.place));
+        Reply { success: true, patches_applied: self.patches.len(), message: story.besides() }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let patches = match self.patches.len() {
+            1 => "1 patch".into(),
+            several => format!("{several} patches"),
+        };
+        format!("{} {patches}", desk.brief(self.path.as_str()))
+    }
+}

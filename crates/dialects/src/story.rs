@@ -1,0 +1,143 @@
+//! What came of a change, told in the words that all dialects use.
+
+use pinfold::operations::{Delete, Edit, Write};
+use pinfold::{Done, Match, Receipt};
+
+use crate::words::count;
+
+/// What came of a change, told.
+pub(crate) struct Story {
+    /// One line for a person.
+    pub(crate) short: String,
+    /// One line that names the file.
+    line: String,
+    /// What a reader should know besides.
+    notices: Vec<String>,
+    /// What changed, or would have, where that is part of the answer.
+    diff: Option<String>,
+    /// Bytes that went to the disk, or would have.
+    pub(crate) bytes_written: u64,
+    /// Whether the fields of an answer do not tell it.
+    unsaid: bool,
+    dry_run: bool,
+}
+
+impl Story {
+    /// The story of a file that was created or replaced.
+    pub(crate) fn of_write(done: &Done<Write>, path: &str) -> Self {
+        let mut story = match (done.changed, done.created) {
+            (false, _) => Self::told(&done.receipt, ["Unchanged", "change nothing"], ": ", path),
+            (true, true) => Self::told(&done.receipt, ["Created", "create"], " ", path),
+            (true, false) => Self::told(&done.receipt, ["Updated", "update"], " ", path),
+        };
+        if !done.changed {
+            story.line.push_str(" already has this content");
+            story.unsaid = true;
+            return story;
+        }
+        story.add_size(done.bytes);
+        if let Some(before) = done.recoded_from {
+            let mark = if before.bom { " with a byte order mark" } else { "" };
+            story.notices.push(format!("the file was {}{mark} before", before.name()));
+        }
+        story.tell_other_names(done.other_names);
+        story
+    }
+
+    /// The story of replacements in a file.
+    pub(crate) fn of_edit(done: &Done<Edit>, path: &str) -> Self {
+        if done.created {
+            let mut story = Self::told(&done.receipt, ["Created", "create"], " ", path);
+            story.add_size(done.bytes);
+            return story;
+        }
+        let times = count(done.replacements as u64, "occurrence");
+        let verbs = [format!("Replaced {times}"), format!("replace {times}")];
+        let verbs = verbs.each_ref().map(String::as_str);
+        let mut story = Self::told(&done.receipt, verbs, " in ", path);
+        let place = match done.lines.as_slice() {
+            [(first, last)] if first == last => format!("line {first}"),
+            [(first, last)] => format!("lines {first}-{last}"),
+            _ => "one of the edits".into(),
+        };
+        story.notices.extend(match done.reading {
+            Match::Exact | Match::LineEndings => None,
+            Match::TrailingBlanks => {
+                Some(format!("{place}: matched without regard to blanks at the end of lines"))
+            }
+            Match::Indentation => Some(format!(
+                "{place}: matched with another indentation; the new text was indented like the file"
+            )),
+        });
+        if done.changed_elsewhere {
+            story.notices.push("the file has changed elsewhere since it was last read".into());
+        }
+        story.tell_other_names(done.other_names);
+        story
+    }
+
+    /// The story of a file that was deleted.
+    pub(crate) fn of_delete(done: &Done<Delete>, path: &str) -> Self {
+        let verbs = match done.link {
+            true => ["Deleted the symlink", "delete the symlink"],
+            false => ["Deleted", "delete"],
+        };
+        Self::told(&done.receipt, verbs, " ", path)
+    }
+
+    /// `Created PATH`, or `[Dry Run] Would create PATH`.
+    fn told(receipt: &Receipt, [did, would]: [&str; 2], link: &str, path: &str) -> Self {
+        let short = match receipt.dry_run {
+            false => did.to_owned(),
+            true => format!("[Dry Run] Would {would}"),
+        };
+        Self {
+            line: format!("{short}{link}{path}"),
+            short,
+            notices: Vec::new(),
+            diff: receipt.diff.clone(),
+            bytes_written: 0,
+            unsaid: false,
+            dry_run: receipt.dry_run,
+        }
+    }
+
+    fn add_size(&mut self, bytes: u64) {
+        self.bytes_written = bytes;
+        let size = format!(" ({})", count(bytes, "byte"));
+        self.short.push_str(&size);
+        self.line.push_str(&size);
+    }
+
+    fn tell_other_names(&mut self, other_names: u64) {
+        if other_names > 0 {
+            let names = count(other_names, "other hard link");
+            self.notices.push(format!("the old content is still there under {names}"));
+        }
+    }
+
+    /// What happened, without what it looks like.
+    fn headline(&self) -> String {
+        let mut text = self.line.clone();
+        self.notices.iter().for_each(|notice| text.push_str(&format!("\n({notice})")));
+        text
+    }
+
+    /// Everything, for a model.
+    pub(crate) fn long(&self) -> String {
+        let mut text = self.headline();
+        if let Some(diff) = &self.diff {
+            text.push('\n');
+            text.push_str(diff);
+        }
+        text
+    }
+
+    /// For dialects that answer with fields: what the fields do not say, if there is something.
+    pub(crate) fn besides(&self) -> Option<String> {
+        if self.dry_run {
+            return Some(self.long());
+        }
+        (self.unsaid || !self.notices.is_empty()).then(|| self.headline())
+    }
+}

@@ -1,0 +1,46 @@
+//! Deleting one file.
+
+use pinfold_confine::{Place, RawPath};
+
+use crate::change::Remove;
+use crate::{ChangeSet, Error, Operation, View};
+
+/// Deletes one file. A link is deleted itself, wherever it points; a directory is refused.
+#[derive(Clone, Debug)]
+pub struct Delete {
+    /// The file.
+    pub path: RawPath,
+}
+
+/// What was deleted.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    /// Where it was.
+    pub place: Place,
+    /// Whether it was a link.
+    pub link: bool,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+impl Delete {
+    /// Deletes the file at a path.
+    pub fn new(path: impl Into<RawPath>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+impl Operation for Delete {
+    type Changes = ChangeSet;
+    type Outcome = Deleted;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Deleted, ChangeSet), Error> {
+        let removal = view.removal(&self.path)?;
+        let deleted = Deleted {
+            place: removal.place().clone(),
+            link: removal.link_target().is_some(),
+            bytes: removal.meta().len,
+        };
+        Ok((deleted, ChangeSet::remove(Remove { path: self.path.clone(), removal })))
+    }
+}

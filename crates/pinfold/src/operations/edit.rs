@@ -1,0 +1,232 @@
+//! Replacing text in a file: one operation for one edit or many.
+
+use pinfold_confine::{Place, RawPath, Target};
+use pinfold_text::{
+    Content, Encoding, Failed, InOrder, Match, Matching, Refused, Replacement, SNIFF_BYTES,
+    nearest, replace_in_order, sniff,
+};
+
+use crate::change::Replace;
+use crate::commit::Acquaintance;
+use crate::{ChangeSet, Error, MatchingSetting, Operation, SeenRule, View};
+
+/// Makes replacements in a file, in order, each on what the one before left; all of them or none.
+///
+/// An empty text to replace in the first of them creates the file, or fills an empty one.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    /// The file.
+    pub path: RawPath,
+    /// What to replace.
+    pub replacements: Vec<Replacement>,
+    /// How the texts are looked for; the session's setting may be stricter.
+    pub matching: Matching,
+    /// Whether a file that is there must have been read first.
+    pub seen: SeenRule,
+}
+
+/// What was edited.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// Where the file is.
+    pub place: Place,
+    /// The file's size now.
+    pub bytes: u64,
+    /// Whether there was no file before.
+    pub created: bool,
+    /// How many occurrences were replaced.
+    pub replacements: usize,
+    /// The loosest way in which one of the texts was found.
+    pub reading: Match,
+    /// The lines that each replacement takes now, from first to last.
+    pub lines: Vec<(u64, u64)>,
+    /// Whether the file had changed elsewhere since the session last saw it.
+    pub changed_elsewhere: bool,
+    /// How many other names the old content has; they keep it.
+    pub other_names: u64,
+}
+
+impl Edit {
+    /// Replaces the one occurrence of a text.
+    pub fn new(path: impl Into<RawPath>, old: impl Into<String>, new: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            replacements: vec![Replacement { old: old.into(), new: new.into(), all: false }],
+            matching: Matching::Ladder,
+            seen: SeenRule::Off,
+        }
+    }
+}
+
+impl Operation for Edit {
+    type Changes = ChangeSet;
+    type Outcome = Edited;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Edited, ChangeSet), Error> {
+        let creates = self.check_arguments()?;
+        let mut target = view.target(&self.path)?;
+        let (edited, changed_elsewhere) = match target.meta() {
+            None if creates => (self.create()?, false),
+            None => return Err(view.nothing_at(&self.path)),
+            Some(_) => self.edit(view, &mut target, creates)?,
+        };
+        let outcome = Edited {
+            place: target.place().clone(),
+            bytes: edited.bytes.len() as u64,
+            created: target.meta().is_none(),
+            replacements: edited.count,
+            reading: edited.reading,
+            lines: edited.lines,
+            changed_elsewhere,
+            other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
+        };
+        // Whether the session knows the file has been looked at here, edit by edit.
+        let replace = Replace {
+            path: self.path.clone(),
+            target,
+            after: edited.bytes,
+            seen: SeenRule::Off,
+            show: true,
+        };
+        Ok((outcome, ChangeSet::replace(replace)))
+    }
+}
+
+impl Edit {
+    /// Whether the first replacement creates the file.
+    fn check_arguments(&self) -> Result<bool, Error> {
+        let empty = |replacement: &Replacement| replacement.old.is_empty();
+        if self.replacements.is_empty() {
+            return Err(Error::InvalidArgument("there is no edit to make".into()));
+        }
+        if let Some(number) = self.replacements.iter().skip(1).position(empty) {
+            let problem = "the text to replace is empty; only the first edit can create a file";
+            return Err(Error::InvalidArgument(format!("edit {}: {problem}", number + 2)));
+        }
+        Ok(empty(&self.replacements[0]))
+    }
+
+    /// The first replacement's text as the whole content, and the others made in that.
+    fn create(&self) -> Result<InOrder, Error> {
+        let (first, rest) = self.replacements.split_first().expect("checked: there is one");
+        let content = first.new.replace("\r\n", "\n");
+        if content.is_empty() {
+            return Err(Error::NoChange { number: self.number(1) });
+        }
+        let ends = content.matches('\n').count() as u64;
+        let last = if content.ends_with('\n') { ends } else { ends + 1 };
+        let made = replace_in_order(content.as_bytes(), Encoding::UTF_8, rest, self.matching)
+            .map_err(|failed| {
+                self.refusal(&Failed { number: failed.number + 1, ..failed }, Encoding::UTF_8)
+            })?;
+        let lines = std::iter::once((1, last.max(1))).chain(made.lines).collect();
+        Ok(InOrder { count: made.count + 1, lines, ..made })
+    }
+
+    /// The replacements made in the file that is there, and whether it had changed elsewhere.
+    fn edit(
+        &self,
+        view: &View<'_>,
+        target: &mut Target,
+        creates: bool,
+    ) -> Result<(InOrder, bool), Error> {
+        let settings = view.session().settings();
+        let size = target.meta().map_or(0, |meta| meta.len);
+        if size > settings.edit_bytes {
+            let (path, limit) = (self.path.clone(), settings.edit_bytes);
+            return Err(Error::TooLarge { path, size, limit });
+        }
+        let bytes = target.content().map_err(|error| Error::looking(&self.path, error))?;
+        let acquaintance = match self.seen {
+            SeenRule::Off => Acquaintance::Current,
+            SeenRule::Required => view.acquaintance(&self.path, target)?,
+        };
+        if acquaintance == Acquaintance::None {
+            return Err(Error::NotRead { path: self.path.clone() });
+        }
+        if creates {
+            if !bytes.is_empty() {
+                let problem =
+                    "the text to replace is empty, and the file is not; say what to replace";
+                return Err(Error::InvalidArgument(format!("`{}`: {problem}", self.path)));
+            }
+            return Ok((self.create()?, false));
+        }
+        let encoding =
+            match sniff(&bytes[..bytes.len().min(SNIFF_BYTES)], bytes.len() <= SNIFF_BYTES) {
+                Content::Text(encoding) => encoding,
+                Content::Binary(binary) => {
+                    return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
+                }
+            };
+        let changed = acquaintance == Acquaintance::Changed;
+        let exact = changed || settings.matching == MatchingSetting::Exact;
+        let matching = if exact { Matching::Exact } else { self.matching };
+        match replace_in_order(&bytes, encoding, &self.replacements, matching) {
+            // What the session does not know, it may have in mind only once.
+            Ok(made) if changed && made.count > self.replacements.len() => {
+                Err(self.changed(view, target, &bytes, encoding, 1))
+            }
+            Ok(made) => Ok((made, changed)),
+            Err(failed)
+                if changed && matches!(failed.why, Refused::NotFound | Refused::Many { .. }) =>
+            {
+                Err(self.changed(view, target, &failed.bytes, encoding, failed.number))
+            }
+            Err(failed) => Err(self.refusal(&failed, encoding)),
+        }
+    }
+
+    /// The number of an edit, where there are several.
+    fn number(&self, number: usize) -> Option<usize> {
+        (self.replacements.len() > 1).then_some(number)
+    }
+
+    fn refusal(&self, failed: &Failed, encoding: Encoding) -> Error {
+        let path = self.path.clone();
+        let number = self.number(failed.number);
+        match &failed.why {
+            Refused::NotFound => {
+                let nearest = self.nearest(&failed.bytes, encoding, failed.number);
+                Error::NoMatch { path, number, nearest }
+            }
+            Refused::Many { count, or_more, lines, reading } => Error::ManyMatches {
+                path,
+                number,
+                count: *count,
+                or_more: *or_more,
+                lines: lines.clone(),
+                reading: *reading,
+            },
+            Refused::Same => Error::NoChange { number },
+            Refused::Unmappable(missing) => Error::Unmappable {
+                encoding: encoding.name(),
+                character: missing.character.escape_debug().to_string(),
+                line: missing.line,
+            },
+        }
+    }
+
+    fn nearest(&self, bytes: &[u8], encoding: Encoding, number: usize) -> Option<String> {
+        let Replacement { old, new, .. } = self.replacements.get(number - 1)?;
+        let text = encoding.decode_lossy(bytes).0.replace("\r\n", "\n");
+        nearest(&text, old, new)
+    }
+
+    /// The file is not as the session knows it. If it can be shown how it reads now where the edit
+    /// was meant, that counts as having seen it, so that the next edit can succeed.
+    fn changed(
+        &self,
+        view: &View<'_>,
+        target: &Target,
+        bytes: &[u8],
+        encoding: Encoding,
+        number: usize,
+    ) -> Error {
+        let region = self.nearest(bytes, encoding, number);
+        if region.is_some() {
+            view.knows_now(target);
+        }
+        Error::Changed { path: self.path.clone(), region }
+    }
+}

@@ -1,0 +1,5 @@
+// hello
+fn main() {
+    println!("hi");
+    run();
+}
