@@ -86,15 +86,16 @@ pub(crate) fn check(name: &'static str) -> Result<()> {
     PLAN.with_borrow_mut(|plan| {
         let Some(plan) = plan else { return Ok(()) };
         let nth = plan.calls.len() as u64;
-        let hit = plan.faults.iter().find(|(when, _)| match when {
-            When::Nth(wanted) => nth == *wanted,
-            When::Every(every) => *every == name,
-        });
-        let Some((when, fault)) = hit else { return Ok(()) };
-        if matches!(when, When::Nth(_)) {
+        let is = |wanted: fn(&When, u64, &str) -> bool| {
+            plan.faults.iter().find(|(when, _)| wanted(when, nth, name)).map(|(_, fault)| *fault)
+        };
+        let once = is(|when, nth, _| matches!(when, When::Nth(wanted) if *wanted == nth));
+        let always = is(|when, _, name| matches!(when, When::Every(every) if *every == name));
+        if once.is_some() {
             plan.fired = Some(name);
         }
-        match *fault {
+        let Some(fault) = once.or(always) else { return Ok(()) };
+        match fault {
             Fault::Errno(errno) => Err(Errno::from_raw_os_error(errno)),
             Fault::ShortWrite => {
                 plan.shorten = name == "write";
