@@ -35,14 +35,18 @@ fn parse(text: &str) -> Result<Settings> {
 
 #[cfg(test)]
 mod tests {
-    use pinfold::{DurabilitySetting, MatchingSetting, SeenSetting};
+    use pinfold::{
+        DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting,
+    };
 
     use super::*;
 
     #[test]
     fn every_key_is_taken() {
         let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nseen = \"off\"\n\
-                    matching = \"exact\"\nedit_bytes = 4\noutput_bytes = 5\nmax_line_chars = 6\ndeadline_seconds = 7\n";
+                    matching = \"exact\"\nedit_bytes = 4\n\
+                    journal = \"/j\"\njournal_days = 1\njournal_bytes = 2\n\
+                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\ndeadline_seconds = 7\n";
         let expected = Settings {
             relative_paths: true,
             dry_run: true,
@@ -50,12 +54,18 @@ mod tests {
             seen: Some(SeenSetting::Off),
             matching: MatchingSetting::Exact,
             edit_bytes: 4,
+            journal: Some(JournalSetting::Directory("/j".into())),
+            journal_days: 1,
+            journal_bytes: 2,
+            journal_failure: JournalFailure::Say,
             output_bytes: Some(5),
             max_line_chars: 6,
             deadline_seconds: 7,
         };
         assert_eq!(parse(text).unwrap(), expected);
         assert_eq!(parse("").unwrap(), Settings::default());
+        let off = parse("journal = false").unwrap().journal;
+        assert_eq!(off, Some(JournalSetting::Usual(false)));
     }
 
     #[test]

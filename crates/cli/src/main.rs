@@ -7,6 +7,7 @@
 mod batch;
 mod call;
 mod config;
+mod journal;
 mod options;
 mod tools;
 
@@ -35,6 +36,9 @@ enum Command {
     Call(call::Call),
     Batch(batch::Batch),
     Tools(tools::Tools),
+    Log(journal::Log),
+    Show(journal::Show),
+    Undo(journal::Undo),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +46,9 @@ fn main() -> ExitCode {
         Command::Call(command) => command.run(),
         Command::Batch(command) => command.run(),
         Command::Tools(command) => command.run(),
+        Command::Log(command) => command.run(),
+        Command::Show(command) => command.run(),
+        Command::Undo(command) => command.run(),
     };
     result.unwrap_or_else(|error| {
         eprintln!("pinfold: {error:#}");

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use pinfold::{DurabilitySetting, MatchingSetting, SeenSetting, Session, Settings};
+use pinfold::{
+    DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting, Session,
+    Settings,
+};
 use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
 
 use crate::config;
@@ -44,6 +47,27 @@ pub(crate) struct Options {
     #[arg(long, value_name = "BYTES")]
     edit_bytes: Option<u64>,
 
+    /// Where to keep what changes displace, so that `pinfold undo` can bring it back [default:
+    /// pinfold/journal in the user's state directory]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_journal")]
+    journal: Option<PathBuf>,
+
+    /// Keep no journal: changes cannot be undone
+    #[arg(long)]
+    no_journal: bool,
+
+    /// For how many days the journal keeps what was displaced [default: 30]
+    #[arg(long, value_name = "DAYS")]
+    journal_days: Option<u64>,
+
+    /// How many bytes of displaced files the journal keeps [default: 1073741824]
+    #[arg(long, value_name = "BYTES")]
+    journal_bytes: Option<u64>,
+
+    /// What becomes of a change that cannot be journalled [default: refuse]
+    #[arg(long, value_name = "WHAT")]
+    journal_failure: Option<JournalFailureOption>,
+
     /// What is flushed to the disk before a change counts as made [default: data]
     #[arg(long, value_name = "WHAT")]
     durability: Option<DurabilityOption>,
@@ -74,6 +98,12 @@ enum MatchingOption {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum JournalFailureOption {
+    Refuse,
+    Say,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum DurabilityOption {
     None,
     Data,
@@ -96,6 +126,17 @@ fn dialect_names(name: &str) -> Result<DialectNames, String> {
 }
 
 impl Options {
+    /// A session, and nothing else.
+    pub(crate) fn session(&self) -> Result<Session> {
+        self.session_with(self.settings()?)
+    }
+
+    fn session_with(&self, settings: Settings) -> Result<Session> {
+        let here = [PathBuf::from(".")];
+        let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
+        Ok(Session::with_settings(roots, settings)?)
+    }
+
     /// The tools, on a session of their own. `default` is served where no dialect was chosen.
     pub(crate) fn toolbox(
         &self,
@@ -104,9 +145,7 @@ impl Options {
     ) -> Result<Toolbox> {
         let mut settings = self.settings()?;
         adjust(&mut settings);
-        let here = [PathBuf::from(".")];
-        let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
-        let session = Session::with_settings(roots, settings)?;
+        let session = self.session_with(settings)?;
         let mut chosen: Vec<&'static Dialect> = Vec::new();
         for dialect in self.dialect.iter().flat_map(|names| &names.0) {
             if !chosen.iter().any(|known| known.name == dialect.name) {
@@ -138,6 +177,22 @@ impl Options {
             settings.matching = match matching {
                 MatchingOption::Ladder => MatchingSetting::Ladder,
                 MatchingOption::Exact => MatchingSetting::Exact,
+            };
+        }
+        if let Some(directory) = &self.journal {
+            settings.journal = Some(JournalSetting::Directory(directory.clone()));
+        }
+        if self.no_journal {
+            settings.journal = Some(JournalSetting::Usual(false));
+        }
+        // A person who runs tools wants to be able to take back what they did.
+        settings.journal.get_or_insert(JournalSetting::Usual(true));
+        settings.journal_days = self.journal_days.unwrap_or(settings.journal_days);
+        settings.journal_bytes = self.journal_bytes.unwrap_or(settings.journal_bytes);
+        if let Some(failure) = self.journal_failure {
+            settings.journal_failure = match failure {
+                JournalFailureOption::Refuse => JournalFailure::Refuse,
+                JournalFailureOption::Say => JournalFailure::Say,
             };
         }
         settings.edit_bytes = self.edit_bytes.unwrap_or(settings.edit_bytes);

@@ -15,6 +15,8 @@ use tempfile::TempDir;
 fn pinfold(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
     command.current_dir(dir).env("XDG_CONFIG_HOME", dir.join("no-config"));
+    // Not in the workspace, which tests look into.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 
 fn pinfold(stage: &Stage, command: &str) -> Command {
     let config = stage.backstage().join("config.toml");
-    let lines = stage.settings.iter().map(|(key, value)| format!("{key} = {value}\n"));
+    // Ids are random, and the library keeps no journal unless it is asked to.
+    let mut settings = stage.settings.clone();
+    settings.entry("journal").or_insert(false.into());
+    let lines = settings.iter().map(|(key, value)| format!("{key} = {value}\n"));
     std::fs::write(&config, lines.collect::<String>()).unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_pinfold"));
     process.arg(command).arg("--config").arg(config);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::dir::Dir;
+use crate::dir::{Dir, DirLock};
 use crate::draft::{Draft, Litter, insist};
 use crate::parents::Parents;
 use crate::target::Before;
@@ -38,14 +38,26 @@ pub struct Committed {
 }
 
 /// The file that was replaced, still on the disk under a temporary name. Dropping it removes it.
+///
+/// While it lives, the directory stays locked, so that nobody takes it for something left behind.
 #[derive(Debug)]
 pub struct Displaced {
-    _at: Litter,
+    at: Litter,
+    _lock: DirLock,
 }
 
 impl Displaced {
-    pub(crate) fn new(at: Litter) -> Self {
-        Self { _at: at }
+    pub(crate) fn new(at: Litter, lock: DirLock) -> Self {
+        Self { at, _lock: lock }
+    }
+
+    pub(crate) fn place(&self) -> (&Arc<Dir>, &Name) {
+        (&self.at.dir, &self.at.name)
+    }
+
+    /// Nothing is under the temporary name any more.
+    pub(crate) fn was_moved(mut self) {
+        self.at.disposable = false;
     }
 }
 
@@ -56,6 +68,16 @@ impl Target {
     /// and extended attributes of an existing file are kept, without the bits that lend its
     /// owner's rights; missing directories are made.
     pub fn replace(&self, content: &[u8], durability: Durability) -> Result<Committed> {
+        self.replace_with_mode(content, durability, None)
+    }
+
+    /// As [`Self::replace`]; a file that was not there gets `mode`.
+    pub fn replace_with_mode(
+        &self,
+        content: &[u8],
+        durability: Durability,
+        mode: Option<u32>,
+    ) -> Result<Committed> {
         if let Some(before) = &self.before {
             match self.check_writable() {
                 Err(Error::NotFound) => return Err(Error::Changed),
@@ -64,19 +86,27 @@ impl Target {
             before.prepare()?;
         }
         let parents = Parents::make(&self.dir, &self.missing, durability)?;
-        let committed = self.commit(parents.dir(), content, durability)?;
+        let committed = self.commit(parents.dir(), content, durability, mode)?;
         parents.keep();
         Ok(committed)
     }
 
-    fn commit(&self, dir: &Arc<Dir>, content: &[u8], durability: Durability) -> Result<Committed> {
+    fn commit(
+        &self,
+        dir: &Arc<Dir>,
+        content: &[u8],
+        durability: Durability,
+        mode: Option<u32>,
+    ) -> Result<Committed> {
         // A new file has the mode that the system gives new files, from the start. A draft of an
         // existing one is nobody else's to read until it has that file's own mode.
-        let mode = if self.before.is_some() { 0o600 } else { 0o666 };
-        let draft = Draft::create(dir, mode)?;
+        let first = if self.before.is_some() || mode.is_some() { 0o600 } else { 0o666 };
+        let draft = Draft::create(dir, first)?;
         draft.fill(content)?;
-        if let Some(before) = &self.before {
-            draft.dress_as(before)?;
+        match (&self.before, mode) {
+            (Some(before), _) => draft.dress_as(before)?,
+            (None, Some(mode)) => sys::change_mode(&draft.fd, mode & 0o1777)?,
+            (None, None) => {}
         }
         if durability != Durability::None {
             sys::sync_data(&draft.fd)?;
@@ -85,6 +115,19 @@ impl Target {
             Some(before) => draft.displace(&self.name, before, durability, &self.patience),
             None => draft.appear(&self.name, durability, &self.patience),
         }
+    }
+}
+
+impl Target {
+    /// Makes a link where nothing is.
+    pub fn link(&self, to: &[u8]) -> Result<()> {
+        let parents = Parents::make(&self.dir, &self.missing, Durability::None)?;
+        match sys::make_link(parents.dir().fd(), to, self.name.as_bytes()) {
+            Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
+            other => other?,
+        }
+        parents.keep();
+        Ok(())
     }
 }
 
@@ -144,7 +187,8 @@ impl Draft {
         patience: &Patience,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let _lock = dir.lock(patience)?;
+        let lock = dir.lock(patience)?;
+        dir.sweep(&lock, &self.at.name);
         match sys::rename_new(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
             Ok(()) => self.at.disposable = false,
             Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
@@ -199,7 +243,8 @@ impl Draft {
         patience: &Patience,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let _lock = dir.lock(patience)?;
+        let lock = dir.lock(patience)?;
+        dir.sweep(&lock, &self.at.name);
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             Err(other) => return Err(other),
@@ -209,7 +254,9 @@ impl Draft {
         match sys::exchange(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(Error::Changed),
-            Err(errno) if unsupported(errno) => return self.rename_over(name, before, durability),
+            Err(errno) if unsupported(errno) => {
+                return self.rename_over(name, before, durability, lock);
+            }
             Err(other) => return Err(other.into()),
         }
         // Under the draft's name is now what was in the file's place.
@@ -219,7 +266,7 @@ impl Draft {
             return Err(error);
         }
         self.at.disposable = true;
-        Ok(Committed { meta: self.meta_now(), displaced: Some(Displaced::new(self.at)) })
+        Ok(Committed { meta: self.meta_now(), displaced: Some(Displaced::new(self.at, lock)) })
     }
 
     fn verify(&self, before: &Before, durability: Durability) -> Result<()> {
@@ -275,6 +322,7 @@ impl Draft {
         name: &Name,
         before: &Before,
         durability: Durability,
+        lock: DirLock,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
         let second = fresh_name()?;
@@ -302,7 +350,7 @@ impl Draft {
                 None => Error::Stranded { kept: old.name.to_string() },
             });
         }
-        let displaced = linked.then_some(Displaced::new(old));
+        let displaced = linked.then(|| Displaced::new(old, lock));
         Ok(Committed { meta: self.meta_now(), displaced })
     }
 }

@@ -53,7 +53,7 @@ impl Dir {
     }
 
     /// A second handle, on which a directory can be listed, locked and flushed.
-    fn readable(&self) -> Result<OwnedFd, Errno> {
+    pub(crate) fn readable(&self) -> Result<OwnedFd, Errno> {
         sys::open_at(&self.fd, b".", sys::DIRECTORY)
     }
 

@@ -48,6 +48,11 @@ impl Draft {
             other => other?,
         };
         let at = Litter { dir: dir.clone(), name, disposable: true };
+        // As long as this handle is open, nobody takes the draft for something left behind.
+        match sys::claim(&fd) {
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            other => other?,
+        }
         let meta = Meta::of(&sys::stat(&fd)?);
         Ok(Self { at, fd, meta })
     }

@@ -55,6 +55,12 @@ pub struct Identity {
     inode: u64,
 }
 
+impl Identity {
+    pub(crate) fn same_device(self, other: Self) -> bool {
+        self.device == other.device
+    }
+}
+
 /// What the file system knows about a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Meta {

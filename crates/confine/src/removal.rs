@@ -10,7 +10,7 @@ use crate::draft::{Litter, insist};
 use crate::lock::FileLock;
 use crate::temporary::fresh_name;
 use crate::{
-    Durability, Error, Kind, Meta, Name, Patience, Place, RawPath, Result, Workspace, sys,
+    Durability, Error, Hash, Kind, Meta, Name, Patience, Place, RawPath, Result, Workspace, sys,
 };
 
 /// A file or link that is to be removed: held for that, and remembered as it was found.
@@ -72,6 +72,14 @@ impl Removal {
         self.link_target.as_deref()
     }
 
+    /// The hash of what the file holds; `None` for a link.
+    pub fn hash(&self) -> Result<Option<Hash>> {
+        match self.meta.kind {
+            Kind::File => self.dir.file(&self.name)?.hash(&self.patience).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Whether the operating system would let this process remove it, without trying.
     pub fn check_removable(&self) -> Result<()> {
         self.dir.check_writable()
@@ -80,8 +88,9 @@ impl Removal {
     /// Removes it: it goes to a temporary name first, and only if it is what was found there does
     /// it go for good, when the answer is dropped.
     pub fn remove(self, durability: Durability) -> Result<Displaced> {
-        let _lock = self.dir.lock(&self.patience)?;
+        let lock = self.dir.lock(&self.patience)?;
         let aside = fresh_name()?;
+        self.dir.sweep(&lock, &aside);
         let (from, to) = (self.name.as_bytes(), aside.as_bytes());
         match sys::rename_new(self.dir.fd(), from, to) {
             Ok(()) => {}
@@ -109,7 +118,7 @@ impl Removal {
             };
         }
         litter.disposable = true;
-        Ok(Displaced::new(litter))
+        Ok(Displaced::new(litter, lock))
     }
 
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {

@@ -87,6 +87,20 @@ pub(crate) fn create_at(dir: impl AsFd, name: &[u8], mode: u32) -> Result<OwnedF
     call("create", || fs::openat(dir.as_fd(), name, flags, Mode::from_raw_mode(mode as _)))
 }
 
+/// Opens a log for adding to it, and creates it if it is not there.
+pub(crate) fn append_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | ALWAYS;
+    call("append", || fs::openat(dir.as_fd(), name, flags, Mode::from_raw_mode(0o600)))
+}
+
+pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
+    call("ftruncate", || fs::ftruncate(file.as_fd(), len))
+}
+
+pub(crate) fn make_link(dir: impl AsFd, target: &[u8], name: &[u8]) -> Result<()> {
+    call("symlinkat", || fs::symlinkat(target, dir.as_fd(), name))
+}
+
 pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
     call("fstat", || fs::fstat(file.as_fd()))
 }
@@ -148,6 +162,11 @@ pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
 }
 
+/// Moves a file to another directory of the same file system.
+pub(crate) fn rename_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
+    call("rename_across", || fs::renameat(from.as_fd(), old, to.as_fd(), new))
+}
+
 pub(crate) fn link(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     call("linkat", || fs::linkat(dir.as_fd(), from, dir.as_fd(), to, AtFlags::empty()))
 }
@@ -206,6 +225,11 @@ pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
 /// Locks a directory against every other handle on it, or fails with `EWOULDBLOCK`.
 pub(crate) fn try_lock(dir: impl AsFd) -> Result<()> {
     call("flock", || fs::flock(dir.as_fd(), FlockOperation::NonBlockingLockExclusive))
+}
+
+/// Locks a draft as its writer's, or fails with `EWOULDBLOCK` if it has one.
+pub(crate) fn claim(draft: impl AsFd) -> Result<()> {
+    call("claim", || fs::flock(draft.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }
 
 /// Whether this process may write to a name in a directory.

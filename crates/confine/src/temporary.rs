@@ -8,9 +8,14 @@ const RANDOM: usize = 16;
 
 /// A name that nothing else has. It does not grow with the target's, which may be as long as names get.
 pub(crate) fn fresh_name() -> Result<Name> {
-    let random = u64::from_ne_bytes(sys::random()?);
+    let random = random_number()?;
     let middle = format!("{random:0RANDOM$x}");
     Name::parse(&[PREFIX, middle.as_bytes(), SUFFIX].concat())
+}
+
+/// A number that nobody can guess.
+pub fn random_number() -> Result<u64> {
+    Ok(u64::from_ne_bytes(sys::random()?))
 }
 
 /// Whether a name is one that [`fresh_name`] makes: no tool shows such a file.

@@ -57,6 +57,16 @@ impl Workspace {
         self.roots.iter().map(Root::given)
     }
 
+    /// A place's real path, free of links.
+    pub fn real_path(&self, place: &Place) -> Vec<u8> {
+        let names = self.roots[place.root].canonical_names().iter().cloned();
+        names.chain(place.path.names()).fold(Vec::new(), |mut path, name| {
+            path.push(b'/');
+            path.extend_from_slice(name.as_bytes());
+            path
+        })
+    }
+
     /// How paths below the roots are opened.
     pub fn way(&self) -> Way {
         let walk = self.roots.iter().any(|root| root.way() == Way::Walk);

@@ -92,6 +92,9 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::NotRead { .. }
         | Error::Changed { .. }
         | Error::TooLarge { .. }
+        | Error::JournalFailed { .. }
+        | Error::NothingToUndo { .. }
+        | Error::NotAsLeft { .. }
         | Error::Unmappable { .. }
         | Error::NoSpace { .. }
         | Error::ReadFailed { .. }

@@ -48,6 +48,9 @@ fn code(error: &Error) -> &'static str {
         | Error::NoMatch { .. }
         | Error::ManyMatches { .. }
         | Error::TooLarge { .. }
+        | Error::JournalFailed { .. }
+        | Error::NothingToUndo { .. }
+        | Error::NotAsLeft { .. }
         | Error::AccessDenied { .. }
         | Error::NoSpace { .. }
         | Error::ReadFailed { .. }

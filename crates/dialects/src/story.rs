@@ -94,7 +94,7 @@ impl Story {
         Self {
             line: format!("{short}{link}{path}"),
             short,
-            notices: Vec::new(),
+            notices: receipt.warning.iter().cloned().collect(),
             diff: receipt.diff.clone(),
             bytes_written: 0,
             unsaid: false,

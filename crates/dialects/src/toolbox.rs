@@ -64,6 +64,7 @@ impl Toolbox {
             let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
             return self.refuse(&Error::UnknownTool { name: brief(name), tools });
         };
+        let call = &Call { tool: tool.entry.name.to_owned(), ..call.clone() };
         let desk = Desk { session: &self.session, call };
         let work = || {
             let arguments = args::check(&tool.input, arguments)?;

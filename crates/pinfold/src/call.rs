@@ -10,6 +10,8 @@ pub struct Call {
     pub dry_run: Option<bool>,
     /// Lets somebody else end the call.
     pub cancel: Cancel,
+    /// The tool that makes the call, for the journal.
+    pub tool: String,
 }
 
 /// A signal to stop, shared by whoever gives it and whoever heeds it.

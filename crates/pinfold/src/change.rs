@@ -19,6 +19,7 @@ pub struct ChangeSet(pub(crate) Option<Change>);
 pub(crate) enum Change {
     Replace(Box<Replace>),
     Remove(Box<Remove>),
+    Restore(Box<Restore>),
 }
 
 /// The file's whole content is to be another.
@@ -32,6 +33,30 @@ pub(crate) struct Replace {
     pub(crate) seen: SeenRule,
     /// Whether the answer shows what changed, and not only in a dry run.
     pub(crate) show: bool,
+    /// The mode of a file that was not there, where it is to have a certain one.
+    pub(crate) mode: Option<u32>,
+    pub(crate) image: Image,
+}
+
+/// How the journal knows a change.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Image {
+    /// As a change of its own.
+    #[default]
+    New,
+    /// As one that takes another back.
+    Undo { id: String },
+}
+
+/// A link is to be there again.
+#[derive(Debug)]
+pub(crate) struct Restore {
+    pub(crate) path: RawPath,
+    /// Holds the place, in which nothing is.
+    pub(crate) target: Target,
+    /// Where the link points.
+    pub(crate) to: String,
+    pub(crate) image: Image,
 }
 
 /// The file is to be gone.
@@ -40,6 +65,7 @@ pub(crate) struct Remove {
     pub(crate) path: RawPath,
     /// Holds the file, and knows it as it was found.
     pub(crate) removal: Removal,
+    pub(crate) image: Image,
 }
 
 impl ChangeSet {
@@ -50,6 +76,10 @@ impl ChangeSet {
 
     pub(crate) fn replace(replace: Replace) -> Self {
         Self(Some(Change::Replace(Box::new(replace))))
+    }
+
+    pub(crate) fn restore(restore: Restore) -> Self {
+        Self(Some(Change::Restore(Box::new(restore))))
     }
 
     pub(crate) fn remove(remove: Remove) -> Self {

@@ -1,13 +1,16 @@
 //! The one place where changes are made.
 //!
 //! In order: has the session seen what it wants to change, would the system allow it; then, unless
-//! this is a dry run, the change itself; then the ledger. A dry run makes every check.
+//! this is a dry run, an entry in the journal, the change itself, what it displaced into the journal,
+//! and the ledger. A dry run makes every check.
 
 use pinfold_confine::{Error as Fence, RawPath, Target};
 use pinfold_text::{Content, SNIFF_BYTES, sniff, unified_diff};
 
-use crate::change::{Change, ChangeSet, Remove, Replace, SeenRule};
+use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
+use crate::journal::State;
 use crate::ledger::Sight;
+use crate::record::Record;
 use crate::{Error, View};
 
 /// What a commit says about itself.
@@ -17,6 +20,10 @@ pub struct Receipt {
     pub dry_run: bool,
     /// What changed, or would have, where that is part of the answer.
     pub diff: Option<String>,
+    /// The change's id in the journal.
+    pub id: Option<String>,
+    /// What a reader has to know, if the change cannot be taken back.
+    pub warning: Option<String>,
 }
 
 /// Why a commit did not happen.
@@ -49,48 +56,115 @@ impl Refusal {
 }
 
 pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Refusal> {
+    view.check_time()?;
+    let mut receipt = Receipt { dry_run: view.dry_run(), ..Receipt::default() };
     match changes.0 {
-        None => Ok(Receipt { dry_run: view.dry_run(), diff: None }),
-        Some(Change::Replace(change)) => replace(*change, view),
-        Some(Change::Remove(change)) => remove(*change, view),
+        None => {}
+        Some(Change::Replace(change)) => replace(*change, view, &mut receipt)?,
+        Some(Change::Remove(change)) => remove(*change, view, &mut receipt)?,
+        Some(Change::Restore(change)) => restore(*change, view, &mut receipt)?,
     }
+    Ok(receipt)
 }
 
-fn replace(change: Replace, view: &View<'_>) -> Result<Receipt, Refusal> {
+fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
     check_seen(&change, view)?;
-    view.check_time()?;
-    let Replace { path, mut target, after, show, .. } = change;
-    let dry_run = view.dry_run();
-    let diff = match dry_run || show {
-        true => diff(&mut target, &after, view).map_err(|error| Error::looking(&path, error))?,
-        false => None,
-    };
-    if dry_run {
-        target.check_writable().map_err(|error| Error::changing(&path, error))?;
-        return Ok(Receipt { dry_run, diff });
+    let Replace { path, mut target, after, show, mode, image, .. } = change;
+    if receipt.dry_run || show {
+        receipt.diff =
+            diff(&mut target, &after, view).map_err(|error| view.missed(&path, error))?;
     }
+    if receipt.dry_run {
+        return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
+    }
+    let hash = blake3::hash(&after);
+    let record = match view.session().journal() {
+        None => None,
+        Some(_) => {
+            let before = state(&target).map_err(|error| view.missed(&path, error))?;
+            let kept = target.meta().map(|meta| meta.mode & 0o1777).or(mode);
+            let after = State::file(hash, after.len() as u64, kept.unwrap_or(0o666));
+            Some(Record::begin(view, target.place(), &image, [before, after], Some(&target))?)
+        }
+    };
     let durability = view.session().settings().durability.into();
-    let committed = target
-        .replace(&after, durability)
-        .map_err(|error| Refusal::of_fence(view, &path, error))?;
-    // What was displaced goes with `committed`: nothing keeps it.
-    let sight = Sight { hash: blake3::hash(&after), meta: committed.meta };
+    let existed = target.meta().is_some();
+    let committed = match target.replace_with_mode(&after, durability, mode) {
+        Ok(committed) => committed,
+        Err(error) => {
+            record.into_iter().for_each(Record::call_off);
+            return Err(Refusal::of_fence(view, &path, error));
+        }
+    };
+    if let Some(record) = record {
+        (receipt.id, receipt.warning) = record.end(committed.displaced, existed);
+    }
+    let sight = Sight { hash, meta: committed.meta };
     view.session().ledger(|ledger| ledger.saw(target.place().clone(), sight));
-    Ok(Receipt { dry_run, diff })
+    Ok(())
 }
 
-fn remove(change: Remove, view: &View<'_>) -> Result<Receipt, Refusal> {
-    view.check_time()?;
-    let Remove { path, removal } = change;
-    let dry_run = view.dry_run();
-    if dry_run {
-        removal.check_removable().map_err(|error| Error::changing(&path, error))?;
-    } else {
-        let durability = view.session().settings().durability.into();
-        // What was displaced is dropped at once: nothing keeps it.
-        removal.remove(durability).map_err(|error| Refusal::of_fence(view, &path, error))?;
+fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
+    let Remove { path, removal, image } = change;
+    if receipt.dry_run {
+        return Ok(removal.check_removable().map_err(|error| Error::changing(&path, error))?);
     }
-    Ok(Receipt { dry_run, diff: None })
+    let place = removal.place().clone();
+    let existed = removal.link_target().is_none();
+    let record = match view.session().journal() {
+        None => None,
+        Some(_) => {
+            let before = match (removal.link_target(), removal.hash()) {
+                (Some(to), _) => State::Link { target: String::from_utf8_lossy(to).into_owned() },
+                (None, Ok(Some(hash))) => State::of(removal.meta(), hash),
+                (None, Ok(None)) => State::Absent,
+                (None, Err(error)) => return Err(view.missed(&path, error).into()),
+            };
+            Some(Record::begin(view, &place, &image, [before, State::Absent], None)?)
+        }
+    };
+    let durability = view.session().settings().durability.into();
+    match removal.remove(durability) {
+        Ok(displaced) => {
+            if let Some(record) = record {
+                (receipt.id, receipt.warning) = record.end(Some(displaced), existed);
+            }
+            view.session().ledger(|ledger| ledger.forget(&place));
+            Ok(())
+        }
+        Err(error) => {
+            record.into_iter().for_each(Record::call_off);
+            Err(Refusal::of_fence(view, &path, error))
+        }
+    }
+}
+
+/// Only undoing makes links: one that was deleted.
+fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
+    let Restore { path, target, to, image } = change;
+    if receipt.dry_run {
+        return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
+    }
+    let after = State::Link { target: to.clone() };
+    let record = Record::begin(view, target.place(), &image, [State::Absent, after], None)?;
+    match target.link(to.as_bytes()) {
+        Ok(()) => {
+            (receipt.id, receipt.warning) = record.end(None, false);
+            Ok(())
+        }
+        Err(error) => {
+            record.call_off();
+            Err(Refusal::of_fence(view, &path, error))
+        }
+    }
+}
+
+/// What is there before a change.
+fn state(target: &Target) -> Result<State, Fence> {
+    Ok(match (target.meta(), target.hash()?) {
+        (Some(meta), Some(hash)) => State::of(meta, hash),
+        _ => State::Absent,
+    })
 }
 
 /// A file that is there must be known, and be as it is known.

@@ -194,6 +194,26 @@ pub enum Error {
         /// What the operating system said.
         cause: String,
     },
+    /// The journal could not be written or read.
+    #[error("the journal failed, so nothing was changed: {cause}")]
+    JournalFailed {
+        /// What went wrong.
+        cause: String,
+    },
+    /// There is no such change in the journal.
+    #[error("{}", .id.as_ref().map_or("there is no change to take back".into(), |id| format!("the journal has no change `{id}` in this workspace, or no longer what it displaced")))]
+    NothingToUndo {
+        /// The change that was asked for.
+        id: Option<String>,
+    },
+    /// The file is not as the change left it.
+    #[error("`{path}` is not as the change left it: {what}")]
+    NotAsLeft {
+        /// The file.
+        path: RawPath,
+        /// What is different.
+        what: &'static str,
+    },
     /// The call took too long.
     #[error("stopped after {seconds} s, the deadline for one call")]
     Timeout {
@@ -273,6 +293,9 @@ impl Error {
             | Self::NoSpace { .. }
             | Self::ReadFailed { .. }
             | Self::WriteFailed { .. }
+            | Self::JournalFailed { .. }
+            | Self::NothingToUndo { .. }
+            | Self::NotAsLeft { .. }
             | Self::Timeout { .. }
             | Self::Locked { .. }
             | Self::Cancelled

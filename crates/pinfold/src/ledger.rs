@@ -34,6 +34,10 @@ impl Ledger {
         self.sights.insert(place, (self.clock, sight));
     }
 
+    pub(crate) fn forget(&mut self, place: &Place) {
+        self.sights.remove(place);
+    }
+
     pub(crate) fn last_sight(&self, place: &Place) -> Option<Sight> {
         self.sights.get(place).map(|(_, sight)| *sight)
     }

@@ -28,11 +28,13 @@ mod call;
 mod change;
 mod commit;
 mod error;
+mod journal;
 mod ledger;
 pub mod limits;
 mod near;
 mod operation;
 pub mod operations;
+mod record;
 mod session;
 mod settings;
 mod view;
@@ -41,9 +43,12 @@ pub use call::{Call, Cancel};
 pub use change::{ChangeSet, SeenRule};
 pub use commit::Receipt;
 pub use error::Error;
+pub use journal::{Entry, Journal, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{Durability, Kind, Meta, Place, RawPath, RelPath, Way, escaped};
 pub use pinfold_text::{Encoding, LineEnding, Match, Matching, Page, Replacement, Stopped, Style};
 pub use session::{OpenError, Session};
-pub use settings::{DurabilitySetting, MatchingSetting, SeenSetting, Settings};
+pub use settings::{
+    DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting, Settings,
+};
 pub use view::View;

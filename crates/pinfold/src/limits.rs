@@ -22,6 +22,12 @@ pub const DEADLINE_SECONDS: u64 = 60;
 /// The largest file that is edited, and shown as a diff: both versions are in memory meanwhile.
 pub const EDIT_BYTES: u64 = 100 * 1024 * 1024;
 
+/// For how many days a change can be taken back.
+pub const JOURNAL_DAYS: u64 = 30;
+
+/// How many bytes of displaced files are kept for that: a busy month of source code.
+pub const JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// How often a change is planned anew because somebody else was faster.
 pub(crate) const CONFLICTS: usize = 16;
 

@@ -6,10 +6,12 @@ mod delete;
 mod edit;
 mod info;
 mod read;
+mod undo;
 mod write;
 
 pub use delete::{Delete, Deleted};
 pub use edit::{Edit, Edited};
 pub use info::{Described, Info};
 pub use read::{PastEnd, Read, Reading};
+pub use undo::{Undo, Undone};
 pub use write::{Parents, Write, Written};

@@ -1,14 +1,18 @@
 //! One agent's conversation with a workspace.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use pinfold_confine::{Place, Workspace, escaped};
+use pinfold_confine::{Place, RelPath, Workspace, escaped};
 
 use crate::commit::Refusal;
+use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::Ledger;
 use crate::limits::CONFLICTS;
-use crate::{Call, Changes, Done, Error, Operation, Settings, View};
+use crate::{Call, Changes, Done, Error, JournalSetting, Operation, Settings, View};
 
 /// One agent's conversation: a workspace, settings, and what has been seen so far.
 ///
@@ -18,6 +22,8 @@ pub struct Session {
     workspace: Arc<Workspace>,
     settings: Settings,
     ledger: Mutex<Ledger>,
+    journal: Option<Journal>,
+    id: String,
 }
 
 /// A root that could not be opened.
@@ -50,7 +56,12 @@ impl Session {
 
     /// A session on a workspace that others may use as well.
     pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Self {
-        Self { workspace, settings, ledger: Mutex::default() }
+        let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
+        let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
+        let journal =
+            directory.map(|directory| Journal::new(directory, keep_for, settings.journal_bytes));
+        let id = fresh_id().unwrap_or_default();
+        Self { workspace, settings, ledger: Mutex::default(), journal, id }
     }
 
     /// Performs an operation.
@@ -76,6 +87,35 @@ impl Session {
                 Err(Refusal::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// The journal, if there is one.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// What distinguishes the session from others in the journal.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The journal's changes to files in this workspace, oldest first.
+    pub fn history(&self) -> Result<Vec<Entry>, Error> {
+        let Some(journal) = &self.journal else { return Ok(Vec::new()) };
+        let entries =
+            journal.entries().map_err(|error| Error::JournalFailed { cause: error.to_string() })?;
+        let roots: Vec<_> = self.real_roots().collect();
+        let inside =
+            |entry: &Entry| roots.iter().any(|root| Path::new(&entry.path).starts_with(root));
+        Ok(entries.into_iter().filter(inside).collect())
+    }
+
+    /// The roots' real paths, free of links.
+    pub fn real_roots(&self) -> impl Iterator<Item = PathBuf> {
+        (0..self.workspace.roots().len()).map(|root| {
+            let path = self.workspace.real_path(&Place { root, path: RelPath::root() });
+            PathBuf::from(OsStr::from_bytes(&path))
+        })
     }
 
     /// The workspace.

@@ -2,6 +2,9 @@
 //!
 //! The field names are the keys of the configuration file and the options of the packages.
 
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy as _;
 use pinfold_confine::Durability;
 use serde::Deserialize;
 
@@ -23,6 +26,15 @@ pub struct Settings {
     pub matching: MatchingSetting,
     /// The largest file that can be edited, in bytes.
     pub edit_bytes: u64,
+    /// Whether changes are journalled, so that they can be taken back; by door if not set: the
+    /// command line does so, a program that uses the library has to ask for it.
+    pub journal: Option<JournalSetting>,
+    /// For how many days the journal keeps what it displaced.
+    pub journal_days: u64,
+    /// How many bytes of displaced files the journal keeps.
+    pub journal_bytes: u64,
+    /// What becomes of a change that cannot be journalled.
+    pub journal_failure: JournalFailure,
     /// How many bytes of text one answer may hold; by dialect if not set.
     pub output_bytes: Option<usize>,
     /// Where a long line is cut, in characters.
@@ -40,6 +52,10 @@ impl Default for Settings {
             seen: None,
             matching: MatchingSetting::Ladder,
             edit_bytes: limits::EDIT_BYTES,
+            journal: None,
+            journal_days: limits::JOURNAL_DAYS,
+            journal_bytes: limits::JOURNAL_BYTES,
+            journal_failure: JournalFailure::Refuse,
             output_bytes: None,
             max_line_chars: limits::MAX_LINE_CHARS,
             deadline_seconds: limits::DEADLINE_SECONDS,
@@ -77,6 +93,41 @@ pub enum SeenSetting {
     Require,
     /// Any file can be changed.
     Off,
+}
+
+/// The values of `journal`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(untagged)]
+pub enum JournalSetting {
+    /// In the user's state directory, or not at all.
+    Usual(bool),
+    /// In this directory.
+    Directory(PathBuf),
+}
+
+impl JournalSetting {
+    /// The directory, if there is to be a journal.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        match self {
+            Self::Usual(false) => None,
+            Self::Usual(true) => {
+                let base = etcetera::choose_base_strategy().ok()?;
+                let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+                Some(state.join("pinfold").join("journal"))
+            }
+            Self::Directory(directory) => Some(directory.clone()),
+        }
+    }
+}
+
+/// The values of `journal_failure`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum JournalFailure {
+    /// The change is refused.
+    Refuse,
+    /// The change is made, and it is said that it cannot be taken back.
+    Say,
 }
 
 /// The values of `matching`.

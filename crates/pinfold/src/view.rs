@@ -27,6 +27,11 @@ impl<'s> View<'s> {
         self.session
     }
 
+    /// The tool that makes the call.
+    pub(crate) fn tool(&self) -> &str {
+        &self.call.tool
+    }
+
     /// Whether changes of this call are only described.
     pub fn dry_run(&self) -> bool {
         self.call.dry_run.unwrap_or(self.session.settings().dry_run)
@@ -79,7 +84,7 @@ impl<'s> View<'s> {
     }
 
     /// Lasts until the call is cancelled or its time is up.
-    fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> Patience {
         let (cancel, start) = (self.call.cancel.clone(), self.start);
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);
         Patience::while_true(move || !cancel.is_cancelled() && start.elapsed() <= longest)

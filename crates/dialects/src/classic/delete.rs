@@ -32,12 +32,16 @@ impl Tool for Delete {
     fn reply(&self, done: Done<operations::Delete>, desk: &Desk<'_>) -> ToolResult {
         let path = desk.absolute(&done.place);
         let story = Story::of_delete(&done, &path);
+        let mut metadata = Map::from_iter([("dry_run".into(), done.receipt.dry_run.into())]);
+        if let Some(id) = &done.receipt.id {
+            metadata.insert("id".into(), id.as_str().into());
+        }
         ToolResult {
             success: true,
             content: story.long(),
             short_result: Some(story.short),
             file_path: Some(path),
-            metadata: Map::from_iter([("dry_run".into(), done.receipt.dry_run.into())]),
+            metadata,
             ..ToolResult::default()
         }
     }

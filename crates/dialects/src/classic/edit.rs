@@ -122,6 +122,9 @@ fn reply(done: &Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
     fact("start_line", json!(done.lines.first().map(|lines| lines.0)));
     fact("created", done.created.into());
     fact("dry_run", done.receipt.dry_run.into());
+    if let Some(id) = &done.receipt.id {
+        fact("id", id.as_str().into());
+    }
     ToolResult {
         success: true,
         content: story.long(),

@@ -47,6 +47,9 @@ impl Tool for Write {
         fact("created", done.created.into());
         fact("changed", done.changed.into());
         fact("dry_run", done.receipt.dry_run.into());
+        if let Some(id) = &done.receipt.id {
+            fact("id", id.as_str().into());
+        }
         ToolResult {
             success: true,
             content: story.long(),

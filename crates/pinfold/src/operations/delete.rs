@@ -2,7 +2,7 @@
 
 use pinfold_confine::{Place, RawPath};
 
-use crate::change::Remove;
+use crate::change::{Image, Remove};
 use crate::{ChangeSet, Error, Operation, View};
 
 /// Deletes one file. A link is deleted itself, wherever it points; a directory is refused.
@@ -41,6 +41,9 @@ impl Operation for Delete {
             link: removal.link_target().is_some(),
             bytes: removal.meta().len,
         };
-        Ok((deleted, ChangeSet::remove(Remove { path: self.path.clone(), removal })))
+        Ok((
+            deleted,
+            ChangeSet::remove(Remove { path: self.path.clone(), removal, image: Image::New }),
+        ))
     }
 }

@@ -6,7 +6,7 @@ use pinfold_text::{
     nearest, replace_in_order, sniff,
 };
 
-use crate::change::Replace;
+use crate::change::{Image, Replace};
 use crate::commit::Acquaintance;
 use crate::{ChangeSet, Error, MatchingSetting, Operation, SeenRule, View};
 
@@ -87,6 +87,8 @@ impl Operation for Edit {
             after: edited.bytes,
             seen: SeenRule::Off,
             show: true,
+            mode: None,
+            image: Image::New,
         };
         Ok((outcome, ChangeSet::replace(replace)))
     }

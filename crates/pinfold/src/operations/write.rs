@@ -5,7 +5,7 @@ use std::io::Read as _;
 use pinfold_confine::{Error as Fence, Place, RawPath, Target};
 use pinfold_text::{Content, Encoding, SNIFF_BYTES, sniff};
 
-use crate::change::Replace;
+use crate::change::{Image, Replace};
 use crate::{ChangeSet, Error, Operation, SeenRule, View};
 
 /// Creates a file, or replaces its whole content.
@@ -89,7 +89,18 @@ impl Operation for Write {
             return Ok((written, ChangeSet::nothing()));
         }
         let (path, seen) = (self.path.clone(), self.seen);
-        Ok((written, ChangeSet::replace(Replace { path, target, after, seen, show: false })))
+        Ok((
+            written,
+            ChangeSet::replace(Replace {
+                path,
+                target,
+                after,
+                seen,
+                show: false,
+                mode: None,
+                image: Image::New,
+            }),
+        ))
     }
 }
 

@@ -1,0 +1,218 @@
+//! `pinfold log`, `pinfold show` and `pinfold undo`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Args;
+use jiff::Timestamp;
+use pinfold::operations;
+use pinfold::{Call, Encoding, Entry, Session, State};
+
+use crate::TOOL_ERROR;
+use crate::batch::print_line;
+use crate::options::Options;
+
+/// List the changes that were made in the workspace, newest last
+#[derive(Args)]
+pub(crate) struct Log {
+    /// Only changes to this file, or to files below this directory
+    #[arg(long, value_name = "PATH")]
+    path: Option<PathBuf>,
+
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Show what a change did, as a diff
+#[derive(Args)]
+pub(crate) struct Show {
+    /// The change, as `pinfold log` names it
+    id: String,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Take changes back: files become what they were, if they still are as the change left them
+///
+/// Without an id, the newest change in the workspace that was not taken back yet. Undoing is a change
+/// too, and can be undone by its own id. Exits with 1 if a change could not be taken back.
+#[derive(Args)]
+pub(crate) struct Undo {
+    /// The changes, as `pinfold log` names them; taken back in this order
+    ids: Vec<String>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Log {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let session = self.options.session()?;
+        let path = self.path.as_deref().map(std::path::absolute).transpose()?;
+        for entry in session.history()? {
+            if path.as_ref().is_some_and(|path| !inside(&session, &entry, path)) {
+                continue;
+            }
+            if self.json {
+                print_line(&serde_json::to_string(&entry)?)?;
+            } else {
+                print_line(&line(&session, &entry))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether a change was to a path that the person named, by its real name or as below the root.
+fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
+    let real = std::path::Path::new(&entry.path);
+    let given = session.workspace().roots().zip(session.real_roots());
+    let named = given.filter_map(|(given, real)| Some(real.join(path.strip_prefix(given).ok()?)));
+    real.starts_with(path) || named.into_iter().any(|path| real.starts_with(path))
+}
+
+fn line(session: &Session, entry: &Entry) -> String {
+    let time =
+        i64::try_from(entry.time).ok().and_then(|time| Timestamp::from_millisecond(time).ok());
+    let time = time.unwrap_or(Timestamp::UNIX_EPOCH).strftime("%Y-%m-%d %H:%M:%SZ");
+    let what = match (&entry.before, &entry.after) {
+        (State::Absent, _) => "created",
+        (_, State::Absent) => "deleted",
+        _ => "changed",
+    };
+    let undo = entry.undoes.as_ref().map(|id| format!("  (undoes {id})")).unwrap_or_default();
+    let tool = if entry.tool.is_empty() { "-" } else { &entry.tool };
+    format!("{}  {time}  {tool:<11} {what}  {}{undo}", entry.id, shown(session, entry))
+}
+
+/// The path below the first root, if it is there.
+fn shown(session: &Session, entry: &Entry) -> String {
+    let root = session.real_roots().next();
+    let below = root.and_then(|root| {
+        std::path::Path::new(&entry.path).strip_prefix(root).ok().map(PathBuf::from)
+    });
+    below.map_or(entry.path.clone(), |below| below.to_string_lossy().into_owned())
+}
+
+impl Show {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let session = self.options.session()?;
+        let history = session.history()?;
+        let entry = history.iter().find(|entry| entry.id == self.id);
+        let entry =
+            entry.with_context(|| format!("there is no change `{}` in this workspace", self.id))?;
+        print_line(&line(&session, entry))?;
+        let call = Call { dry_run: Some(true), ..Call::default() };
+        let undo = operations::Undo { id: Some(self.id.clone()) };
+        match session.perform_with(&undo, &call) {
+            // What undoing would do, the other way round.
+            Ok(done) => print_line(&reversed(done.receipt.diff.as_deref().unwrap_or_default())),
+            Err(error) => {
+                print_line(&format!("({error})"))?;
+                let image = session.journal().context("there is no journal")?.image(entry);
+                let before =
+                    image.map_err(|error| anyhow!("what was there before is not kept: {error}"))?;
+                print_line("what was there before:")?;
+                print_line(&Encoding::UTF_8.decode_lossy(&before).0)
+            }
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A diff from the new to the old as one from the old to the new.
+fn reversed(diff: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut added: Vec<String> = Vec::new();
+    for line in diff.lines() {
+        let other = match line.as_bytes().first() {
+            _ if line.starts_with("--- ") || line.starts_with("+++ ") => line.to_owned(),
+            Some(b'-') => {
+                added.push(format!("+{}", &line[1..]));
+                continue;
+            }
+            Some(b'+') => format!("-{}", &line[1..]),
+            Some(b'@') => {
+                let words: Vec<&str> = line.split(' ').collect();
+                match words.as_slice() {
+                    [at, old, new, end] => format!(
+                        "{at} -{} +{} {end}",
+                        new.trim_start_matches('+'),
+                        old.trim_start_matches('-')
+                    ),
+                    _ => line.to_owned(),
+                }
+            }
+            _ => line.to_owned(),
+        };
+        if !other.starts_with('-') || other.starts_with("---") {
+            lines.append(&mut added);
+        }
+        lines.push(other);
+    }
+    lines.append(&mut added);
+    lines.join("\n")
+}
+
+impl Undo {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let session = self.options.session()?;
+        if session.journal().is_none() {
+            bail!("there is no journal, so nothing can be undone");
+        }
+        let ids: Vec<_> = match self.ids.is_empty() {
+            true => vec![None],
+            false => self.ids.into_iter().map(Some).collect(),
+        };
+        let mut failed = false;
+        for id in ids {
+            let call = Call { tool: "undo".into(), ..Call::default() };
+            match session.perform_with(&operations::Undo { id }, &call) {
+                Ok(done) => print_line(&told(&session, &done))?,
+                Err(error) => {
+                    failed = true;
+                    eprintln!("pinfold: {}", error.with_hint());
+                }
+            }
+        }
+        Ok(if failed { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })
+    }
+}
+
+fn told(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
+    let entry = &done.entry;
+    let path = shown(session, entry);
+    let now = match &entry.before {
+        State::Absent => format!("{path} is gone again"),
+        _ => format!("{path} is as it was before"),
+    };
+    match (done.receipt.dry_run, &done.receipt.id) {
+        (true, _) => {
+            let diff = done.receipt.diff.as_deref().unwrap_or_default();
+            format!("[Dry Run] Would undo {}: {now}\n{diff}", entry.id).trim_end().to_owned()
+        }
+        (false, Some(id)) => {
+            format!("Undid {}: {now} (undo that with `pinfold undo {id}`)", entry.id)
+        }
+        (false, None) => format!("Undid {}: {now}", entry.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_is_turned_round() {
+        let there = "--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n a\n-b\n-c\n+d\n e";
+        let back = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n a\n-d\n+b\n+c\n e";
+        assert_eq!(reversed(there), back);
+        assert_eq!(reversed(back), there);
+    }
+}

@@ -1,0 +1,180 @@
+//! A private directory outside the workspace: a log, and files that were displaced.
+//!
+//! Several processes may use one at once. A line of the log is written whole or not at all; what a
+//! killed process left of one is never taken for the beginning of the next.
+
+use std::io::Read as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::atomic::Displaced;
+use crate::dir::Dir;
+use crate::draft::insist;
+use crate::{Error, File, Meta, Name, Patience, Result, Target, sys};
+
+/// A directory that belongs to this user alone.
+#[derive(Debug)]
+pub struct Vault {
+    dir: Arc<Dir>,
+    device: Meta,
+}
+
+impl Vault {
+    /// Opens the directory, and makes it if it is not there.
+    pub fn open(path: &Path) -> Result<Self> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(Error::Os)?;
+        let fd = sys::open_root(path)?;
+        let device = Meta::of(&sys::stat(&fd)?);
+        Ok(Self { dir: Arc::new(Dir::new(fd)?), device })
+    }
+
+    /// Adds a line to a log.
+    pub fn append(&self, log: &Name, line: &str, patience: &Patience) -> Result<()> {
+        let fd = self.locked(log, patience)?;
+        let len = Meta::of(&sys::stat(&fd)?).len;
+        let mut last = [b'\n'];
+        if len > 0 {
+            sys::read_from(&fd, &mut last, len - 1)?;
+        }
+        let torn = if last == *b"\n" { "" } else { "\n" };
+        let whole = format!("{torn}{line}\n");
+        let mut rest = whole.as_bytes();
+        while !rest.is_empty() {
+            match sys::write(&fd, rest) {
+                Ok(written) if written > 0 => rest = &rest[written..],
+                other => {
+                    insist(|| sys::truncate(&fd, len));
+                    return Err(other.err().map_or(Error::NoSpace, Error::from));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A handle on a log, locked, and still the one that has the name.
+    fn locked(&self, log: &Name, patience: &Patience) -> Result<std::os::fd::OwnedFd> {
+        loop {
+            let fd = sys::append_at(self.dir.fd(), log.as_bytes())?;
+            while let Err(errno) = sys::try_lock(&fd) {
+                match errno {
+                    Errno::WOULDBLOCK => {
+                        patience.check()?;
+                        std::thread::sleep(crate::patience::PAUSE);
+                    }
+                    Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS => break,
+                    other => return Err(other.into()),
+                }
+            }
+            let (open, named) = (sys::stat(&fd)?, self.dir.meta(log));
+            if named.is_ok_and(|named| named.identity == Meta::of(&open).identity) {
+                return Ok(fd);
+            }
+        }
+    }
+
+    /// Replaces a whole log by what `keep` makes of it, while nobody adds to it.
+    pub fn rewrite(
+        &self,
+        log: &Name,
+        patience: &Patience,
+        keep: impl FnOnce(&str) -> Option<String>,
+    ) -> Result<()> {
+        let lock = self.locked(log, patience)?;
+        let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
+        let fresh = crate::temporary::fresh_name()?;
+        let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            match sys::write(&fd, rest) {
+                Ok(written) if written > 0 => rest = &rest[written..],
+                other => {
+                    insist(|| sys::remove(self.dir.fd(), fresh.as_bytes()));
+                    return Err(other.err().map_or(Error::NoSpace, Error::from));
+                }
+            }
+        }
+        sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes())?;
+        drop(lock);
+        Ok(())
+    }
+
+    /// A log's whole text, with whatever is not UTF-8 replaced; empty if there is none.
+    pub fn read_text(&self, log: &Name) -> Result<String> {
+        match self.read(log) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(Error::NotFound) => Ok(String::new()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// All that a file holds.
+    pub fn read(&self, name: &Name) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.dir.file(name)?.read_to_end(&mut bytes).map_err(Error::Os)?;
+        Ok(bytes)
+    }
+
+    /// Whether a displaced file could be moved here without copying it.
+    pub fn is_near(&self, target: &Target) -> bool {
+        target.meta().is_some_and(|meta| meta.identity.same_device(self.device.identity))
+    }
+
+    /// Keeps a copy of what a target holds.
+    pub fn copy(&self, target: &Target, name: &Name) -> Result<()> {
+        match &target.before {
+            Some(before) => self.copy_file(&before.file, name, &target.patience),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps a displaced file: moved if it can be, else copied.
+    pub fn keep(&self, displaced: Displaced, name: &Name, patience: &Patience) -> Result<()> {
+        let (dir, from) = displaced.place();
+        match sys::rename_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
+            Ok(()) => {
+                displaced.was_moved();
+                Ok(())
+            }
+            Err(Errno::XDEV) => self.copy_file(&dir.file(from)?, name, patience),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn copy_file(&self, file: &File, name: &Name, patience: &Patience) -> Result<()> {
+        let copy = sys::create_at(self.dir.fd(), name.as_bytes(), 0o600)?;
+        let mut buffer = vec![0; 128 * 1024];
+        let mut position = 0;
+        let mut attempt = || -> Result<()> {
+            loop {
+                patience.check()?;
+                let read = sys::read_from(file.fd(), &mut buffer, position)?;
+                if read == 0 {
+                    return Ok(());
+                }
+                position += read as u64;
+                let mut rest = &buffer[..read];
+                while !rest.is_empty() {
+                    match sys::write(&copy, rest)? {
+                        0 => return Err(Error::NoSpace),
+                        written => rest = &rest[written..],
+                    }
+                }
+            }
+        };
+        attempt().inspect_err(|_| self.remove(name))
+    }
+
+    /// Whether there is a file of this name.
+    pub fn has(&self, name: &Name) -> bool {
+        self.dir.meta(name).is_ok()
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &Name) {
+        insist(|| sys::remove(self.dir.fd(), name.as_bytes()));
+    }
+}

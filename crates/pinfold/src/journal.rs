@@ -1,0 +1,302 @@
+//! What was changed, and what was there before: enough to take any change back.
+//!
+//! A directory of the user's own, outside every workspace: `log.jsonl` with an entry for each change,
+//! and beside it what each change displaced. An entry is written before its change is made, and
+//! called off if the change fails; so a killed process can leave an entry without a change, which
+//! undoing would notice, but never a change without an entry.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use blake3::Hash;
+use pinfold_confine::{Displaced, Error as Fence, Meta, Name, Patience, Target, Vault};
+use serde::{Deserialize, Serialize};
+
+/// A change as the journal knows it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Entry {
+    /// What it is called.
+    pub id: String,
+    /// When it was made, in milliseconds since 1970.
+    pub time: u64,
+    /// The session that made it.
+    pub session: String,
+    /// The tool that made it.
+    pub tool: String,
+    /// The file's real path.
+    pub path: String,
+    /// What was there before.
+    pub before: State,
+    /// What was there after.
+    pub after: State,
+    /// The change that it took back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<String>,
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum State {
+    /// Nothing.
+    Absent,
+    /// A file.
+    File {
+        /// The hash of its content.
+        hash: String,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it points.
+        target: String,
+    },
+}
+
+impl State {
+    /// A file with this content.
+    pub(crate) fn file(hash: Hash, bytes: u64, mode: u32) -> Self {
+        Self::File { hash: hash.to_hex().to_string(), bytes, mode }
+    }
+
+    /// A file as the file system describes it.
+    pub(crate) fn of(meta: &Meta, hash: Hash) -> Self {
+        Self::file(hash, meta.len, meta.mode)
+    }
+}
+
+/// A line of the log.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum Line {
+    Entry(Entry),
+    Void { void: String },
+}
+
+/// The journal of one user.
+#[derive(Debug)]
+pub struct Journal {
+    directory: PathBuf,
+    vault: OnceLock<Vault>,
+    keep_for: Duration,
+    keep_bytes: u64,
+    tidied: OnceLock<()>,
+}
+
+impl Journal {
+    /// The journal in a directory, which is made when the first change is.
+    pub(crate) fn new(directory: PathBuf, keep_for: Duration, keep_bytes: u64) -> Self {
+        let (vault, tidied) = Default::default();
+        Self { directory, vault, keep_for, keep_bytes, tidied }
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn vault(&self) -> Result<&Vault, Fence> {
+        if let Some(vault) = self.vault.get() {
+            return Ok(vault);
+        }
+        let vault = Vault::open(&self.directory)?;
+        Ok(self.vault.get_or_init(|| vault))
+    }
+
+    /// Every change that was made and not called off, oldest first.
+    pub fn entries(&self) -> Result<Vec<Entry>, Fence> {
+        Ok(live_entries(&self.vault()?.read_text(&log())?))
+    }
+
+    /// What a change displaced.
+    pub fn image(&self, entry: &Entry) -> Result<Vec<u8>, Fence> {
+        self.vault()?.read(&image(&entry.id))
+    }
+
+    /// Notes a change that is about to be made. What it will displace is kept now if it cannot be
+    /// moved here afterwards.
+    pub(crate) fn begin(
+        &self,
+        entry: &Entry,
+        target: Option<&Target>,
+        patience: &Patience,
+    ) -> Result<(), Fence> {
+        let vault = self.vault()?;
+        // Once for each journal that is opened: what is too old goes.
+        if self.tidied.set(()).is_ok() {
+            self.tidy(vault, patience)?;
+        }
+        let far = target.filter(|target| target.meta().is_some() && !vault.is_near(target));
+        if let Some(target) = far {
+            vault.copy(target, &image(&entry.id))?;
+        }
+        let line = serde_json::to_string(entry).map_err(|error| Fence::Os(error.into()))?;
+        vault.append(&log(), &line, patience).inspect_err(|_| {
+            if far.is_some() {
+                vault.remove(&image(&entry.id));
+            }
+        })
+    }
+
+    /// The change was made: what it displaced is kept, unless that was done before.
+    pub(crate) fn keep(
+        &self,
+        id: &str,
+        displaced: Option<Displaced>,
+        patience: &Patience,
+    ) -> Result<(), Fence> {
+        let vault = self.vault()?;
+        let name = image(id);
+        match displaced {
+            Some(displaced) if !vault.has(&name) => vault.keep(displaced, &name, patience),
+            Some(_) => Ok(()),
+            None if vault.has(&name) => Ok(()),
+            None => Err(Fence::NotFound),
+        }
+    }
+
+    /// The change was not made after all.
+    pub(crate) fn call_off(&self, id: &str, patience: &Patience) {
+        let void = serde_json::json!({ "void": id }).to_string();
+        if let Ok(vault) = self.vault() {
+            // If this fails the entry stays, and undoing it says that the file is not as it left it.
+            let _ = vault.append(&log(), &void, patience);
+            vault.remove(&image(id));
+        }
+    }
+
+    /// Forgets what is older or more than is to be kept.
+    fn tidy(&self, vault: &Vault, patience: &Patience) -> Result<(), Fence> {
+        let mut gone = Vec::new();
+        let oldest = now().saturating_sub(millis(self.keep_for));
+        vault.rewrite(&log(), patience, |text| {
+            let entries = live_entries(text);
+            let mut bytes = 0;
+            let kept = entries.iter().rev().take_while(|entry| {
+                bytes += held(entry);
+                entry.time >= oldest && bytes <= self.keep_bytes
+            });
+            let first = entries.len() - kept.count();
+            if first == 0 && text.len() < 2 * entries.len() * TYPICAL_LINE + TYPICAL_LINE {
+                return None;
+            }
+            gone.extend(entries[..first].iter().map(|entry| entry.id.clone()));
+            let lines =
+                entries[first..].iter().filter_map(|entry| serde_json::to_string(entry).ok());
+            Some(lines.map(|line| line + "\n").collect())
+        })?;
+        gone.iter().for_each(|id| vault.remove(&image(id)));
+        Ok(())
+    }
+}
+
+/// About how long a line of the log is: a log much longer than its entries is worth rewriting.
+const TYPICAL_LINE: usize = 2_000;
+
+/// How many bytes are kept for an entry.
+fn held(entry: &Entry) -> u64 {
+    match entry.before {
+        State::File { bytes, .. } => bytes,
+        State::Absent | State::Link { .. } => 0,
+    }
+}
+
+/// The entries of a log that were not called off. Lines that a killed process left torn are passed over.
+fn live_entries(text: &str) -> Vec<Entry> {
+    let (mut entries, mut void) = (Vec::new(), HashSet::new());
+    for line in text.lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Entry(entry)) => entries.push(entry),
+            Ok(Line::Void { void: id }) => {
+                void.insert(id);
+            }
+            Err(_) => {}
+        }
+    }
+    entries.retain(|entry| !void.contains(&entry.id));
+    entries
+}
+
+fn log() -> Name {
+    Name::parse(b"log.jsonl").expect("it is a name")
+}
+
+fn image(id: &str) -> Name {
+    // An id that somebody else put into the log may be anything.
+    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    Name::parse(format!("{plain}.before").as_bytes()).expect("letters and digits are a name")
+}
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A name for a change or a session: short enough to type, and nobody else's.
+pub(crate) fn fresh_id() -> Result<String, Fence> {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut number = pinfold_confine::random_number()?;
+    let mut id = String::with_capacity(10);
+    for _ in 0..10 {
+        id.push(char::from(LETTERS[(number % 32) as usize]));
+        number /= 32;
+    }
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, time: u64, bytes: u64) -> Entry {
+        Entry {
+            id: id.into(),
+            time,
+            session: "s".into(),
+            tool: "Write".into(),
+            path: "/ws/a".into(),
+            before: State::file(blake3::hash(b""), bytes, 0o644),
+            after: State::Absent,
+            undoes: None,
+        }
+    }
+
+    #[test]
+    fn torn_and_called_off_lines_are_no_entries() {
+        let line = |entry: &Entry| serde_json::to_string(entry).unwrap();
+        let (a, b, c) = (entry("a", 1, 0), entry("b", 2, 0), entry("c", 3, 0));
+        let text =
+            format!("{}\n{{\"id\":\"x\n{}\n{{\"void\":\"b\"}}\n{}\n", line(&a), line(&b), line(&c));
+        assert_eq!(live_entries(&text), [a, c]);
+    }
+
+    #[test]
+    fn the_oldest_go_by_age_and_by_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let patience = Patience::default();
+        let writer = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
+        for (id, time, bytes) in [("old", 1, 1), ("large", now(), 900), ("new", now(), 100)] {
+            writer.begin(&entry(id, time, bytes), None, &patience).unwrap();
+        }
+        let ids = |journal: &Journal| -> Vec<String> {
+            journal.entries().unwrap().into_iter().map(|entry| entry.id).collect()
+        };
+        assert_eq!(ids(&writer), ["old", "large", "new"]);
+        let day = Duration::from_secs(24 * 60 * 60);
+        let by_age = Journal::new(dir.path().to_owned(), day, u64::MAX);
+        by_age.begin(&entry("x", now(), 0), None, &patience).unwrap();
+        assert_eq!(ids(&by_age), ["large", "new", "x"]);
+        let by_size = Journal::new(dir.path().to_owned(), day, 500);
+        by_size.begin(&entry("y", now(), 0), None, &patience).unwrap();
+        assert_eq!(ids(&by_size), ["new", "x", "y"]);
+    }
+}
