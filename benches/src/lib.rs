@@ -5,18 +5,33 @@
 use std::time::{Duration, Instant};
 
 /// Times `ours` and `theirs` in turns and prints the medians and their ratio.
-pub fn compare(what: &str, rounds: usize, mut ours: impl FnMut(), mut theirs: impl FnMut()) {
-    /// Calls that are timed together, so that the clock does not count.
-    const TOGETHER: u32 = 20;
+///
+/// Short calls are timed some at a time, so that the clock does not count.
+pub fn compare(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
+    measure(what, rounds, 20, ours, theirs);
+}
+
+/// As [`compare`], for what takes so long that each call is timed by itself.
+pub fn compare_slow(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
+    measure(what, rounds, 1, ours, theirs);
+}
+
+fn measure(
+    what: &str,
+    rounds: usize,
+    together: u32,
+    mut ours: impl FnMut(),
+    mut theirs: impl FnMut(),
+) {
     let mut times = [Vec::with_capacity(rounds), Vec::with_capacity(rounds)];
     for round in 0..rounds {
         // Whoever goes first finds colder caches: take turns in that too.
         for side in [round % 2, 1 - round % 2] {
             let start = Instant::now();
-            for _ in 0..TOGETHER {
+            for _ in 0..together {
                 if side == 0 { ours() } else { theirs() }
             }
-            times[side].push(start.elapsed() / TOGETHER);
+            times[side].push(start.elapsed() / together);
         }
     }
     let [ours, theirs] = times.map(median);

@@ -211,6 +211,31 @@ fn the_journal_is_private_and_moves_what_it_keeps() {
 }
 
 #[test]
+fn a_journal_on_another_file_system_keeps_copies() {
+    let place = Place::new();
+    let Ok(far) = TempDir::new_in("/dev/shm") else {
+        eprintln!("skipped: there is no second file system to put a journal on");
+        return;
+    };
+    fs::write(place.ws().join("a"), "old").unwrap();
+    fs::write(place.ws().join("b"), "gone").unwrap();
+    for (tool, arguments) in [
+        ("file.write", json!({"path": "a", "content": "new"})),
+        ("file.delete", json!({"path": "b"})),
+    ] {
+        let mut command = place.pinfold("call");
+        command.arg("--journal").arg(far.path()).arg(tool).arg(arguments.to_string());
+        assert!(command.output().unwrap().status.success());
+    }
+    for _ in 0..2 {
+        let output = place.pinfold("undo").arg("--journal").arg(far.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!((place.read("a").unwrap(), place.read("b").unwrap()), ("old".into(), "gone".into()));
+    assert_eq!(place.names(), ["a", "b"]);
+}
+
+#[test]
 fn a_journal_that_fails_stops_the_change_or_is_said() {
     let place = Place::new();
     fs::write(place.ws().join("a"), "old").unwrap();

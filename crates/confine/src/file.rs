@@ -49,6 +49,28 @@ impl File {
         self.at_end = false;
     }
 
+    /// All that it holds. The buffer comes from the system as zeros, and is not filled with them.
+    pub(crate) fn read_whole(&mut self) -> io::Result<Vec<u8>> {
+        self.rewind();
+        let len = usize::try_from(self.meta.len).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; len.saturating_add(1)];
+        let mut filled = 0;
+        loop {
+            if filled == bytes.len() {
+                // It has grown since it was opened.
+                self.read_to_end(&mut bytes)?;
+                return Ok(bytes);
+            }
+            match self.read(&mut bytes[filled..])? {
+                0 => {
+                    bytes.truncate(filled);
+                    return Ok(bytes);
+                }
+                read => filled += read,
+            }
+        }
+    }
+
     /// The hash of its whole content, as it is now.
     pub(crate) fn hash(&self, patience: &Patience) -> Result<Hash> {
         let mut hasher = Hasher::new();

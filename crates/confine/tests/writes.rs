@@ -137,7 +137,8 @@ fn write_unseen(path: &std::path::Path, text: &str) {
 fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_theirs() {
     use pinfold_confine::fault::{Meanwhile, interleave};
     type Others = fn(&std::path::Path);
-    let cases: [(&str, &[(&'static str, usize, Others)], Option<&str>); 8] = [
+    type Case = (&'static str, &'static [(&'static str, usize, Others)], Option<&'static str>);
+    let cases: [Case; 8] = [
         ("replaced", &[("exchange", 1, |path| put(path, "thr"))], Some("thr")),
         (
             "written in place",

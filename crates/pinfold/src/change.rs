@@ -28,6 +28,8 @@ pub(crate) struct Replace {
     pub(crate) path: RawPath,
     /// Holds the file, and knows it as it was found.
     pub(crate) target: Target,
+    /// What it holds, where that was read to plan the change.
+    pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Vec<u8>,
     /// What the file must hold before the session may change it.
     pub(crate) seen: SeenRule,

@@ -69,10 +69,10 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Ref
 
 fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
     check_seen(&change, view)?;
-    let Replace { path, mut target, after, show, mode, image, .. } = change;
+    let Replace { path, mut target, before, after, show, mode, image, .. } = change;
     if receipt.dry_run || show {
-        receipt.diff =
-            diff(&mut target, &after, view).map_err(|error| view.missed(&path, error))?;
+        let diff = diff(&mut target, before, &after, view);
+        receipt.diff = diff.map_err(|error| view.missed(&path, error))?;
     }
     if receipt.dry_run {
         return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
@@ -212,13 +212,21 @@ impl View<'_> {
 }
 
 /// What would change, where both versions are text and small enough to compare.
-fn diff(target: &mut Target, after: &[u8], view: &View<'_>) -> Result<Option<String>, Fence> {
+fn diff(
+    target: &mut Target,
+    before: Option<Vec<u8>>,
+    after: &[u8],
+    view: &View<'_>,
+) -> Result<Option<String>, Fence> {
     let shown = target.place().path.to_string();
     let limit = view.session().settings().edit_bytes;
     if target.meta().is_some_and(|meta| meta.len > limit) {
         return Ok(None);
     }
-    let before = target.content()?;
+    let before = match before {
+        Some(before) => before,
+        None => target.content()?,
+    };
     let encoding = |bytes: &[u8]| match sniff(
         &bytes[..bytes.len().min(SNIFF_BYTES)],
         bytes.len() <= SNIFF_BYTES,
@@ -227,6 +235,5 @@ fn diff(target: &mut Target, after: &[u8], view: &View<'_>) -> Result<Option<Str
         Content::Binary(_) => None,
     };
     let (Some(old), Some(new)) = (encoding(&before), encoding(after)) else { return Ok(None) };
-    let (before, after) = (old.decode_lossy(&before).0, new.decode_lossy(after).0);
-    Ok(Some(unified_diff(&shown, &before, &after, view.output_bytes())))
+    Ok(Some(unified_diff(&shown, (&before, old), (after, new), view.output_bytes())))
 }

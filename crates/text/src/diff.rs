@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
+use crate::{Charset, Encoding};
+
 /// Past this the diff is still right, only no longer the shortest.
 const LONGEST_SEARCH: Duration = Duration::from_millis(500);
 
@@ -13,19 +15,31 @@ const CONTEXT: usize = 3;
 
 /// What changed from `old` to `new`, with three lines of context, in at most about `budget` bytes.
 ///
-/// Cut at a line's end where it would be longer, with a last line that says how much is missing.
-pub fn unified_diff(path: &str, old: &str, new: &str, budget: usize) -> String {
-    // Most of a large file is the same, and need not be split into lines to know it.
-    let start = context_before(old, shared_beginning(old.as_bytes(), new.as_bytes()));
-    let (rest_old, rest_new) = (&old[start..], &new[start..]);
-    let after = shared_end(rest_old.as_bytes(), rest_new.as_bytes());
-    let end = context_after(rest_old, rest_old.len() - after);
-    let (middle_old, middle_new) =
-        (&rest_old[..end], &rest_new[..rest_new.len() - (rest_old.len() - end)]);
-    let offset = memchr::memchr_iter(b'\n', &old.as_bytes()[..start]).count();
-
+/// Each comes with its encoding; bytes without meaning are shown as U+FFFD. Cut at a line's end where
+/// it would be longer, with a last line that says how much is missing.
+pub fn unified_diff(
+    path: &str,
+    old: (&[u8], Encoding),
+    new: (&[u8], Encoding),
+    budget: usize,
+) -> String {
+    let plain = Encoding { bom: false, ..old.1 };
+    let cut_out = match old.1.charset {
+        // Line ends can be seen in the bytes: only what differs has to be decoded.
+        Charset::Utf8 | Charset::Legacy(_) if old.1 == new.1 => Some(Middle::of(old.0, new.0)),
+        _ => None,
+    };
+    let (before, after, offset) = match &cut_out {
+        Some(middle) if middle.start > 0 => (
+            plain.decode_lossy(middle.old).0,
+            plain.decode_lossy(middle.new).0,
+            memchr::memchr_iter(b'\n', &old.0[..middle.start]).count(),
+        ),
+        Some(middle) => (old.1.decode_lossy(middle.old).0, new.1.decode_lossy(middle.new).0, 0),
+        None => (old.1.decode_lossy(old.0).0, new.1.decode_lossy(new.0).0, 0),
+    };
     let mut out = format!("--- a/{path}\n+++ b/{path}\n");
-    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_lines(middle_old, middle_new);
+    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_lines(&*before, &*after);
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old = first.old_range().start..last.old_range().end;
@@ -40,6 +54,24 @@ pub fn unified_diff(path: &str, old: &str, new: &str, budget: usize) -> String {
         }
     }
     cut(out, budget)
+}
+
+/// Whole lines around everything that differs. Most of a large file is the same, and need not be
+/// split into lines to know it.
+struct Middle<'b> {
+    /// Where both start.
+    start: usize,
+    old: &'b [u8],
+    new: &'b [u8],
+}
+
+impl<'b> Middle<'b> {
+    fn of(old: &'b [u8], new: &'b [u8]) -> Self {
+        let start = context_before(old, shared_beginning(old, new));
+        let (old, new) = (&old[start..], &new[start..]);
+        let end = context_after(old, old.len() - shared_end(old, new));
+        Self { start, old: &old[..end], new: &new[..new.len() - (old.len() - end)] }
+    }
 }
 
 const INFALLIBLE: &str = "a String takes anything";
@@ -73,20 +105,20 @@ fn shared_end(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// Where the lines of context before a place start.
-fn context_before(text: &str, place: usize) -> usize {
-    let mut start = memchr::memrchr(b'\n', &text.as_bytes()[..place]).map_or(0, |lf| lf + 1);
+fn context_before(text: &[u8], place: usize) -> usize {
+    let mut start = memchr::memrchr(b'\n', &text[..place]).map_or(0, |lf| lf + 1);
     for _ in 0..CONTEXT {
-        let above = &text.as_bytes()[..start.saturating_sub(1)];
+        let above = &text[..start.saturating_sub(1)];
         start = memchr::memrchr(b'\n', above).map_or(0, |lf| lf + 1);
     }
     start
 }
 
 /// Where the lines of context after a place end.
-fn context_after(text: &str, place: usize) -> usize {
+fn context_after(text: &[u8], place: usize) -> usize {
     let mut end = place;
     for _ in 0..=CONTEXT {
-        end += memchr::memchr(b'\n', &text.as_bytes()[end..]).map_or(text.len() - end, |lf| lf + 1);
+        end += memchr::memchr(b'\n', &text[end..]).map_or(text.len() - end, |lf| lf + 1);
     }
     end
 }
@@ -106,6 +138,11 @@ fn cut(mut diff: String, budget: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn unified_diff(path: &str, old: &str, new: &str, budget: usize) -> String {
+        let utf8 = |text| (str::as_bytes(text), Encoding::UTF_8);
+        super::unified_diff(path, utf8(old), utf8(new), budget)
+    }
 
     #[test]
     fn a_diff_names_the_file_and_the_lines() {
@@ -170,6 +207,20 @@ mod tests {
         }
         out.extend(lines[at..].iter().copied());
         out
+    }
+
+    #[test]
+    fn wide_and_marked_text_is_compared_as_text() {
+        for label in ["utf-16", "utf-32be", "latin1"] {
+            let encoding = Encoding::for_label(label).unwrap();
+            let [old, new] = ["one\ntwo\n", "one\n2\n"].map(|text| encoding.encode(text).unwrap());
+            let diff = super::unified_diff("a", (&old, encoding), (&new, encoding), 1000);
+            assert!(diff.ends_with("@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{label}: {diff}");
+        }
+        let marked = Encoding { bom: true, ..Encoding::UTF_8 };
+        let old = (&b"\xEF\xBB\xBFa\n"[..], marked);
+        let diff = super::unified_diff("a", old, (b"b\n", Encoding::UTF_8), 1000);
+        assert!(diff.ends_with("@@ -1 +1 @@\n-a\n+b\n"), "{diff}");
     }
 
     #[test]

@@ -58,9 +58,10 @@ impl<'b> Document<'b> {
         self.encoding
     }
 
-    /// The bytes.
-    pub(crate) fn bytes(&self) -> &'b [u8] {
-        self.bytes
+    /// Whether a span of the text stands for exactly these bytes.
+    pub(crate) fn holds(&self, start: usize, end: usize, bytes: &[u8]) -> bool {
+        let span = self.byte_at(start).zip(self.byte_at(end));
+        span.is_some_and(|(start, end)| self.bytes[start..end] == *bytes)
     }
 
     /// Whether some line may end with CRLF.

@@ -192,10 +192,10 @@ fn splice(
         growths.push(growth);
         grown += growth;
     }
-    let bytes = document.splice(&spans).ok_or(Refused::NotFound)?;
-    if bytes == document.bytes() {
+    if spans.iter().all(|(start, end, new)| document.holds(*start, *end, new)) {
         return Err(Refused::Same);
     }
+    let bytes = document.splice(&spans).ok_or(Refused::NotFound)?;
     Ok(Replaced { bytes, reading, count: placed.len(), lines, growth: growths })
 }
 

@@ -65,10 +65,18 @@ impl Operation for Edit {
     fn plan(&self, view: &View<'_>) -> Result<(Edited, ChangeSet), Error> {
         let creates = self.check_arguments()?;
         let mut target = view.target(&self.path)?;
-        let (edited, changed_elsewhere) = match target.meta() {
-            None if creates => (self.create()?, false),
+        let before = match target.meta() {
+            None if creates => None,
             None => return Err(view.nothing_at(&self.path)),
-            Some(_) => self.edit(view, &mut target, creates)?,
+            Some(meta) => {
+                self.check_size(view, meta.len)?;
+                let bytes = target.content();
+                Some(bytes.map_err(|error| view.missed(&self.path, error))?)
+            }
+        };
+        let (edited, changed_elsewhere) = match &before {
+            None => (self.create()?, false),
+            Some(bytes) => self.edit(view, &target, bytes, creates)?,
         };
         let outcome = Edited {
             place: target.place().clone(),
@@ -84,6 +92,7 @@ impl Operation for Edit {
         let replace = Replace {
             path: self.path.clone(),
             target,
+            before,
             after: edited.bytes,
             seen: SeenRule::Off,
             show: true,
@@ -125,20 +134,22 @@ impl Edit {
         Ok(InOrder { count: made.count + 1, lines, ..made })
     }
 
-    /// The replacements made in the file that is there, and whether it had changed elsewhere.
+    fn check_size(&self, view: &View<'_>, size: u64) -> Result<(), Error> {
+        match view.session().settings().edit_bytes {
+            limit if size > limit => Err(Error::TooLarge { path: self.path.clone(), size, limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The replacements made in what is there, and whether it had changed elsewhere.
     fn edit(
         &self,
         view: &View<'_>,
-        target: &mut Target,
+        target: &Target,
+        bytes: &[u8],
         creates: bool,
     ) -> Result<(InOrder, bool), Error> {
         let settings = view.session().settings();
-        let size = target.meta().map_or(0, |meta| meta.len);
-        if size > settings.edit_bytes {
-            let (path, limit) = (self.path.clone(), settings.edit_bytes);
-            return Err(Error::TooLarge { path, size, limit });
-        }
-        let bytes = target.content().map_err(|error| Error::looking(&self.path, error))?;
         let acquaintance = match self.seen {
             SeenRule::Off => Acquaintance::Current,
             SeenRule::Required => view.acquaintance(&self.path, target)?,
@@ -158,16 +169,17 @@ impl Edit {
             match sniff(&bytes[..bytes.len().min(SNIFF_BYTES)], bytes.len() <= SNIFF_BYTES) {
                 Content::Text(encoding) => encoding,
                 Content::Binary(binary) => {
+                    let size = bytes.len() as u64;
                     return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
                 }
             };
         let changed = acquaintance == Acquaintance::Changed;
         let exact = changed || settings.matching == MatchingSetting::Exact;
         let matching = if exact { Matching::Exact } else { self.matching };
-        match replace_in_order(&bytes, encoding, &self.replacements, matching) {
+        match replace_in_order(bytes, encoding, &self.replacements, matching) {
             // What the session does not know, it may have in mind only once.
             Ok(made) if changed && made.count > self.replacements.len() => {
-                Err(self.changed(view, target, &bytes, encoding, 1))
+                Err(self.changed(view, target, bytes, encoding, 1))
             }
             Ok(made) => Ok((made, changed)),
             Err(failed)

@@ -55,6 +55,7 @@ impl Operation for Undo {
                     ChangeSet::replace(Replace {
                         path,
                         target,
+                        before: None,
                         after,
                         seen,
                         show: true,

@@ -94,6 +94,7 @@ impl Operation for Write {
             ChangeSet::replace(Replace {
                 path,
                 target,
+                before: None,
                 after,
                 seen,
                 show: false,

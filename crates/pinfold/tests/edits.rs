@@ -1,0 +1,135 @@
+//! Edits through a session: taken back they are nothing, at once they lose nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+use std::thread;
+
+use pinfold::operations::{Edit, Read, Undo};
+use pinfold::{DurabilitySetting, Error, JournalSetting, SeenRule, Session, Settings};
+use pinfold_confine::fault::{Fault, When, inject};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+/// A workspace, and a journal beside it.
+fn session(dir: &TempDir) -> Session {
+    fs::create_dir_all(dir.path().join("ws")).unwrap();
+    let settings = Settings {
+        durability: DurabilitySetting::None,
+        journal: Some(JournalSetting::Directory(dir.path().join("journal"))),
+        ..Settings::default()
+    };
+    Session::with_settings([dir.path().join("ws")], settings).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn an_edit_and_its_undo_are_nothing(
+        before in prop::collection::vec(any::<u8>(), 0..60),
+        after in prop::collection::vec(any::<u8>(), 0..60),
+        new in "[a-z\u{e9}\r\n]{0,10}",
+    ) {
+        let dir = TempDir::new().unwrap();
+        let session = session(&dir);
+        let file = dir.path().join("ws/f");
+        let bytes = [&before[..], b"<mark>", &after[..]].concat();
+        fs::write(&file, &bytes).unwrap();
+        match session.perform(&Edit::new("f", "<mark>", format!("<{new}>"))) {
+            Ok(_) => {
+                let edited = fs::read(&file).unwrap();
+                prop_assert_ne!(&edited, &bytes);
+                session.perform(&Undo::default()).unwrap();
+            }
+            Err(Error::Binary { .. } | Error::Unmappable { .. } | Error::NoMatch { .. } | Error::NoChange { .. } | Error::ManyMatches { .. }) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+        prop_assert_eq!(fs::read(&file).unwrap(), bytes);
+        prop_assert_eq!(fs::read_dir(dir.path().join("ws")).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn eight_sessions_that_edit_one_file_lose_nothing() {
+    let dir = TempDir::new().unwrap();
+    drop(session(&dir));
+    let text: String = (0..8).map(|writer| format!("writer {writer}: 0\n")).collect();
+    fs::write(dir.path().join("ws/f"), text).unwrap();
+    thread::scope(|scope| {
+        for writer in 0..8 {
+            let session = session(&dir);
+            scope.spawn(move || {
+                session.perform(&Read::new("f")).unwrap();
+                for number in 0..20 {
+                    let line = |number| format!("writer {writer}: {number}\n");
+                    let edit = Edit::new("f", line(number), line(number + 1));
+                    session.perform(&Edit { seen: SeenRule::Required, ..edit }).unwrap();
+                }
+            });
+        }
+    });
+    let text: String = (0..8).map(|writer| format!("writer {writer}: 20\n")).collect();
+    assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), text);
+    assert_eq!(session(&dir).history().unwrap().len(), 160);
+}
+
+#[test]
+fn whatever_call_fails_the_file_and_the_journal_agree() {
+    for errno in [5, 28, 13] {
+        for nth in 1.. {
+            let dir = TempDir::new().unwrap();
+            let session = session(&dir);
+            let file = dir.path().join("ws/f");
+            fs::write(&file, "old text\n").unwrap();
+            let edit = Edit::new("f", "old", "new");
+            let fault = (When::Nth(nth), Fault::Errno(errno));
+            let report = inject(&[fault], || session.perform(&edit).map(|done| done.receipt));
+            let text = fs::read_to_string(&file).unwrap();
+            let what = format!("{errno} at {nth}, {:?}: {:?}", report.fired, report.result);
+            match report.result {
+                Ok(receipt) => {
+                    assert_eq!(text, "new text\n", "{what}");
+                    match receipt.warning {
+                        None => {
+                            session.perform(&Undo::default()).unwrap_or_else(|_| panic!("{what}"));
+                            assert_eq!(fs::read_to_string(&file).unwrap(), "old text\n", "{what}");
+                        }
+                        Some(warning) => assert!(warning.contains("cannot be undone"), "{what}"),
+                    }
+                }
+                Err(_) => {
+                    assert_eq!(text, "old text\n", "{what}");
+                    let undo = session.perform(&Undo::default()).unwrap_err();
+                    let nothing =
+                        matches!(undo, Error::NothingToUndo { .. } | Error::NotAsLeft { .. });
+                    assert!(nothing, "{what}: {undo:?}");
+                }
+            }
+            assert_eq!(fs::read_dir(dir.path().join("ws")).unwrap().count(), 1, "{what}");
+            if report.fired.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_file_can_be_edited_and_a_miss_in_it_is_explained_soon() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    let line = "some text that stands on every line of a rather large file\n";
+    let mut text = line.repeat(50_000_000 / line.len());
+    text.push_str("the needle is here\n");
+    fs::write(dir.path().join("ws/f"), &text).unwrap();
+    let done =
+        session.perform(&Edit::new("f", "the needle is here", "the needle was here")).unwrap();
+    assert_eq!(done.lines, [(text.lines().count() as u64, text.lines().count() as u64)]);
+    let miss = session.perform(&Edit::new("f", "the needel was here", "x")).unwrap_err();
+    assert!(matches!(miss, Error::NoMatch { .. }));
+    let many = session.perform(&Edit::new("f", line, "x\n")).unwrap_err();
+    assert!(matches!(many, Error::ManyMatches { or_more: true, .. }), "{many:?}");
+    session.perform(&Undo::default()).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), text);
+}
