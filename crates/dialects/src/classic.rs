@@ -5,9 +5,10 @@ mod edit;
 mod read;
 mod write;
 
-use pinfold::{Error, Match};
+use pinfold::{Error, Match, Receipt};
 use serde_json::{Map, Value};
 
+use crate::story::Story;
 use crate::tool::perform;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
@@ -26,6 +27,24 @@ pub static CLASSIC: Dialect = Dialect {
 
 const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
     Entry::of::<T>(|| None, |desk, arguments| perform::<T>(desk, arguments).map(Answer::Classic))
+}
+
+/// The answer to a change: its story, and facts for programs.
+fn changed(story: Story, path: String, receipt: &Receipt, facts: Value) -> ToolResult {
+    let mut metadata = match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    };
+    metadata.insert("dry_run".into(), receipt.dry_run.into());
+    metadata.extend(receipt.id.iter().map(|id| ("id".into(), id.as_str().into())));
+    ToolResult {
+        success: true,
+        content: story.long(),
+        short_result: Some(story.short),
+        file_path: Some(path),
+        metadata,
+        ..ToolResult::default()
+    }
 }
 
 fn fault(error: &Error, read_only: bool) -> Answer {

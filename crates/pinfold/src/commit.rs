@@ -5,7 +5,7 @@
 //! and the ledger. A dry run makes every check.
 
 use pinfold_confine::{Error as Fence, RawPath, Target};
-use pinfold_text::{Content, SNIFF_BYTES, sniff, unified_diff};
+use pinfold_text::{Content, sniff_content, unified_diff};
 
 use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
 use crate::journal::State;
@@ -227,10 +227,7 @@ fn diff(
         Some(before) => before,
         None => target.content()?,
     };
-    let encoding = |bytes: &[u8]| match sniff(
-        &bytes[..bytes.len().min(SNIFF_BYTES)],
-        bytes.len() <= SNIFF_BYTES,
-    ) {
+    let encoding = |bytes: &[u8]| match sniff_content(bytes) {
         Content::Text(encoding) => Some(encoding),
         Content::Binary(_) => None,
     };

@@ -43,6 +43,11 @@ pub fn sniff(bytes: &[u8], whole: bool) -> Content {
     }
 }
 
+/// Tells text from binary where the whole content is at hand. Its beginning decides, as for any file.
+pub fn sniff_content(content: &[u8]) -> Content {
+    sniff(&content[..content.len().min(SNIFF_BYTES)], content.len() <= SNIFF_BYTES)
+}
+
 /// In legacy text at most one byte in so many is a control character; in noise one in ten is.
 const MOST_CONTROLS: usize = 50;
 

@@ -4,8 +4,9 @@ use pinfold::operations;
 use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Map;
+use serde_json::json;
 
+use super::changed;
 use crate::desk::RelativePath;
 use crate::story::Story;
 use crate::{Desk, Tool, ToolResult};
@@ -32,18 +33,7 @@ impl Tool for Delete {
     fn reply(&self, done: Done<operations::Delete>, desk: &Desk<'_>) -> ToolResult {
         let path = desk.absolute(&done.place);
         let story = Story::of_delete(&done, &path);
-        let mut metadata = Map::from_iter([("dry_run".into(), done.receipt.dry_run.into())]);
-        if let Some(id) = &done.receipt.id {
-            metadata.insert("id".into(), id.as_str().into());
-        }
-        ToolResult {
-            success: true,
-            content: story.long(),
-            short_result: Some(story.short),
-            file_path: Some(path),
-            metadata,
-            ..ToolResult::default()
-        }
+        changed(story, path, &done.receipt, json!({}))
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

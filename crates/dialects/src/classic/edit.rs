@@ -4,8 +4,9 @@ use pinfold::operations;
 use pinfold::{Done, Error, Matching, Replacement, SeenRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use super::changed;
 use crate::desk::AbsolutePath;
 use crate::story::Story;
 use crate::words::count;
@@ -114,23 +115,12 @@ fn operation(
 fn reply(done: &Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
     let path = desk.absolute(&done.place);
     let story = Story::of_edit(done, &path);
-    let mut metadata = Map::new();
-    let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
-    fact("replacements", done.replacements.into());
-    fact("match", done.reading.name().into());
-    fact("lines", json!(done.lines));
-    fact("start_line", json!(done.lines.first().map(|lines| lines.0)));
-    fact("created", done.created.into());
-    fact("dry_run", done.receipt.dry_run.into());
-    if let Some(id) = &done.receipt.id {
-        fact("id", id.as_str().into());
-    }
-    ToolResult {
-        success: true,
-        content: story.long(),
-        short_result: Some(story.short),
-        file_path: Some(path),
-        metadata,
-        ..ToolResult::default()
-    }
+    let facts = json!({
+        "replacements": done.replacements,
+        "match": done.reading.name(),
+        "lines": done.lines,
+        "start_line": done.lines.first().map(|lines| lines.0),
+        "created": done.created,
+    });
+    changed(story, path, &done.receipt, facts)
 }

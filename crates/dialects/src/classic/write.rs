@@ -4,8 +4,9 @@ use pinfold::operations::{self, Parents};
 use pinfold::{Done, Encoding, Error, SeenRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::json;
 
+use super::changed;
 use crate::desk::AbsolutePath;
 use crate::story::Story;
 use crate::{Desk, Tool, ToolResult};
@@ -41,23 +42,12 @@ impl Tool for Write {
     fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> ToolResult {
         let path = desk.absolute(&done.place);
         let story = Story::of_write(&done, &path);
-        let mut metadata = Map::new();
-        let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
-        fact("bytes_written", story.bytes_written.into());
-        fact("created", done.created.into());
-        fact("changed", done.changed.into());
-        fact("dry_run", done.receipt.dry_run.into());
-        if let Some(id) = &done.receipt.id {
-            fact("id", id.as_str().into());
-        }
-        ToolResult {
-            success: true,
-            content: story.long(),
-            short_result: Some(story.short),
-            file_path: Some(path),
-            metadata,
-            ..ToolResult::default()
-        }
+        let facts = json!({
+            "bytes_written": story.bytes_written,
+            "created": done.created,
+            "changed": done.changed,
+        });
+        changed(story, path, &done.receipt, facts)
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

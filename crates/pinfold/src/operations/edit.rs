@@ -2,8 +2,8 @@
 
 use pinfold_confine::{Place, RawPath, Target};
 use pinfold_text::{
-    Content, Encoding, Failed, InOrder, Match, Matching, Refused, Replacement, SNIFF_BYTES,
-    nearest, replace_in_order, sniff,
+    Content, Encoding, Failed, InOrder, Match, Matching, Refused, Replacement, nearest,
+    replace_in_order, sniff_content,
 };
 
 use crate::change::{Image, Replace};
@@ -165,14 +165,13 @@ impl Edit {
             }
             return Ok((self.create()?, false));
         }
-        let encoding =
-            match sniff(&bytes[..bytes.len().min(SNIFF_BYTES)], bytes.len() <= SNIFF_BYTES) {
-                Content::Text(encoding) => encoding,
-                Content::Binary(binary) => {
-                    let size = bytes.len() as u64;
-                    return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
-                }
-            };
+        let encoding = match sniff_content(bytes) {
+            Content::Text(encoding) => encoding,
+            Content::Binary(binary) => {
+                let size = bytes.len() as u64;
+                return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
+            }
+        };
         let changed = acquaintance == Acquaintance::Changed;
         let exact = changed || settings.matching == MatchingSetting::Exact;
         let matching = if exact { Matching::Exact } else { self.matching };

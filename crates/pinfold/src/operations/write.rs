@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Error as Fence, Place, RawPath, Target};
-use pinfold_text::{Content, Encoding, SNIFF_BYTES, sniff};
+use pinfold_text::{Content, Encoding, SNIFF_BYTES, sniff_content};
 
 use crate::change::{Image, Replace};
 use crate::{ChangeSet, Error, Operation, SeenRule, View};
@@ -124,8 +124,7 @@ impl Write {
 
 /// The encoding that a file's content seems to be in, if it is text.
 fn encoding_of(content: &[u8]) -> Option<Encoding> {
-    let beginning = &content[..content.len().min(SNIFF_BYTES)];
-    match sniff(beginning, content.len() <= SNIFF_BYTES) {
+    match sniff_content(content) {
         Content::Text(encoding) => Some(encoding),
         Content::Binary(_) => None,
     }
