@@ -229,3 +229,13 @@ fn append(dir: &Path, file: &Path, writer: u32, lines: u32) {
     drop(input);
     assert!(process.wait().unwrap().success());
 }
+
+#[test]
+fn the_readme_shows_what_its_first_command_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let shown = readme.split("$ cargo run --release -- call file.read '").nth(1).unwrap();
+    let (arguments, rest) = shown.split_once("'\n").unwrap();
+    let output = run(&root, &["call", "file.read", arguments]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), rest.lines().next().unwrap());
+}
