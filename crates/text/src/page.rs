@@ -310,10 +310,7 @@ impl Window {
         }
         match self.request.style {
             Style::Numbered => {
-                for _ in digits..6 {
-                    self.content.push(' ');
-                }
-                self.content.push_str(&number.to_string());
+                push_number(&mut self.content, number);
                 self.content.push('\t');
                 self.content.push_str(text);
                 if !end.is_empty() {
@@ -350,6 +347,22 @@ impl Window {
             malformed: self.malformed,
         }
     }
+}
+
+/// Appends a number, right-aligned in 6. Every line has one, so it is not formatted the general way.
+fn push_number(out: &mut String, mut number: u64) {
+    let mut digits = [b' '; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    let aligned = &digits[first.min(digits.len() - 6)..];
+    out.push_str(std::str::from_utf8(aligned).expect("digits and blanks are ASCII"));
 }
 
 #[cfg(test)]

@@ -38,6 +38,15 @@ fn numbers_stand_as_cat_prints_them() {
 }
 
 #[test]
+fn numbers_of_any_length_are_aligned() {
+    for number in [1, 9, 10, 99_999, 999_999, 1_000_000, u64::MAX] {
+        let mut out = String::new();
+        push_number(&mut out, number);
+        assert_eq!(out, format!("{number:>6}"));
+    }
+}
+
+#[test]
 fn a_window_knows_why_it_ends() {
     for (first, lines, content, stopped) in [
         (1, None, "a\nb\nc\n", Stopped::AtEnd),
