@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use pinfold::operations;
-use pinfold::{Call, Encoding, Entry, Session, State};
+use pinfold::{Call, Entry, Session, State};
 
 use crate::TOOL_ERROR;
 use crate::batch::print_line;
@@ -103,61 +103,14 @@ fn shown(session: &Session, entry: &Entry) -> String {
 impl Show {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let session = self.options.session()?;
-        let history = session.history()?;
-        let entry = history.iter().find(|entry| entry.id == self.id);
-        let entry =
-            entry.with_context(|| format!("there is no change `{}` in this workspace", self.id))?;
-        print_line(&line(&session, entry))?;
-        let call = Call { dry_run: Some(true), ..Call::default() };
-        let undo = operations::Undo { id: Some(self.id.clone()) };
-        match session.perform_with(&undo, &call) {
-            // What undoing would do, the other way round.
-            Ok(done) => print_line(&reversed(done.receipt.diff.as_deref().unwrap_or_default())),
-            Err(error) => {
-                print_line(&format!("({error})"))?;
-                let image = session.journal().context("there is no journal")?.image(entry);
-                let before =
-                    image.map_err(|error| anyhow!("what was there before is not kept: {error}"))?;
-                print_line("what was there before:")?;
-                print_line(&Encoding::UTF_8.decode_lossy(&before).0)
-            }
-        }?;
+        let shown = session.perform(&operations::Show { id: self.id })?;
+        print_line(&line(&session, &shown.entry))?;
+        print_line(match &shown.diff {
+            Some(diff) => diff.trim_end(),
+            None => "(not text, or no longer to be had)",
+        })?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// A diff from the new to the old as one from the old to the new.
-fn reversed(diff: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    let mut added: Vec<String> = Vec::new();
-    for line in diff.lines() {
-        let other = match line.as_bytes().first() {
-            _ if line.starts_with("--- ") || line.starts_with("+++ ") => line.to_owned(),
-            Some(b'-') => {
-                added.push(format!("+{}", &line[1..]));
-                continue;
-            }
-            Some(b'+') => format!("-{}", &line[1..]),
-            Some(b'@') => {
-                let words: Vec<&str> = line.split(' ').collect();
-                match words.as_slice() {
-                    [at, old, new, end] => format!(
-                        "{at} -{} +{} {end}",
-                        new.trim_start_matches('+'),
-                        old.trim_start_matches('-')
-                    ),
-                    _ => line.to_owned(),
-                }
-            }
-            _ => line.to_owned(),
-        };
-        if !other.starts_with('-') || other.starts_with("---") {
-            lines.append(&mut added);
-        }
-        lines.push(other);
-    }
-    lines.append(&mut added);
-    lines.join("\n")
 }
 
 impl Undo {
@@ -201,18 +154,5 @@ fn told(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
             format!("Undid {}: {now} (undo that with `pinfold undo {id}`)", entry.id)
         }
         (false, None) => format!("Undid {}: {now}", entry.id),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diff_is_turned_round() {
-        let there = "--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n a\n-b\n-c\n+d\n e";
-        let back = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n a\n-d\n+b\n+c\n e";
-        assert_eq!(reversed(there), back);
-        assert_eq!(reversed(back), there);
     }
 }

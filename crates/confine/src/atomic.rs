@@ -42,22 +42,13 @@ pub struct Committed {
 /// While it lives, the directory stays locked, so that nobody takes it for something left behind.
 #[derive(Debug)]
 pub struct Displaced {
-    at: Litter,
+    _at: Litter,
     _lock: DirLock,
 }
 
 impl Displaced {
     pub(crate) fn new(at: Litter, lock: DirLock) -> Self {
-        Self { at, _lock: lock }
-    }
-
-    pub(crate) fn place(&self) -> (&Arc<Dir>, &Name) {
-        (&self.at.dir, &self.at.name)
-    }
-
-    /// Nothing is under the temporary name any more.
-    pub(crate) fn was_moved(mut self) {
-        self.at.disposable = false;
+        Self { _at: at, _lock: lock }
     }
 }
 
@@ -311,7 +302,7 @@ impl Draft {
             }
             put_last = going_in;
         }
-        Err(Error::Stranded { kept: self.at.name.to_string() })
+        Err(self.at.strand())
     }
 
     /// For file systems that cannot exchange: look again, then rename.
@@ -347,7 +338,7 @@ impl Draft {
             let back = insist(|| sys::rename(dir.fd(), old.name.as_bytes(), name.as_bytes()));
             return Err(match back {
                 Some(()) => error,
-                None => Error::Stranded { kept: old.name.to_string() },
+                None => old.strand(),
             });
         }
         let displaced = linked.then(|| Displaced::new(old, lock));

@@ -19,6 +19,24 @@ pub(crate) struct Litter {
     pub(crate) disposable: bool,
 }
 
+impl Litter {
+    /// Leaves what is under the name, which somebody needs, where nobody sweeps it away.
+    pub(crate) fn strand(&mut self) -> Error {
+        self.disposable = false;
+        let lasting = fresh_name().ok().and_then(|fresh| {
+            let random = fresh.as_bytes().strip_prefix(b".pinfold-")?.strip_suffix(b".tmp")?;
+            Name::parse(&[b".pinfold-kept-", random].concat()).ok()
+        });
+        if let Some(lasting) = lasting
+            && insist(|| sys::rename(self.dir.fd(), self.name.as_bytes(), lasting.as_bytes()))
+                .is_some()
+        {
+            self.name = lasting;
+        }
+        Error::Stranded { kept: self.name.to_string() }
+    }
+}
+
 impl Drop for Litter {
     fn drop(&mut self) {
         if self.disposable {

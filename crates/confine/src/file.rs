@@ -34,6 +34,16 @@ impl File {
         &self.meta
     }
 
+    /// We have given it another name, which shows in its times; nothing else must have changed.
+    pub(crate) fn note_new_name(&mut self) -> Result<()> {
+        let now = self.meta_now()?;
+        if !self.meta.looks_like(&now) {
+            return Err(Error::Changed);
+        }
+        self.meta.take_change_time(&now);
+        Ok(())
+    }
+
     /// What the file system knows about it now.
     pub(crate) fn meta_now(&self) -> Result<Meta> {
         Ok(Meta::of(&sys::stat(&self.fd)?))

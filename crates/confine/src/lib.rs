@@ -33,7 +33,7 @@ mod workspace;
 
 pub use ambient::read_config;
 pub use atomic::{Committed, Displaced, Durability};
-pub use blake3::Hash;
+pub use blake3::{Hash, hash};
 pub use dir::Entry;
 pub use error::{Error, Result};
 pub use file::File;

@@ -122,6 +122,11 @@ impl Meta {
         self.settled && self.looks_like(later)
     }
 
+    /// Forgets when it was last changed for when it was changed now.
+    pub(crate) fn take_change_time(&mut self, now: &Self) {
+        self.changed = now.changed;
+    }
+
     /// Whether nothing speaks against it being the same file with the same content.
     pub(crate) fn looks_like(&self, later: &Self) -> bool {
         self.identity == later.identity

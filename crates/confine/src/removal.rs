@@ -72,6 +72,10 @@ impl Removal {
         self.link_target.as_deref()
     }
 
+    pub(crate) fn parts(&self) -> (&Dir, &Name, &Meta, &Patience) {
+        (&self.dir, &self.name, &self.meta, &self.patience)
+    }
+
     /// The hash of what the file holds; `None` for a link.
     pub fn hash(&self) -> Result<Option<Hash>> {
         match self.meta.kind {
@@ -114,7 +118,7 @@ impl Removal {
                     litter.disposable = linked;
                     Err(error)
                 }
-                None => Err(Error::Stranded { kept: litter.name.to_string() }),
+                None => Err(litter.strand()),
             };
         }
         litter.disposable = true;

@@ -162,9 +162,9 @@ pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
 }
 
-/// Moves a file to another directory of the same file system.
-pub(crate) fn rename_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
-    call("rename_across", || fs::renameat(from.as_fd(), old, to.as_fd(), new))
+/// Gives a file a second name in another directory of the same file system.
+pub(crate) fn link_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
+    call("link_across", || fs::linkat(from.as_fd(), old, to.as_fd(), new, AtFlags::empty()))
 }
 
 pub(crate) fn link(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A private directory outside the workspace: a log, and files that were displaced.
+//! A private directory outside the workspace: a log, and what files held before they were changed.
 //!
 //! Several processes may use one at once. A line of the log is written whole or not at all; what a
 //! killed process left of one is never taken for the beginning of the next.
@@ -10,16 +10,15 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::atomic::Displaced;
 use crate::dir::Dir;
 use crate::draft::insist;
-use crate::{Error, File, Meta, Name, Patience, Result, Target, sys};
+use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Removal, Result, Target, sys};
 
 /// A directory that belongs to this user alone.
 #[derive(Debug)]
 pub struct Vault {
     dir: Arc<Dir>,
-    device: Meta,
+    device: Identity,
 }
 
 impl Vault {
@@ -28,7 +27,7 @@ impl Vault {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(Error::Os)?;
         let fd = sys::open_root(path)?;
-        let device = Meta::of(&sys::stat(&fd)?);
+        let device = Meta::of(&sys::stat(&fd)?).identity;
         Ok(Self { dir: Arc::new(Dir::new(fd)?), device })
     }
 
@@ -118,30 +117,54 @@ impl Vault {
         Ok(bytes)
     }
 
-    /// Whether a displaced file could be moved here without copying it.
-    pub fn is_near(&self, target: &Target) -> bool {
-        target.meta().is_some_and(|meta| meta.identity.same_device(self.device.identity))
-    }
-
-    /// Keeps a copy of what a target holds.
-    pub fn copy(&self, target: &Target, name: &Name) -> Result<()> {
-        match &target.before {
-            Some(before) => self.copy_file(&before.file, name, &target.patience),
+    /// Keeps what a target holds, before it is changed.
+    pub fn secure(&self, target: &mut Target, name: &Name) -> Result<()> {
+        let Target { before, dir, name: from, patience, .. } = target;
+        match before {
+            Some(before) => self.secure_file(dir, from, &mut before.file, name, patience),
             None => Ok(()),
         }
     }
 
-    /// Keeps a displaced file: moved if it can be, else copied.
-    pub fn keep(&self, displaced: Displaced, name: &Name, patience: &Patience) -> Result<()> {
-        let (dir, from) = displaced.place();
-        match sys::rename_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
-            Ok(()) => {
-                displaced.was_moved();
-                Ok(())
-            }
-            Err(Errno::XDEV) => self.copy_file(&dir.file(from)?, name, patience),
-            Err(other) => Err(other.into()),
+    /// Keeps what a file that is to be removed holds.
+    pub fn secure_removal(&self, removal: &Removal, name: &Name) -> Result<()> {
+        let (dir, from, meta, patience) = removal.parts();
+        if meta.kind != Kind::File {
+            return Ok(());
         }
+        let mut file = dir.file(from)?;
+        if !meta.looks_like(file.meta()) {
+            return Err(Error::Changed);
+        }
+        self.secure_file(dir, from, &mut file, name, patience)
+    }
+
+    /// A second name for the file, where it has only one and that can be done; else a copy. Through
+    /// other names it could be written to, and what is kept would change with it.
+    fn secure_file(
+        &self,
+        dir: &Dir,
+        from: &Name,
+        file: &mut File,
+        name: &Name,
+        patience: &Patience,
+    ) -> Result<()> {
+        let near = file.meta().identity.same_device(self.device);
+        if file.meta().links == 1 && near {
+            match sys::link_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
+                Ok(()) if self.dir.meta(name)?.identity == file.meta().identity => {
+                    return file.note_new_name();
+                }
+                Ok(()) => {
+                    self.remove(name);
+                    return Err(Error::Changed);
+                }
+                Err(Errno::NOENT) => return Err(Error::Changed),
+                // Not for everybody, nor everywhere.
+                Err(_) => {}
+            }
+        }
+        self.copy_file(file, name, patience)
     }
 
     fn copy_file(&self, file: &File, name: &Name, patience: &Patience) -> Result<()> {
@@ -166,11 +189,6 @@ impl Vault {
             }
         };
         attempt().inspect_err(|_| self.remove(name))
-    }
-
-    /// Whether there is a file of this name.
-    pub fn has(&self, name: &Name) -> bool {
-        self.dir.meta(name).is_ok()
     }
 
     /// Removes a file, if it is there.

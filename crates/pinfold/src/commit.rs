@@ -8,7 +8,7 @@ use pinfold_confine::{Error as Fence, RawPath, Target};
 use pinfold_text::{Content, sniff_content, unified_diff};
 
 use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
-use crate::journal::State;
+use crate::journal::{Displaces, State};
 use crate::ledger::Sight;
 use crate::record::Record;
 use crate::{Error, View};
@@ -83,12 +83,12 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         Some(_) => {
             let before = state(&target).map_err(|error| view.missed(&path, error))?;
             let kept = target.meta().map(|meta| meta.mode & 0o1777).or(mode);
-            let after = State::file(hash, after.len() as u64, kept.unwrap_or(0o666));
-            Some(Record::begin(view, target.place(), &image, [before, after], Some(&target))?)
+            let after = State::file(hash, after.len() as u64, kept);
+            let (place, displaces) = (target.place().clone(), Displaces::Target(&mut target));
+            Some(Record::begin(view, &place, &image, [before, after], displaces, &path)?)
         }
     };
     let durability = view.session().settings().durability.into();
-    let existed = target.meta().is_some();
     let committed = match target.replace_with_mode(&after, durability, mode) {
         Ok(committed) => committed,
         Err(error) => {
@@ -97,7 +97,7 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         }
     };
     if let Some(record) = record {
-        (receipt.id, receipt.warning) = record.end(committed.displaced, existed);
+        (receipt.id, receipt.warning) = record.end();
     }
     let sight = Sight { hash, meta: committed.meta };
     view.session().ledger(|ledger| ledger.saw(target.place().clone(), sight));
@@ -110,7 +110,6 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
         return Ok(removal.check_removable().map_err(|error| Error::changing(&path, error))?);
     }
     let place = removal.place().clone();
-    let existed = removal.link_target().is_none();
     let record = match view.session().journal() {
         None => None,
         Some(_) => {
@@ -120,14 +119,17 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
                 (None, Ok(None)) => State::Absent,
                 (None, Err(error)) => return Err(view.missed(&path, error).into()),
             };
-            Some(Record::begin(view, &place, &image, [before, State::Absent], None)?)
+            let displaces = Displaces::Removal(&removal);
+            let states = [before, State::Absent];
+            Some(Record::begin(view, &place, &image, states, displaces, &path)?)
         }
     };
     let durability = view.session().settings().durability.into();
     match removal.remove(durability) {
         Ok(displaced) => {
+            drop(displaced);
             if let Some(record) = record {
-                (receipt.id, receipt.warning) = record.end(Some(displaced), existed);
+                (receipt.id, receipt.warning) = record.end();
             }
             view.session().ledger(|ledger| ledger.forget(&place));
             Ok(())
@@ -146,10 +148,12 @@ fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
     }
     let after = State::Link { target: to.clone() };
-    let record = Record::begin(view, target.place(), &image, [State::Absent, after], None)?;
+    let states = [State::Absent, after];
+    let nothing = Displaces::Nothing;
+    let record = Record::begin(view, target.place(), &image, states, nothing, &path)?;
     match target.link(to.as_bytes()) {
         Ok(()) => {
-            (receipt.id, receipt.warning) = record.end(None, false);
+            (receipt.id, receipt.warning) = record.end();
             Ok(())
         }
         Err(error) => {

@@ -145,7 +145,7 @@ pub enum Error {
         number: Option<usize>,
     },
     /// The file is larger than what can be edited.
-    #[error("`{path}` has {size} bytes, and more than {limit} cannot be edited")]
+    #[error("`{path}` has or would have {size} bytes, and more than {limit} cannot be edited")]
     TooLarge {
         /// The path as it was given.
         path: RawPath,
@@ -155,8 +155,10 @@ pub enum Error {
         limit: u64,
     },
     /// The text has a character that the encoding cannot express.
-    #[error("{encoding} cannot express `{character}` (line {line})")]
+    #[error("{}{encoding} cannot express `{character}` (line {line} of the text)", edit(*.number))]
     Unmappable {
+        /// Which edit it was, where there are several.
+        number: Option<usize>,
         /// The encoding's name.
         encoding: String,
         /// The first such character, escaped if it cannot be seen.
@@ -275,7 +277,9 @@ impl Error {
                 Some(format!("add lines around it to make it unique; it is on lines {lines}"))
             }
             Self::TooLarge { .. } => Some("write it anew, in parts".into()),
-            Self::Unmappable { .. } => Some("write it as utf-8, or without that character".into()),
+            Self::Unmappable { .. } => {
+                Some("leave that character out, or write the whole file as utf-8".into())
+            }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
             Self::NotFound { .. }
             | Self::Dangling { .. }

@@ -1,9 +1,9 @@
 //! What was changed, and what was there before: enough to take any change back.
 //!
 //! A directory of the user's own, outside every workspace: `log.jsonl` with an entry for each change,
-//! and beside it what each change displaced. An entry is written before its change is made, and
-//! called off if the change fails; so a killed process can leave an entry without a change, which
-//! undoing would notice, but never a change without an entry.
+//! and beside it what each change displaced. Both are there before the change is made, and called off
+//! if it fails; so a killed process can leave an entry without a change, which undoing notices, but
+//! never a change that cannot be taken back.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blake3::Hash;
-use pinfold_confine::{Displaced, Error as Fence, Meta, Name, Patience, Target, Vault};
+use pinfold_confine::{Error as Fence, Meta, Name, Patience, Removal, Target, Vault};
 use serde::{Deserialize, Serialize};
 
 /// A change as the journal knows it.
@@ -48,8 +48,9 @@ pub enum State {
         hash: String,
         /// Its size in bytes.
         bytes: u64,
-        /// Its permission bits.
-        mode: u32,
+        /// Its permission bits, where they were known before the change was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
     },
     /// A symbolic link.
     Link {
@@ -60,13 +61,18 @@ pub enum State {
 
 impl State {
     /// A file with this content.
-    pub(crate) fn file(hash: Hash, bytes: u64, mode: u32) -> Self {
+    pub(crate) fn file(hash: Hash, bytes: u64, mode: Option<u32>) -> Self {
         Self::File { hash: hash.to_hex().to_string(), bytes, mode }
+    }
+
+    /// Whether it could not be written down as it is.
+    pub(crate) fn is_lossy(&self) -> bool {
+        matches!(self, Self::Link { target } if target.contains(char::REPLACEMENT_CHARACTER))
     }
 
     /// A file as the file system describes it.
     pub(crate) fn of(meta: &Meta, hash: Hash) -> Self {
-        Self::file(hash, meta.len, meta.mode)
+        Self::file(hash, meta.len, Some(meta.mode))
     }
 }
 
@@ -76,6 +82,13 @@ impl State {
 enum Line {
     Entry(Entry),
     Void { void: String },
+}
+
+/// What a change is about to displace.
+pub(crate) enum Displaces<'c> {
+    Nothing,
+    Target(&'c mut Target),
+    Removal(&'c Removal),
 }
 
 /// The journal of one user.
@@ -118,12 +131,11 @@ impl Journal {
         self.vault()?.read(&image(&entry.id))
     }
 
-    /// Notes a change that is about to be made. What it will displace is kept now if it cannot be
-    /// moved here afterwards.
+    /// Keeps what a change is about to displace, and notes the change.
     pub(crate) fn begin(
         &self,
         entry: &Entry,
-        target: Option<&Target>,
+        displaces: Displaces<'_>,
         patience: &Patience,
     ) -> Result<(), Fence> {
         let vault = self.vault()?;
@@ -131,33 +143,14 @@ impl Journal {
         if self.tidied.set(()).is_ok() {
             self.tidy(vault, patience)?;
         }
-        let far = target.filter(|target| target.meta().is_some() && !vault.is_near(target));
-        if let Some(target) = far {
-            vault.copy(target, &image(&entry.id))?;
+        let name = image(&entry.id);
+        match displaces {
+            Displaces::Nothing => {}
+            Displaces::Target(target) => vault.secure(target, &name)?,
+            Displaces::Removal(removal) => vault.secure_removal(removal, &name)?,
         }
         let line = serde_json::to_string(entry).map_err(|error| Fence::Os(error.into()))?;
-        vault.append(&log(), &line, patience).inspect_err(|_| {
-            if far.is_some() {
-                vault.remove(&image(&entry.id));
-            }
-        })
-    }
-
-    /// The change was made: what it displaced is kept, unless that was done before.
-    pub(crate) fn keep(
-        &self,
-        id: &str,
-        displaced: Option<Displaced>,
-        patience: &Patience,
-    ) -> Result<(), Fence> {
-        let vault = self.vault()?;
-        let name = image(id);
-        match displaced {
-            Some(displaced) if !vault.has(&name) => vault.keep(displaced, &name, patience),
-            Some(_) => Ok(()),
-            None if vault.has(&name) => Ok(()),
-            None => Err(Fence::NotFound),
-        }
+        vault.append(&log(), &line, patience).inspect_err(|_| vault.remove(&name))
     }
 
     /// The change was not made after all.
@@ -177,22 +170,45 @@ impl Journal {
         vault.rewrite(&log(), patience, |text| {
             let entries = live_entries(text);
             let mut bytes = 0;
-            let kept = entries.iter().rev().take_while(|entry| {
-                bytes += held(entry);
-                entry.time >= oldest && bytes <= self.keep_bytes
-            });
-            let first = entries.len() - kept.count();
-            if first == 0 && text.len() < 2 * entries.len() * TYPICAL_LINE + TYPICAL_LINE {
+            let mut kept: Vec<&Entry> = Vec::new();
+            for entry in entries.iter().rev() {
+                // One that is too large by itself does not take the others with it.
+                let fits = bytes + held(entry) <= self.keep_bytes || kept.is_empty();
+                if fits && entry.time >= oldest {
+                    bytes += held(entry);
+                    kept.push(entry);
+                } else {
+                    gone.push(entry.id.clone());
+                }
+            }
+            if gone.is_empty() && text.len() < 2 * entries.len() * TYPICAL_LINE + TYPICAL_LINE {
                 return None;
             }
-            gone.extend(entries[..first].iter().map(|entry| entry.id.clone()));
-            let lines =
-                entries[first..].iter().filter_map(|entry| serde_json::to_string(entry).ok());
+            let lines = kept.iter().rev().filter_map(|entry| serde_json::to_string(entry).ok());
             Some(lines.map(|line| line + "\n").collect())
         })?;
         gone.iter().for_each(|id| vault.remove(&image(id)));
         Ok(())
     }
+}
+
+/// The changes that stand: not taken back, or taken back and then made again. Newest first, without
+/// those that took others back.
+pub(crate) fn standing(entries: &[Entry]) -> Vec<&Entry> {
+    let mut taken_back = HashSet::new();
+    let mut standing = Vec::new();
+    for entry in entries.iter().rev().filter(|entry| !entry.id.is_empty()) {
+        if taken_back.contains(entry.id.as_str()) {
+            continue;
+        }
+        match &entry.undoes {
+            Some(id) => {
+                taken_back.insert(id.as_str());
+            }
+            None => standing.push(entry),
+        }
+    }
+    standing
 }
 
 /// About how long a line of the log is: a log much longer than its entries is worth rewriting.
@@ -264,7 +280,7 @@ mod tests {
             session: "s".into(),
             tool: "Write".into(),
             path: "/ws/a".into(),
-            before: State::file(blake3::hash(b""), bytes, 0o644),
+            before: State::file(blake3::hash(b""), bytes, Some(0o644)),
             after: State::Absent,
             undoes: None,
         }
@@ -285,7 +301,7 @@ mod tests {
         let patience = Patience::default();
         let writer = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
         for (id, time, bytes) in [("old", 1, 1), ("large", now(), 900), ("new", now(), 100)] {
-            writer.begin(&entry(id, time, bytes), None, &patience).unwrap();
+            writer.begin(&entry(id, time, bytes), Displaces::Nothing, &patience).unwrap();
         }
         let ids = |journal: &Journal| -> Vec<String> {
             journal.entries().unwrap().into_iter().map(|entry| entry.id).collect()
@@ -293,10 +309,10 @@ mod tests {
         assert_eq!(ids(&writer), ["old", "large", "new"]);
         let day = Duration::from_secs(24 * 60 * 60);
         let by_age = Journal::new(dir.path().to_owned(), day, u64::MAX);
-        by_age.begin(&entry("x", now(), 0), None, &patience).unwrap();
+        by_age.begin(&entry("x", now(), 0), Displaces::Nothing, &patience).unwrap();
         assert_eq!(ids(&by_age), ["large", "new", "x"]);
         let by_size = Journal::new(dir.path().to_owned(), day, 500);
-        by_size.begin(&entry("y", now(), 0), None, &patience).unwrap();
+        by_size.begin(&entry("y", now(), 0), Displaces::Nothing, &patience).unwrap();
         assert_eq!(ids(&by_size), ["new", "x", "y"]);
     }
 }

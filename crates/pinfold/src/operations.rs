@@ -6,6 +6,7 @@ mod delete;
 mod edit;
 mod info;
 mod read;
+mod show;
 mod undo;
 mod write;
 
@@ -13,5 +14,6 @@ pub use delete::{Delete, Deleted};
 pub use edit::{Edit, Edited};
 pub use info::{Described, Info};
 pub use read::{PastEnd, Read, Reading};
+pub use show::{Show, Shown};
 pub use undo::{Undo, Undone};
 pub use write::{Parents, Write, Written};

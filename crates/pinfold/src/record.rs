@@ -1,9 +1,10 @@
-//! A change's entry in the journal, from before it is made until what it displaced is safe.
+//! A change's entry in the journal, from before it is made until it is.
 
-use pinfold_confine::{Displaced, Place, Target, escaped};
+use pinfold_confine::{Error as Fence, Place, RawPath};
 
 use crate::change::Image;
-use crate::journal::{Entry, State, fresh_id, now};
+use crate::commit::Refusal;
+use crate::journal::{Displaces, Entry, State, fresh_id, now};
 use crate::{Error, JournalFailure, View};
 
 /// The entry of a change that is being made; none if there is no journal.
@@ -21,18 +22,24 @@ impl<'v> Record<'v> {
         place: &Place,
         image: &Image,
         states: [State; 2],
-        target: Option<&Target>,
-    ) -> Result<Self, Error> {
+        displaces: Displaces<'_>,
+        path_as_given: &RawPath,
+    ) -> Result<Self, Refusal> {
         let mut record = Self { view, id: None, warning: None };
         let Some(journal) = view.session().journal() else { return Ok(record) };
         let [before, after] = states;
+        let (Some(path), false) = (real_path(view, place), before.is_lossy()) else {
+            record.warning =
+                Some("this change cannot be undone: the journal takes only names in UTF-8".into());
+            return Ok(record);
+        };
         let noted = fresh_id().and_then(|id| {
             let entry = Entry {
                 id: id.clone(),
                 time: now(),
                 session: view.session().id().to_owned(),
                 tool: view.tool().to_owned(),
-                path: real_path(view, place),
+                path,
                 before,
                 after,
                 undoes: match image {
@@ -40,19 +47,24 @@ impl<'v> Record<'v> {
                     Image::Undo { id } => Some(id.clone()),
                 },
             };
-            journal.begin(&entry, target, &view.patience()).map(|()| id)
+            journal.begin(&entry, displaces, &view.patience()).map(|()| id)
         });
         match (noted, view.session().settings().journal_failure) {
             (Ok(id), _) => record.id = Some(id),
+            // Not the journal's fault: somebody else was faster.
+            (Err(Fence::Changed), _) => {
+                return Err(Refusal::Conflict { path: path_as_given.clone() });
+            }
+            (Err(Fence::Impatient), _) => return Err(view.impatient(path_as_given).into()),
             (Err(error), JournalFailure::Refuse) => {
-                return Err(Error::JournalFailed { cause: error.to_string() });
+                return Err(Error::JournalFailed { cause: error.to_string() }.into());
             }
             (Err(error), JournalFailure::Say) => record.warn(&error),
         }
         Ok(record)
     }
 
-    fn warn(&mut self, error: &pinfold_confine::Error) {
+    fn warn(&mut self, error: &Fence) {
         self.warning = Some(format!("this change cannot be undone: the journal failed ({error})"));
     }
 
@@ -63,23 +75,12 @@ impl<'v> Record<'v> {
         }
     }
 
-    /// The change was made: what it displaced, if anything was there, goes to the journal. Gives the
-    /// entry's id, and what is to be said if it cannot be taken back.
-    pub(crate) fn end(
-        mut self,
-        displaced: Option<Displaced>,
-        existed: bool,
-    ) -> (Option<String>, Option<String>) {
-        if let (Some(journal), Some(id), true) = (self.view.session().journal(), &self.id, existed)
-            && let Err(error) = journal.keep(id, displaced, &self.view.patience())
-        {
-            self.warn(&error);
-        }
+    /// The change was made. Gives the entry's id, and what is to be said if it cannot be taken back.
+    pub(crate) fn end(self) -> (Option<String>, Option<String>) {
         (self.id, self.warning)
     }
 }
 
-fn real_path(view: &View<'_>, place: &Place) -> String {
-    let path = view.session().workspace().real_path(place);
-    String::from_utf8(path).unwrap_or_else(|error| escaped(error.as_bytes()).to_string())
+fn real_path(view: &View<'_>, place: &Place) -> Option<String> {
+    String::from_utf8(view.session().workspace().real_path(place)).ok()
 }

@@ -39,7 +39,10 @@ pub fn unified_diff(
         None => (old.1.decode_lossy(old.0).0, new.1.decode_lossy(new.0).0, 0),
     };
     let mut out = format!("--- a/{path}\n+++ b/{path}\n");
-    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_lines(&*before, &*after);
+    // Only an LF ends a line here: a CR by itself is a character like any other.
+    let [before, after]: [Vec<&str>; 2] =
+        [&before, &after].map(|text| text.split_inclusive('\n').collect());
+    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_slices(&before, &after);
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old = first.old_range().start..last.old_range().end;
@@ -221,6 +224,12 @@ mod tests {
         let old = (&b"\xEF\xBB\xBFa\n"[..], marked);
         let diff = super::unified_diff("a", old, (b"b\n", Encoding::UTF_8), 1000);
         assert!(diff.ends_with("@@ -1 +1 @@\n-a\n+b\n"), "{diff}");
+    }
+
+    #[test]
+    fn a_cr_by_itself_ends_no_line() {
+        let diff = unified_diff("a", "h\ra\rb\nc\nd\n", "h\ra\rb\nc\nD\n", 1000);
+        assert!(diff.contains("@@ -1,3 +1,3 @@\n h\ra\rb\n c\n-d\n+D\n"), "{diff}");
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Document<'b> {
 struct Line {
     text: usize,
     byte: usize,
+    /// How the line ends, if it does.
+    end: End,
 }
 
 /// How one line of a file ends.
@@ -58,12 +60,6 @@ impl<'b> Document<'b> {
         self.encoding
     }
 
-    /// Whether a span of the text stands for exactly these bytes.
-    pub(crate) fn holds(&self, start: usize, end: usize, bytes: &[u8]) -> bool {
-        let span = self.byte_at(start).zip(self.byte_at(end));
-        span.is_some_and(|(start, end)| self.bytes[start..end] == *bytes)
-    }
-
     /// Whether some line may end with CRLF.
     pub(crate) fn has_crlf(&self) -> bool {
         self.lines.is_some()
@@ -74,32 +70,42 @@ impl<'b> Document<'b> {
         memchr_iter(b'\n', &self.text.as_bytes()[..place]).count() as u64 + 1
     }
 
-    /// The byte that a place in the text stands for; `None` within what one run of bytes decodes to.
-    pub(crate) fn byte_at(&self, place: usize) -> Option<usize> {
-        let Some(lines) = &self.lines else { return Some(place + self.encoding.mark_len()) };
-        let line = &lines[lines.partition_point(|line| line.text <= place).checked_sub(1)?];
-        let mut at = *line;
-        let next = lines.get(lines.partition_point(|line| line.text <= place));
-        let rest = &self.bytes[line.byte..next.map_or(self.bytes.len(), |next| next.byte)];
-        for (text, bytes) in pieces(rest, &self.encoding) {
-            if at.text >= place {
-                break;
+    /// The number, counting from 0, of the line in the table that a place is on.
+    fn line_of(lines: &[Line], place: usize) -> usize {
+        lines.partition_point(|line| line.text <= place).saturating_sub(1)
+    }
+
+    /// The bytes that places in the text stand for, in the same order, which must be rising; `None`
+    /// if one is within what a run of bytes decodes to.
+    fn bytes_at(&self, places: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
+        let Some(lines) = &self.lines else {
+            return Some(places.map(|place| place + self.encoding.mark_len()).collect());
+        };
+        let mut found = Vec::new();
+        let (mut number, mut pieces, mut at) = (usize::MAX, Vec::new().into_iter(), (0, 0));
+        for place in places {
+            let line = Self::line_of(lines, place);
+            if line != number {
+                number = line;
+                let next = lines.get(line + 1).map_or(self.bytes.len(), |next| next.byte);
+                at = (lines[line].text, lines[line].byte);
+                pieces =
+                    self::pieces(&self.bytes[lines[line].byte..next], &self.encoding).into_iter();
             }
-            at = Line { text: at.text + text, byte: at.byte + bytes };
+            while at.0 < place {
+                let (text, bytes) = pieces.next()?;
+                at = (at.0 + text, at.1 + bytes);
+            }
+            found.push((at.0 == place).then_some(at.1)?);
         }
-        (at.text == place).then_some(at.byte)
+        Some(found)
     }
 
     /// How the line ends whose LF is at a place in the text.
     pub(crate) fn end_at(&self, place: usize) -> End {
-        if self.lines.is_none() {
-            return End::Lf;
-        }
-        let unit = self.encoding.charset.unit();
-        let crlf = self.byte_at(place).and_then(|byte| self.bytes.get(byte..byte + unit));
-        match crlf {
-            Some(unit) if unit.contains(&b'\r') => End::Crlf,
-            _ => End::Lf,
+        match &self.lines {
+            None => End::Lf,
+            Some(lines) => lines[Self::line_of(lines, place)].end,
         }
     }
 
@@ -108,16 +114,26 @@ impl<'b> Document<'b> {
     /// `spans` are in order and do not overlap; each has its new bytes. `None` if a span starts or
     /// ends where the bytes cannot be cut.
     pub(crate) fn splice(&self, spans: &[(usize, usize, Vec<u8>)]) -> Option<Vec<u8>> {
+        let ends = self.bytes_at(spans.iter().flat_map(|(start, end, _)| [*start, *end]))?;
         let grown: usize = spans.iter().map(|(_, _, new)| new.len()).sum();
         let mut out = Vec::with_capacity(self.bytes.len() + grown);
         let mut done = 0;
-        for (start, end, new) in spans {
-            out.extend_from_slice(&self.bytes[done..self.byte_at(*start)?]);
+        for ((_, _, new), ends) in spans.iter().zip(ends.chunks_exact(2)) {
+            out.extend_from_slice(&self.bytes[done..ends[0]]);
             out.extend_from_slice(new);
-            done = self.byte_at(*end)?;
+            done = ends[1];
         }
         out.extend_from_slice(&self.bytes[done..]);
         Some(out)
+    }
+
+    /// Whether all spans already hold the bytes that they are to be replaced by.
+    pub(crate) fn holds(&self, spans: &[(usize, usize, Vec<u8>)]) -> bool {
+        let ends = self.bytes_at(spans.iter().flat_map(|(start, end, _)| [*start, *end]));
+        ends.is_some_and(|ends| {
+            let spans = spans.iter().zip(ends.chunks_exact(2));
+            spans.into_iter().all(|((_, _, new), ends)| self.bytes[ends[0]..ends[1]] == **new)
+        })
     }
 
     /// New text in the document's encoding, without a mark.
@@ -132,8 +148,10 @@ fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
     let mut lines = Vec::new();
     let mut byte = encoding.mark_len().min(bytes.len());
     while byte < bytes.len() || lines.is_empty() {
-        lines.push(Line { text: text.len(), byte });
         let end = line_end(&bytes[byte..], encoding.charset);
+        let crlf = end.whole - end.content > encoding.charset.unit();
+        let kind = if crlf { End::Crlf } else { End::Lf };
+        lines.push(Line { text: text.len(), byte, end: kind });
         let line = &bytes[byte..byte + end.content];
         decode_into(line, encoding, &mut text);
         if end.ends {
@@ -271,6 +289,12 @@ mod tests {
 
     use super::*;
     use crate::{Content, sniff};
+
+    impl Document<'_> {
+        fn byte_at(&self, place: usize) -> Option<usize> {
+            Some(self.bytes_at(std::iter::once(place))?[0])
+        }
+    }
 
     fn label(label: &str) -> Encoding {
         Encoding::for_label(label).unwrap()

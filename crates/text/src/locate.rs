@@ -54,6 +54,9 @@ pub(crate) struct Found {
 /// Occurrences past this many are no longer counted: nobody wants to be told where they are.
 pub(crate) const MOST_COUNTED: usize = 10_000;
 
+/// Lines that are compared before a looser reading is given up: enough for any file that people edit.
+const MOST_WORK: usize = 5_000_000;
+
 /// Every place where `old` stands in `text` as it is; overlapping ones count.
 pub(crate) fn exact(text: &str, old: &str) -> Vec<Found> {
     let finder = memmem::Finder::new(old.as_bytes());
@@ -111,26 +114,37 @@ impl<'o> Wanted<'o> {
     fn find(&self, text: &str, reading: Match) -> Vec<Found> {
         let anchor = self.lines[self.anchor].trim_matches(BLANKS);
         let mut found = Vec::new();
+        let mut work = 0;
         for at in memmem::find_iter(text.as_bytes(), anchor) {
-            let Some(start) = self.first_line(text, at) else { continue };
+            let Some(start) = self.first_line(text, at, anchor.len()) else { continue };
+            work += self.lines.len();
             if let Some(place) = self.read_at(text, start, reading)
                 && found.last() != Some(&place)
             {
                 found.push(place);
             }
-            if found.len() == MOST_COUNTED {
+            if found.len() == MOST_COUNTED || work > MOST_WORK {
                 break;
             }
         }
-        found
+        // Given up half-way, nothing is known to be unique.
+        if work > MOST_WORK { Vec::new() } else { found }
     }
 
-    /// Where the first line would start if the anchor is at `at`.
-    fn first_line(&self, text: &str, at: usize) -> Option<usize> {
-        let line_start = |at: usize| text[..at].rfind('\n').map_or(0, |lf| lf + 1);
-        let mut start = line_start(at);
+    /// Where the first line would start if the anchor is at `at` and takes its whole line there.
+    fn first_line(&self, text: &str, at: usize, len: usize) -> Option<usize> {
+        let bytes = text.as_bytes();
+        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+        let indent = bytes[..at].iter().rev().take_while(blank).count();
+        let mut start = at - indent;
+        let begins = start == 0 || bytes[start - 1] == b'\n';
+        let after = bytes[at + len..].iter().find(|byte| !blank(byte));
+        if !begins || after.is_some_and(|after| *after != b'\n') {
+            return None;
+        }
         for _ in 0..self.anchor {
-            start = line_start(start.checked_sub(1)?);
+            let above = start.checked_sub(1)?;
+            start = memchr::memrchr(b'\n', &bytes[..above]).map_or(0, |lf| lf + 1);
         }
         Some(start)
     }
@@ -143,7 +157,8 @@ impl<'o> Wanted<'o> {
                 // Past the line end before it.
                 end += 1;
             }
-            let line = text.get(end..)?.split('\n').next()?;
+            let rest = text.get(end..)?;
+            let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
             let fits = match reading {
                 Match::TrailingBlanks => {
                     line.trim_end_matches(BLANKS) == wanted.trim_end_matches(BLANKS)

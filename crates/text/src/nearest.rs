@@ -156,7 +156,10 @@ fn most_alike(text: &str, old: &[&str]) -> Option<usize> {
 
 /// A line less everything that is easily got wrong.
 fn plain(line: &str) -> String {
-    let line = unquoted(unnumbered(line)).to_lowercase();
+    /// More of a line than this is not needed to know it again.
+    const ENOUGH: usize = 2_000;
+    let line: String = unnumbered(line).chars().take(ENOUGH).collect();
+    let line = unquoted(&line).to_lowercase();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -53,6 +53,11 @@ pub enum Refused {
     },
     /// The new text is the old one.
     Same,
+    /// The file would become larger than it may.
+    TooLarge {
+        /// How large, at least.
+        size: u64,
+    },
     /// The new text has a character that the file's encoding cannot express.
     Unmappable(Unmappable),
 }
@@ -65,6 +70,7 @@ pub(crate) fn replace(
     document: &Document<'_>,
     replacement: &Replacement,
     matching: Matching,
+    most_bytes: u64,
 ) -> Result<Replaced, Refused> {
     let old = folded(&replacement.old);
     let new = folded(&replacement.new);
@@ -104,7 +110,7 @@ pub(crate) fn replace(
     {
         reading = Match::LineEndings;
     }
-    splice(document, &placed, reading)
+    splice(document, &placed, reading, most_bytes)
 }
 
 /// What came of replacements made one after the other.
@@ -114,8 +120,8 @@ pub struct InOrder {
     pub bytes: Vec<u8>,
     /// The loosest way in which one of the texts was found.
     pub reading: Match,
-    /// How many occurrences were replaced in all.
-    pub count: usize,
+    /// How many occurrences each replacement replaced.
+    pub counts: Vec<usize>,
     /// The lines that each of them takes in the end, in the order in which they were made.
     pub lines: Vec<(u64, u64)>,
 }
@@ -137,49 +143,76 @@ pub fn replace_in_order(
     encoding: Encoding,
     replacements: &[Replacement],
     matching: Matching,
+    most_bytes: u64,
 ) -> Result<InOrder, Failed> {
-    let start = (Match::Exact, 0, Vec::new());
-    let (mut reading, mut count, mut lines): (Match, usize, Vec<(u64, u64)>) = start;
+    let (mut reading, mut counts, mut lines) = (Match::Exact, Vec::new(), Vec::new());
     let mut bytes = Cow::Borrowed(bytes);
     for (number, replacement) in (1..).zip(replacements) {
-        let replaced = replace(&Document::new(&bytes, encoding), replacement, matching);
+        let replaced = replace(&Document::new(&bytes, encoding), replacement, matching, most_bytes);
         let replaced = match replaced {
             Ok(replaced) => replaced,
             Err(why) => return Err(Failed { number, why, bytes: bytes.into_owned() }),
         };
-        for ((first, _), growth) in replaced.lines.iter().zip(&replaced.growth) {
-            // What was replaced further down has moved.
-            for lines in lines.iter_mut().filter(|lines| lines.0 > *first) {
-                *lines = (
-                    lines.0.saturating_add_signed(*growth),
-                    lines.1.saturating_add_signed(*growth),
-                );
-            }
-        }
+        move_down(&mut lines, &replaced);
         reading = reading.max(replaced.reading);
-        count += replaced.count;
+        counts.push(replaced.count);
         lines.extend(replaced.lines);
         bytes = Cow::Owned(replaced.bytes);
     }
-    Ok(InOrder { bytes: bytes.into_owned(), reading, count, lines })
+    Ok(InOrder { bytes: bytes.into_owned(), reading, counts, lines })
+}
+
+/// Moves the lines of earlier replacements by what came or went above them.
+fn move_down(lines: &mut [(u64, u64)], replaced: &Replaced) {
+    let mut grown = 0;
+    let sums: Vec<i64> = std::iter::once(0)
+        .chain(replaced.growth.iter().map(|growth| {
+            grown += growth;
+            grown
+        }))
+        .collect();
+    // The places are where the new text is; what stood there before is above by what grew so far.
+    let firsts: Vec<u64> = replaced
+        .lines
+        .iter()
+        .zip(&sums)
+        .map(|((first, _), grown)| first.saturating_add_signed(-grown))
+        .collect();
+    for lines in lines {
+        let shift = sums[firsts.partition_point(|first| *first < lines.0)];
+        *lines = (lines.0.saturating_add_signed(shift), lines.1.saturating_add_signed(shift));
+    }
 }
 
 fn splice(
     document: &Document<'_>,
     placed: &[(Found, Cow<'_, str>)],
     reading: Match,
+    most_bytes: u64,
 ) -> Result<Replaced, Refused> {
     let text = document.text();
     let mut spans = Vec::with_capacity(placed.len());
     let mut lines = Vec::with_capacity(placed.len());
     let mut growths = Vec::with_capacity(placed.len());
     let (mut counted, mut line, mut grown) = (0, 1, 0);
+    // Without what is replaced, which may be next to nothing.
+    let mut size =
+        text.len() as u64 - placed.iter().map(|(f, _)| (f.end - f.start) as u64).sum::<u64>();
     for (found, new) in placed {
         let old = &text[found.start..found.end];
         let (before, after) = shared(old, new);
         let (start, end) = (found.start + before, found.end - after);
         let middle = with_ends(document, start, end, &new[before..new.len() - after]);
-        spans.push((start, end, document.encode(&middle).map_err(Refused::Unmappable)?));
+        let bytes = document.encode(&middle).map_err(|missing| {
+            // Counted from the beginning of the new text, not of what differs.
+            let line = missing.line + count_ends(&new[..before]).unsigned_abs();
+            Refused::Unmappable(Unmappable { line, ..missing })
+        })?;
+        size += bytes.len() as u64;
+        if size > most_bytes {
+            return Err(Refused::TooLarge { size });
+        }
+        spans.push((start, end, bytes));
 
         line += count_ends(&text[counted..found.start]);
         counted = found.start;
@@ -192,7 +225,7 @@ fn splice(
         growths.push(growth);
         grown += growth;
     }
-    if spans.iter().all(|(start, end, new)| document.holds(*start, *end, new)) {
+    if document.holds(&spans) {
         return Err(Refused::Same);
     }
     let bytes = document.splice(&spans).ok_or(Refused::NotFound)?;

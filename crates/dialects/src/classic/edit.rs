@@ -112,13 +112,16 @@ fn operation(
     })
 }
 
+/// Replacements that are named by their lines; `replacements` has the number of all.
+const MOST_LINES: usize = 100;
+
 fn reply(done: &Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
     let path = desk.absolute(&done.place);
     let story = Story::of_edit(done, &path);
     let facts = json!({
         "replacements": done.replacements,
         "match": done.reading.name(),
-        "lines": done.lines,
+        "lines": done.lines.iter().take(MOST_LINES).collect::<Vec<_>>(),
         "start_line": done.lines.first().map(|lines| lines.0),
         "created": done.created,
     });

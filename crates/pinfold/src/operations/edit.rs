@@ -75,14 +75,14 @@ impl Operation for Edit {
             }
         };
         let (edited, changed_elsewhere) = match &before {
-            None => (self.create()?, false),
+            None => (self.create(view)?, false),
             Some(bytes) => self.edit(view, &target, bytes, creates)?,
         };
         let outcome = Edited {
             place: target.place().clone(),
             bytes: edited.bytes.len() as u64,
             created: target.meta().is_none(),
-            replacements: edited.count,
+            replacements: edited.counts.iter().sum(),
             reading: edited.reading,
             lines: edited.lines,
             changed_elsewhere,
@@ -118,7 +118,7 @@ impl Edit {
     }
 
     /// The first replacement's text as the whole content, and the others made in that.
-    fn create(&self) -> Result<InOrder, Error> {
+    fn create(&self, view: &View<'_>) -> Result<InOrder, Error> {
         let (first, rest) = self.replacements.split_first().expect("checked: there is one");
         let content = first.new.replace("\r\n", "\n");
         if content.is_empty() {
@@ -126,16 +126,18 @@ impl Edit {
         }
         let ends = content.matches('\n').count() as u64;
         let last = if content.ends_with('\n') { ends } else { ends + 1 };
-        let made = replace_in_order(content.as_bytes(), Encoding::UTF_8, rest, self.matching)
-            .map_err(|failed| {
-                self.refusal(&Failed { number: failed.number + 1, ..failed }, Encoding::UTF_8)
-            })?;
+        let (content, utf8, limit) = (content.as_bytes(), Encoding::UTF_8, edit_bytes(view));
+        let made = replace_in_order(content, utf8, rest, self.matching(view), limit);
+        let made = made.map_err(|failed| {
+            self.refusal(view, &Failed { number: failed.number + 1, ..failed }, utf8)
+        })?;
         let lines = std::iter::once((1, last.max(1))).chain(made.lines).collect();
-        Ok(InOrder { count: made.count + 1, lines, ..made })
+        let counts = std::iter::once(1).chain(made.counts).collect();
+        Ok(InOrder { counts, lines, ..made })
     }
 
     fn check_size(&self, view: &View<'_>, size: u64) -> Result<(), Error> {
-        match view.session().settings().edit_bytes {
+        match edit_bytes(view) {
             limit if size > limit => Err(Error::TooLarge { path: self.path.clone(), size, limit }),
             _ => Ok(()),
         }
@@ -149,7 +151,6 @@ impl Edit {
         bytes: &[u8],
         creates: bool,
     ) -> Result<(InOrder, bool), Error> {
-        let settings = view.session().settings();
         let acquaintance = match self.seen {
             SeenRule::Off => Acquaintance::Current,
             SeenRule::Required => view.acquaintance(&self.path, target)?,
@@ -163,7 +164,7 @@ impl Edit {
                     "the text to replace is empty, and the file is not; say what to replace";
                 return Err(Error::InvalidArgument(format!("`{}`: {problem}", self.path)));
             }
-            return Ok((self.create()?, false));
+            return Ok((self.create(view)?, acquaintance == Acquaintance::Changed));
         }
         let encoding = match sniff_content(bytes) {
             Content::Text(encoding) => encoding,
@@ -173,20 +174,28 @@ impl Edit {
             }
         };
         let changed = acquaintance == Acquaintance::Changed;
-        let exact = changed || settings.matching == MatchingSetting::Exact;
-        let matching = if exact { Matching::Exact } else { self.matching };
-        match replace_in_order(bytes, encoding, &self.replacements, matching) {
-            // What the session does not know, it may have in mind only once.
-            Ok(made) if changed && made.count > self.replacements.len() => {
-                Err(self.changed(view, target, bytes, encoding, 1))
-            }
-            Ok(made) => Ok((made, changed)),
+        let matching = if changed { Matching::Exact } else { self.matching(view) };
+        let limit = edit_bytes(view);
+        match replace_in_order(bytes, encoding, &self.replacements, matching, limit) {
+            Ok(made) => match made.counts.iter().position(|count| changed && *count > 1) {
+                // What the session does not know, it may have in mind only once.
+                Some(several) => Err(self.changed(view, target, bytes, encoding, several + 1)),
+                None => Ok((made, changed)),
+            },
             Err(failed)
                 if changed && matches!(failed.why, Refused::NotFound | Refused::Many { .. }) =>
             {
                 Err(self.changed(view, target, &failed.bytes, encoding, failed.number))
             }
-            Err(failed) => Err(self.refusal(&failed, encoding)),
+            Err(failed) => Err(self.refusal(view, &failed, encoding)),
+        }
+    }
+
+    /// How texts are looked for: as the tool says, unless the person who runs it is stricter.
+    fn matching(&self, view: &View<'_>) -> Matching {
+        match view.session().settings().matching {
+            MatchingSetting::Exact => Matching::Exact,
+            MatchingSetting::Ladder => self.matching,
         }
     }
 
@@ -195,7 +204,7 @@ impl Edit {
         (self.replacements.len() > 1).then_some(number)
     }
 
-    fn refusal(&self, failed: &Failed, encoding: Encoding) -> Error {
+    fn refusal(&self, view: &View<'_>, failed: &Failed, encoding: Encoding) -> Error {
         let path = self.path.clone();
         let number = self.number(failed.number);
         match &failed.why {
@@ -212,7 +221,11 @@ impl Edit {
                 reading: *reading,
             },
             Refused::Same => Error::NoChange { number },
+            Refused::TooLarge { size } => {
+                Error::TooLarge { path, size: *size, limit: edit_bytes(view) }
+            }
             Refused::Unmappable(missing) => Error::Unmappable {
+                number,
                 encoding: encoding.name(),
                 character: missing.character.escape_debug().to_string(),
                 line: missing.line,
@@ -240,6 +253,15 @@ impl Edit {
         if region.is_some() {
             view.knows_now(target);
         }
+        let region = match self.number(number) {
+            Some(number) => region.map(|region| format!("edit {number}: {region}")),
+            None => region,
+        };
         Error::Changed { path: self.path.clone(), region }
     }
+}
+
+/// The largest file that can be edited, before or after.
+fn edit_bytes(view: &View<'_>) -> u64 {
+    view.session().settings().edit_bytes
 }

@@ -3,7 +3,7 @@
 use pinfold_confine::{Error as Fence, Hash, Place, RawPath};
 
 use crate::change::{Image, Remove, Replace, Restore};
-use crate::journal::{Entry, State};
+use crate::journal::{Entry, State, standing};
 use crate::{ChangeSet, Error, Operation, SeenRule, View};
 
 /// Takes back one change of the journal, if the file still is as the change left it.
@@ -29,74 +29,87 @@ impl Operation for Undo {
     type Outcome = Undone;
 
     fn plan(&self, view: &View<'_>) -> Result<(Undone, ChangeSet), Error> {
-        let entry = self.entry(view)?;
-        let path = RawPath::from(entry.path.as_str());
-        let image = Image::Undo { id: entry.id.clone() };
-        let (place, changes) = match (&entry.before, &entry.after) {
-            (State::Absent, _) => {
-                let removal = view.removal(&path).map_err(|error| differs(&entry, error))?;
-                let place = removal.place().clone();
-                let now = match removal.link_target() {
-                    Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-                    None => Now::of(removal.hash().map_err(|error| view.missed(&path, error))?),
-                };
-                check_same(&entry, &now)?;
-                (place, ChangeSet::remove(Remove { path, removal, image }))
+        let entries = view.session().history()?;
+        if let Some(id) = &self.id {
+            let entry = entries.iter().find(|entry| entry.id == *id);
+            return back(view, entry.ok_or_else(|| Error::NothingToUndo { id: self.id.clone() })?);
+        }
+        for entry in standing(&entries) {
+            match back(view, entry) {
+                // A process was killed before it made this change: there is nothing to take back.
+                Err(Error::NotAsLeft { .. }) if never_made(view, entry) => {}
+                other => return other,
             }
-            (State::File { mode, .. }, _) => {
-                let target = view.target(&path).map_err(|error| differs(&entry, error))?;
-                let now = target.hash().map_err(|error| view.missed(&path, error))?;
-                check_same(&entry, &Now::of(now))?;
-                let after = self.image(view, &entry)?;
-                let (place, mode) = (target.place().clone(), Some(*mode));
-                let seen = SeenRule::Off;
-                (
-                    place,
-                    ChangeSet::replace(Replace {
-                        path,
-                        target,
-                        before: None,
-                        after,
-                        seen,
-                        show: true,
-                        mode,
-                        image,
-                    }),
-                )
-            }
-            (State::Link { target: to }, _) => {
-                let target = view.target(&path).map_err(|error| differs(&entry, error))?;
-                let now = target.hash().map_err(|error| view.missed(&path, error))?;
-                check_same(&entry, &Now::of(now))?;
-                let (place, to) = (target.place().clone(), to.clone());
-                (place, ChangeSet::restore(Restore { path, target, to, image }))
-            }
-        };
-        Ok((Undone { entry, place }, changes))
+        }
+        Err(Error::NothingToUndo { id: None })
     }
 }
 
-impl Undo {
-    fn entry(&self, view: &View<'_>) -> Result<Entry, Error> {
-        let entries = view.session().history()?;
-        let found = match &self.id {
-            Some(id) => entries.iter().find(|entry| entry.id == *id),
-            None => entries.iter().rev().find(|entry| {
-                entry.undoes.is_none()
-                    && !entries.iter().any(|other| other.undoes.as_ref() == Some(&entry.id))
-            }),
-        };
-        found.cloned().ok_or_else(|| Error::NothingToUndo { id: self.id.clone() })
-    }
+/// The change that takes one back.
+fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
+    let path = RawPath::from(entry.path.as_str());
+    let image = Image::Undo { id: entry.id.clone() };
+    let (place, changes) = match &entry.before {
+        State::Absent => {
+            let removal = view.removal(&path).map_err(|error| differs(entry, error))?;
+            let place = removal.place().clone();
+            let now = match removal.link_target() {
+                Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
+                None => Now::of(removal.hash().map_err(|error| view.missed(&path, error))?),
+            };
+            check_same(entry, &now)?;
+            (place, ChangeSet::remove(Remove { path, removal, image }))
+        }
+        State::File { mode, .. } => {
+            let target = view.target(&path).map_err(|error| differs(entry, error))?;
+            let now = target.hash().map_err(|error| view.missed(&path, error))?;
+            check_same(entry, &Now::of(now))?;
+            let after = kept(view, entry)?;
+            let (place, mode) = (target.place().clone(), *mode);
+            let (seen, before) = (SeenRule::Off, None);
+            let replace = Replace { path, target, before, after, seen, show: true, mode, image };
+            (place, ChangeSet::replace(replace))
+        }
+        State::Link { target: to } => {
+            let target = view.target(&path).map_err(|error| differs(entry, error))?;
+            let now = target.hash().map_err(|error| view.missed(&path, error))?;
+            check_same(entry, &Now::of(now))?;
+            let (place, to) = (target.place().clone(), to.clone());
+            (place, ChangeSet::restore(Restore { path, target, to, image }))
+        }
+    };
+    Ok((Undone { entry: entry.clone(), place }, changes))
+}
 
-    fn image(&self, view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
-        let journal = view.session().journal();
-        let image = journal.ok_or(Error::NothingToUndo { id: self.id.clone() })?.image(entry);
-        image.map_err(|error| match error {
-            Fence::NotFound => Error::NothingToUndo { id: Some(entry.id.clone()) },
-            other => Error::looking(&entry.path.as_str().into(), other),
-        })
+/// Whether everything is still as it was before a change.
+fn never_made(view: &View<'_>, entry: &Entry) -> bool {
+    let path = RawPath::from(entry.path.as_str());
+    let now = match view.removal(&path) {
+        Err(Error::NotFound { .. }) => Now::Nothing,
+        Err(_) => return false,
+        Ok(removal) => match (removal.link_target(), removal.hash()) {
+            (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
+            (None, Ok(hash)) => Now::of(hash),
+            (None, Err(_)) => return false,
+        },
+    };
+    is_now(&entry.before, &now)
+}
+
+/// What a change displaced, if that is still what it was.
+pub(super) fn kept(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
+    let gone = || Error::NothingToUndo { id: Some(entry.id.clone()) };
+    let image = view.session().journal().ok_or_else(gone)?.image(entry);
+    let image = image.map_err(|error| match error {
+        Fence::NotFound => gone(),
+        other => Error::looking(&entry.path.as_str().into(), other),
+    })?;
+    // Whoever had the file open could still write to it after it was displaced.
+    if is_now(&entry.before, &Now::File(pinfold_confine::hash(&image))) {
+        return Ok(image);
     }
+    let what = "what was kept of it has been written to since";
+    Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })
 }
 
 /// What is at the path now.
@@ -112,14 +125,20 @@ impl Now {
     }
 }
 
+/// Whether a state is what is there now.
+fn is_now(state: &State, now: &Now) -> bool {
+    match (state, now) {
+        (State::Absent, Now::Nothing) => true,
+        (State::File { hash, .. }, Now::File(now)) => *hash == now.to_hex().as_str(),
+        (State::Link { target }, Now::Link(now)) => target == now,
+        _ => false,
+    }
+}
+
 /// The file must be as the change left it.
 fn check_same(entry: &Entry, now: &Now) -> Result<(), Error> {
     let what = match (&entry.after, now) {
-        (State::Absent, Now::Nothing) => return Ok(()),
-        (State::File { hash, .. }, Now::File(now)) if *hash == now.to_hex().as_str() => {
-            return Ok(());
-        }
-        (State::Link { target }, Now::Link(now)) if target == now => return Ok(()),
+        (after, now) if is_now(after, now) => return Ok(()),
         (State::Absent, _) => "a file is there again",
         (_, Now::Nothing) => "the file is gone",
         _ => "its content has changed since",

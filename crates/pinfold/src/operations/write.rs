@@ -68,6 +68,7 @@ impl Operation for Write {
 
     fn plan(&self, view: &View<'_>) -> Result<(Written, ChangeSet), Error> {
         let after = self.encoding.encode(&self.content).map_err(|missing| Error::Unmappable {
+            number: None,
             encoding: self.encoding.name(),
             character: missing.character.escape_debug().to_string(),
             line: missing.line,

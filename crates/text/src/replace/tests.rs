@@ -6,7 +6,7 @@ use crate::{Encoding, sniff};
 fn edit(bytes: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Refused> {
     let crate::Content::Text(encoding) = sniff(bytes, true) else { panic!("binary") };
     let replacement = Replacement { old: old.into(), new: new.into(), all };
-    replace(&Document::new(bytes, encoding), &replacement, Matching::Ladder)
+    replace(&Document::new(bytes, encoding), &replacement, Matching::Ladder, u64::MAX)
 }
 
 #[test]
@@ -137,7 +137,7 @@ proptest! {
         let tail = Encoding { bom: false, ..encoding }.encode(&after).unwrap();
         let replacement = Replacement { old, new, all: false };
         let document = Document::new(&whole, encoding);
-        let replaced = replace(&document, &replacement, Matching::Ladder).unwrap();
+        let replaced = replace(&document, &replacement, Matching::Ladder, u64::MAX).unwrap();
         prop_assert!(replaced.bytes.starts_with(&head));
         prop_assert!(replaced.bytes.ends_with(&tail));
         let text = Document::new(&replaced.bytes, encoding).text().to_owned();
@@ -154,7 +154,7 @@ proptest! {
     ) {
         if let crate::Content::Text(encoding) = sniff(&bytes, true) {
             let replacement = Replacement { old, new, all };
-            let _ = replace(&Document::new(&bytes, encoding), &replacement, Matching::Ladder);
+            let _ = replace(&Document::new(&bytes, encoding), &replacement, Matching::Ladder, u64::MAX);
         }
     }
 
@@ -184,7 +184,7 @@ fn replacements_in_order_work_on_each_others_results() {
             .iter()
             .map(|(old, new)| Replacement { old: (*old).into(), new: (*new).into(), all: false })
             .collect();
-        replace_in_order(b"one\ntwo\nthree\n", Encoding::UTF_8, &edits, Matching::Ladder)
+        replace_in_order(b"one\ntwo\nthree\n", Encoding::UTF_8, &edits, Matching::Ladder, u64::MAX)
     };
     let edited = order(&[("two", "2\n2"), ("one", "0\n1"), ("2\n2", "zwei")]).unwrap();
     assert_eq!(edited.bytes, b"0\n1\nzwei\nthree\n");
@@ -194,4 +194,32 @@ fn replacements_in_order_work_on_each_others_results() {
         (failed.number, failed.why, failed.bytes),
         (2, Refused::NotFound, b"one\n2\nthree\n".to_vec())
     );
+}
+
+#[test]
+fn what_would_grow_too_large_is_refused_before_it_is_made() {
+    let file = "a\n".repeat(5000);
+    let replacement = Replacement { old: "a".into(), new: "b".repeat(1_000_000), all: true };
+    let document = Document::new(file.as_bytes(), Encoding::UTF_8);
+    let refused = replace(&document, &replacement, Matching::Ladder, 100_000_000).unwrap_err();
+    assert!(matches!(refused, Refused::TooLarge { .. }));
+}
+
+#[test]
+fn long_lines_and_many_places_take_no_longer_than_they_must() {
+    // Each of these took time with the square of its size, and did not come back.
+    let long = format!("head\r\n{}\r\n", "var x; ".repeat(100_000));
+    let replaced = edit(long.as_bytes(), "var", "let", true).unwrap();
+    assert_eq!(replaced.count, 100_000);
+    let one_line = "var x;\t".repeat(300_000);
+    assert_eq!(edit(one_line.as_bytes(), " var", "let", false).unwrap_err(), Refused::NotFound);
+    let repeated = "aaaa\n".repeat(100_000);
+    let old = "aaaa\n".repeat(500) + "b\n";
+    assert_eq!(edit(repeated.as_bytes(), &old, "x", false).unwrap_err(), Refused::NotFound);
+    let edits =
+        ["a", "b"].map(|old| Replacement { old: old.into(), new: "c\nc".into(), all: true });
+    let file = "a b\n".repeat(20_000);
+    let made =
+        replace_in_order(file.as_bytes(), Encoding::UTF_8, &edits, Matching::Ladder, u64::MAX);
+    assert_eq!(made.unwrap().counts, [20_000, 20_000]);
 }

@@ -1,0 +1,72 @@
+//! Showing what a change did.
+
+use std::io::Read as _;
+
+use pinfold_confine::RawPath;
+use pinfold_text::{Content, sniff_content, unified_diff};
+
+use super::undo::kept;
+use crate::journal::{Entry, State};
+use crate::{Error, NoChange, Operation, View};
+
+/// Shows one change of the journal.
+#[derive(Clone, Debug)]
+pub struct Show {
+    /// Which change.
+    pub id: String,
+}
+
+/// A change, and what it did.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The change.
+    pub entry: Entry,
+    /// What it did, where both versions are text and still to be had.
+    pub diff: Option<String>,
+}
+
+impl Operation for Show {
+    type Changes = NoChange;
+    type Outcome = Shown;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Shown, NoChange), Error> {
+        let entries = view.session().history()?;
+        let number = entries.iter().position(|entry| entry.id == self.id);
+        let number = number.ok_or_else(|| Error::NothingToUndo { id: Some(self.id.clone()) })?;
+        let entry = entries[number].clone();
+        let before = content(&entry.before, || kept(view, &entry).ok());
+        let after = content(&entry.after, || left(view, &entry, &entries[number + 1..]));
+        let diff = before.zip(after).and_then(|(before, after)| {
+            let [old, new] = [&before, &after].map(|bytes| match sniff_content(bytes) {
+                Content::Text(encoding) => Some((bytes.as_slice(), encoding)),
+                Content::Binary(_) => None,
+            });
+            Some(unified_diff(&entry.path, old?, new?, view.output_bytes()))
+        });
+        Ok((Shown { entry, diff }, NoChange))
+    }
+}
+
+fn content(state: &State, file: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    match state {
+        State::Absent => Some(Vec::new()),
+        State::File { .. } => file(),
+        State::Link { target } => Some(format!("symlink to {target}\n").into_bytes()),
+    }
+}
+
+/// What a change left: it is still there, or a later change displaced it.
+fn left(view: &View<'_>, entry: &Entry, later: &[Entry]) -> Option<Vec<u8>> {
+    let State::File { hash, .. } = &entry.after else { return None };
+    let same = |other: &&Entry| {
+        other.path == entry.path
+            && matches!(&other.before, State::File { hash: before, .. } if before == hash)
+    };
+    if let Some(other) = later.iter().find(same) {
+        return kept(view, other).ok();
+    }
+    let (_, mut file) = view.file(&RawPath::from(entry.path.as_str())).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    (pinfold_confine::hash(&bytes).to_hex().as_str() == hash).then_some(bytes)
+}
