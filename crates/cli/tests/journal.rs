@@ -329,9 +329,101 @@ fn a_killed_process_leaves_the_old_or_the_new_and_a_journal_that_can_be_read() {
         assert_eq!(rest.trim_end().len(), padding.len());
         reached = value;
     }
-    // Every change that was made is in the journal, and perhaps some that were not.
+    // Every change that was made is in the journal with what it displaced, and perhaps some that
+    // were not made.
+    let journal = place.0.path().join("state/pinfold/journal");
+    for entry in place.log() {
+        let id = entry["id"].as_str().unwrap();
+        assert!(journal.join(format!("{id}.before")).exists(), "{entry}");
+    }
     assert!(place.log().len() as u64 >= reached, "{} < {reached}", place.log().len());
     place.call("file.write", json!({"path": "g", "content": ""}));
     assert_eq!(place.names(), ["f", "g"], "what was left behind was not swept");
     assert!(place.undo(&[]).status.success());
+}
+
+#[test]
+fn what_was_kept_does_not_change_with_other_names_of_the_file() {
+    let place = Place::new();
+    fs::write(place.ws().join("a"), "one\n").unwrap();
+    fs::hard_link(place.ws().join("a"), place.ws().join("b")).unwrap();
+    place.call("file.write", json!({"path": "a", "content": "new\n"}));
+    fs::write(place.ws().join("b"), "written through the other name\n").unwrap();
+    assert!(place.undo(&[]).status.success());
+    assert_eq!(place.read("a").unwrap(), "one\n");
+}
+
+#[test]
+fn what_was_written_to_after_it_was_displaced_does_not_come_back_as_if_nothing_were() {
+    let place = Place::new();
+    fs::write(place.ws().join("a"), "one\n").unwrap();
+    let mut open = fs::File::options().append(true).open(place.ws().join("a")).unwrap();
+    place.call("file.write", json!({"path": "a", "content": "new\n"}));
+    open.write_all(b"late\n").unwrap();
+    let output = place.undo(&[]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("what was kept of it has been written to since"), "{message}");
+    assert_eq!(place.read("a").unwrap(), "new\n");
+}
+
+#[test]
+fn a_change_that_was_noted_and_never_made_is_passed_over() {
+    let place = Place::new();
+    fs::write(place.ws().join("a"), "old\n").unwrap();
+    place.call("file.write", json!({"path": "b", "content": "made\n"}));
+    place.call("file.write", json!({"path": "a", "content": "new\n"}));
+    // As if the process had been killed just before the second change.
+    fs::write(place.ws().join("a"), "old\n").unwrap();
+    let output = place.undo(&[]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(place.names(), ["a"]);
+}
+
+#[test]
+fn after_a_change_was_made_again_it_is_the_one_to_take_back() {
+    let place = Place::new();
+    for path in ["a", "b"] {
+        fs::write(place.ws().join(path), "old").unwrap();
+        place.call("file.write", json!({"path": path, "content": "new"}));
+    }
+    assert!(place.undo(&[]).status.success());
+    let undo = place.log().last().unwrap()["id"].as_str().unwrap().to_owned();
+    assert!(place.undo(&[&undo]).status.success());
+    assert_eq!(place.read("b").unwrap(), "new");
+    assert!(place.undo(&[]).status.success());
+    assert_eq!((place.read("a").unwrap(), place.read("b").unwrap()), ("new".into(), "old".into()));
+}
+
+#[test]
+fn show_shows_creations_deletions_and_changes_that_others_followed() {
+    let place = Place::new();
+    place.call("file.write", json!({"path": "q.sql", "content": "-- first\n"}));
+    let patches = json!([{"find": "-- first", "replace": "++ second"}]);
+    place.call("file.patch", json!({"path": "q.sql", "patches": patches}));
+    place.call("file.delete", json!({"path": "q.sql"}));
+    let shown: Vec<String> = place
+        .log()
+        .iter()
+        .map(|entry| {
+            let output = place.pinfold("show").arg(entry["id"].as_str().unwrap()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        })
+        .collect();
+    assert!(shown[0].ends_with("@@ -0,0 +1 @@\n+-- first\n"), "{}", shown[0]);
+    assert!(shown[1].ends_with("@@ -1 +1 @@\n--- first\n+++ second\n"), "{}", shown[1]);
+    assert!(shown[2].ends_with("@@ -1 +0,0 @@\n-++ second\n"), "{}", shown[2]);
+}
+
+#[test]
+fn what_the_journal_cannot_name_is_said() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = Place::new();
+    let root = place.0.path().join(std::ffi::OsStr::from_bytes(b"r\xe9"));
+    fs::create_dir(&root).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+    command.arg("call").arg("--root").arg(&root).env("XDG_STATE_HOME", place.0.path());
+    let output = command.args(["file.write", r#"{"path": "a", "content": "x"}"#]).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(answer["message"].as_str().unwrap().contains("cannot be undone"), "{answer}");
+    assert_eq!(fs::read(root.join("a")).unwrap(), b"x");
 }

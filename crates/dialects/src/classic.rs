@@ -87,6 +87,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             let more = if *or_more { " or more" } else { "" };
             let found = format!("{}old_string found {count}{more} times", edit(*number));
             let out = match reading {
+                _ if *or_more => "that is too many; add lines around it to make it unique",
                 Match::Exact | Match::LineEndings => {
                     "add lines around it to make it unique, or set replace_all to replace all of them"
                 }

@@ -6,8 +6,11 @@
 use std::fs;
 use std::thread;
 
-use pinfold::operations::{Edit, Read, Undo};
-use pinfold::{DurabilitySetting, Error, JournalSetting, SeenRule, Session, Settings};
+use pinfold::operations::{Delete, Edit, Read, Undo};
+use pinfold::{
+    DurabilitySetting, Error, JournalSetting, MatchingSetting, Replacement, SeenRule, Session,
+    Settings,
+};
 use pinfold_confine::fault::{Fault, When, inject};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -113,6 +116,70 @@ fn whatever_call_fails_the_file_and_the_journal_agree() {
             }
         }
     }
+}
+
+#[test]
+fn whatever_call_fails_a_deletion_can_be_taken_back_or_did_not_happen() {
+    // Beside the workspace, where what is displaced gets a second name, and far from it, where it is
+    // copied, if this machine has such a place.
+    let far = TempDir::new_in("/dev/shm").ok();
+    for journal in [None, far.as_ref()] {
+        for nth in 1.. {
+            let dir = TempDir::new().unwrap();
+            let near = dir.path().join("journal");
+            let journal = journal.map_or(near, |far| far.path().join(nth.to_string()));
+            fs::create_dir(dir.path().join("ws")).unwrap();
+            let settings = Settings {
+                journal: Some(JournalSetting::Directory(journal)),
+                ..Settings::default()
+            };
+            let session = Session::with_settings([dir.path().join("ws")], settings).unwrap();
+            let file = dir.path().join("ws/f");
+            fs::write(&file, "precious\n").unwrap();
+            let full = (When::Nth(nth), Fault::Errno(28));
+            let report = inject(&[full], || session.perform(&Delete::new("f")).map(drop));
+            let what = format!("{nth}, {:?} of {:?}", report.fired, report.calls);
+            match report.result {
+                Ok(()) => {
+                    assert!(!file.exists(), "{what}");
+                    session.perform(&Undo::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_eq!(fs::read_to_string(&file).unwrap(), "precious\n", "{what}");
+                }
+                Err(_) => assert_eq!(fs::read_to_string(&file).unwrap(), "precious\n", "{what}"),
+            }
+            assert_eq!(fs::read_dir(dir.path().join("ws")).unwrap().count(), 1, "{what}");
+            if report.fired.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_strict_setting_holds_where_the_file_is_created_too() {
+    let dir = TempDir::new().unwrap();
+    let settings = Settings { matching: MatchingSetting::Exact, ..Settings::default() };
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    let mut edit = Edit::new("new", "", "    a\n    b\n");
+    edit.replacements.push(Replacement { old: "a\nb".into(), new: "x\ny".into(), all: false });
+    assert!(matches!(session.perform(&edit), Err(Error::NoMatch { number: Some(2), .. })));
+    assert!(!dir.path().join("new").exists());
+}
+
+#[test]
+fn an_edit_that_would_grow_without_bound_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    fs::write(dir.path().join("ws/f"), "a\n".repeat(5000)).unwrap();
+    let mut edit = Edit::new("f", "a", "b".repeat(1_000_000));
+    edit.replacements[0].all = true;
+    assert!(matches!(session.perform(&edit), Err(Error::TooLarge { .. })));
+    let doubled =
+        |from: &str, to: &str| Replacement { old: from.into(), new: to.into(), all: true };
+    let growing = (0..40).flat_map(|_| [doubled("a", "bb"), doubled("b", "aa")]);
+    edit.replacements = growing.collect();
+    assert!(matches!(session.perform(&edit), Err(Error::ManyMatches { or_more: true, .. })));
+    assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), "a\n".repeat(5000));
 }
 
 #[test]

@@ -73,11 +73,15 @@ pub(crate) fn exact(text: &str, old: &str) -> Vec<Found> {
     found
 }
 
-/// The places where `old` stands as it is, from left to right, none within another.
+/// The places where `old` stands as it is, from left to right, none within another; one more than
+/// can be replaced at the most.
 pub(crate) fn disjoint(text: &str, old: &str) -> Vec<Found> {
     let found = |start| Found { start, end: start + old.len(), shift: None };
-    memmem::find_iter(text.as_bytes(), old).map(found).collect()
+    memmem::find_iter(text.as_bytes(), old).take(MOST_REPLACED + 1).map(found).collect()
 }
+
+/// Occurrences that are replaced in one go: each takes memory while it is.
+pub(crate) const MOST_REPLACED: usize = 200_000;
 
 /// The places where whole lines read like `old`, in the first looser reading that finds any.
 pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(Match, Vec<Found>)> {

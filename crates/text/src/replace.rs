@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::document::{Document, End};
-use crate::locate::{Found, MOST_COUNTED, disjoint, exact, loose};
+use crate::locate::{Found, MOST_COUNTED, MOST_REPLACED, disjoint, exact, loose};
 use crate::{Encoding, Match, Matching, Unmappable};
 
 /// A text to find, and what to put in its place.
@@ -98,7 +98,8 @@ pub(crate) fn replace(
     if placed.is_empty() {
         return Err(Refused::NotFound);
     }
-    if placed.len() > 1 && !replacement.all {
+    let most = if replacement.all { MOST_REPLACED } else { 1 };
+    if placed.len() > most {
         let lines =
             placed.iter().take(MOST_NAMED).map(|(found, _)| document.line_number(found.start));
         let (count, or_more) = (placed.len(), placed.len() >= MOST_COUNTED);
