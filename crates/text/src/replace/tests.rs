@@ -226,7 +226,7 @@ fn long_lines_and_many_places_take_no_longer_than_they_must() {
 
 #[test]
 fn more_than_can_be_replaced_at_once_is_refused() {
-    let file = "a".repeat(crate::locate::MOST_REPLACED + 5);
+    let file = "a".repeat(MOST_REPLACED + 5);
     let refused = edit(file.as_bytes(), "a", "b", true).unwrap_err();
     assert!(matches!(refused, Refused::Many { or_more: true, .. }));
 }
