@@ -239,3 +239,33 @@ fn the_readme_shows_what_its_first_command_prints() {
     let output = run(&root, &["call", "file.read", arguments]);
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), rest.lines().next().unwrap());
 }
+
+#[test]
+fn several_processes_that_edit_one_file_lose_nothing() {
+    let dir = TempDir::new().unwrap();
+    let text: String = (0..4).map(|writer| format!("writer {writer}: 0\n")).collect();
+    fs::write(dir.path().join("f"), text).unwrap();
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let dir = dir.path();
+            scope.spawn(move || {
+                let edits: String = (0..25)
+                    .map(|number| {
+                        let line = |number: u32| format!("writer {writer}: {number}\n");
+                        let patches = json!([{"find": line(number), "replace": line(number + 1)}]);
+                        let args = json!({"path": "f", "patches": patches});
+                        format!("{}\n", json!({"tool": "file.patch", "args": args}))
+                    })
+                    .collect();
+                let output =
+                    feed(pinfold(dir).args(["batch", "--durability", "none"]), edits.as_bytes());
+                assert!(
+                    answers(&output).iter().all(|answer| answer["success"] == true),
+                    "{output:?}"
+                );
+            });
+        }
+    });
+    let text: String = (0..4).map(|writer| format!("writer {writer}: 25\n")).collect();
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), text);
+}

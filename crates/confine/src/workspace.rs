@@ -10,7 +10,7 @@ use crate::dir::{Dir, Entry};
 use crate::path::{Step, steps, straight_down};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
-use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, sys};
+use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, is_temporary, sys};
 
 /// The roots that everything happens below.
 #[derive(Debug)]
@@ -108,6 +108,11 @@ impl Workspace {
             return Err(Error::BadPath("is empty"));
         }
         let steps = steps(path.as_str().as_bytes())?;
+        // Drafts are nobody's files: they are not there, for whoever asks.
+        let draft = |step: &Step| matches!(step, Step::Down(name) if is_temporary(name.as_bytes()));
+        if steps.iter().any(draft) {
+            return Err(Error::NotFound);
+        }
         if path.is_absolute() { self.enter(steps) } else { Ok((0, steps)) }
     }
 

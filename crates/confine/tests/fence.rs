@@ -265,6 +265,21 @@ fn a_root_can_be_above_the_current_directory() {
 }
 
 #[test]
+fn drafts_are_not_there_for_whoever_asks() {
+    both_ways(|dir, workspace| {
+        let name = ".pinfold-0123456789abcdef.tmp";
+        fs::write(dir.join("ws").join(name), "half of something").unwrap();
+        assert!(matches!(read(workspace, name), Err(Error::NotFound)));
+        assert!(matches!(write(workspace, name), Err(Error::NotFound)));
+        assert!(matches!(workspace.look(&name.into()), Err(Error::NotFound)));
+        let removal = workspace.removal(&name.into(), &Default::default());
+        assert!(matches!(removal, Err(Error::NotFound)));
+        let listed = workspace.list(&".".into(), 99).unwrap().1;
+        assert!(listed.iter().all(|entry| entry.name.to_string() != name));
+    });
+}
+
+#[test]
 fn near_misses_can_be_looked_for() {
     both_ways(|_, workspace| {
         let (place, missing) = workspace.missing(&"a/c/deep.txt".into()).unwrap();
