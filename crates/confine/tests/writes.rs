@@ -453,23 +453,3 @@ fn what_is_removed_is_what_was_found() {
         );
     }
 }
-
-#[test]
-fn what_a_killed_process_left_is_swept_and_what_is_being_written_is_not() {
-    let (dir, workspace) = workspace();
-    let names =
-        [".pinfold-00000000000000aa.tmp", ".pinfold-00000000000000bb.tmp", ".pinfold-cc.tmp"];
-    let [left, written, other] = names.map(|name| dir.path().join(name));
-    fs::write(&left, "left behind").unwrap();
-    fs::write(&other, "somebody's own").unwrap();
-    let writer = fs::File::create(&written).unwrap();
-    rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    symlink("nowhere", dir.path().join(".pinfold-00000000000000dd.tmp")).unwrap();
-    write(&workspace, "f", "new").unwrap();
-    let mut found: Vec<_> = fs::read_dir(dir.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    found.sort();
-    assert_eq!(found, [names[1], names[2], "f"]);
-}
