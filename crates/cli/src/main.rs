@@ -52,7 +52,9 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         eprintln!("pinfold: {error:#}");
-        ExitCode::from(USAGE)
+        // The command was understood; its input or output broke.
+        let broken = error.downcast_ref::<std::io::Error>().is_some();
+        ExitCode::from(if broken { TOOL_ERROR } else { USAGE })
     })
 }
 

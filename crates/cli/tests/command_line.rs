@@ -269,3 +269,12 @@ fn several_processes_that_edit_one_file_lose_nothing() {
     let text: String = (0..4).map(|writer| format!("writer {writer}: 25\n")).collect();
     assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), text);
 }
+
+#[test]
+fn an_answer_that_cannot_be_printed_is_no_mistake_in_usage() {
+    let dir = TempDir::new().unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = pinfold(dir.path());
+    let output = command.args(["call", "get_file_info", r#"{"path": "."}"#]).stdout(full).output();
+    assert_eq!(output.unwrap().status.code(), Some(1));
+}

@@ -93,7 +93,7 @@ impl Target {
         // existing one is nobody else's to read until it has that file's own mode.
         let first = if self.before.is_some() || mode.is_some() { 0o600 } else { 0o666 };
         let draft = Draft::create(dir, first)?;
-        draft.fill(content)?;
+        sys::write_all(&draft.fd, content)?;
         match (&self.before, mode) {
             (Some(before), _) => draft.dress_as(before)?,
             (None, Some(mode)) => sys::change_mode(&draft.fd, mode & 0o1777)?,

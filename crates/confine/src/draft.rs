@@ -75,16 +75,6 @@ impl Draft {
         Ok(Self { at, fd, meta })
     }
 
-    pub(crate) fn fill(&self, mut content: &[u8]) -> Result<()> {
-        while !content.is_empty() {
-            match sys::write(&self.fd, content)? {
-                0 => return Err(Error::NoSpace),
-                written => content = &content[written..],
-            }
-        }
-        Ok(())
-    }
-
     /// Takes on the file's owner, mode and extended attributes, in the order in which each keeps
     /// what the one before has set.
     pub(crate) fn dress_as(&self, before: &Before) -> Result<()> {

@@ -118,12 +118,23 @@ pub(crate) fn read_from(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Resu
     call("pread", || rustix::io::pread(file.as_fd(), &mut *buffer, offset))
 }
 
-pub(crate) fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
+fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
     call("write", || {
         #[cfg(feature = "fault-injection")]
         let bytes = crate::fault::shortened(bytes);
         rustix::io::write(file.as_fd(), bytes)
     })
+}
+
+/// Writes all of it, in as many calls as it takes.
+pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        match write(file.as_fd(), bytes)? {
+            0 => return Err(Errno::NOSPC),
+            written => bytes = &bytes[written..],
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn make_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {

@@ -41,17 +41,10 @@ impl Vault {
         }
         let torn = if last == *b"\n" { "" } else { "\n" };
         let whole = format!("{torn}{line}\n");
-        let mut rest = whole.as_bytes();
-        while !rest.is_empty() {
-            match sys::write(&fd, rest) {
-                Ok(written) if written > 0 => rest = &rest[written..],
-                other => {
-                    insist(|| sys::truncate(&fd, len));
-                    return Err(other.err().map_or(Error::NoSpace, Error::from));
-                }
-            }
-        }
-        Ok(())
+        sys::write_all(&fd, whole.as_bytes()).map_err(|errno| {
+            insist(|| sys::truncate(&fd, len));
+            errno.into()
+        })
     }
 
     /// A handle on a log, locked, and still the one that has the name.
@@ -86,17 +79,9 @@ impl Vault {
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
         let fresh = crate::temporary::fresh_name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
-        let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            match sys::write(&fd, rest) {
-                Ok(written) if written > 0 => rest = &rest[written..],
-                other => {
-                    insist(|| sys::remove(self.dir.fd(), fresh.as_bytes()));
-                    return Err(other.err().map_or(Error::NoSpace, Error::from));
-                }
-            }
-        }
-        sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes())?;
+        let put = sys::write_all(&fd, text.as_bytes())
+            .and_then(|()| sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes()));
+        put.inspect_err(|_| self.remove(&fresh))?;
         drop(lock);
         Ok(())
     }
@@ -179,13 +164,7 @@ impl Vault {
                     return Ok(());
                 }
                 position += read as u64;
-                let mut rest = &buffer[..read];
-                while !rest.is_empty() {
-                    match sys::write(&copy, rest)? {
-                        0 => return Err(Error::NoSpace),
-                        written => rest = &rest[written..],
-                    }
-                }
+                sys::write_all(&copy, &buffer[..read])?;
             }
         };
         attempt().inspect_err(|_| self.remove(name))

@@ -1,8 +1,8 @@
 //! The one place where changes are made.
 //!
 //! In order: has the session seen what it wants to change, would the system allow it; then, unless
-//! this is a dry run, an entry in the journal, the change itself, what it displaced into the journal,
-//! and the ledger. A dry run makes every check.
+//! this is a dry run, what will be displaced and an entry into the journal, the change itself, and
+//! the ledger. A dry run makes every check.
 
 use pinfold_confine::{Error as Fence, RawPath, Target};
 use pinfold_text::{Content, sniff_content, unified_diff};

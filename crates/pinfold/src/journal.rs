@@ -144,13 +144,16 @@ impl Journal {
             self.tidy(vault, patience)?;
         }
         let name = image(&entry.id);
-        match displaces {
-            Displaces::Nothing => {}
-            Displaces::Target(target) => vault.secure(target, &name)?,
-            Displaces::Removal(removal) => vault.secure_removal(removal, &name)?,
-        }
-        let line = serde_json::to_string(entry).map_err(|error| Fence::Os(error.into()))?;
-        vault.append(&log(), &line, patience).inspect_err(|_| vault.remove(&name))
+        let noted = match displaces {
+            Displaces::Nothing => Ok(()),
+            Displaces::Target(target) => vault.secure(target, &name),
+            Displaces::Removal(removal) => vault.secure_removal(removal, &name),
+        };
+        let noted = noted.and_then(|()| {
+            let line = serde_json::to_string(entry).map_err(|error| Fence::Os(error.into()))?;
+            vault.append(&log(), &line, patience)
+        });
+        noted.inspect_err(|_| vault.remove(&name))
     }
 
     /// The change was not made after all.

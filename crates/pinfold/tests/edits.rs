@@ -104,6 +104,9 @@ fn whatever_call_fails_the_file_and_the_journal_agree() {
                 }
                 Err(_) => {
                     assert_eq!(text, "old text\n", "{what}");
+                    let names =
+                        std::os::unix::fs::MetadataExt::nlink(&fs::metadata(&file).unwrap());
+                    assert_eq!(names, 1, "the journal kept what it had no use for: {what}");
                     let undo = session.perform(&Undo::default()).unwrap_err();
                     let nothing =
                         matches!(undo, Error::NothingToUndo { .. } | Error::NotAsLeft { .. });
