@@ -1,5 +1,6 @@
 //! A directory handle that changes go through.
 
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -101,17 +102,17 @@ impl Dir {
     /// At most `most` entries, in the order of the file system; own temporary files are left out.
     pub(crate) fn entries(&self, most: usize) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
-        for entry in sys::read_dir(self.readable()?)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if matches!(name, b"." | b"..") || is_temporary(name) {
-                continue;
+        sys::list(self.readable()?, &mut Vec::new(), |name, kind| {
+            if is_temporary(name) {
+                return ControlFlow::Continue(());
             }
             if entries.len() == most {
-                break;
+                return ControlFlow::Break(());
             }
-            entries.push(Entry { name: Name::parse(name)?, kind: entry.file_type().into() });
-        }
+            // The kernel gives names only.
+            entries.extend(Name::parse(name).map(|name| Entry { name, kind: kind.into() }));
+            ControlFlow::Continue(())
+        })?;
         Ok(entries)
     }
 }

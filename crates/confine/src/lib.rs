@@ -16,6 +16,7 @@ mod error;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod file;
+mod ignoring;
 mod lock;
 mod meta;
 mod parents;
@@ -29,6 +30,7 @@ mod sys;
 mod target;
 mod temporary;
 mod vault;
+mod walk;
 mod workspace;
 
 pub use ambient::read_config;
@@ -45,4 +47,5 @@ pub use root::Way;
 pub use target::Target;
 pub use temporary::{is_temporary, random_number};
 pub use vault::Vault;
+pub use walk::{Candidate, Found, Opinion, Skipped, Visitor, Walk};
 pub use workspace::{Place, Seen, Workspace};

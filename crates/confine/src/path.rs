@@ -133,6 +133,15 @@ impl RelPath {
         names.map(|name| Name(name.to_vec()))
     }
 
+    /// A path whose names came from directories that were listed one below the other.
+    pub(crate) fn proved(path: Vec<u8>) -> Self {
+        Self(path)
+    }
+
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        self.names().map(Step::Down).collect()
+    }
+
     /// The path in the form that system calls take: `.` for the root.
     pub(crate) fn for_kernel(&self) -> &[u8] {
         if self.is_root() { b"." } else { &self.0 }

@@ -5,6 +5,7 @@
 //! locked, has found something left behind.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::OFlags;
@@ -32,14 +33,14 @@ impl Dir {
         if !first {
             return;
         }
-        let Ok(entries) = self.readable().and_then(sys::read_dir) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_bytes();
+        let Ok(dir) = self.readable() else { return };
+        // What cannot be removed now is in nobody's way: no tool shows it.
+        let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
             if is_temporary(name) && name != own.as_bytes() && self.is_abandoned(name) {
-                // What cannot be removed now is in nobody's way: no tool shows it.
                 let _ = sys::remove(self.fd(), name);
             }
-        }
+            ControlFlow::Continue(())
+        });
     }
 
     fn is_abandoned(&self, name: &[u8]) -> bool {

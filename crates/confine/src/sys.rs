@@ -3,11 +3,12 @@
 //! All of them start at an open handle; none takes a path from the file system's root but
 //! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    self, Access, AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, XattrFlags,
+    self, Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, XattrFlags,
 };
 use rustix::io::{Errno, Result, retry_on_intr};
 
@@ -262,6 +263,49 @@ pub(crate) fn random() -> Result<[u8; 8]> {
     Ok(bytes)
 }
 
-pub(crate) fn read_dir(dir: impl AsFd) -> Result<fs::Dir> {
-    call("getdents", || fs::Dir::read_from(dir.as_fd()))
+/// Shows every entry of a directory to `each`, until it says stop; `.` and `..` are no entries.
+///
+/// The buffer is only there to be used again.
+#[cfg(target_os = "linux")]
+pub(crate) fn list(
+    dir: impl AsFd,
+    buffer: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8], FileType) -> ControlFlow<()>,
+) -> Result<()> {
+    // Room for a few hundred names: most directories take one call, and one to learn that it was all.
+    const BUFFER: usize = 32 * 1024;
+    buffer.clear();
+    buffer.reserve(BUFFER);
+    let mut entries = fs::RawDir::new(dir.as_fd(), buffer.spare_capacity_mut());
+    loop {
+        if entries.is_buffer_empty() {
+            // Only now will the next entry take a system call.
+            call("getdents", || Ok(()))?;
+        }
+        let entry = match entries.next() {
+            None => return Ok(()),
+            Some(Err(Errno::INTR)) => continue,
+            Some(entry) => entry?,
+        };
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && each(name, entry.file_type()).is_break() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn list(
+    dir: impl AsFd,
+    _: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8], FileType) -> ControlFlow<()>,
+) -> Result<()> {
+    for entry in call("getdents", || fs::Dir::read_from(dir.as_fd()))? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && each(name, entry.file_type()).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -133,6 +133,12 @@ impl Workspace {
         Ok((place, Dir::new(fd)?.entries(most)?))
     }
 
+    /// The directory that a path leads to.
+    pub fn directory(&self, path: &RawPath) -> Result<Place> {
+        let (place, _) = self.open_following(path, sys::HANDLE)?;
+        Ok(self.innermost(place))
+    }
+
     fn open_following(&self, path: &RawPath, flags: OFlags) -> Result<(Place, OwnedFd)> {
         let (root, steps) = self.understand(path)?;
         if let Some(path) = straight_down(&steps) {
@@ -142,6 +148,16 @@ impl Workspace {
                 Ok(fd) => return Ok((Place { root, path }, fd)),
             }
         }
+        self.open_resolved(root, steps, flags)
+    }
+
+    /// Opens what `steps` below a root lead to, links followed.
+    pub(crate) fn open_resolved(
+        &self,
+        root: usize,
+        steps: Vec<Step>,
+        flags: OFlags,
+    ) -> Result<(Place, OwnedFd)> {
         for _ in 0..sys::MOST_RACES {
             let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
             if !missing.is_empty() {

@@ -1,0 +1,210 @@
+//! What ignore files say about the entries of a tree.
+//!
+//! Only the matcher of the `ignore` crate is used. Its own walker opens ignore files by path, and
+//! would follow a link out of the root, wait at a pipe, or read a device without end; here they are
+//! read through the fence.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::{File, Kind, RelPath, Workspace, sys};
+
+/// The names of ignore files, the strongest first. Whatever one of the first kind says, at any level,
+/// beats all of the others.
+const IGNORE_FILES: [&[u8]; 3] = [b".rgignore", b".ignore", b".gitignore"];
+
+/// As much of an ignore file as is read. The largest in use have some tens of kilobytes.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Longer lines are no patterns, and deeper braces overflow the stack of those who compile them.
+const LONGEST_LINE: usize = 4096;
+const DEEPEST_BRACES: usize = 16;
+
+/// More patterns than that take longer to compile than anybody wants to wait.
+const MOST_LINES: usize = 10_000;
+
+/// What holds for the entries of one directory: its own ignore files, and those above it.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    above: Option<Arc<Self>>,
+    /// How much of a path comes before what the patterns here are about.
+    prefix: usize,
+    files: [Option<Gitignore>; 3],
+}
+
+/// What ignore files say about an entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ruling {
+    Ignored,
+    /// A pattern with `!` wants it.
+    Wanted,
+    Silent,
+}
+
+impl Rules {
+    /// The rules for a directory's entries, if it has ignore files itself; those above it otherwise.
+    pub(crate) fn below(
+        above: &Arc<Self>,
+        dir: &RelPath,
+        read: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Arc<Self> {
+        let files = IGNORE_FILES.map(|name| read(name).and_then(|bytes| compiled(&bytes)));
+        if files.iter().all(Option::is_none) {
+            return above.clone();
+        }
+        let prefix = if dir.is_root() { 0 } else { dir.as_bytes().len() + 1 };
+        Arc::new(Self { above: Some(above.clone()), prefix, files })
+    }
+
+    /// What is said about the entry at `path`, counted from the root.
+    pub(crate) fn ruling(&self, path: &[u8], is_directory: bool) -> Ruling {
+        for kind in 0..IGNORE_FILES.len() {
+            let mut rules = Some(self);
+            while let Some(here) = rules {
+                if let Some(patterns) = &here.files[kind] {
+                    let below = Path::new(OsStr::from_bytes(&path[here.prefix..]));
+                    match patterns.matched(below, is_directory) {
+                        Match::Ignore(_) => return Ruling::Ignored,
+                        Match::Whitelist(_) => return Ruling::Wanted,
+                        Match::None => {}
+                    }
+                }
+                rules = here.above.as_deref();
+            }
+        }
+        Ruling::Silent
+    }
+}
+
+/// Whether a name is that of an ignore file.
+pub(crate) fn is_ignore_file(name: &[u8]) -> bool {
+    IGNORE_FILES.contains(&name)
+}
+
+fn compiled(content: &[u8]) -> Option<Gitignore> {
+    let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
+    let mut builder = GitignoreBuilder::new("");
+    for line in content.split(|byte| *byte == b'\n').take(MOST_LINES) {
+        // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
+        let Ok(line) = std::str::from_utf8(line) else { break };
+        if line.len() <= LONGEST_LINE && braces(line) <= DEEPEST_BRACES {
+            // A line that is no pattern says nothing, and the others stay.
+            let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
+        }
+    }
+    builder.build().ok().filter(|patterns| !patterns.is_empty())
+}
+
+/// How deep the braces of a pattern are nested, at most.
+fn braces(pattern: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    for byte in pattern.bytes() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+impl Workspace {
+    /// The rules that hold in a directory, from its root down. None from above the root.
+    pub(crate) fn rules_for(&self, root: usize, dir: &RelPath) -> Arc<Rules> {
+        let mut rules = Arc::new(Rules::default());
+        let mut at = RelPath::root();
+        for name in dir.names() {
+            if let Ok(fd) = self.root(root).open_below(&at, sys::HANDLE) {
+                let read = |file: &[u8]| {
+                    let kind = crate::Meta::of(&sys::stat_at(&fd, file).ok()?).kind;
+                    self.ignore_file(root, &fd, &at, file, kind)
+                };
+                rules = Rules::below(&rules, &at, read);
+            }
+            at.push(&name);
+        }
+        rules
+    }
+
+    /// The content of an ignore file: a regular file, or a link to one inside.
+    pub(crate) fn ignore_file(
+        &self,
+        root: usize,
+        dir: &OwnedFd,
+        path: &RelPath,
+        name: &[u8],
+        kind: Kind,
+    ) -> Option<Vec<u8>> {
+        let mut file = match kind {
+            Kind::File => {
+                let fd = sys::open_at(dir, name, rustix::fs::OFlags::RDONLY).ok()?;
+                File::regular(fd).ok()?
+            }
+            Kind::Symlink => self.linked_file(root, path, name).ok()?,
+            _ => return None,
+        };
+        if file.meta().len > MOST_BYTES {
+            return None;
+        }
+        file.read_whole().ok().filter(|content| content.len() as u64 <= MOST_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(above: &Arc<Rules>, dir: &str, files: &[(&str, &str)]) -> Arc<Rules> {
+        let dir: RelPath =
+            dir.split('/').filter_map(|name| crate::Name::parse(name.as_bytes()).ok()).collect();
+        Rules::below(above, &dir, |name| {
+            let file = files.iter().find(|(file, _)| file.as_bytes() == name)?;
+            Some(file.1.as_bytes().to_vec())
+        })
+    }
+
+    #[test]
+    fn the_nearest_file_of_the_strongest_kind_decides() {
+        let root = rules(&Arc::default(), "", &[(".gitignore", "*.log\n/build/\n!keep.log\r\n")]);
+        let sub = rules(&root, "sub", &[(".gitignore", "!a.log\nb.txt\n"), (".ignore", "c.*\n")]);
+        let below = rules(&sub, "sub/x", &[(".gitignore", "!c.rs\n")]);
+        for (rules, path, is_directory, ruling) in [
+            (&root, "a.log", false, Ruling::Ignored),
+            (&root, "keep.log", false, Ruling::Wanted),
+            (&root, "build", true, Ruling::Ignored),
+            (&root, "build", false, Ruling::Silent),
+            (&sub, "sub/build", true, Ruling::Silent),
+            (&sub, "sub/a.log", false, Ruling::Wanted),
+            (&sub, "sub/z.log", false, Ruling::Ignored),
+            (&sub, "sub/b.txt", false, Ruling::Ignored),
+            (&below, "sub/x/c.rs", false, Ruling::Ignored),
+            (&below, "sub/x/d.rs", false, Ruling::Silent),
+        ] {
+            assert_eq!(rules.ruling(path.as_bytes(), is_directory), ruling, "{path}");
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_patterns_do_not_spoil_the_others() {
+        let deep = format!("{}a{}\n", "{".repeat(5_000), "}".repeat(5_000));
+        let content = format!("{deep}{}\n[\n\u{feff}\n*.log\n", "x".repeat(10_000));
+        let rules = rules(&Arc::default(), "", &[(".gitignore", &content)]);
+        assert_eq!(rules.ruling(b"a.log", false), Ruling::Ignored);
+        assert_eq!(rules.ruling(b"a.txt", false), Ruling::Silent);
+    }
+
+    #[test]
+    fn a_huge_file_of_patterns_is_read_as_far_as_it_is_worth() {
+        let content: String = (0..100_000).map(|n| format!("*a{n}*b*c\n")).collect();
+        let rules = rules(&Arc::default(), "", &[(".gitignore", &content)]);
+        assert_ne!(rules.ruling(b"a1bc", false), Ruling::Wanted);
+    }
+}
