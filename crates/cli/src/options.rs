@@ -80,6 +80,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "CHARS")]
     max_line_chars: Option<usize>,
 
+    /// How many files Glob names
+    #[arg(long, value_name = "FILES")]
+    glob_limit: Option<usize>,
     /// How long one call may take, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     deadline_seconds: Option<u64>,
@@ -198,6 +201,7 @@ impl Options {
         settings.edit_bytes = self.edit_bytes.unwrap_or(settings.edit_bytes);
         settings.output_bytes = self.output_bytes.or(settings.output_bytes);
         settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
+        settings.glob_limit = self.glob_limit.unwrap_or(settings.glob_limit);
         settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
         Ok(settings)
     }

@@ -93,7 +93,7 @@ fn compiled(content: &[u8]) -> Option<Gitignore> {
     for line in content.split(|byte| *byte == b'\n').take(MOST_LINES) {
         // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
         let Ok(line) = std::str::from_utf8(line) else { break };
-        if line.len() <= LONGEST_LINE && braces(line) <= DEEPEST_BRACES {
+        if line.len() <= LONGEST_LINE && brace_depth(line) <= DEEPEST_BRACES {
             // A line that is no pattern says nothing, and the others stay.
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
@@ -102,7 +102,7 @@ fn compiled(content: &[u8]) -> Option<Gitignore> {
 }
 
 /// How deep the braces of a pattern are nested, at most.
-fn braces(pattern: &str) -> usize {
+pub fn brace_depth(pattern: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;
     for byte in pattern.bytes() {

@@ -39,6 +39,7 @@ pub use blake3::{Hash, hash};
 pub use dir::Entry;
 pub use error::{Error, Result};
 pub use file::File;
+pub use ignoring::brace_depth;
 pub use meta::{Identity, Kind, Meta};
 pub use path::{Name, RawPath, RelPath, escaped};
 pub use patience::Patience;

@@ -19,6 +19,11 @@ impl Patience {
         Self(Some(Arc::new(lasts)))
     }
 
+    /// Whether it has come to its end.
+    pub fn is_over(&self) -> bool {
+        self.check().is_err()
+    }
+
     /// An error if it has come to its end.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.0 {

@@ -173,6 +173,33 @@ impl Workspace {
         Err(Error::Changed)
     }
 
+    /// Opens a regular file at a place that was found before.
+    pub fn found_file(&self, place: &Place) -> Result<File> {
+        let fd = self.roots[place.root].open_checked(&place.path, OFlags::RDONLY);
+        File::regular(fd.map_err(opening)?)
+    }
+
+    /// What is at a place that was found before, and where it points if it is a link.
+    pub fn found(&self, place: &Place) -> Result<(Meta, Option<Vec<u8>>)> {
+        self.look_at(place).map_err(opening)
+    }
+
+    /// The roots that are not below another one.
+    pub fn outermost_roots(&self) -> Vec<Place> {
+        let names = |root: &Root| root.canonical_names().to_vec();
+        let all: Vec<_> = self.roots.iter().map(names).collect();
+        let inner = |number: usize| {
+            let mut others = all.iter().enumerate();
+            others.any(|(other, outer)| {
+                let shorter = outer.len() < all[number].len();
+                let same_before = outer.len() == all[number].len() && other < number;
+                (shorter || same_before) && all[number].starts_with(outer)
+            })
+        };
+        let outermost = (0..all.len()).filter(|number| !inner(*number));
+        outermost.map(|root| Place { root, path: RelPath::root() }).collect()
+    }
+
     /// Looks at what a path names; a link in its last place is looked at itself.
     pub fn look(&self, path: &RawPath) -> Result<Seen> {
         let (root, steps) = self.understand(path)?;

@@ -2,6 +2,9 @@
 
 mod delete;
 mod edit;
+mod glob;
+mod grep;
+mod ls;
 mod read;
 mod write;
 
@@ -21,6 +24,9 @@ pub static CLASSIC: Dialect = Dialect {
         entry::<edit::Edit>(),
         entry::<edit::MultiEdit>(),
         entry::<delete::Delete>(),
+        entry::<ls::List>(),
+        entry::<glob::Glob>(),
+        entry::<grep::Grep>(),
     ],
     fault,
 };
@@ -67,6 +73,8 @@ fn edit(number: Option<usize>) -> String {
 fn words(error: &Error, read_only: bool) -> Option<String> {
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),
+        Error::DirectoryNotFound { path, .. } => format!("Directory not found: {path}"),
+        Error::BadRegex { problem } => format!("Invalid regex pattern: {problem}"),
         Error::Dangling { path } => {
             format!("File not found: {path} (it is a symlink to something that does not exist)")
         }
@@ -106,6 +114,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         Error::NotADirectory { .. }
         | Error::NotRegular { .. }
         | Error::BadPath { .. }
+        | Error::BadGlob { .. }
         | Error::TooManyLinks { .. }
         | Error::OutOfRange { .. }
         | Error::InvalidArgument(_)

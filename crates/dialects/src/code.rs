@@ -6,6 +6,7 @@ use pinfold::Error;
 pub fn code(error: &Error) -> &'static str {
     match error {
         Error::NotFound { .. }
+        | Error::DirectoryNotFound { .. }
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }
         | Error::ParentMissing { .. } => "file_not_found",
@@ -14,6 +15,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::NotADirectory { .. } => "not_a_directory",
         Error::NotRegular { .. } => "not_a_regular_file",
         Error::BadPath { .. } | Error::InvalidArgument(_) => "invalid_argument",
+        Error::BadGlob { .. } | Error::BadRegex { .. } => "invalid_pattern",
         Error::Binary { .. } => "binary_file",
         Error::OutOfRange { .. } => "out_of_range",
         Error::NotRead { .. } => "not_read",

@@ -1,8 +1,10 @@
 //! The `dotted` dialect: `file.read`, `file.write` and their kin, with relative paths and objects.
 
 mod delete;
+mod list;
 mod patch;
 mod read;
+mod search;
 mod write;
 
 use pinfold::Error;
@@ -19,6 +21,8 @@ pub static DOTTED: Dialect = Dialect {
         structured::<write::Write>(),
         structured::<patch::Patch>(),
         structured::<delete::Delete>(),
+        structured::<list::List>(),
+        structured::<search::Search>(),
     ],
     fault,
 };

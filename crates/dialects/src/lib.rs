@@ -29,6 +29,7 @@ mod desk;
 mod dialect;
 mod dotted;
 mod export;
+mod found;
 mod schema;
 mod scoped;
 mod story;

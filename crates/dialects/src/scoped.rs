@@ -1,7 +1,9 @@
 //! The `scoped` dialect: `read_file`, `write_file` and their kin, with relative paths and objects.
 
 mod info;
+mod list;
 mod read;
+mod search;
 mod write;
 
 use pinfold::Error;
@@ -13,7 +15,13 @@ use crate::{Answer, Dialect};
 /// Objects in camel case, and error codes in upper case.
 pub static SCOPED: Dialect = Dialect {
     name: "scoped",
-    tools: &[structured::<read::Read>(), structured::<write::Write>(), structured::<info::Info>()],
+    tools: &[
+        structured::<read::Read>(),
+        structured::<write::Write>(),
+        structured::<list::List>(),
+        structured::<search::Search>(),
+        structured::<info::Info>(),
+    ],
     fault,
 };
 
@@ -31,10 +39,13 @@ fn code(error: &Error) -> &'static str {
         Error::Outside { .. } => "SCOPE_VIOLATION",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
+        | Error::BadGlob { .. }
+        | Error::BadRegex { .. }
         | Error::Unmappable { .. }
         | Error::NoChange { .. }
         | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
         Error::NotFound { .. }
+        | Error::DirectoryNotFound { .. }
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }
         | Error::ParentMissing { .. }

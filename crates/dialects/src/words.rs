@@ -1,6 +1,10 @@
 //! Words that several tools use.
 
-use pinfold::Page;
+use std::borrow::Cow;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use pinfold::{Kind, Page, Skipped};
 
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: u64, what: &str) -> String {
@@ -35,5 +39,96 @@ pub(crate) fn brief(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text.to_owned(),
+    }
+}
+
+/// Bytes that may not be UTF-8, as they can be said in JSON.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// A size for people: `1.2 KB`, counting in 1,024.
+pub(crate) fn human_size(bytes: u64) -> String {
+    let mut unit = "B";
+    let mut size = bytes as f64;
+    for larger in ["KB", "MB", "GB", "TB"] {
+        // What would be printed as 1024.0 is one of the next unit.
+        if size < 1023.95 {
+            break;
+        }
+        size /= 1024.0;
+        unit = larger;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
+}
+
+/// What a tool calls the kinds of things that there are.
+pub(crate) fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo | Kind::Socket | Kind::Device => "other",
+    }
+}
+
+/// A time in ISO 8601, UTC, to the millisecond.
+pub(crate) fn utc(time: SystemTime) -> String {
+    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+/// What was not looked at because it is hidden or ignored, and how to have it looked at.
+pub(crate) fn passed_over(skipped: &Skipped, how: &str) -> Option<String> {
+    let kinds = [(skipped.hidden, "hidden"), (skipped.ignored, "ignored")];
+    let kinds: Vec<_> = kinds.into_iter().filter(|(number, _)| *number > 0).collect();
+    let total: u64 = kinds.iter().map(|(number, _)| number).sum();
+    let named: Vec<_> = kinds.iter().map(|(number, kind)| format!("{number} {kind}")).collect();
+    let entries = if total == 1 { "entry was" } else { "entries were" };
+    (total > 0).then(|| format!("{total} {entries} skipped: {}; {how}", named.join(", ")))
+}
+
+/// What could not be looked at.
+pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
+    let unreadable = match skipped.unreadable {
+        0 => None,
+        1 => Some("1 entry could not be read".to_owned()),
+        number => Some(format!("{number} entries could not be read")),
+    };
+    let deep = match skipped.too_deep {
+        0 => None,
+        number => Some(format!("{number} too deep down to be entered; name one in path")),
+    };
+    joined([unreadable, deep])
+}
+
+/// What a list leaves out because it would be too long.
+pub(crate) fn left_out(shown: u64, total: u64, what: &str, how: &str) -> Option<String> {
+    (shown < total).then(|| format!("{what} 1-{shown} of {total}; {how} to see the others"))
+}
+
+/// What there is to say, in one sentence.
+pub(crate) fn joined(parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_in_units_of_1024() {
+        for (bytes, said) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KB"),
+            (1229, "1.2 KB"),
+            (1024 * 1024 - 1, "1.0 MB"),
+            (5 << 30, "5.0 GB"),
+            (3000 << 40, "3000.0 TB"),
+        ] {
+            assert_eq!(human_size(bytes), said);
+        }
     }
 }

@@ -19,6 +19,14 @@ pub enum Error {
         /// Paths of things that do exist and are called almost the same.
         near: Vec<String>,
     },
+    /// No directory is at the path.
+    #[error("the directory `{path}` does not exist")]
+    DirectoryNotFound {
+        /// The path as it was given.
+        path: RawPath,
+        /// Paths of things that do exist and are called almost the same.
+        near: Vec<String>,
+    },
     /// A link is at the path, and what it points to does not exist.
     #[error("`{path}` is a symlink to something that does not exist")]
     Dangling {
@@ -98,6 +106,22 @@ pub enum Error {
     /// An argument is missing, unknown, or of the wrong kind.
     #[error("{0}")]
     InvalidArgument(String),
+    /// A pattern for paths that is none.
+    #[error("`{argument}`: `{pattern}` is not a glob: {problem}")]
+    BadGlob {
+        /// The argument that it was given as.
+        argument: &'static str,
+        /// The pattern as it was given.
+        pattern: RawPath,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A pattern for text that is none.
+    #[error("the regex is not valid: {problem}")]
+    BadRegex {
+        /// What is wrong with it, and what to try.
+        problem: String,
+    },
     /// The file is there, but this session has not read it.
     #[error("`{path}` exists but has not been read in this session")]
     NotRead {
@@ -256,7 +280,9 @@ impl Error {
     /// What to try next, where there is something to try.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotFound { near, .. } if !near.is_empty() => {
+            Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
+                if !near.is_empty() =>
+            {
                 let near: Vec<_> = near.iter().map(|path| format!("`{path}`")).collect();
                 Some(format!("did you mean {}?", near.join(" or ")))
             }
@@ -291,6 +317,9 @@ impl Error {
             | Self::BadPath { .. }
             | Self::TooManyLinks { .. }
             | Self::Binary { .. }
+            | Self::DirectoryNotFound { .. }
+            | Self::BadGlob { .. }
+            | Self::BadRegex { .. }
             | Self::InvalidArgument(_)
             | Self::NoChange { .. }
             | Self::AccessDenied { .. }

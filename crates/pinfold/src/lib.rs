@@ -28,6 +28,7 @@ mod call;
 mod change;
 mod commit;
 mod error;
+mod glob;
 mod journal;
 mod ledger;
 pub mod limits;
@@ -35,6 +36,7 @@ mod near;
 mod operation;
 pub mod operations;
 mod record;
+mod search;
 mod session;
 mod settings;
 mod view;
@@ -45,8 +47,9 @@ pub use commit::Receipt;
 pub use error::Error;
 pub use journal::{Entry, Journal, State};
 pub use operation::{Changes, Done, NoChange, Operation};
-pub use pinfold_confine::{Durability, Kind, Meta, Place, RawPath, RelPath, Way, escaped};
+pub use pinfold_confine::{Durability, Kind, Meta, Place, RawPath, RelPath, Skipped, Way, escaped};
 pub use pinfold_text::{Encoding, LineEnding, Match, Matching, Page, Replacement, Stopped, Style};
+pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
     DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting, Settings,

@@ -39,3 +39,51 @@ pub(crate) const NEAR_ENTRIES: usize = 5_000;
 
 /// How many near misses are named.
 pub(crate) const NEAR_NAMES: usize = 3;
+
+/// How many files `Glob` names: more than a model can use, fewer than fill its memory.
+pub const GLOB_FILES: usize = 1_000;
+
+/// How many entries a list may have.
+pub const LIST_ENTRIES: usize = 5_000;
+
+/// How many entries of one directory are listed with their sizes and kinds.
+pub const LS_ENTRIES: usize = 2_000;
+
+/// Matches that `Grep` shows unless it is told otherwise.
+pub const GREP_MATCHES: u64 = 250;
+
+/// Matches that `file.search` shows unless it is told otherwise.
+pub const SEARCH_RESULTS: u64 = 100;
+
+/// The most matches that `search_files` shows.
+pub const MOST_SEARCH_RESULTS: u64 = 10_000;
+
+/// The most lines of context around a match.
+pub const MOST_CONTEXT: u64 = 1_000;
+
+/// Longer patterns are no patterns, but something that was put there by mistake.
+pub(crate) const PATTERN_BYTES: usize = 16 * 1024;
+/// The same for globs, and how deep their braces may be nested: compiling them recurses.
+pub(crate) const GLOB_CHARS: usize = 1_000;
+pub(crate) const GLOB_BRACES: usize = 10;
+/// In how many ways the braces of a glob are looked at for the names in them.
+pub(crate) const GLOB_EXPANSIONS: usize = 100;
+
+/// How large a compiled regex may be, and what it may take while it searches: memory, and the time
+/// that goes with it.
+pub(crate) const REGEX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Files up to this size are read as a whole and searched in place; larger ones in pieces.
+pub(crate) const WHOLE_FILE: u64 = 128 * 1024;
+/// The same for a file that was asked for by name: ripgrep looks at all of it at once too.
+pub(crate) const WHOLE_NAMED_FILE: u64 = 64 * 1024 * 1024;
+
+/// What a search may hold of one file: its longest line, or all of it where matches span lines.
+pub(crate) const SEARCH_HEAP: usize = 64 * 1024 * 1024;
+
+/// How many bytes of matching lines are kept while the search goes on. What did not fit is searched
+/// again if it turns out to be on the page.
+pub(crate) const KEPT_BYTES: usize = 8 * 1024 * 1024;
+
+/// How many compiled patterns a session keeps.
+pub(crate) const KEPT_PATTERNS: usize = 16;

@@ -4,16 +4,22 @@
 
 mod delete;
 mod edit;
+mod find;
 mod info;
+mod list;
 mod read;
+mod search;
 mod show;
 mod undo;
 mod write;
 
 pub use delete::{Delete, Deleted};
 pub use edit::{Edit, Edited};
+pub use find::{Find, FindOrder, FoundFile, FoundFiles};
 pub use info::{Described, Info};
+pub use list::{List, ListEntry, ListOrder, Listed, Which};
 pub use read::{PastEnd, Read, Reading};
+pub use search::{AnswerWith, Matched, Search, Searched};
 pub use show::{Show, Shown};
 pub use undo::{Undo, Undone};
 pub use write::{Parents, Write, Written};

@@ -12,6 +12,7 @@ use crate::commit::Refusal;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::Ledger;
 use crate::limits::CONFLICTS;
+use crate::search::Needles;
 use crate::{Call, Changes, Done, Error, JournalSetting, Operation, Settings, View};
 
 /// One agent's conversation: a workspace, settings, and what has been seen so far.
@@ -23,6 +24,7 @@ pub struct Session {
     settings: Settings,
     ledger: Mutex<Ledger>,
     journal: Option<Journal>,
+    needles: Needles,
     id: String,
 }
 
@@ -61,7 +63,14 @@ impl Session {
         let journal =
             directory.map(|directory| Journal::new(directory, keep_for, settings.journal_bytes));
         let id = fresh_id().unwrap_or_default();
-        Self { workspace, settings, ledger: Mutex::default(), journal, id }
+        Self {
+            workspace,
+            settings,
+            ledger: Mutex::default(),
+            journal,
+            needles: Needles::default(),
+            id,
+        }
     }
 
     /// Performs an operation.
@@ -130,6 +139,10 @@ impl Session {
 
     pub(crate) fn ledger<T>(&self, use_it: impl FnOnce(&mut Ledger) -> T) -> T {
         use_it(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn needles(&self) -> &Needles {
+        &self.needles
     }
 
     /// The roots, as they may be printed.

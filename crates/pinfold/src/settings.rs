@@ -39,6 +39,8 @@ pub struct Settings {
     pub output_bytes: Option<usize>,
     /// Where a long line is cut, in characters.
     pub max_line_chars: usize,
+    /// How many files `Glob` names.
+    pub glob_limit: usize,
     /// How long one call may take, in seconds.
     pub deadline_seconds: u64,
 }
@@ -58,6 +60,7 @@ impl Default for Settings {
             journal_failure: JournalFailure::Refuse,
             output_bytes: None,
             max_line_chars: limits::MAX_LINE_CHARS,
+            glob_limit: limits::GLOB_FILES,
             deadline_seconds: limits::DEADLINE_SECONDS,
         }
     }

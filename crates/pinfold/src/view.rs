@@ -4,7 +4,10 @@ use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use blake3::Hasher;
-use pinfold_confine::{Error as Fence, File, Patience, Place, RawPath, Removal, Seen, Target};
+use pinfold_confine::{
+    Candidate, Error as Fence, File, Meta, Opinion, Patience, Place, RawPath, Removal, Seen,
+    Skipped, Target, Visitor, Walk,
+};
 
 use crate::ledger::Sight;
 use crate::near::near_misses;
@@ -52,6 +55,47 @@ impl<'s> View<'s> {
     /// Looks at what a path names, without following a link in its last place.
     pub fn look(&self, path: &RawPath) -> Result<Seen, Error> {
         self.session.workspace().look(path).map_err(|error| self.missed(path, error))
+    }
+
+    /// Finds a directory.
+    pub fn directory(&self, path: &RawPath) -> Result<Place, Error> {
+        self.session.workspace().directory(path).map_err(|error| match self.missed(path, error) {
+            Error::NotFound { path, near } => Error::DirectoryNotFound { path, near },
+            other => other,
+        })
+    }
+
+    /// Where to look: the directory at a path, or without one every root that is in no other.
+    pub fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
+        match path {
+            Some(path) => Ok(vec![self.directory(path)?]),
+            None => Ok(self.session.workspace().outermost_roots()),
+        }
+    }
+
+    /// Walks over what is below some directories. Gives back the visitors.
+    pub fn walk<V: Visitor>(
+        &self,
+        starts: &[Place],
+        depth: usize,
+        hidden: bool,
+        opinion: &(dyn Fn(&Candidate<'_>) -> Opinion + Sync),
+        new_visitor: impl Fn() -> V + Sync,
+    ) -> Result<(Vec<V>, Skipped), Error> {
+        let patience = self.patience();
+        let walk = Walk { depth, hidden, opinion, patience: &patience };
+        let walked = self.session.workspace().walk(starts, &walk, new_visitor);
+        walked.map_err(|error| self.missed(&RawPath::from("."), error))
+    }
+
+    /// Opens a file that a walk has found.
+    pub(crate) fn found_file(&self, place: &Place) -> Result<File, Fence> {
+        self.session.workspace().found_file(place)
+    }
+
+    /// What is at a place that a walk has found, and where it points if it is a link.
+    pub(crate) fn found(&self, place: &Place) -> Result<(Meta, Option<Vec<u8>>), Fence> {
+        self.session.workspace().found(place)
     }
 
     /// Finds what is to be removed, and holds it.

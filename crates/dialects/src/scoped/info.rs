@@ -1,12 +1,12 @@
 //! `get_file_info`
 
-use jiff::Timestamp;
 use pinfold::operations;
-use pinfold::{Done, Error, Kind, escaped};
+use pinfold::{Done, Error, escaped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
+use crate::words::{kind_word, utc};
 use crate::{Desk, Tool};
 
 /// Describes a file, directory or symlink. A symlink is described as itself.
@@ -55,16 +55,10 @@ impl Tool for Info {
     fn reply(&self, done: Done<operations::Info>, desk: &Desk<'_>) -> Reply {
         let described = done.outcome;
         let name = described.place.path.split().map(|(_, name)| name.to_string());
-        let kind = match described.meta.kind {
-            Kind::File => "file",
-            Kind::Directory => "directory",
-            Kind::Symlink => "symlink",
-            Kind::Fifo | Kind::Socket | Kind::Device => "other",
-        };
         Reply {
             name: name.unwrap_or_else(|| ".".into()),
             path: desk.relative(&described.place),
-            kind,
+            kind: kind_word(described.meta.kind),
             size: described.meta.len,
             modified: utc(described.meta.modified),
             mime: described.mime,
@@ -77,10 +71,4 @@ impl Tool for Info {
     fn compact(&self, desk: &Desk<'_>) -> String {
         desk.brief(self.path.as_str())
     }
-}
-
-/// A time in ISO 8601, UTC, to the millisecond.
-fn utc(time: std::time::SystemTime) -> String {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

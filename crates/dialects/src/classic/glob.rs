@@ -1,0 +1,87 @@
+//! `Glob`
+
+use pinfold::operations::{self, FindOrder};
+use pinfold::{Done, Error, limits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::desk::AbsolutePath;
+use crate::words::{count, passed_over, unread};
+use crate::{Desk, Tool, ToolResult};
+
+/// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored
+/// ones only where the pattern or path names them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Glob {
+    /// Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`.
+    pattern: String,
+    /// Absolute path of the directory that it starts from; the workspace if left out.
+    path: Option<AbsolutePath>,
+}
+
+impl Tool for Glob {
+    const NAME: &'static str = "Glob";
+    const TITLE: &'static str = "Find files";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Find;
+    type Reply = ToolResult;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Find, Error> {
+        Ok(operations::Find {
+            path: self.path.as_ref().map(|path| path.raw("path", desk)).transpose()?,
+            pattern: Some(self.pattern.clone()),
+            order: FindOrder::NewestFirst,
+            most: desk.session.settings().glob_limit,
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Find>, desk: &Desk<'_>) -> ToolResult {
+        let found = done.outcome;
+        let budget = desk.budget(limits::CLASSIC_OUTPUT_BYTES);
+        let mut lines = Vec::new();
+        let mut size = 0;
+        for path in found.files.iter().map(|file| desk.absolute(&file.place)) {
+            size += path.len() + 1;
+            if size > budget && !lines.is_empty() {
+                break;
+            }
+            lines.push(path);
+        }
+        let shown = lines.len() as u64;
+        if found.total == 0 {
+            lines.push("No files found".into());
+            let how = "name one in path or pattern to look inside";
+            lines.extend(passed_over(&found.skipped, how).map(|text| format!("({text})")));
+        }
+        if shown < found.total {
+            let narrow = "narrow the pattern or path to see the others";
+            lines.push(format!("(files 1-{shown} of {}; {narrow})", found.total));
+        }
+        lines.extend(unread(&found.skipped).map(|text| format!("({text})")));
+        let mut metadata = Map::new();
+        metadata.insert("count".into(), shown.into());
+        metadata.insert("total".into(), found.total.into());
+        metadata.insert("truncated".into(), Value::from(shown < found.total));
+        let short = match found.total {
+            0 => "No files found".into(),
+            total => format!("Found {}", count(total, "file")),
+        };
+        ToolResult {
+            success: true,
+            content: lines.join("\n"),
+            short_result: Some(short),
+            metadata,
+            ..ToolResult::default()
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let pattern = desk.brief(&self.pattern);
+        match &self.path {
+            None => pattern,
+            Some(path) => format!("{pattern} in {}", desk.brief(path.as_str())),
+        }
+    }
+}

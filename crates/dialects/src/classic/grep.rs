@@ -1,0 +1,234 @@
+//! `Grep`
+
+use pinfold::operations::{self, AnswerWith, Matched, Searched};
+use pinfold::{BinaryNote, Done, Error, Role, limits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::desk::AbsolutePath;
+use crate::words::{brief, count, lossy, passed_over, unread};
+use crate::{Desk, Tool, ToolResult};
+
+/// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
+/// names them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Grep {
+    /// Regex; matches do not span lines unless multiline.
+    pattern: String,
+    /// Absolute path of a file or directory; the workspace if left out.
+    path: Option<AbsolutePath>,
+    /// Files to search, such as `*.ts,!*.test.ts`.
+    glob: Option<String>,
+    /// File type of ripgrep, such as `py` or `rust`.
+    r#type: Option<String>,
+    /// What to show: paths of files, newest first (the default); lines; or matches by file.
+    output_mode: Option<Mode>,
+    /// Ignore case.
+    #[serde(rename = "-i")]
+    ignore_case: Option<bool>,
+    /// Line numbers, for content; true if left out.
+    #[serde(rename = "-n")]
+    numbers: Option<bool>,
+    /// Lines after each match, for content.
+    #[serde(rename = "-A")]
+    #[schemars(range(max = 1_000))]
+    after: Option<u64>,
+    /// Lines before each match, for content.
+    #[serde(rename = "-B")]
+    #[schemars(range(max = 1_000))]
+    before: Option<u64>,
+    /// Lines around each match, for content.
+    #[serde(rename = "-C")]
+    #[schemars(range(max = 1_000))]
+    context: Option<u64>,
+    /// Matches may span lines, and `.` matches line ends.
+    multiline: Option<bool>,
+    /// The pattern is plain text.
+    literal: Option<bool>,
+    /// Most matching lines (content) or files to show; 250 if left out, 0 for all.
+    head_limit: Option<u64>,
+    /// How many of them to skip.
+    offset: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize, Eq, JsonSchema, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    FilesWithMatches,
+    Content,
+    Count,
+}
+
+impl Tool for Grep {
+    const NAME: &'static str = "Grep";
+    const TITLE: &'static str = "Search in files";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Search;
+    type Reply = ToolResult;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
+        let most = self.head_limit.unwrap_or(limits::GREP_MATCHES);
+        Ok(operations::Search {
+            literal: self.literal.unwrap_or(false),
+            ignore_case: self.ignore_case.unwrap_or(false),
+            multiline: self.multiline.unwrap_or(false),
+            path: self.path.as_ref().map(|path| path.raw("path", desk)).transpose()?,
+            glob: self.glob.clone(),
+            file_type: self.r#type.clone(),
+            answer: self.answer(),
+            skip: self.offset.unwrap_or(0),
+            most: (most > 0).then_some(most),
+            budget: desk.budget(limits::CLASSIC_OUTPUT_BYTES),
+            ..operations::Search::new(self.pattern.as_str())
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> ToolResult {
+        let searched = done.outcome;
+        let mut content = match self.mode() {
+            Mode::FilesWithMatches => self.rows(&searched, desk, |_| String::new()),
+            Mode::Count => self.rows(&searched, desk, |file| format!(":{}", file.count)),
+            Mode::Content => self.lines(&searched, desk),
+        };
+        let offset = self.offset.unwrap_or(0);
+        let truncated = offset + searched.shown < searched.total;
+        if searched.total == 0 {
+            content.push_str("No matches found");
+            let how = "name one in path to search it";
+            content.extend(passed_over(&searched.skipped, how).map(|text| format!("\n({text})")));
+        } else if searched.shown == 0 {
+            content.push_str(&format!("(offset {offset} is past the last of {})", searched.total));
+        } else if truncated {
+            let what = if self.mode() == Mode::Content { "matches" } else { "files" };
+            let (first, last) = (offset + 1, offset + searched.shown);
+            let window = format!("{what} {first}-{last} of {}", searched.total);
+            content.push_str(&format!("({window}; continue with offset={last})"));
+        }
+        if let Some(text) = unread(&searched.skipped) {
+            let line_end = if content.ends_with('\n') { "" } else { "\n" };
+            content.push_str(&format!("{line_end}({text})"));
+        }
+        ToolResult {
+            success: true,
+            content,
+            short_result: Some(self.short(&searched)),
+            metadata: self.facts(&searched, truncated),
+            ..ToolResult::default()
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let mut text = format!("\"{}\"", brief(&self.pattern).escape_debug());
+        if let Some(path) = &self.path {
+            text.push_str(&format!(" in {}", desk.brief(path.as_str())));
+        }
+        for filter in [&self.glob, &self.r#type].into_iter().flatten() {
+            text.push_str(&format!(" {}", brief(filter).escape_debug()));
+        }
+        text
+    }
+}
+
+impl Grep {
+    fn mode(&self) -> Mode {
+        self.output_mode.unwrap_or(Mode::FilesWithMatches)
+    }
+
+    fn answer(&self) -> AnswerWith {
+        let context = |side: Option<u64>| {
+            let lines = side.or(self.context).unwrap_or(0).min(limits::MOST_CONTEXT);
+            usize::try_from(lines).unwrap_or(0)
+        };
+        match self.mode() {
+            Mode::FilesWithMatches => AnswerWith::Files,
+            Mode::Count => AnswerWith::Counts,
+            Mode::Content => {
+                AnswerWith::Lines { before: context(self.before), after: context(self.after) }
+            }
+        }
+    }
+
+    fn rows(
+        &self,
+        searched: &Searched,
+        desk: &Desk<'_>,
+        more: impl Fn(&Matched) -> String,
+    ) -> String {
+        let row = |file: &Matched| format!("{}{}\n", desk.absolute(&file.place), more(file));
+        searched.files.iter().map(row).collect()
+    }
+
+    /// The lines as ripgrep prints them into a pipe.
+    fn lines(&self, searched: &Searched, desk: &Desk<'_>) -> String {
+        let has_context = self.answer() != AnswerWith::Lines { before: 0, after: 0 };
+        let numbers = self.numbers.unwrap_or(true);
+        let mut out = String::new();
+        for file in &searched.files {
+            let path = desk.absolute(&file.place);
+            let mut last = None;
+            for line in file.lines.iter().filter(|line| line.role != Role::Elsewhere) {
+                if has_context && !out.is_empty() && last.map(|last| last + 1) != Some(line.number)
+                {
+                    out.push_str("--\n");
+                }
+                last = Some(line.number);
+                let mark = if line.role == Role::Match { ':' } else { '-' };
+                out.push_str(&path);
+                out.push(mark);
+                if numbers {
+                    out.push_str(&line.number.to_string());
+                    out.push(mark);
+                }
+                out.push_str(&lossy(&line.text));
+                if !line.text.ends_with(b"\n") {
+                    out.push('\n');
+                }
+            }
+            match file.note {
+                None => {}
+                Some(BinaryNote::Stopped(offset)) => out.push_str(&format!(
+                    "{path}: WARNING: stopped searching binary file after match (found \"\\0\" byte around offset {offset})\n"
+                )),
+                Some(BinaryNote::Matches(offset)) => out.push_str(&format!(
+                    "{path}: binary file matches (found \"\\0\" byte around offset {offset})\n"
+                )),
+            }
+        }
+        out
+    }
+
+    fn short(&self, searched: &Searched) -> String {
+        let files = count(searched.matching_files, "file");
+        match self.mode() {
+            _ if searched.total == 0 => "No matches found".into(),
+            Mode::FilesWithMatches => format!("Found {files}"),
+            Mode::Content => format!("Found {} in {files}", matching_lines(searched.total)),
+            Mode::Count => format!("Found {} in {files}", matching(searched.matches)),
+        }
+    }
+
+    fn facts(&self, searched: &Searched, truncated: bool) -> Map<String, Value> {
+        let (total, returned) = match self.mode() {
+            Mode::Count => {
+                (searched.matches, searched.files.iter().map(|file| file.count).sum::<u64>())
+            }
+            Mode::Content | Mode::FilesWithMatches => (searched.total, searched.shown),
+        };
+        let mut facts = Map::new();
+        facts.insert("total_matches".into(), total.into());
+        facts.insert("returned_matches".into(), returned.into());
+        facts.insert("files".into(), searched.matching_files.into());
+        facts.insert("truncated".into(), truncated.into());
+        facts
+    }
+}
+
+fn matching(number: u64) -> String {
+    if number == 1 { "1 match".into() } else { format!("{number} matches") }
+}
+
+fn matching_lines(number: u64) -> String {
+    count(number, "matching line")
+}

@@ -1,0 +1,108 @@
+//! `LS`
+
+use pinfold::operations::{self, ListEntry, ListOrder, Which};
+use pinfold::{Done, Error, Kind, escaped, limits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::desk::AbsolutePath;
+use crate::words::{count, human_size, unread};
+use crate::{Desk, Tool, ToolResult};
+
+/// Lists one directory: kind, name and size of each entry, hidden ones too, directories first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// Absolute path of the directory.
+    path: AbsolutePath,
+    /// Globs of entries to leave out.
+    ignore: Option<Vec<String>>,
+}
+
+impl Tool for List {
+    const NAME: &'static str = "LS";
+    const TITLE: &'static str = "List directory";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::List;
+    type Reply = ToolResult;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::List, Error> {
+        Ok(operations::List {
+            ignore: self.ignore.clone().unwrap_or_default(),
+            which: Which::All,
+            sniff: true,
+            order: ListOrder::DirectoriesFirst,
+            most: limits::LS_ENTRIES,
+            ..operations::List::new(self.path.raw("path", desk)?)
+        })
+    }
+
+    fn reply(&self, done: Done<operations::List>, desk: &Desk<'_>) -> ToolResult {
+        let listed = done.outcome;
+        let path = desk.absolute(&listed.place);
+        let budget = desk.budget(limits::CLASSIC_OUTPUT_BYTES);
+        let mut lines = String::new();
+        let mut shown = 0;
+        for line in listed.entries.iter().map(line) {
+            if lines.len() + line.len() > budget {
+                break;
+            }
+            lines.push_str(&line);
+            shown += 1;
+        }
+        // An entry that was gone when it was looked at is not one that was left out.
+        let gone = listed.total.min(limits::LS_ENTRIES as u64) - listed.entries.len() as u64;
+        let total = listed.total - gone;
+        let mut content = match total {
+            0 => format!("{path} is empty"),
+            _ => format!("{path}:\n{}", lines.trim_end()),
+        };
+        if shown < total {
+            let rest = "leave some out with ignore, or find them with Glob";
+            content.push_str(&format!("\n(entries 1-{shown} of {total}; {rest})"));
+        }
+        content.extend(unread(&listed.skipped).map(|text| format!("\n({text})")));
+        let mut metadata = Map::new();
+        metadata.insert("count".into(), shown.into());
+        metadata.insert("total".into(), total.into());
+        metadata.insert("truncated".into(), Value::from(shown < total));
+        let entries = if total == 1 { "1 entry".into() } else { count_entries(total) };
+        ToolResult {
+            success: true,
+            content,
+            short_result: Some(format!("Listed {entries}")),
+            file_path: Some(path),
+            metadata,
+            ..ToolResult::default()
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let path = desk.brief(self.path.as_str());
+        match self.ignore.as_deref() {
+            None | Some([]) => path,
+            Some(globs) => format!("{path} without {}", count(globs.len() as u64, "glob")),
+        }
+    }
+}
+
+fn count_entries(number: u64) -> String {
+    format!("{number} entries")
+}
+
+fn line(entry: &ListEntry) -> String {
+    let name = entry.place.path.split().map(|(_, name)| name.to_string()).unwrap_or_default();
+    match entry.kind {
+        Kind::Directory => format!("directory {name}/\n"),
+        Kind::Symlink => {
+            let target = entry.link_target.as_deref().unwrap_or_default();
+            format!("symlink {name} -> {}\n", escaped(target))
+        }
+        Kind::File => {
+            let binary = if entry.binary { " [binary]" } else { "" };
+            format!("file {name} ({}){binary}\n", human_size(entry.size))
+        }
+        other => format!("{} {name}\n", other.name()),
+    }
+}

@@ -1,0 +1,91 @@
+//! `file.list`
+
+use pinfold::operations::{self, FindOrder};
+use pinfold::{Done, Error, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::words::{joined, left_out, passed_over, unread, utc};
+use crate::{Desk, Tool};
+
+/// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden
+/// and git-ignored ones only where the pattern or path names them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// Directory relative to the workspace root; the root if left out.
+    path: Option<RelativePath>,
+    /// Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`.
+    pattern: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The files, by path.
+    files: Vec<File>,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct File {
+    /// Path relative to the workspace root.
+    path: String,
+    /// Size in bytes.
+    size: u64,
+    /// When it was last changed, in UTC.
+    modified: String,
+}
+
+impl Tool for List {
+    const NAME: &'static str = "file.list";
+    const TITLE: &'static str = "List files";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Find;
+    type Reply = Reply;
+
+    fn operation(&self, _: &Desk<'_>) -> Result<operations::Find, Error> {
+        Ok(operations::Find {
+            path: Some(self.path.as_ref().map_or(".".into(), RelativePath::raw)),
+            pattern: self.pattern.clone(),
+            order: FindOrder::Path,
+            most: limits::LIST_ENTRIES,
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Find>, desk: &Desk<'_>) -> Reply {
+        let found = done.outcome;
+        /// What a file takes besides its path.
+        const FIELDS: usize = 80;
+        let mut budget = desk.budget(limits::OUTPUT_BYTES);
+        let mut files = Vec::new();
+        for file in &found.files {
+            let path = desk.relative(&file.place);
+            let cost = path.len() + FIELDS;
+            if cost > budget && !files.is_empty() {
+                break;
+            }
+            budget = budget.saturating_sub(cost);
+            files.push(File { path, size: file.size, modified: utc(file.modified) });
+        }
+        let how = "name one in `path` or `pattern` to look inside";
+        let message = joined([
+            left_out(files.len() as u64, found.total, "files", "narrow `pattern` or `path`"),
+            passed_over(&found.skipped, how).filter(|_| found.total == 0),
+            unread(&found.skipped),
+        ]);
+        Reply { files, message }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let path = self.path.as_ref().map(|path| desk.brief(path.as_str()));
+        match (path, &self.pattern) {
+            (None, None) => ".".into(),
+            (Some(path), None) => path,
+            (None, Some(pattern)) => desk.brief(pattern),
+            (Some(path), Some(pattern)) => format!("{} in {path}", desk.brief(pattern)),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `file.search`
+
+use pinfold::operations::{self, AnswerWith};
+use pinfold::{Done, Error, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::found::matches;
+use crate::words::{brief, joined, left_out, passed_over, unread};
+use crate::{Desk, Tool};
+
+/// Searches file contents for a regex. Git-ignored files only where `path` or `glob` names them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Search {
+    /// Regex, matched line by line.
+    pattern: String,
+    /// File or directory relative to the workspace root; the root if left out.
+    path: Option<RelativePath>,
+    /// Files to search, such as `*.py,!test_*`.
+    glob: Option<String>,
+    /// Whether upper and lower case differ; true if left out.
+    case_sensitive: Option<bool>,
+    /// Lines before and after each match.
+    #[schemars(range(max = 1_000))]
+    context_lines: Option<u64>,
+    /// Most matches to show; 100 if left out.
+    #[schemars(range(min = 1, max = 10_000))]
+    max_results: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The matches, by path.
+    matches: Vec<Match>,
+    /// Whether there are more than are shown.
+    truncated: bool,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    /// Path relative to the workspace root.
+    path: String,
+    /// Line number, counting from 1.
+    line: u64,
+    /// The line; with context, all lines, the matching one after `--> `.
+    content: String,
+}
+
+impl Tool for Search {
+    const NAME: &'static str = "file.search";
+    const TITLE: &'static str = "Search in files";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Search;
+    type Reply = Reply;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
+        let context = self.context();
+        Ok(operations::Search {
+            ignore_case: !self.case_sensitive.unwrap_or(true),
+            path: self.path.as_ref().map(RelativePath::raw),
+            glob: self.glob.clone(),
+            answer: AnswerWith::Lines { before: context, after: context },
+            most: Some(self.max_results.unwrap_or(limits::SEARCH_RESULTS)),
+            budget: desk.budget(limits::OUTPUT_BYTES),
+            ..operations::Search::new(self.pattern.as_str())
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
+        let searched = done.outcome;
+        let context = self.context();
+        let matches: Vec<_> = matches(&searched, context as u64)
+            .map(|found| {
+                let path = desk.relative(found.place);
+                let content = match context {
+                    0 => found.text,
+                    _ => {
+                        let plain = |line: &String| format!("    {line}");
+                        let before = found.before.iter().map(plain);
+                        let this = std::iter::once(format!("--> {}", found.text));
+                        let after = found.after.iter().map(plain);
+                        before.chain(this).chain(after).collect::<Vec<_>>().join("\n")
+                    }
+                };
+                Match { path, line: found.number, content }
+            })
+            .collect();
+        let more = "narrow `path` or `glob`, or raise `max_results`";
+        let message = joined([
+            left_out(searched.shown, searched.total, "matches", more),
+            passed_over(&searched.skipped, "name one in `path` to search it")
+                .filter(|_| searched.total == 0),
+            unread(&searched.skipped),
+        ]);
+        Reply { truncated: searched.shown < searched.total, matches, message }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let pattern = format!("\"{}\"", brief(&self.pattern).escape_debug());
+        match &self.path {
+            None => pattern,
+            Some(path) => format!("{pattern} in {}", desk.brief(path.as_str())),
+        }
+    }
+}
+
+impl Search {
+    fn context(&self) -> usize {
+        usize::try_from(self.context_lines.unwrap_or(0).min(limits::MOST_CONTEXT)).unwrap_or(0)
+    }
+}

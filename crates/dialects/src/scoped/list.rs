@@ -1,0 +1,114 @@
+//! `list_directory`
+
+use pinfold::operations::{self, ListOrder, Which};
+use pinfold::{Done, Error, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::words::{joined, kind_word, left_out, passed_over, unread};
+use crate::{Desk, Tool};
+
+/// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct List {
+    /// Directory relative to the workspace root.
+    path: RelativePath,
+    /// List what is in subdirectories too.
+    recursive: Option<bool>,
+    /// How many levels; 1 is the directory's own entries.
+    #[schemars(range(min = 1))]
+    depth: Option<u64>,
+    /// Only entries that this glob fits, such as `*.ts` or `src/**/*.ts`.
+    glob: Option<String>,
+    /// List hidden entries too.
+    include_hidden: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reply {
+    /// The entries, by path.
+    entries: Vec<Entry>,
+    /// How many there are, shown or not.
+    total: u64,
+    /// Whether there are more than are shown.
+    truncated: bool,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    /// Its name.
+    name: String,
+    /// Path relative to the workspace root.
+    path: String,
+    /// `file`, `directory`, `symlink` or `other`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Size in bytes.
+    size: u64,
+}
+
+impl Tool for List {
+    const NAME: &'static str = "list_directory";
+    const TITLE: &'static str = "List directory";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::List;
+    type Reply = Reply;
+
+    fn operation(&self, _: &Desk<'_>) -> Result<operations::List, Error> {
+        let depth = match (self.recursive, self.depth) {
+            (Some(false), _) | (None, None) => 1,
+            (_, Some(depth)) => usize::try_from(depth).unwrap_or(usize::MAX),
+            (Some(true), None) => usize::MAX,
+        };
+        let which = match self.include_hidden.unwrap_or(false) {
+            true => Which::NotIgnored,
+            false => Which::Visible,
+        };
+        Ok(operations::List {
+            depth,
+            glob: self.glob.clone(),
+            which,
+            order: ListOrder::Path,
+            ..operations::List::new(self.path.raw())
+        })
+    }
+
+    fn reply(&self, done: Done<operations::List>, desk: &Desk<'_>) -> Reply {
+        let listed = done.outcome;
+        /// What an entry takes besides its path and name.
+        const FIELDS: usize = 60;
+        let mut budget = desk.budget(limits::OUTPUT_BYTES);
+        let mut entries = Vec::new();
+        for entry in &listed.entries {
+            let name = entry.place.path.split().map(|(_, name)| name.to_string());
+            let (name, path) = (name.unwrap_or_default(), desk.relative(&entry.place));
+            let cost = name.len() + path.len() + FIELDS;
+            if cost > budget && !entries.is_empty() {
+                break;
+            }
+            budget = budget.saturating_sub(cost);
+            entries.push(Entry { name, path, kind: kind_word(entry.kind), size: entry.size });
+        }
+        let how = "set `includeHidden`, or name one in `path` to look inside";
+        let shown = entries.len() as u64;
+        let message = joined([
+            left_out(shown, listed.total, "entries", "narrow `path`, `depth` or `glob`"),
+            passed_over(&listed.skipped, how).filter(|_| listed.total == 0),
+            unread(&listed.skipped),
+        ]);
+        Reply { entries, total: listed.total, truncated: shown < listed.total, message }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let path = desk.brief(self.path.as_str());
+        match &self.glob {
+            None => path,
+            Some(glob) => format!("{} in {path}", desk.brief(glob)),
+        }
+    }
+}

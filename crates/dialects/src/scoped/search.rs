@@ -1,0 +1,123 @@
+//! `search_files`
+
+use pinfold::operations::{self, AnswerWith};
+use pinfold::{Done, Error, limits};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::RelativePath;
+use crate::found::matches;
+use crate::words::{brief, joined, left_out, passed_over, unread};
+use crate::{Desk, Tool};
+
+/// Searches file contents for text, or for a regex. Git-ignored files only where `path` or `glob`
+/// names them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Search {
+    /// What to search for.
+    pattern: String,
+    /// File or directory relative to the workspace root; the root if left out.
+    path: Option<RelativePath>,
+    /// The pattern is a regex.
+    regex: Option<bool>,
+    /// Whether upper and lower case differ; true if left out.
+    case_sensitive: Option<bool>,
+    /// Lines before and after each match.
+    #[schemars(range(max = 1_000))]
+    context_lines: Option<u64>,
+    /// Files to search, such as `*.py,!test_*`.
+    glob: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reply {
+    /// The matches, by path.
+    matches: Vec<Match>,
+    /// How many there are, shown or not.
+    total_matches: u64,
+    /// How many files were searched.
+    files_searched: u64,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    /// Path relative to the workspace root.
+    file: String,
+    /// Line number, counting from 1.
+    line: u64,
+    /// The matching line.
+    content: String,
+    /// The lines around it.
+    context: Context,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Context {
+    /// Lines before it.
+    before: Vec<String>,
+    /// Lines after it.
+    after: Vec<String>,
+}
+
+impl Tool for Search {
+    const NAME: &'static str = "search_files";
+    const TITLE: &'static str = "Search in files";
+    const IDEMPOTENT: bool = true;
+    type Op = operations::Search;
+    type Reply = Reply;
+
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
+        let context = self.context();
+        Ok(operations::Search {
+            literal: !self.regex.unwrap_or(false),
+            ignore_case: !self.case_sensitive.unwrap_or(true),
+            path: self.path.as_ref().map(RelativePath::raw),
+            glob: self.glob.clone(),
+            answer: AnswerWith::Lines { before: context, after: context },
+            most: Some(limits::MOST_SEARCH_RESULTS),
+            budget: desk.budget(limits::OUTPUT_BYTES),
+            ..operations::Search::new(self.pattern.as_str())
+        })
+    }
+
+    fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
+        let searched = done.outcome;
+        let matches = matches(&searched, self.context() as u64).map(|found| Match {
+            file: desk.relative(found.place),
+            line: found.number,
+            content: found.text,
+            context: Context { before: found.before, after: found.after },
+        });
+        let message = joined([
+            left_out(searched.shown, searched.total, "matches", "narrow `path` or `glob`"),
+            passed_over(&searched.skipped, "name one in `path` to search it")
+                .filter(|_| searched.total == 0),
+            unread(&searched.skipped),
+        ]);
+        Reply {
+            matches: matches.collect(),
+            total_matches: searched.total,
+            files_searched: searched.searched,
+            message,
+        }
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        let pattern = format!("\"{}\"", brief(&self.pattern).escape_debug());
+        match &self.path {
+            None => pattern,
+            Some(path) => format!("{pattern} in {}", desk.brief(path.as_str())),
+        }
+    }
+}
+
+impl Search {
+    fn context(&self) -> usize {
+        usize::try_from(self.context_lines.unwrap_or(0).min(limits::MOST_CONTEXT)).unwrap_or(0)
+    }
+}

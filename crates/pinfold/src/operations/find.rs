@@ -1,0 +1,142 @@
+//! Finding files by their names.
+
+use std::cmp::Reverse;
+use std::time::SystemTime;
+
+use pinfold_confine::{
+    Candidate, Error as Fence, Found as Entry, Kind, Meta, Opinion, Place, RawPath, Skipped,
+    Visitor,
+};
+
+use crate::glob::Pattern;
+use crate::limits::GLOB_FILES;
+use crate::operations::search::in_order;
+use crate::{Error, NoChange, Operation, View};
+
+/// Finds files below a directory.
+#[derive(Clone, Debug)]
+pub struct Find {
+    /// The directory; all roots if not said.
+    pub path: Option<RawPath>,
+    /// What the paths of the files look like, counted from there; all files of the directory itself
+    /// if not said.
+    pub pattern: Option<String>,
+    /// The order in which they are named.
+    pub order: FindOrder,
+    /// How many are named at the most.
+    pub most: usize,
+}
+
+/// The order of files that were found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FindOrder {
+    /// By when they were last changed, and then by path.
+    NewestFirst,
+    /// By path.
+    Path,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct FoundFiles {
+    /// The files.
+    pub files: Vec<FoundFile>,
+    /// How many there are in all.
+    pub total: u64,
+    /// What was not looked at.
+    pub skipped: Skipped,
+}
+
+/// A file that was found.
+#[derive(Clone, Debug)]
+pub struct FoundFile {
+    /// Where it is.
+    pub place: Place,
+    /// Its size in bytes; if it is a link, that of the file it leads to.
+    pub size: u64,
+    /// When it was last changed.
+    pub modified: SystemTime,
+}
+
+impl Find {
+    /// Finds files in all roots, the newest first.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        let pattern = Some(pattern.into());
+        Self { path: None, pattern, order: FindOrder::NewestFirst, most: GLOB_FILES }
+    }
+
+    /// Where to start: the path, and what of the pattern comes before its first wildcard.
+    fn start(&self, pattern: Option<&Pattern>) -> Option<RawPath> {
+        let directory = pattern.map(|pattern| pattern.directory.as_str()).unwrap_or_default();
+        match &self.path {
+            _ if directory.starts_with('/') => Some(directory.into()),
+            None if directory.is_empty() => None,
+            None => Some(directory.into()),
+            Some(path) if directory.is_empty() => Some(path.clone()),
+            Some(path) => Some(format!("{}/{directory}", path.as_str()).into()),
+        }
+    }
+}
+
+struct Finding<'f> {
+    pattern: Option<&'f Pattern>,
+    files: Vec<FoundFile>,
+}
+
+impl Visitor for Finding<'_> {
+    fn visit(&mut self, found: &Entry<'_>) -> Result<(), Fence> {
+        if !matches!(found.kind, Kind::File | Kind::Symlink)
+            || !self.pattern.is_none_or(|pattern| pattern.fits(found.below_start()))
+        {
+            return Ok(());
+        }
+        let meta: Meta = match found.kind {
+            Kind::Symlink => match found.linked_file() {
+                Ok(file) => *file.meta(),
+                // It leads out, to a directory, or nowhere: no file.
+                Err(_) => return Ok(()),
+            },
+            _ => found.meta()?,
+        };
+        if meta.kind == Kind::File {
+            let (size, modified) = (meta.len, meta.modified);
+            self.files.push(FoundFile { place: found.place(), size, modified });
+        }
+        Ok(())
+    }
+}
+
+impl Operation for Find {
+    type Changes = NoChange;
+    type Outcome = FoundFiles;
+
+    fn plan(&self, view: &View<'_>) -> Result<(FoundFiles, NoChange), Error> {
+        let pattern =
+            self.pattern.as_ref().map(|text| Pattern::parse("pattern", text)).transpose()?;
+        let pattern = pattern.as_ref();
+        if let Some(path) = &self.path {
+            view.directory(path)?;
+        }
+        let starts = match view.starts(self.start(pattern).as_ref()) {
+            // The path is there, so it is the pattern that leads nowhere: nothing fits it.
+            Err(Error::DirectoryNotFound { .. } | Error::NotADirectory { .. }) => Vec::new(),
+            other => other?,
+        };
+        let opinion = |candidate: &Candidate<'_>| {
+            pattern.map_or(Opinion::Usual, |pattern| pattern.opinion(candidate))
+        };
+        let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
+        let new_visitor = || Finding { pattern, files: Vec::new() };
+        let (parts, skipped) = view.walk(&starts, depth, false, &opinion, new_visitor)?;
+        let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
+        let total = files.len() as u64;
+        match self.order {
+            FindOrder::NewestFirst => {
+                files.sort_by_cached_key(|file| (Reverse(file.modified), in_order(&file.place)));
+            }
+            FindOrder::Path => files.sort_by_cached_key(|file| in_order(&file.place)),
+        }
+        files.truncate(self.most);
+        Ok((FoundFiles { files, total, skipped }, NoChange))
+    }
+}

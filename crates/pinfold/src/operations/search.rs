@@ -1,0 +1,374 @@
+//! Searching the content of files.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
+use std::time::SystemTime;
+
+use ignore::types::{Types, TypesBuilder};
+use pinfold_confine::{
+    Candidate, Error as Fence, Found, Kind, Opinion, Place, RawPath, Skipped, Visitor,
+};
+
+use crate::glob::Filter;
+use crate::limits::{KEPT_BYTES, OUTPUT_BYTES};
+use crate::search::{BinaryNote, Hit, Hits, Line, Named, Needle, Scan, Scanner, Wanted, page};
+use crate::{Error, NoChange, Operation, View};
+
+/// Searches files for a pattern.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// What is searched for.
+    pub pattern: String,
+    /// Whether the pattern is text as it is, and no regex.
+    pub literal: bool,
+    /// Whether upper and lower case are the same.
+    pub ignore_case: bool,
+    /// Whether matches may span lines, and `.` matches line ends.
+    pub multiline: bool,
+    /// The file or directory to search; everything if not said.
+    pub path: Option<RawPath>,
+    /// Which files to search: globs separated by commas, `!` excludes.
+    pub glob: Option<String>,
+    /// Which files to search: the name of one of ripgrep's file types.
+    pub file_type: Option<String>,
+    /// What is wanted.
+    pub answer: AnswerWith,
+    /// How many matching lines, or files, are left out at the beginning.
+    pub skip: u64,
+    /// How many are shown at the most; `None` for as many as fit.
+    pub most: Option<u64>,
+    /// How many bytes the answer may have.
+    pub budget: usize,
+}
+
+/// What a search answers with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AnswerWith {
+    /// The files that match, the newest first.
+    Files,
+    /// The files that match, by path, and how often.
+    Counts,
+    /// The lines that match, with so many before and after them.
+    Lines {
+        /// Lines before a match.
+        before: usize,
+        /// Lines after a match.
+        after: usize,
+    },
+}
+
+/// What a search has found.
+#[derive(Debug)]
+pub struct Searched {
+    /// The files on this page, in order.
+    pub files: Vec<Matched>,
+    /// How many matching lines, or files, are on this page.
+    pub shown: u64,
+    /// How many there are in all.
+    pub total: u64,
+    /// How often the pattern matched in all; where only files were wanted, how many did.
+    pub matches: u64,
+    /// How many files match.
+    pub matching_files: u64,
+    /// How many files were searched.
+    pub searched: u64,
+    /// What was not searched.
+    pub skipped: Skipped,
+}
+
+/// A file in which something was found.
+#[derive(Debug)]
+pub struct Matched {
+    /// Where it is.
+    pub place: Place,
+    /// How often the pattern matched, where that was wanted.
+    pub count: u64,
+    /// The lines on this page, where they were wanted.
+    pub lines: Vec<Line>,
+    /// What else there is to say about a file that is not text.
+    pub note: Option<BinaryNote>,
+}
+
+impl Search {
+    /// Searches everything for a regex, and answers with lines.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            literal: false,
+            ignore_case: false,
+            multiline: false,
+            path: None,
+            glob: None,
+            file_type: None,
+            answer: AnswerWith::Lines { before: 0, after: 0 },
+            skip: 0,
+            most: None,
+            budget: OUTPUT_BYTES,
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        match self.answer {
+            AnswerWith::Files => Wanted::Whether,
+            AnswerWith::Counts => Wanted::Count,
+            AnswerWith::Lines { before, after } => Wanted::Lines { before, after },
+        }
+    }
+}
+
+/// One thread's part of a search.
+struct Searching<'s> {
+    scanner: Scanner<'s>,
+    types: Option<&'s Types>,
+    hits: Vec<(Hit, SystemTime)>,
+    searched: u64,
+}
+
+impl Visitor for Searching<'_> {
+    fn visit(&mut self, found: &Found<'_>) -> Result<(), Fence> {
+        if found.kind != Kind::File || !self.is_of_type(found.name()) {
+            return Ok(());
+        }
+        let mut file = found.open()?;
+        let hits = self.scanner.search(&mut file, Named::No)?;
+        self.searched += 1;
+        if hits.count > 0 {
+            self.hits.push((Hit { place: found.place(), hits }, file.meta().modified));
+        }
+        Ok(())
+    }
+}
+
+impl Searching<'_> {
+    fn is_of_type(&self, name: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = std::ffi::OsStr::from_bytes(name);
+        self.types.is_none_or(|types| !types.matched(name, false).is_ignore())
+    }
+}
+
+impl Operation for Search {
+    type Changes = NoChange;
+    type Outcome = Searched;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Searched, NoChange), Error> {
+        let needle = Needle {
+            pattern: self.pattern.clone(),
+            literal: self.literal,
+            ignore_case: self.ignore_case,
+            // A literal with a line end in it can mean nothing else.
+            multiline: self.multiline || self.literal && self.pattern.contains('\n'),
+        };
+        let matcher = view.session().needles().compiled(&needle)?;
+        let filter = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
+        let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
+        let (patience, room) = (view.patience(), AtomicUsize::new(KEPT_BYTES));
+        let scan = Scan {
+            matcher: &matcher,
+            multiline: needle.multiline,
+            wanted: self.wanted(),
+            max_line_chars: view.session().settings().max_line_chars,
+            patience: &patience,
+            room: &room,
+        };
+        let mut named = Named::No;
+        let (mut hits, searched, skipped) = match self.named_file(view)? {
+            Some(place) => {
+                named = Named::Yes;
+                let (hits, modified) = self.search_again(view, &scan, &place, named)?;
+                (vec![(Hit { place, hits }, modified)], 1, Skipped::default())
+            }
+            None => self.search_all(view, &scan, filter.as_ref(), types.as_ref())?,
+        };
+        hits.retain(|(hit, _)| hit.hits.count > 0);
+        view.check_time()?;
+        let matching_files = hits.len() as u64;
+        let matches = hits.iter().map(|(hit, _)| hit.hits.count).sum();
+        let mut outcome = Searched {
+            files: Vec::new(),
+            shown: 0,
+            total: matching_files,
+            matches,
+            matching_files,
+            searched,
+            skipped,
+        };
+        match self.answer {
+            AnswerWith::Files => {
+                hits.sort_by_cached_key(|(hit, modified)| {
+                    (Reverse(*modified), in_order(&hit.place))
+                });
+                self.rows(view, hits, &mut outcome);
+            }
+            AnswerWith::Counts => {
+                hits.sort_by_cached_key(|(hit, _)| in_order(&hit.place));
+                self.rows(view, hits, &mut outcome);
+            }
+            AnswerWith::Lines { before, after } => {
+                hits.sort_by_cached_key(|(hit, _)| in_order(&hit.place));
+                let fresh = AtomicUsize::new(usize::MAX);
+                let scan = Scan { room: &fresh, ..scan };
+                let again = |place: &Place| match self.search_again(view, &scan, place, named) {
+                    // Gone, or something else by now: then nothing is found there any more.
+                    Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
+                    other => other.map(|(hits, _)| hits),
+                };
+                let window = (self.skip, self.most.unwrap_or(u64::MAX));
+                let files = hits.into_iter().map(|(hit, _)| hit).collect();
+                let shown = page(
+                    files,
+                    window,
+                    (before, after),
+                    self.budget,
+                    |place| size(view, place),
+                    again,
+                )?;
+                outcome.shown = shown.matches;
+                outcome.total = shown.total;
+                outcome.matches = shown.total;
+                outcome.files = shown
+                    .files
+                    .into_iter()
+                    .map(|(place, lines, note)| Matched { place, count: 0, lines, note })
+                    .collect();
+            }
+        }
+        Ok((outcome, NoChange))
+    }
+}
+
+/// All that a walk has found, how many files it searched, and what it left out.
+type Everything = (Vec<(Hit, SystemTime)>, u64, Skipped);
+
+impl Search {
+    /// The file that the path names, if it is one.
+    fn named_file(&self, view: &View<'_>) -> Result<Option<Place>, Error> {
+        let Some(path) = &self.path else { return Ok(None) };
+        match view.file(path) {
+            Ok((place, _)) => Ok(Some(place)),
+            Err(Error::IsDirectory { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn search_all(
+        &self,
+        view: &View<'_>,
+        scan: &Scan<'_>,
+        filter: Option<&Filter>,
+        types: Option<&Types>,
+    ) -> Result<Everything, Error> {
+        let starts = view.starts(self.path.as_ref())?;
+        let opinion = |candidate: &Candidate<'_>| {
+            filter.map_or(Opinion::Usual, |filter| filter.opinion(candidate))
+        };
+        let new_visitor =
+            || Searching { scanner: Scanner::new(scan), types, hits: Vec::new(), searched: 0 };
+        let (parts, skipped) = view.walk(&starts, usize::MAX, true, &opinion, new_visitor)?;
+        let searched = parts.iter().map(|part| part.searched).sum();
+        let hits = parts.into_iter().flat_map(|part| part.hits).collect();
+        Ok((hits, searched, skipped))
+    }
+
+    fn search_again(
+        &self,
+        view: &View<'_>,
+        scan: &Scan<'_>,
+        place: &Place,
+        named: Named,
+    ) -> Result<(Hits, SystemTime), Error> {
+        let path = || self.path.clone().unwrap_or_else(|| view.session().absolute(place).into());
+        let mut file = view.found_file(place).map_err(|error| Error::looking(&path(), error))?;
+        let hits = Scanner::new(scan).search(&mut file, named);
+        let hits = hits.map_err(|error| view.missed(&path(), error))?;
+        Ok((hits, file.meta().modified))
+    }
+
+    /// Files as rows: a page of them.
+    fn rows(&self, view: &View<'_>, hits: Vec<(Hit, SystemTime)>, outcome: &mut Searched) {
+        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
+        let most = self.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let mut budget = self.budget;
+        for (Hit { place, hits }, _) in hits.into_iter().skip(skip).take(most) {
+            let cost = size(view, &place);
+            if cost > budget && outcome.shown > 0 {
+                break;
+            }
+            budget = budget.saturating_sub(cost);
+            outcome.shown += 1;
+            outcome.files.push(Matched { place, count: hits.count, lines: Vec::new(), note: None });
+        }
+    }
+}
+
+/// What a path takes in an answer, with a number and the marks around it.
+fn size(view: &View<'_>, place: &Place) -> usize {
+    const NUMBER: usize = 12;
+    view.session().absolute(place).len() + NUMBER
+}
+
+/// What paths are sorted by, so that the order is that of `rg --sort path`: name by name.
+pub(crate) fn in_order(place: &Place) -> (usize, Vec<u8>) {
+    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+    (place.root, place.path.as_bytes().iter().map(key).collect())
+}
+
+/// The files of a type that ripgrep knows.
+fn types(name: &str) -> Result<Types, Error> {
+    let mut builder = TypesBuilder::new();
+    builder.add_defaults();
+    let known: HashMap<_, _> = builder
+        .definitions()
+        .into_iter()
+        .map(|definition| (definition.name().to_owned(), definition.globs().join(" ")))
+        .collect();
+    if !known.contains_key(name) {
+        return Err(unknown_type(name, &known));
+    }
+    builder.select(name);
+    builder.build().map_err(|error| Error::Internal { what: error.to_string() })
+}
+
+fn unknown_type(name: &str, known: &HashMap<String, String>) -> Error {
+    /// How many are named that are almost the same.
+    const NAMED: usize = 3;
+    let asked = name.to_lowercase();
+    let mut near: Vec<_> = known
+        .iter()
+        .map(|(known, globs)| {
+            // Many ask for `tsx`, which is a part of `ts`.
+            let by_extension = globs.split(' ').any(|glob| glob == format!("*.{asked}"));
+            let alike = strsim::jaro_winkler(&asked, known);
+            (if by_extension { 2.0 } else { alike }, known)
+        })
+        .filter(|(alike, _)| *alike > 0.7)
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+    let near: Vec<_> = near.iter().take(NAMED).map(|(_, name)| format!("`{name}`")).collect();
+    let instead = match near.is_empty() {
+        true => "use `glob` instead, such as `*.ext`".to_owned(),
+        false => format!("did you mean {}? Or use `glob`, such as `*.ext`", near.join(" or ")),
+    };
+    let name: String = name.chars().take(40).collect();
+    Error::InvalidArgument(format!(
+        "`type`: there is no file type `{}`; {instead}",
+        name.escape_debug()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_types_name_near_ones() {
+        for (asked, near) in
+            [("pyton", "`py`"), ("tsx", "`ts`"), ("rs", "`rust`"), ("qqqq", "`glob`")]
+        {
+            let message = types(asked).unwrap_err().to_string();
+            assert!(message.contains(near), "{message}");
+        }
+        assert!(types("rust").is_ok());
+    }
+}

@@ -1,0 +1,10 @@
+//! Searching the content of files: ripgrep's engine, fed through the fence.
+
+mod needle;
+mod page;
+mod scan;
+
+pub(crate) use needle::{Needle, Needles};
+pub(crate) use page::{Hit, page};
+pub use scan::{BinaryNote, Line, Role};
+pub(crate) use scan::{Hits, Named, Scan, Scanner, Wanted};
