@@ -2,20 +2,21 @@
 
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Result, bail};
 
 const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
-cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit";
+cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test"] => test(),
-        ["bench", name] => bench(name),
+        ["bench", name, rest @ ..] => bench(name, rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())
@@ -36,14 +37,27 @@ fn test() -> Result<()> {
     run(&["fmt", "--all", "--check"], &[])?;
     run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     run(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    let rg = tool("rg", "ripgrep", "15.2.0")?;
+    let environment = [("PINFOLD_RG", rg.as_str())];
     if has_nextest() {
-        run(&["nextest", "run", "--workspace", "--no-fail-fast"], &[])?;
+        run(&["nextest", "run", "--workspace", "--no-fail-fast"], &environment)?;
     } else {
         eprintln!("xtask: without cargo-nextest, the same tests run under `cargo test`");
-        run(&["test", "--workspace", "--all-targets", "--no-fail-fast"], &[])?;
+        run(&["test", "--workspace", "--all-targets", "--no-fail-fast"], &environment)?;
     }
     // Neither of them runs the examples in the documentation.
     run(&["test", "--workspace", "--doc"], &[])
+}
+
+/// A program that tests or benchmarks compare with: installed below `target`, once.
+fn tool(name: &str, package: &str, version: &str) -> Result<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools").join(version);
+    let program = root.join("bin").join(name);
+    if !program.exists() {
+        let root = root.display().to_string();
+        run(&["install", package, "--version", version, "--locked", "--root", &root], &[])?;
+    }
+    Ok(program.display().to_string())
 }
 
 fn has_nextest() -> bool {
@@ -52,8 +66,15 @@ fn has_nextest() -> bool {
     ask.status().is_ok_and(|status| status.success())
 }
 
-fn bench(name: &str) -> Result<()> {
-    run(&["run", "--quiet", "--release", "--package", "pinfold-benches", "--bin", name], &[])
+fn bench(name: &str, rest: &[&str]) -> Result<()> {
+    let (rg, fd) = match name {
+        "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
+        _ => Default::default(),
+    };
+    let mut arguments =
+        vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--bin", name, "--"];
+    arguments.extend(rest);
+    run(&arguments, &[("PINFOLD_RG", &rg), ("PINFOLD_FD", &fd)])
 }
 
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {

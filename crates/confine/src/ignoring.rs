@@ -4,12 +4,14 @@
 //! would follow a link out of the root, wait at a pipe, or read a device without end; here they are
 //! read through the fence.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use blake3::Hash;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -35,7 +37,32 @@ pub(crate) struct Rules {
     above: Option<Arc<Self>>,
     /// How much of a path comes before what the patterns here are about.
     prefix: usize,
-    files: [Option<Gitignore>; 3],
+    files: [Option<Arc<Gitignore>>; 3],
+}
+
+/// Patterns that were compiled before, by the hash of the file that they were in: compiling takes
+/// longer than walking over a small tree, and ignore files rarely change.
+#[derive(Debug, Default)]
+pub(crate) struct KnownPatterns(Mutex<HashMap<Hash, Option<Arc<Gitignore>>>>);
+
+impl KnownPatterns {
+    /// More trees than that are not walked over in turns.
+    const MOST: usize = 2_000;
+
+    fn compiled(&self, content: &[u8]) -> Option<Arc<Gitignore>> {
+        let key = blake3::hash(content);
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return known.clone();
+        }
+        let patterns = compiled(content).map(Arc::new);
+        let mut known = lock();
+        if known.len() >= Self::MOST {
+            known.clear();
+        }
+        known.insert(key, patterns.clone());
+        patterns
+    }
 }
 
 /// What ignore files say about an entry.
@@ -52,9 +79,10 @@ impl Rules {
     pub(crate) fn below(
         above: &Arc<Self>,
         dir: &RelPath,
+        known: &KnownPatterns,
         read: impl Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Arc<Self> {
-        let files = IGNORE_FILES.map(|name| read(name).and_then(|bytes| compiled(&bytes)));
+        let files = IGNORE_FILES.map(|name| read(name).and_then(|bytes| known.compiled(&bytes)));
         if files.iter().all(Option::is_none) {
             return above.clone();
         }
@@ -127,7 +155,7 @@ impl Workspace {
                     let kind = crate::Meta::of(&sys::stat_at(&fd, file).ok()?).kind;
                     self.ignore_file(root, &fd, &at, file, kind)
                 };
-                rules = Rules::below(&rules, &at, read);
+                rules = Rules::below(&rules, &at, &self.known_patterns, read);
             }
             at.push(&name);
         }
@@ -165,7 +193,7 @@ mod tests {
     fn rules(above: &Arc<Rules>, dir: &str, files: &[(&str, &str)]) -> Arc<Rules> {
         let dir: RelPath =
             dir.split('/').filter_map(|name| crate::Name::parse(name.as_bytes()).ok()).collect();
-        Rules::below(above, &dir, |name| {
+        Rules::below(above, &dir, &KnownPatterns::default(), |name| {
             let file = files.iter().find(|(file, _)| file.as_bytes() == name)?;
             Some(file.1.as_bytes().to_vec())
         })

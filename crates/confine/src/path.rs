@@ -87,8 +87,11 @@ pub struct RelPath(Vec<u8>);
 
 impl RelPath {
     /// The root itself.
+    pub const ROOT: Self = Self(Vec::new());
+
+    /// The root itself.
     pub fn root() -> Self {
-        Self::default()
+        Self::ROOT
     }
 
     /// Whether this is the root itself.

@@ -412,7 +412,7 @@ impl<V: Visitor> Worker<'_, V> {
         let listing = self.list(&dir)?;
         let rules = match listing.iter().any(|(name, _)| is_ignore_file(name)) {
             false => above.clone(),
-            true => Rules::below(above, path, |wanted| {
+            true => Rules::below(above, path, &self.workspace.known_patterns, |wanted| {
                 let (name, kind) = listing.iter().find(|(name, _)| *name == wanted)?;
                 self.workspace.ignore_file(root, &dir, path, name, kind)
             }),

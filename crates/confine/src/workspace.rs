@@ -7,6 +7,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, Entry};
+use crate::ignoring::KnownPatterns;
 use crate::path::{Step, steps, straight_down};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
@@ -16,6 +17,7 @@ use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, is_tem
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Root>,
+    pub(crate) known_patterns: KnownPatterns,
 }
 
 /// Where something is: which root, and the path below it, free of links.
@@ -49,7 +51,8 @@ impl Workspace {
         let open = |(number, path): (usize, P)| {
             Root::open(path.as_ref(), way).map_err(|error| (number, error))
         };
-        Ok(Self { roots: roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()? })
+        let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { roots, known_patterns: KnownPatterns::default() })
     }
 
     /// The roots' paths, as they were given, made absolute.

@@ -1,6 +1,6 @@
 //! Finding files by their names.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::time::SystemTime;
 
 use pinfold_confine::{
@@ -10,7 +10,7 @@ use pinfold_confine::{
 
 use crate::glob::Pattern;
 use crate::limits::GLOB_FILES;
-use crate::operations::search::in_order;
+use crate::operations::search::by_path;
 use crate::{Error, NoChange, Operation, View};
 
 /// Finds files below a directory.
@@ -130,13 +130,19 @@ impl Operation for Find {
         let (parts, skipped) = view.walk(&starts, depth, false, &opinion, new_visitor)?;
         let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
         let total = files.len() as u64;
-        match self.order {
-            FindOrder::NewestFirst => {
-                files.sort_by_cached_key(|file| (Reverse(file.modified), in_order(&file.place)));
-            }
-            FindOrder::Path => files.sort_by_cached_key(|file| in_order(&file.place)),
+        let order = |one: &FoundFile, other: &FoundFile| {
+            let newer = match self.order {
+                FindOrder::NewestFirst => other.modified.cmp(&one.modified),
+                FindOrder::Path => Ordering::Equal,
+            };
+            newer.then_with(|| by_path(&one.place, &other.place))
+        };
+        if files.len() > self.most {
+            // Only those that are named need to be sorted.
+            files.select_nth_unstable_by(self.most, order);
+            files.truncate(self.most);
         }
-        files.truncate(self.most);
+        files.sort_unstable_by(order);
         Ok((FoundFiles { files, total, skipped }, NoChange))
     }
 }

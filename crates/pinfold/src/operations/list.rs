@@ -9,7 +9,7 @@ use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
 use crate::glob::Filter;
 use crate::limits::LIST_ENTRIES;
-use crate::operations::search::in_order;
+use crate::operations::search::by_path;
 use crate::{Error, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
@@ -135,9 +135,9 @@ impl Operation for List {
         if let Some(glob) = &glob {
             entries.retain(|(place, kind)| glob.names(&place.path.as_bytes()[start..], *kind));
         }
-        entries.sort_by_cached_key(|(place, kind)| {
-            let later = self.order == ListOrder::DirectoriesFirst && *kind != Kind::Directory;
-            (later, in_order(place))
+        let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
+        entries.sort_unstable_by(|(one, one_kind), (other, other_kind)| {
+            later(*one_kind).cmp(&later(*other_kind)).then_with(|| by_path(one, other))
         });
         let total = entries.len() as u64;
         entries.truncate(self.most);

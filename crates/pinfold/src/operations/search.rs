@@ -1,6 +1,6 @@
 //! Searching the content of files.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
@@ -196,17 +196,17 @@ impl Operation for Search {
         };
         match self.answer {
             AnswerWith::Files => {
-                hits.sort_by_cached_key(|(hit, modified)| {
-                    (Reverse(*modified), in_order(&hit.place))
+                hits.sort_unstable_by(|(one, one_time), (other, other_time)| {
+                    other_time.cmp(one_time).then_with(|| by_path(&one.place, &other.place))
                 });
                 self.rows(view, hits, &mut outcome);
             }
             AnswerWith::Counts => {
-                hits.sort_by_cached_key(|(hit, _)| in_order(&hit.place));
+                hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
                 self.rows(view, hits, &mut outcome);
             }
             AnswerWith::Lines { before, after } => {
-                hits.sort_by_cached_key(|(hit, _)| in_order(&hit.place));
+                hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
                 let fresh = AtomicUsize::new(usize::MAX);
                 let scan = Scan { room: &fresh, ..scan };
                 let again = |place: &Place| match self.search_again(view, &scan, place, named) {
@@ -308,10 +308,11 @@ fn size(view: &View<'_>, place: &Place) -> usize {
     view.session().absolute(place).len() + NUMBER
 }
 
-/// What paths are sorted by, so that the order is that of `rg --sort path`: name by name.
-pub(crate) fn in_order(place: &Place) -> (usize, Vec<u8>) {
+/// The order of `rg --sort path`: name by name.
+pub(crate) fn by_path(one: &Place, other: &Place) -> Ordering {
     let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-    (place.root, place.path.as_bytes().iter().map(key).collect())
+    let [one_path, other_path] = [one, other].map(|place| place.path.as_bytes().iter().map(key));
+    one.root.cmp(&other.root).then_with(|| one_path.cmp(other_path))
 }
 
 /// The files of a type that ripgrep knows.
