@@ -31,6 +31,17 @@ fn arguments_are_shown_to_people_on_one_line() {
         ("read_file", json!({"path": "a.txt", "endLine": 5}), "a.txt 1-5"),
         ("write_file", json!({"path": "a.txt", "content": ""}), "a.txt"),
         ("get_file_info", json!({"path": "a.txt"}), "a.txt"),
+        ("LS", json!({"path": dir.path()}), "."),
+        ("LS", json!({"path": dir.path(), "ignore": ["*.o"]}), ". without 1 glob"),
+        ("Glob", json!({"pattern": "**/*.rs"}), "**/*.rs"),
+        ("Glob", json!({"pattern": "*.rs", "path": inside}), "*.rs in src/main.rs"),
+        ("Grep", json!({"pattern": "a\nb"}), "\"a\\nb\""),
+        ("Grep", json!({"pattern": "x", "path": inside, "type": "c"}), "\"x\" in src/main.rs c"),
+        ("file.list", json!({}), "."),
+        ("file.list", json!({"path": "a", "pattern": "*.c"}), "*.c in a"),
+        ("file.search", json!({"pattern": "x", "path": "a"}), "\"x\" in a"),
+        ("list_directory", json!({"path": "a", "glob": "*.c"}), "*.c in a"),
+        ("search_files", json!({"pattern": "x"}), "\"x\""),
         ("Read", json!({"wrong": 1}), "{\"wrong\":1}"),
         ("Nothing", json!({"a": 1}), "{\"a\":1}"),
     ] {
@@ -79,7 +90,7 @@ fn one_call_can_be_a_dry_run() {
 fn classic_answers_are_text_and_the_others_are_objects() {
     let (_dir, toolbox) = toolbox(Settings::default());
     for tool in toolbox.tools() {
-        let answer = toolbox.call(tool.entry.name, json!({}));
+        let answer = toolbox.call(tool.entry.name, json!({"no such argument": 1}));
         let classic = matches!(answer, Answer::Classic(_));
         assert_eq!(classic, tool.dialect.name == "classic", "{}", tool.entry.name);
         assert!(answer.failed());

@@ -174,6 +174,7 @@ pub(crate) struct Filter {
 impl Filter {
     pub(crate) fn new(argument: &'static str, patterns: &[String]) -> Result<Self, Error> {
         let mut builder = GitignoreBuilder::new("");
+        builder.allow_unclosed_class(false);
         for pattern in patterns {
             check(argument, pattern)?;
             builder.add_line(None, pattern).map_err(|error| match error {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Map, Value};
@@ -89,7 +90,8 @@ impl Stage {
             fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
         } else if let Some(file) = path("touch") {
             let file = fs::File::options().append(true).open(file).unwrap();
-            file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            let time = Duration::from_secs(step["time"].as_u64().unwrap_or(0));
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH + time).unwrap();
         } else if let Some(file) = path("remove") {
             fs::remove_file(file).unwrap();
         } else {

@@ -18,22 +18,21 @@ use crate::{Desk, Tool, ToolResult};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Edit {
-    /// Absolute path of the file.
+    /// Absolute path.
     file_path: AbsolutePath,
     /// The text to replace, exactly as it is in the file.
     old_string: String,
     /// The text to put in its place.
     new_string: String,
-    /// Replace every occurrence; false if left out.
+    /// Replace every occurrence.
     replace_all: Option<bool>,
 }
 
-/// Makes several replacements in one file, in order, each on the result of the one before; all of
-/// them or none. Each works as in Edit.
+/// Makes several edits of one file, in order, each on the result of the one before: all or none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MultiEdit {
-    /// Absolute path of the file.
+    /// Absolute path.
     file_path: AbsolutePath,
     /// The replacements, in order.
     edits: Vec<OneEdit>,

@@ -17,7 +17,7 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct Glob {
     /// Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`.
     pattern: String,
-    /// Absolute path of the directory that it starts from; the workspace if left out.
+    /// Absolute path of the directory to start from; the workspace if left out.
     path: Option<AbsolutePath>,
 }
 

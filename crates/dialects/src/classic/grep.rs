@@ -15,7 +15,7 @@ use crate::{Desk, Tool, ToolResult};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Grep {
-    /// Regex; matches do not span lines unless multiline.
+    /// Regex, matched line by line unless multiline.
     pattern: String,
     /// Absolute path of a file or directory; the workspace if left out.
     path: Option<AbsolutePath>,
@@ -23,31 +23,31 @@ pub(super) struct Grep {
     glob: Option<String>,
     /// File type of ripgrep, such as `py` or `rust`.
     r#type: Option<String>,
-    /// What to show: paths of files, newest first (the default); lines; or matches by file.
+    /// Paths, newest first (default); lines; or matches by file.
     output_mode: Option<Mode>,
     /// Ignore case.
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
-    /// Line numbers, for content; true if left out.
+    /// Line numbers; true if left out.
     #[serde(rename = "-n")]
     numbers: Option<bool>,
-    /// Lines after each match, for content.
+    /// Lines after each match.
     #[serde(rename = "-A")]
     #[schemars(range(max = 1_000))]
     after: Option<u64>,
-    /// Lines before each match, for content.
+    /// Lines before each match.
     #[serde(rename = "-B")]
     #[schemars(range(max = 1_000))]
     before: Option<u64>,
-    /// Lines around each match, for content.
+    /// Lines around each match.
     #[serde(rename = "-C")]
     #[schemars(range(max = 1_000))]
     context: Option<u64>,
-    /// Matches may span lines, and `.` matches line ends.
+    /// Matches span lines, `.` matches line ends.
     multiline: Option<bool>,
     /// The pattern is plain text.
     literal: Option<bool>,
-    /// Most matching lines (content) or files to show; 250 if left out, 0 for all.
+    /// Most lines (content) or files; 250 if left out, 0 for all.
     head_limit: Option<u64>,
     /// How many of them to skip.
     offset: Option<u64>,

@@ -14,7 +14,7 @@ use crate::{Desk, Tool, ToolResult};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
-    /// Absolute path of the directory.
+    /// Absolute path.
     path: AbsolutePath,
     /// Globs of entries to leave out.
     ignore: Option<Vec<String>>,

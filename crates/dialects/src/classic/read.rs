@@ -10,12 +10,12 @@ use crate::desk::AbsolutePath;
 use crate::words::{count, malformed};
 use crate::{Desk, Tool, ToolResult};
 
-/// Reads a text file and shows it with line numbers, as `cat -n` does. The number and the tab after
-/// it are not part of the file. A long file is shown in part, with a notice that says how to go on.
+/// Reads a text file and shows it with line numbers, as `cat -n` does; number and tab are not part of
+/// the file. A long file is shown in part, with a notice how to go on.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Read {
-    /// Absolute path of the file.
+    /// Absolute path.
     file_path: AbsolutePath,
     /// First line to show, counting from 1.
     #[schemars(range(min = 1))]

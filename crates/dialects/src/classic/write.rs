@@ -16,9 +16,9 @@ use crate::{Desk, Tool, ToolResult};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Write {
-    /// Absolute path of the file.
+    /// Absolute path.
     file_path: AbsolutePath,
-    /// The file's whole new content, stored as UTF-8 exactly as given.
+    /// The whole new content, stored as UTF-8.
     content: String,
 }
 

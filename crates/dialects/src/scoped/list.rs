@@ -1,7 +1,7 @@
 //! `list_directory`
 
 use pinfold::operations::{self, ListOrder, Which};
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error, Kind, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ struct Entry {
     /// `file`, `directory`, `symlink` or `other`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// Size in bytes.
+    /// Size in bytes; 0 for directories.
     size: u64,
 }
 
@@ -92,7 +92,9 @@ impl Tool for List {
                 break;
             }
             budget = budget.saturating_sub(cost);
-            entries.push(Entry { name, path, kind: kind_word(entry.kind), size: entry.size });
+            // What a directory takes by itself says nothing about what is in it.
+            let size = if entry.kind == Kind::Directory { 0 } else { entry.size };
+            entries.push(Entry { name, path, kind: kind_word(entry.kind), size });
         }
         let how = "set `includeHidden`, or name one in `path` to look inside";
         let shown = entries.len() as u64;

@@ -40,7 +40,7 @@ impl Needle {
             builder.line_terminator(Some(b'\n')).dot_matches_new_line(false);
         }
         builder.build(&self.pattern).map_err(|error| {
-            let mut problem = error.to_string();
+            let mut problem = self.mistake().unwrap_or_else(|| error.to_string());
             if problem.contains("\"\\n\" is not allowed") {
                 problem =
                     "it has a line end in it, and matches do not span lines; set `multiline`, \
@@ -51,6 +51,18 @@ impl Needle {
             }
             Error::BadRegex { problem }
         })
+    }
+}
+
+impl Needle {
+    /// What is wrong with the pattern as it was written, and where.
+    fn mistake(&self) -> Option<String> {
+        if self.literal {
+            return None;
+        }
+        let error = regex_syntax::ast::parse::Parser::new().parse(&self.pattern).err()?;
+        let place = self.pattern.get(..error.span().start.offset)?.chars().count() + 1;
+        Some(format!("{} (at character {place})", error.kind()))
     }
 }
 
