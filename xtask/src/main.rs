@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 
 const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
-cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search";
+cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
+                           documents DIR…";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -36,7 +36,8 @@ fn parse(text: &str) -> Result<Settings> {
 #[cfg(test)]
 mod tests {
     use pinfold::{
-        DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting,
+        DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting,
+        SeenSetting,
     };
 
     use super::*;
@@ -46,7 +47,7 @@ mod tests {
         let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nseen = \"off\"\n\
                     matching = \"exact\"\nedit_bytes = 4\n\
                     journal = \"/j\"\njournal_days = 1\njournal_bytes = 2\n\
-                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\ndeadline_seconds = 7\n";
+                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\ndocuments = \"reject\"\ndeadline_seconds = 7\n";
         let expected = Settings {
             relative_paths: true,
             dry_run: true,
@@ -60,6 +61,7 @@ mod tests {
             journal_failure: JournalFailure::Say,
             output_bytes: Some(5),
             max_line_chars: 6,
+            documents: DocumentsSetting::Reject,
             glob_limit: 8,
             deadline_seconds: 7,
         };

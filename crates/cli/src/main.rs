@@ -9,6 +9,7 @@ mod call;
 mod config;
 mod journal;
 mod options;
+mod read_pdf;
 mod tools;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     Log(journal::Log),
     Show(journal::Show),
     Undo(journal::Undo),
+    #[command(hide = true)]
+    ReadPdf(read_pdf::ReadPdf),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Log(command) => command.run(),
         Command::Show(command) => command.run(),
         Command::Undo(command) => command.run(),
+        Command::ReadPdf(command) => command.run(),
     };
     result.unwrap_or_else(|error| {
         eprintln!("pinfold: {error:#}");

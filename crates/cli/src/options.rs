@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use pinfold::media::InChild;
 use pinfold::{
-    DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting, Session,
-    Settings,
+    DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting,
+    SeenSetting, Session, Settings,
 };
 use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
 
@@ -80,9 +81,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "CHARS")]
     max_line_chars: Option<usize>,
 
-    /// How many files Glob names
+    /// How many files `Glob` names [default: 1000]
     #[arg(long, value_name = "FILES")]
     glob_limit: Option<usize>,
+
+    /// What becomes of PDF files [default: extract]
+    #[arg(long, value_name = "WHAT")]
+    documents: Option<DocumentsOption>,
+
     /// How long one call may take, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     deadline_seconds: Option<u64>,
@@ -104,6 +110,12 @@ enum MatchingOption {
 enum JournalFailureOption {
     Refuse,
     Say,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DocumentsOption {
+    Extract,
+    Reject,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -137,7 +149,14 @@ impl Options {
     fn session_with(&self, settings: Settings) -> Result<Session> {
         let here = [PathBuf::from(".")];
         let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
-        Ok(Session::with_settings(roots, settings)?)
+        let session = Session::with_settings(roots, settings)?;
+        // What a hostile document does, it does to another process.
+        Ok(match std::env::current_exe() {
+            Ok(program) => {
+                session.with_pdf_reader(InChild { program, arguments: vec!["read-pdf".into()] })
+            }
+            Err(_) => session,
+        })
     }
 
     /// The tools, on a session of their own. `default` is served where no dialect was chosen.
@@ -174,6 +193,12 @@ impl Options {
                 DurabilityOption::None => DurabilitySetting::None,
                 DurabilityOption::Data => DurabilitySetting::Data,
                 DurabilityOption::Full => DurabilitySetting::Full,
+            };
+        }
+        if let Some(documents) = self.documents {
+            settings.documents = match documents {
+                DocumentsOption::Extract => DocumentsSetting::Extract,
+                DocumentsOption::Reject => DocumentsSetting::Reject,
             };
         }
         if let Some(matching) = self.matching {

@@ -117,6 +117,9 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::BadGlob { .. }
         | Error::TooManyLinks { .. }
         | Error::OutOfRange { .. }
+        | Error::PageOutOfRange { .. }
+        | Error::UnsupportedDocument { .. }
+        | Error::ImageTooLarge { .. }
         | Error::InvalidArgument(_)
         | Error::NotRead { .. }
         | Error::Changed { .. }

@@ -54,6 +54,9 @@ fn code(error: &Error) -> &'static str {
         | Error::NotRegular { .. }
         | Error::Binary { .. }
         | Error::OutOfRange { .. }
+        | Error::PageOutOfRange { .. }
+        | Error::UnsupportedDocument { .. }
+        | Error::ImageTooLarge { .. }
         | Error::NotRead { .. }
         | Error::Changed { .. }
         | Error::NoMatch { .. }

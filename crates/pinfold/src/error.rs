@@ -93,6 +93,32 @@ pub enum Error {
         /// Its size in bytes.
         size: u64,
     },
+    /// A document whose text is not read.
+    #[error("the text of `{path}` cannot be read: {problem}")]
+    UnsupportedDocument {
+        /// The path as it was given.
+        path: RawPath,
+        /// Why not.
+        problem: String,
+    },
+    /// An image that no model would take.
+    #[error("the image `{path}` is too large: {problem}")]
+    ImageTooLarge {
+        /// The path as it was given.
+        path: RawPath,
+        /// What is too large about it.
+        problem: String,
+    },
+    /// The pages start after the last one.
+    #[error("page {first} is past the end of `{path}`, which has {total} pages")]
+    PageOutOfRange {
+        /// The path as it was given.
+        path: RawPath,
+        /// The first page that was asked for.
+        first: u64,
+        /// How many pages there are.
+        total: u64,
+    },
     /// The window starts after the last line.
     #[error("line {first} is past the end of `{path}`, which has {total} lines")]
     OutOfRange {
@@ -317,6 +343,9 @@ impl Error {
             | Self::BadPath { .. }
             | Self::TooManyLinks { .. }
             | Self::Binary { .. }
+            | Self::UnsupportedDocument { .. }
+            | Self::ImageTooLarge { .. }
+            | Self::PageOutOfRange { .. }
             | Self::DirectoryNotFound { .. }
             | Self::BadGlob { .. }
             | Self::BadRegex { .. }

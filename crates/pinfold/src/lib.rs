@@ -32,6 +32,7 @@ mod glob;
 mod journal;
 mod ledger;
 pub mod limits;
+pub mod media;
 mod near;
 mod operation;
 pub mod operations;
@@ -52,6 +53,7 @@ pub use pinfold_text::{Encoding, LineEnding, Match, Matching, Page, Replacement,
 pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
-    DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting, SeenSetting, Settings,
+    DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting,
+    SeenSetting, Settings,
 };
 pub use view::View;

@@ -87,3 +87,18 @@ pub(crate) const KEPT_BYTES: usize = 8 * 1024 * 1024;
 
 /// How many compiled patterns a session keeps.
 pub(crate) const KEPT_PATTERNS: usize = 16;
+
+/// The largest image that is shown: no model takes more, and base64 makes it a third larger still.
+pub const IMAGE_BYTES: u64 = 20 * 1024 * 1024;
+/// The longest side of an image, in pixels.
+pub const IMAGE_SIDE: usize = 8_000;
+
+/// How much of one output of a notebook is shown, in characters.
+pub(crate) const NOTEBOOK_OUTPUT_CHARS: usize = 10_000;
+/// How many images of a notebook are shown.
+pub(crate) const NOTEBOOK_IMAGES: usize = 20;
+/// A larger notebook is shown as the text that it is.
+pub(crate) const NOTEBOOK_BYTES: u64 = 50 * 1024 * 1024;
+
+/// The largest PDF that is opened.
+pub(crate) const PDF_BYTES: u64 = 200 * 1024 * 1024;

@@ -12,6 +12,7 @@ use crate::commit::Refusal;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::Ledger;
 use crate::limits::CONFLICTS;
+use crate::media::{InThread, PdfReader};
 use crate::search::Needles;
 use crate::{Call, Changes, Done, Error, JournalSetting, Operation, Settings, View};
 
@@ -25,6 +26,7 @@ pub struct Session {
     ledger: Mutex<Ledger>,
     journal: Option<Journal>,
     needles: Needles,
+    pdf_reader: Arc<dyn PdfReader>,
     id: String,
 }
 
@@ -69,6 +71,7 @@ impl Session {
             ledger: Mutex::default(),
             journal,
             needles: Needles::default(),
+            pdf_reader: Arc::new(InThread),
             id,
         }
     }
@@ -139,6 +142,17 @@ impl Session {
 
     pub(crate) fn ledger<T>(&self, use_it: impl FnOnce(&mut Ledger) -> T) -> T {
         use_it(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has PDFs read by another reader than [`InThread`].
+    #[must_use]
+    pub fn with_pdf_reader(mut self, reader: impl PdfReader + 'static) -> Self {
+        self.pdf_reader = Arc::new(reader);
+        self
+    }
+
+    pub(crate) fn pdf_reader(&self) -> &dyn PdfReader {
+        &*self.pdf_reader
     }
 
     pub(crate) fn needles(&self) -> &Needles {

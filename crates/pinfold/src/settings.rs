@@ -39,6 +39,8 @@ pub struct Settings {
     pub output_bytes: Option<usize>,
     /// Where a long line is cut, in characters.
     pub max_line_chars: usize,
+    /// What becomes of PDF files.
+    pub documents: DocumentsSetting,
     /// How many files `Glob` names.
     pub glob_limit: usize,
     /// How long one call may take, in seconds.
@@ -60,6 +62,7 @@ impl Default for Settings {
             journal_failure: JournalFailure::Refuse,
             output_bytes: None,
             max_line_chars: limits::MAX_LINE_CHARS,
+            documents: DocumentsSetting::Extract,
             glob_limit: limits::GLOB_FILES,
             deadline_seconds: limits::DEADLINE_SECONDS,
         }
@@ -131,6 +134,16 @@ pub enum JournalFailure {
     Refuse,
     /// The change is made, and it is said that it cannot be taken back.
     Say,
+}
+
+/// The values of `documents`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentsSetting {
+    /// Their text is read.
+    Extract,
+    /// They are refused.
+    Reject,
 }
 
 /// The values of `matching`.

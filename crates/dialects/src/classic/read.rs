@@ -1,17 +1,21 @@
 //! `Read`
 
-use pinfold::operations::{self, PastEnd};
-use pinfold::{Done, Error, Stopped, Style, limits};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pinfold::media::{Extracted, Notebook, Picture};
+use pinfold::operations::{self, Opened, PastEnd, Reading};
+use pinfold::{Done, Error, Page, Place, Stopped, Style, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::answer::Image;
 use crate::desk::AbsolutePath;
-use crate::words::{count, malformed};
+use crate::words::{brief, count, malformed};
 use crate::{Desk, Tool, ToolResult};
 
-/// Reads a text file and shows it with line numbers, as `cat -n` does; number and tab are not part of
-/// the file. A long file is shown in part, with a notice how to go on.
+/// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file);
+/// images; the text of PDFs; notebooks. A long one is shown in part, with a notice how to go on.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Read {
@@ -23,70 +27,67 @@ pub(super) struct Read {
     /// Most lines to show; 2000 if left out.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u64>,
+    /// Pages of a PDF, such as `3` or `2-5`.
+    pages: Option<String>,
 }
 
 impl Tool for Read {
     const NAME: &'static str = "Read";
     const TITLE: &'static str = "Read file";
     const IDEMPOTENT: bool = true;
-    type Op = operations::Read;
+    type Op = operations::Open;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Read, Error> {
-        Ok(operations::Read {
-            path: self.file_path.raw("file_path", desk)?,
-            first: self.offset(),
-            lines: Some(self.limit()),
-            style: Style::Numbered,
-            budget: desk.budget(limits::CLASSIC_OUTPUT_BYTES),
-            past_end: PastEnd::Refuse,
+    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Open, Error> {
+        Ok(operations::Open {
+            read: operations::Read {
+                path: self.file_path.raw("file_path", desk)?,
+                first: self.offset(),
+                lines: Some(self.limit()),
+                style: Style::Numbered,
+                budget: desk.budget(limits::CLASSIC_OUTPUT_BYTES),
+                past_end: PastEnd::Refuse,
+            },
+            has_window: self.offset.is_some() || self.limit.is_some(),
+            pages: self.pages.as_deref().map(page_range).transpose()?,
         })
     }
 
-    fn reply(&self, done: Done<operations::Read>, desk: &Desk<'_>) -> ToolResult {
-        let operations::Reading { place, page } = done.outcome;
-        let mut notices = Vec::new();
-        if page.total == 0 {
-            notices.push("(the file is empty)".to_owned());
-        }
-        notices.extend(malformed(&page).map(|text| format!("({text})")));
-        if page.stopped != Stopped::AtEnd {
-            let (first, next) = (self.offset(), self.offset() + page.shown);
-            let total = if page.complete { "" } else { "at least " };
-            let lines = format!("lines {first}-{} of {total}{}", next - 1, page.total);
-            notices.push(format!("({lines}; continue with offset={next})"));
-        }
-        let mut content = page.content;
-        if !notices.is_empty() && !content.is_empty() && !content.ends_with('\n') {
-            content.push('\n');
-        }
-        content.push_str(&notices.join("\n"));
-        let mut metadata = Map::new();
-        let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
-        fact("encoding", page.encoding.name().into());
-        fact("line_ending", page.line_ending.name().into());
-        fact("total_lines", page.total.into());
-        fact("lines_read", page.shown.into());
-        fact("offset", self.offset().into());
-        fact("limit", self.limit().into());
-        fact("truncated", json!(page.stopped != Stopped::AtEnd));
-        ToolResult {
-            success: true,
-            content,
-            short_result: Some(format!("Read {}", count(page.shown, "line"))),
-            file_path: Some(desk.absolute(&place)),
-            metadata,
-            ..ToolResult::default()
-        }
+    fn reply(&self, done: Done<operations::Open>, desk: &Desk<'_>) -> ToolResult {
+        let (place, mut result) = match done.outcome {
+            Opened::Text(reading, problem) => self.text(reading, problem),
+            Opened::Image(place, picture) => (place, image(picture)),
+            Opened::Pdf(place, first, extracted) => (place, self.pdf(first, extracted)),
+            Opened::Notebook(reading, notebook) => self.notebook(reading, notebook),
+        };
+        result.success = true;
+        result.file_path = Some(desk.absolute(&place));
+        result
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {
         let path = desk.brief(self.file_path.as_str());
-        match (self.offset, self.limit) {
-            (None, None) => path,
+        match (&self.pages, self.offset, self.limit) {
+            (Some(pages), ..) => format!("{path} pages {}", brief(pages).escape_debug()),
+            (None, None, None) => path,
             _ => format!("{path} {}:{}", self.offset(), self.limit()),
         }
     }
+}
+
+/// `3` or `2-5`.
+fn page_range(text: &str) -> Result<(u64, u64), Error> {
+    let number = |text: &str| text.trim().parse::<u64>().ok().filter(|number| *number > 0);
+    let range = match text.split_once('-') {
+        None => number(text).map(|page| (page, page)),
+        Some((first, last)) => {
+            number(first).zip(number(last)).filter(|(first, last)| first <= last)
+        }
+    };
+    range.ok_or_else(|| {
+        let given = brief(text).escape_debug().to_string();
+        Error::InvalidArgument(format!("`pages` must be like `3` or `2-5`, not `{given}`"))
+    })
 }
 
 impl Read {
@@ -97,4 +98,125 @@ impl Read {
     fn limit(&self) -> u64 {
         self.limit.unwrap_or(limits::READ_LINES).min(limits::MOST_READ_LINES)
     }
+
+    /// Lines, what there is to know about them, and how to go on.
+    fn lines(&self, page: Page, mut notices: Vec<String>) -> ToolResult {
+        if page.stopped != Stopped::AtEnd {
+            let (first, next) = (self.offset(), self.offset() + page.shown);
+            let total = if page.complete { "" } else { "at least " };
+            let lines = format!("lines {first}-{} of {total}{}", next - 1, page.total);
+            notices.push(format!("({lines}; continue with offset={next})"));
+        }
+        let mut metadata = Map::new();
+        let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
+        fact("encoding", page.encoding.name().into());
+        fact("line_ending", page.line_ending.name().into());
+        fact("total_lines", page.total.into());
+        fact("lines_read", page.shown.into());
+        fact("offset", self.offset().into());
+        fact("limit", self.limit().into());
+        fact("truncated", json!(page.stopped != Stopped::AtEnd));
+        ToolResult {
+            short_result: Some(format!("Read {}", count(page.shown, "line"))),
+            content: with_notices(page.content, &notices),
+            metadata,
+            ..ToolResult::default()
+        }
+    }
+
+    fn text(&self, reading: Reading, problem: Option<String>) -> (Place, ToolResult) {
+        let Reading { place, page } = reading;
+        let mut notices = Vec::new();
+        if page.total == 0 {
+            notices.push("(the file is empty)".to_owned());
+        }
+        notices.extend(malformed(&page).map(|text| format!("({text})")));
+        let problem =
+            problem.map(|problem| format!("(shown as text, not as a notebook: {problem})"));
+        notices.extend(problem);
+        (place, self.lines(page, notices))
+    }
+
+    fn notebook(&self, reading: Reading, notebook: Notebook) -> (Place, ToolResult) {
+        let Reading { place, page } = reading;
+        // Those that stand in the lines that are shown.
+        let shown = |number: usize| page.content.contains(&format!("[image {number}: "));
+        let images = notebook.images.into_iter().zip(1..).filter(|(_, number)| shown(*number));
+        let images = images.map(|((media_type, data), _)| Image { data, media_type }).collect();
+        let mut result = self.lines(page, Vec::new());
+        result.metadata.insert("is_notebook".into(), true.into());
+        result.metadata.insert("cell_count".into(), notebook.cells.into());
+        result.short_result = Some(format!("Read {}", count(notebook.cells as u64, "cell")));
+        (place, ToolResult { images, ..result })
+    }
+
+    fn pdf(&self, first: u64, extracted: Extracted) -> ToolResult {
+        let total = extracted.page_count as u64;
+        let shown = extracted.pages.len() as u64;
+        let wanted = self.pages.as_deref().and_then(|pages| page_range(pages).ok());
+        let last_wanted = wanted.map_or(total, |(_, last)| last.min(total));
+        let last = first + shown.saturating_sub(1);
+        let pages = extracted.pages.iter().zip(first..);
+        let pages: Vec<_> =
+            pages.map(|(text, number)| format!("--- Page {number} ---\n{text}\n")).collect();
+        let mut notices = Vec::new();
+        if extracted.pages.iter().all(|text| text.trim().is_empty()) {
+            notices
+                .push("(there is no text on these pages; they may be scanned images)".to_owned());
+        }
+        if extracted.unknown * 20 > extracted.glyphs {
+            let share = extracted.unknown * 100 / extracted.glyphs.max(1);
+            notices.push(format!("({share} % of the letters are unknown and stand as U+FFFD)"));
+        }
+        if extracted.cut {
+            notices.push(format!("(page {last} is cut: its text is too long for one answer)"));
+        }
+        if last < last_wanted {
+            let next = last + 1;
+            let rest = if next == last_wanted {
+                next.to_string()
+            } else {
+                format!("{next}-{last_wanted}")
+            };
+            notices
+                .push(format!("(pages {first}-{last} of {total}; continue with pages=\"{rest}\")"));
+        }
+        let metadata = Map::from_iter([
+            ("is_pdf".into(), Value::from(true)),
+            ("page_count".into(), total.into()),
+            ("truncated".into(), (extracted.cut || last < last_wanted).into()),
+        ]);
+        ToolResult {
+            content: with_notices(pages.join("\n"), &notices),
+            short_result: Some(format!("Read {} of {total}", count(shown, "page"))),
+            metadata,
+            ..ToolResult::default()
+        }
+    }
+}
+
+fn image(picture: Picture) -> ToolResult {
+    let Picture { mime, data, width, height } = picture;
+    let metadata = Map::from_iter([
+        ("is_image".into(), Value::from(true)),
+        ("mime_type".into(), mime.into()),
+        ("width".into(), width.into()),
+        ("height".into(), height.into()),
+    ]);
+    ToolResult {
+        content: format!("{mime}, {width} x {height} pixels, {}", count(data.len() as u64, "byte")),
+        short_result: Some(format!("Read image ({width} x {height})")),
+        images: vec![Image { data: STANDARD.encode(&data), media_type: mime.into() }],
+        metadata,
+        ..ToolResult::default()
+    }
+}
+
+/// Text, and notices on lines of their own after it.
+fn with_notices(mut content: String, notices: &[String]) -> String {
+    if !notices.is_empty() && !content.is_empty() && !content.ends_with('\n') {
+        content.push('\n');
+    }
+    content.push_str(&notices.join("\n"));
+    content
 }

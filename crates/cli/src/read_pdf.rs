@@ -1,0 +1,37 @@
+//! `pinfold read-pdf`, which only Pinfold itself calls.
+
+use std::io::{Read as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use pinfold::media::{Wanted, answer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// How much memory a PDF may take. The largest of some hundred real ones took 150 MB.
+const MEMORY: u64 = 1024 * 1024 * 1024;
+
+/// Read a PDF on standard input and print its text as JSON
+#[derive(Args)]
+pub(crate) struct ReadPdf {
+    /// The first page, counting from 1
+    first: usize,
+    /// The last page
+    last: usize,
+    /// How many bytes of text are enough
+    most_bytes: usize,
+}
+
+impl ReadPdf {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let limit = getrlimit(Resource::As);
+        let lower = Rlimit { current: Some(MEMORY), maximum: limit.maximum };
+        setrlimit(Resource::As, lower).context("cannot limit the memory")?;
+        let mut content = Vec::new();
+        std::io::stdin().read_to_end(&mut content).context("cannot read standard input")?;
+        let wanted = Wanted { first: self.first, last: self.last, most_bytes: self.most_bytes };
+        let answer = answer(content, wanted);
+        std::io::stdout().write_all(&answer).context("cannot write to standard output")?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,202 @@
+//! Reading a file, whatever is in it: text, an image, a PDF, a notebook.
+
+use std::io::Read as _;
+
+use pinfold_confine::{Place, RawPath};
+use pinfold_text::{PageRequest, Style, read_page};
+
+use crate::limits::{NOTEBOOK_BYTES, PDF_BYTES};
+use crate::media::{
+    Extracted, Notebook, Picture, Wanted, is_picture, notebook, picture, too_many_bytes,
+};
+use crate::operations::{PastEnd, Read, Reading};
+use crate::settings::DocumentsSetting;
+use crate::view::Watched;
+use crate::{Error, NoChange, Operation, View};
+
+/// Reads a file, whatever is in it.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// Which lines of a text are shown, and how.
+    pub read: Read,
+    /// Whether a window of lines was asked for, which only text has.
+    pub has_window: bool,
+    /// Which pages of a PDF are shown, counting from 1.
+    pub pages: Option<(u64, u64)>,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub enum Opened {
+    /// Lines of text; with what is wrong, if it should have been a notebook.
+    Text(Reading, Option<String>),
+    /// An image.
+    Image(Place, Picture),
+    /// Pages of a PDF, from this one on.
+    Pdf(Place, u64, Extracted),
+    /// Lines of a notebook that was made readable.
+    Notebook(Reading, Notebook),
+}
+
+impl Operation for Open {
+    type Changes = NoChange;
+    type Outcome = Opened;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Opened, NoChange), Error> {
+        let is_notebook = self.read.path.as_str().to_lowercase().ends_with(".ipynb");
+        let opened = match is_notebook {
+            true => self.notebook(view)?,
+            false => match self.read.plan(view) {
+                Ok((reading, NoChange)) => Opened::Text(reading, None),
+                Err(Error::Binary { mime, size, .. }) => self.binary(view, mime, size)?,
+                Err(other) => return Err(other),
+            },
+        };
+        if self.pages.is_some() && !matches!(opened, Opened::Pdf(..)) {
+            let problem = "`pages` is for PDF files; use `offset` and `limit`";
+            return Err(Error::InvalidArgument(problem.into()));
+        }
+        Ok((opened, NoChange))
+    }
+}
+
+impl Open {
+    fn path(&self) -> RawPath {
+        self.read.path.clone()
+    }
+
+    fn binary(&self, view: &View<'_>, mime: &'static str, size: u64) -> Result<Opened, Error> {
+        if is_picture(mime) {
+            return self.image(view, mime, size);
+        }
+        if mime == "application/pdf" {
+            return self.pdf(view, size);
+        }
+        match document_name(mime) {
+            Some(name) => Err(self.unsupported(format!("it is a {name} document"))),
+            None => Err(Error::Binary { path: self.path(), mime, size }),
+        }
+    }
+
+    fn unsupported(&self, problem: String) -> Error {
+        Error::UnsupportedDocument { path: self.path(), problem }
+    }
+
+    /// Lines are nothing that an image or a PDF has.
+    fn refuse_window(&self, what: &str, instead: &str) -> Result<(), Error> {
+        match self.has_window {
+            true => Err(Error::InvalidArgument(format!(
+                "`offset` and `limit` are for text, and `{}` is {what}; {instead}",
+                self.read.path
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn image(&self, view: &View<'_>, mime: &'static str, size: u64) -> Result<Opened, Error> {
+        let too_large = |problem| Error::ImageTooLarge { path: self.path(), problem };
+        self.refuse_window("an image", "leave them out")?;
+        if let Some(problem) = too_many_bytes(size) {
+            return Err(too_large(problem));
+        }
+        let (place, content) = self.whole(view, size)?;
+        match picture(mime, content) {
+            Ok(picture) => Ok(Opened::Image(place, picture)),
+            Err(problem) if problem.contains("pixels") => Err(too_large(problem)),
+            Err(_) => Err(Error::Binary { path: self.path(), mime, size }),
+        }
+    }
+
+    fn pdf(&self, view: &View<'_>, size: u64) -> Result<Opened, Error> {
+        if view.session().settings().documents == DocumentsSetting::Reject {
+            return Err(self.unsupported("it is a PDF, and the settings do not allow these".into()));
+        }
+        if size > PDF_BYTES {
+            return Err(self.unsupported(format!("it has more than {PDF_BYTES} bytes")));
+        }
+        self.refuse_window("a PDF", "use `pages`")?;
+        let (place, content) = self.whole(view, size)?;
+        let (first, last) = self.pages.unwrap_or((1, u64::MAX));
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let wanted =
+            Wanted { first: count(first), last: count(last), most_bytes: self.read.budget };
+        let extracted = view.session().pdf_reader().read(content, wanted, &view.patience());
+        let extracted = extracted.map_err(|problem| match view.check_time() {
+            Err(ended) => ended,
+            Ok(()) => self.unsupported(problem),
+        })?;
+        if wanted.first > extracted.page_count {
+            let total = extracted.page_count as u64;
+            return Err(Error::PageOutOfRange { path: self.path(), first, total });
+        }
+        Ok(Opened::Pdf(place, first, extracted))
+    }
+
+    fn notebook(&self, view: &View<'_>) -> Result<Opened, Error> {
+        let (place, mut file) = view.file(&self.read.path)?;
+        let size = file.len();
+        let problem = if size > NOTEBOOK_BYTES {
+            format!("it has more than {NOTEBOOK_BYTES} bytes")
+        } else {
+            let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
+            match notebook(&content) {
+                Ok(notebook) => {
+                    file.seen(&place);
+                    return self.windowed(place, notebook);
+                }
+                Err(problem) => problem,
+            }
+        };
+        let (reading, NoChange) = self.read.plan(view)?;
+        Ok(Opened::Text(reading, Some(problem)))
+    }
+
+    /// The lines of a notebook that were asked for, as of a text.
+    fn windowed(&self, place: Place, notebook: Notebook) -> Result<Opened, Error> {
+        let request = PageRequest {
+            first: self.read.first.max(1),
+            lines: self.read.lines,
+            style: Style::Raw,
+            budget: self.read.budget,
+            max_line_chars: usize::MAX,
+            size_hint: notebook.text.len() as u64,
+        };
+        let page = read_page(&mut notebook.text.as_bytes(), &request);
+        let page = page.map_err(|_| self.unsupported("its text is not text".into()))?;
+        if self.read.first > page.total.max(1) && self.read.past_end == PastEnd::Refuse {
+            let (path, total) = (self.path(), page.total);
+            return Err(Error::OutOfRange { path, first: self.read.first, total });
+        }
+        Ok(Opened::Notebook(Reading { place, page }, notebook))
+    }
+
+    fn whole(&self, view: &View<'_>, size: u64) -> Result<(Place, Vec<u8>), Error> {
+        let (place, mut file) = view.file(&self.read.path)?;
+        let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
+        file.seen(&place);
+        Ok((place, content))
+    }
+}
+
+/// All of a file that is not much larger than it was a moment ago.
+fn read_whole(file: &mut Watched<'_>, size: u64) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    file.take(size.saturating_add(1024 * 1024)).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// What people call the documents that are not read.
+fn document_name(mime: &str) -> Option<&'static str> {
+    Some(match mime {
+        "application/msword" => "Word (DOC)",
+        "application/vnd.ms-excel" => "Excel (XLS)",
+        "application/vnd.ms-powerpoint" => "PowerPoint (PPT)",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "Word (DOCX)",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => "Excel (XLSX)",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation" => {
+            "PowerPoint (PPTX)"
+        }
+        "application/vnd.oasis.opendocument.text" => "OpenDocument (ODT)",
+        _ => return None,
+    })
+}
