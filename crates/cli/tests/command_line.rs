@@ -37,6 +37,20 @@ fn answers(output: &Output) -> Vec<Value> {
 }
 
 #[test]
+fn a_page_of_a_file_full_of_matches_takes_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("g"), "x\n".repeat(4 << 20)).unwrap();
+    let call = r#"ulimit -v 400000; exec "$0" call Grep '{"pattern": "x", "output_mode": "content", "head_limit": 1}' --root ."#;
+    let output = Command::new("sh")
+        .args(["-c", call, env!("CARGO_BIN_EXE_pinfold")])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("matches 1-1 of 4194304"), "{text} {:?}", output.stderr);
+}
+
+#[test]
 fn exit_codes_tell_success_tool_errors_and_usage_apart() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("a.txt"), "hello\n").unwrap();

@@ -39,6 +39,9 @@ pub enum Error {
     /// A device, pipe or socket is there.
     #[error("not a regular file, but a {}", .0.name())]
     NotRegular(Kind),
+    /// There is more of it than can be worked on.
+    #[error("too large")]
+    TooLarge,
     /// The file is no longer the one that was looked at.
     #[error("changed meanwhile")]
     Changed,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -37,30 +38,46 @@ pub(crate) struct Rules {
     above: Option<Arc<Self>>,
     /// How much of a path comes before what the patterns here are about.
     prefix: usize,
-    files: [Option<Arc<Gitignore>>; 3],
+    files: [Option<Arc<Patterns>>; 3],
+}
+
+/// What an ignore file says.
+#[derive(Debug)]
+struct Patterns {
+    patterns: Gitignore,
+    /// Whether there was more than is read.
+    cut: bool,
 }
 
 /// Patterns that were compiled before, by the hash of the file that they were in: compiling takes
 /// longer than walking over a small tree, and ignore files rarely change.
 #[derive(Debug, Default)]
-pub(crate) struct KnownPatterns(Mutex<HashMap<Hash, Option<Arc<Gitignore>>>>);
+pub(crate) struct KnownPatterns(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    patterns: HashMap<Hash, Option<Arc<Patterns>>>,
+    /// How many bytes the files had.
+    bytes: usize,
+}
 
 impl KnownPatterns {
-    /// More trees than that are not walked over in turns.
-    const MOST: usize = 2_000;
+    /// Compiled patterns take some ten times as much as the file that they were in.
+    const MOST_BYTES: usize = 1024 * 1024;
 
-    fn compiled(&self, content: &[u8]) -> Option<Arc<Gitignore>> {
+    fn compiled(&self, content: &[u8]) -> Option<Arc<Patterns>> {
         let key = blake3::hash(content);
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&key) {
+        if let Some(known) = lock().patterns.get(&key) {
             return known.clone();
         }
         let patterns = compiled(content).map(Arc::new);
         let mut known = lock();
-        if known.len() >= Self::MOST {
-            known.clear();
+        if known.bytes + content.len() > Self::MOST_BYTES {
+            *known = Known::default();
         }
-        known.insert(key, patterns.clone());
+        known.bytes += content.len();
+        known.patterns.insert(key, patterns.clone());
         patterns
     }
 }
@@ -90,6 +107,24 @@ impl Rules {
         Arc::new(Self { above: Some(above.clone()), prefix, files })
     }
 
+    /// How many of the ignore files that are not among those `above` were not read to their end.
+    pub(crate) fn cut(self: &Arc<Self>, above: &Arc<Self>) -> u64 {
+        match Arc::ptr_eq(self, above) {
+            true => 0,
+            false => self.files.iter().flatten().filter(|patterns| patterns.cut).count() as u64,
+        }
+    }
+
+    /// The rules for what is in a directory that somebody named: without those from above, if they
+    /// leave out whatever is in it.
+    fn for_named(self: Arc<Self>, dir: &RelPath) -> Arc<Self> {
+        let anything = [dir.as_bytes(), b"/\x01"].concat();
+        let closed = self.ruling(&anything, false) == Ruling::Ignored
+            && self.ruling(&anything, true) == Ruling::Ignored
+            && self.ruling(dir.as_bytes(), true) != Ruling::Wanted;
+        if closed { Arc::default() } else { self }
+    }
+
     /// What is said about the entry at `path`, counted from the root.
     pub(crate) fn ruling(&self, path: &[u8], is_directory: bool) -> Ruling {
         for kind in 0..IGNORE_FILES.len() {
@@ -97,7 +132,7 @@ impl Rules {
             while let Some(here) = rules {
                 if let Some(patterns) = &here.files[kind] {
                     let below = Path::new(OsStr::from_bytes(&path[here.prefix..]));
-                    match patterns.matched(below, is_directory) {
+                    match patterns.patterns.matched(below, is_directory) {
                         Match::Ignore(_) => return Ruling::Ignored,
                         Match::Whitelist(_) => return Ruling::Wanted,
                         Match::None => {}
@@ -115,10 +150,16 @@ pub(crate) fn is_ignore_file(name: &[u8]) -> bool {
     IGNORE_FILES.contains(&name)
 }
 
-fn compiled(content: &[u8]) -> Option<Gitignore> {
+fn compiled(content: &[u8]) -> Option<Patterns> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     let mut builder = GitignoreBuilder::new("");
-    for line in content.split(|byte| *byte == b'\n').take(MOST_LINES) {
+    let mut cut = content.len() as u64 > MOST_BYTES;
+    let content = &content[..content.len().min(MOST_BYTES as usize)];
+    for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
+        if number == MOST_LINES {
+            cut = true;
+            break;
+        }
         // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
         let Ok(line) = std::str::from_utf8(line) else { break };
         if line.len() <= LONGEST_LINE && brace_depth(line) <= DEEPEST_BRACES {
@@ -126,7 +167,8 @@ fn compiled(content: &[u8]) -> Option<Gitignore> {
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
     }
-    builder.build().ok().filter(|patterns| !patterns.is_empty())
+    let patterns = builder.build().ok().filter(|patterns| cut || !patterns.is_empty())?;
+    Some(Patterns { patterns, cut })
 }
 
 /// How deep the braces of a pattern are nested, at most.
@@ -159,7 +201,7 @@ impl Workspace {
             }
             at.push(&name);
         }
-        rules
+        if dir.is_root() { rules } else { rules.for_named(dir) }
     }
 
     /// The content of an ignore file: a regular file, or a link to one inside.
@@ -171,7 +213,7 @@ impl Workspace {
         name: &[u8],
         kind: Kind,
     ) -> Option<Vec<u8>> {
-        let mut file = match kind {
+        let file = match kind {
             Kind::File => {
                 let fd = sys::open_at(dir, name, rustix::fs::OFlags::RDONLY).ok()?;
                 File::regular(fd).ok()?
@@ -179,10 +221,10 @@ impl Workspace {
             Kind::Symlink => self.linked_file(root, path, name).ok()?,
             _ => return None,
         };
-        if file.meta().len > MOST_BYTES {
-            return None;
-        }
-        file.read_whole().ok().filter(|content| content.len() as u64 <= MOST_BYTES)
+        // One byte more than is read shows that there is more.
+        let mut content = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut content).ok()?;
+        Some(content)
     }
 }
 

@@ -71,7 +71,9 @@ impl Candidate<'_> {
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Opinion {
-    /// It is shown, even if it is hidden or ignored.
+    /// It was named, so it is shown whatever it is.
+    Named,
+    /// It is shown even if it is hidden or ignored, unless it has a name that is always skipped.
     Take,
     /// It is not shown, nor what is below it, and not counted as skipped.
     Leave,
@@ -90,6 +92,10 @@ pub struct Skipped {
     pub unreadable: u64,
     /// Because they are too deep down.
     pub too_deep: u64,
+    /// Because they are too large for what was to be done with them.
+    pub too_large: u64,
+    /// Ignore files that were not read to their end, because they are too large.
+    pub rules: u64,
 }
 
 impl Skipped {
@@ -98,6 +104,8 @@ impl Skipped {
         self.ignored += other.ignored;
         self.unreadable += other.unreadable;
         self.too_deep += other.too_deep;
+        self.too_large += other.too_large;
+        self.rules += other.rules;
     }
 }
 
@@ -417,6 +425,7 @@ impl<V: Visitor> Worker<'_, V> {
                 self.workspace.ignore_file(root, &dir, path, name, kind)
             }),
         };
+        self.skipped.rules += rules.cut(above);
         let mut at = Path::new(path);
         let mut directories = Vec::new();
         let mut others = Vec::new();
@@ -463,15 +472,19 @@ impl<V: Visitor> Worker<'_, V> {
     /// Whether an entry is shown, and entered if it is a directory.
     fn admits(&mut self, start: usize, path: &[u8], kind: Kind, rules: &Rules) -> bool {
         let candidate = Candidate { path, start, kind };
-        match (self.walk.opinion)(&candidate) {
-            Opinion::Take => return true,
+        let opinion = (self.walk.opinion)(&candidate);
+        match opinion {
+            Opinion::Named => return true,
             Opinion::Leave => return false,
-            Opinion::Usual => {}
+            Opinion::Take | Opinion::Usual => {}
         }
         let name = candidate.name();
         if SKIPPED_NAMES.contains(&name) {
             self.skipped.ignored += 1;
             return false;
+        }
+        if opinion == Opinion::Take {
+            return true;
         }
         match rules.ruling(path, kind == Kind::Directory) {
             Ruling::Ignored => {
@@ -495,11 +508,16 @@ impl<V: Visitor> Worker<'_, V> {
         path: &[u8],
         kind: Kind,
     ) -> Result<()> {
+        self.walk.patience.check()?;
         let found = Found { workspace: self.workspace, root, start, path, dir, kind };
         match self.visitor.visit(&found) {
             Err(error @ Error::Impatient) => Err(error),
             // Gone since it was listed, or something else by now.
             Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => Ok(()),
+            Err(Error::TooLarge) => {
+                self.skipped.too_large += 1;
+                Ok(())
+            }
             Err(_) => {
                 self.skipped.unreadable += 1;
                 Ok(())

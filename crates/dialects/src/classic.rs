@@ -120,6 +120,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::PageOutOfRange { .. }
         | Error::UnsupportedDocument { .. }
         | Error::ImageTooLarge { .. }
+        | Error::TooLargeToSearch { .. }
         | Error::InvalidArgument(_)
         | Error::NotRead { .. }
         | Error::Changed { .. }

@@ -25,7 +25,9 @@ pub fn code(error: &Error) -> &'static str {
         Error::NoMatch { .. } => "find_not_found",
         Error::ManyMatches { .. } => "find_not_unique",
         Error::NoChange { .. } => "no_change",
-        Error::TooLarge { .. } | Error::ImageTooLarge { .. } => "file_too_large",
+        Error::TooLarge { .. } | Error::ImageTooLarge { .. } | Error::TooLargeToSearch { .. } => {
+            "file_too_large"
+        }
         Error::Unmappable { .. } => "encoding_error",
         Error::AccessDenied { .. } => "access_denied",
         Error::NoSpace { .. } => "no_space",

@@ -1,6 +1,6 @@
 //! What a search has found, one match at a time with the lines around it.
 
-use pinfold::operations::Searched;
+use pinfold::operations::{Matched, Searched};
 use pinfold::{BinaryNote, Line, Place, Role};
 
 use crate::words::lossy;
@@ -14,8 +14,44 @@ pub(crate) struct FoundMatch<'f> {
     pub(crate) after: Vec<String>,
 }
 
-/// The matches of a search, each with up to `context` lines before and after it.
-pub(crate) fn matches(searched: &Searched, context: u64) -> impl Iterator<Item = FoundMatch<'_>> {
+/// The matches of a search that fit into a budget, each with up to `context` lines before and after it.
+/// Lines around several matches are there several times.
+pub(crate) fn matches(searched: &Searched, context: u64, budget: usize) -> Vec<FoundMatch<'_>> {
+    /// What a match takes besides its path and lines, and a line besides its text.
+    const FIELDS: usize = 60;
+    let mut left = budget;
+    let mut fitting = Vec::new();
+    for found in all_matches(searched, context) {
+        let lines = found.before.iter().chain(&found.after).chain([&found.text]);
+        let lines: usize = lines.map(|line| line.len() + 4).sum();
+        let cost = found.place.path.as_bytes().len() + lines + FIELDS;
+        if cost > left && !fitting.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(cost);
+        fitting.push(found);
+    }
+    fitting
+}
+
+/// What there is to say about files that were searched only in part.
+pub(crate) fn searched_in_part(searched: &Searched) -> Option<String> {
+    let stopped = |file: &&Matched| matches!(file.note, Some(BinaryNote::Stopped(_)));
+    match searched.files.iter().filter(stopped).count() {
+        0 => None,
+        1 => Some("1 file is binary after its last match and was not searched further".into()),
+        files => Some(format!(
+            "{files} files are binary after their last match and were not searched further"
+        )),
+    }
+}
+
+/// What there is to say where there was nothing to search.
+pub(crate) fn nothing_searched(searched: &Searched) -> Option<String> {
+    (searched.searched == 0).then(|| "no file was searched: none is there, or none fits".to_owned())
+}
+
+fn all_matches(searched: &Searched, context: u64) -> impl Iterator<Item = FoundMatch<'_>> {
     searched.files.iter().flat_map(move |file| {
         let lines = &file.lines;
         let found = lines.iter().enumerate().filter(|(_, line)| line.role == Role::Match);
@@ -31,7 +67,7 @@ pub(crate) fn matches(searched: &Searched, context: u64) -> impl Iterator<Item =
         let binary = match file.note {
             Some(BinaryNote::Matches(_)) if lines.is_empty() => Some(FoundMatch {
                 place: &file.place,
-                number: 0,
+                number: 1,
                 text: "(binary file matches)".into(),
                 before: Vec::new(),
                 after: Vec::new(),

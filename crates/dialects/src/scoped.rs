@@ -57,6 +57,7 @@ fn code(error: &Error) -> &'static str {
         | Error::PageOutOfRange { .. }
         | Error::UnsupportedDocument { .. }
         | Error::ImageTooLarge { .. }
+        | Error::TooLargeToSearch { .. }
         | Error::NotRead { .. }
         | Error::Changed { .. }
         | Error::NoMatch { .. }

@@ -99,7 +99,17 @@ pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
         0 => None,
         number => Some(format!("{number} too deep down to be entered; name one in path")),
     };
-    joined([unreadable, deep])
+    let large = match skipped.too_large {
+        0 => None,
+        1 => Some("1 file was not searched: a line is too long".to_owned()),
+        number => Some(format!("{number} files were not searched: a line is too long")),
+    };
+    let rules = match skipped.rules {
+        0 => None,
+        1 => Some("1 ignore file is too long and was read in part".to_owned()),
+        number => Some(format!("{number} ignore files are too long and were read in part")),
+    };
+    joined([unreadable, deep, large, rules])
 }
 
 /// What a list leaves out because it would be too long.

@@ -204,6 +204,14 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The file cannot be searched.
+    #[error(
+        "`{path}` cannot be searched: a line, or all of it where matches span lines, is too long"
+    )]
+    TooLargeToSearch {
+        /// The path as it was given.
+        path: RawPath,
+    },
     /// The text has a character that the encoding cannot express.
     #[error("{}{encoding} cannot express `{character}` (line {line} of the text)", edit(*.number))]
     Unmappable {
@@ -345,6 +353,7 @@ impl Error {
             | Self::Binary { .. }
             | Self::UnsupportedDocument { .. }
             | Self::ImageTooLarge { .. }
+            | Self::TooLargeToSearch { .. }
             | Self::PageOutOfRange { .. }
             | Self::DirectoryNotFound { .. }
             | Self::BadGlob { .. }
@@ -410,6 +419,7 @@ impl Error {
             Fence::IsDirectory => Self::IsDirectory { path },
             Fence::NotADirectory => Self::NotADirectory { path },
             Fence::NotRegular(kind) => Self::NotRegular { path, kind },
+            Fence::TooLarge => Self::TooLargeToSearch { path },
             Fence::Changed => Self::Changed { path, region: None },
             Fence::Busy | Fence::Impatient => Self::Locked { path },
             Fence::DirectoryDenied => Self::AccessDenied { path, why: Some(error.to_string()) },

@@ -64,10 +64,7 @@ impl Pattern {
 
     /// An entry that the pattern spells out is meant, even if it is hidden or ignored.
     pub(crate) fn opinion(&self, candidate: &Candidate<'_>) -> Opinion {
-        match self.spelled.has(candidate.name()) {
-            true => Opinion::Take,
-            false => Opinion::Usual,
-        }
+        self.spelled.opinion(candidate.name())
     }
 }
 
@@ -94,10 +91,15 @@ impl Spelled {
         spelled
     }
 
-    fn has(&self, name: &[u8]) -> bool {
-        self.names.iter().any(|spelled| spelled.as_bytes() == name)
-            || (name.starts_with(b".")
-                && self.hidden.iter().any(|glob| glob.is_match(OsStr::from_bytes(name))))
+    fn opinion(&self, name: &[u8]) -> Opinion {
+        let fits = |glob: &GlobMatcher| glob.is_match(OsStr::from_bytes(name));
+        if self.names.iter().any(|spelled| spelled.as_bytes() == name) {
+            Opinion::Named
+        } else if name.starts_with(b".") && self.hidden.iter().any(fits) {
+            Opinion::Take
+        } else {
+            Opinion::Usual
+        }
     }
 }
 
@@ -154,6 +156,12 @@ fn in_characters(regex: &str) -> String {
                 let whole = (whole..=rest.len()).find(|end| rest.is_char_boundary(*end));
                 let (this, next) = rest.split_at(whole.unwrap_or(rest.len()));
                 out.push_str(this);
+                if this == "[" && next.starts_with('^') {
+                    // Whatever a class leaves open, it does not reach across directories.
+                    out.push_str("^/");
+                    rest = &next[1..];
+                    continue;
+                }
                 rest = next;
             }
         }
@@ -169,13 +177,14 @@ fn in_characters(regex: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Filter {
     patterns: Gitignore,
+    spelled: Spelled,
 }
 
 impl Filter {
-    pub(crate) fn new(argument: &'static str, patterns: &[String]) -> Result<Self, Error> {
+    pub(crate) fn new(argument: &'static str, texts: &[String]) -> Result<Self, Error> {
         let mut builder = GitignoreBuilder::new("");
         builder.allow_unclosed_class(false);
-        for pattern in patterns {
+        for pattern in texts {
             check(argument, pattern)?;
             builder.add_line(None, pattern).map_err(|error| match error {
                 ignore::Error::Glob { err, .. } => bad(argument, pattern, &err),
@@ -183,8 +192,19 @@ impl Filter {
             })?;
         }
         let patterns =
-            builder.build().map_err(|_| bad(argument, &patterns.join(","), "it is too large"))?;
-        Ok(Self { patterns })
+            builder.build().map_err(|_| bad(argument, &texts.join(","), "it is too large"))?;
+        let mut spelled = Spelled { names: Vec::new(), hidden: Vec::new() };
+        for pattern in texts.iter().filter(|pattern| !pattern.starts_with('!')) {
+            let more = Spelled::new(pattern);
+            spelled.names.extend(more.names);
+            spelled.hidden.extend(more.hidden);
+        }
+        Ok(Self { patterns, spelled })
+    }
+
+    /// An entry that a pattern spells out is meant, even if it is hidden or ignored.
+    pub(crate) fn spelled(&self, candidate: &Candidate<'_>) -> Opinion {
+        self.spelled.opinion(candidate.name())
     }
 
     /// Patterns separated by commas, but for commas within braces.
@@ -206,7 +226,7 @@ impl Filter {
         match self.said(path, is_directory) {
             Opinion::Take => true,
             Opinion::Leave => false,
-            Opinion::Usual => self.patterns.num_ignores() == 0,
+            Opinion::Named | Opinion::Usual => self.patterns.num_ignores() == 0,
         }
     }
 
@@ -214,9 +234,10 @@ impl Filter {
     pub(crate) fn opinion(&self, candidate: &Candidate<'_>) -> Opinion {
         let is_directory = candidate.kind == Kind::Directory;
         let (near, far) = (candidate.below_start(), candidate.below_root());
-        let said = match self.said(near, is_directory) {
-            Opinion::Usual if near.len() != far.len() => self.said(far, is_directory),
-            said => said,
+        let said = match (self.said(near, is_directory), self.said(far, is_directory)) {
+            (Opinion::Leave, _) | (_, Opinion::Leave) => Opinion::Leave,
+            (Opinion::Take, _) | (_, Opinion::Take) => Opinion::Take,
+            _ => Opinion::Usual,
         };
         // Where some are asked for by name, the others are not.
         match said {
@@ -337,6 +358,8 @@ mod tests {
             ("*{.js,}", "a", true),
             ("{a,b}/**/c", "b/x/y/c", true),
             ("*", "a/b", false),
+            ("a[!b]c", "a/c", false),
+            ("a[!b]c", "axc", true),
         ] {
             assert_eq!(pattern(glob).fits(path.as_bytes()), fits, "{glob} {path}");
         }
@@ -364,7 +387,9 @@ mod tests {
 
     #[test]
     fn names_that_are_spelled_out_are_known() {
-        let has = |text: &str, name: &str| pattern(text).spelled.has(name.as_bytes());
+        let has = |text: &str, name: &str| {
+            pattern(text).spelled.opinion(name.as_bytes()) != Opinion::Usual
+        };
         assert!(has("**/.github/*.yml", ".github"));
         assert!(has("**/.env*", ".env.local"));
         assert!(has("{.github,docs}/**", ".github"));

@@ -69,9 +69,17 @@ pub(crate) const GLOB_BRACES: usize = 10;
 /// In how many ways the braces of a glob are looked at for the names in them.
 pub(crate) const GLOB_EXPANSIONS: usize = 100;
 
-/// How large a compiled regex may be, and what it may take while it searches: memory, and the time
-/// that goes with it.
-pub(crate) const REGEX_BYTES: usize = 16 * 1024 * 1024;
+/// How large a compiled regex may be: as large as ripgrep lets it be.
+pub(crate) const REGEX_BYTES: usize = 100 * 1024 * 1024;
+/// What a regex may take while it searches, in each thread.
+pub(crate) const REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
+
+/// A pattern that can be at more places than this at once is searched for line by line, so that the
+/// time can be looked at in between.
+pub(crate) const HEAVY: usize = 500;
+/// How much work such a pattern may be in one file, if matches can span lines: steps, of which a
+/// processor makes some hundred million in a second.
+pub(crate) const HEAVY_STEPS: u64 = 2_000_000_000;
 
 /// Files up to this size are read as a whole and searched in place; larger ones in pieces.
 pub(crate) const WHOLE_FILE: u64 = 128 * 1024;
@@ -86,7 +94,7 @@ pub(crate) const SEARCH_HEAP: usize = 64 * 1024 * 1024;
 pub(crate) const KEPT_BYTES: usize = 8 * 1024 * 1024;
 
 /// How many compiled patterns a session keeps.
-pub(crate) const KEPT_PATTERNS: usize = 16;
+pub(crate) const KEPT_PATTERNS: usize = 8;
 
 /// The largest image that is shown: no model takes more, and base64 makes it a third larger still.
 pub const IMAGE_BYTES: u64 = 20 * 1024 * 1024;

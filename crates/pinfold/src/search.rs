@@ -4,7 +4,7 @@ mod needle;
 mod page;
 mod scan;
 
-pub(crate) use needle::{Needle, Needles};
-pub(crate) use page::{Hit, page};
+pub(crate) use needle::{Compiled, Needle, Needles};
+pub(crate) use page::{Hit, Wish, page};
 pub use scan::{BinaryNote, Line, Role};
-pub(crate) use scan::{Hits, Named, Scan, Scanner, Wanted};
+pub(crate) use scan::{Hits, Keeping, Named, Scan, Scanner, Wanted};

@@ -15,7 +15,7 @@ use crate::{Desk, Tool, ToolResult};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Delete {
-    /// Path of the file, absolute or relative to the workspace root.
+    /// Absolute path, or relative to the workspace root.
     path: RelativePath,
 }
 

@@ -13,7 +13,7 @@ use crate::words::count;
 use crate::{Desk, Tool, ToolResult};
 
 /// Replaces text in a file that has been read before. `old_string` must be in it exactly once, or
-/// set `replace_all`; give enough lines to make it unique, without the line numbers that Read shows.
+/// set `replace_all`; give enough lines to make it unique, without the numbers that Read shows.
 /// An empty `old_string` creates the file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

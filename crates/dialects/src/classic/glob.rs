@@ -17,7 +17,7 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct Glob {
     /// Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`.
     pattern: String,
-    /// Absolute path of the directory to start from; the workspace if left out.
+    /// Absolute path to start from; the workspace if left out.
     path: Option<AbsolutePath>,
 }
 
@@ -43,7 +43,7 @@ impl Tool for Glob {
         let mut lines = Vec::new();
         let mut size = 0;
         for path in found.files.iter().map(|file| desk.absolute(&file.place)) {
-            size += path.len() + 1;
+            size += path.len() + usize::from(!lines.is_empty());
             if size > budget && !lines.is_empty() {
                 break;
             }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
+use crate::found::nothing_searched;
 use crate::words::{brief, count, lossy, passed_over, unread};
 use crate::{Desk, Tool, ToolResult};
 
@@ -17,11 +18,11 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct Grep {
     /// Regex, matched line by line unless multiline.
     pattern: String,
-    /// Absolute path of a file or directory; the workspace if left out.
+    /// Absolute path of a file or directory; all if left out.
     path: Option<AbsolutePath>,
     /// Files to search, such as `*.ts,!*.test.ts`.
     glob: Option<String>,
-    /// File type of ripgrep, such as `py` or `rust`.
+    /// Ripgrep file type, such as `py`.
     r#type: Option<String>,
     /// Paths, newest first (default); lines; or matches by file.
     output_mode: Option<Mode>,
@@ -81,6 +82,7 @@ impl Tool for Grep {
             skip: self.offset.unwrap_or(0),
             most: (most > 0).then_some(most),
             budget: desk.budget(limits::CLASSIC_OUTPUT_BYTES),
+            numbers: self.numbers.unwrap_or(true),
             ..operations::Search::new(self.pattern.as_str())
         })
     }
@@ -97,6 +99,8 @@ impl Tool for Grep {
         if searched.total == 0 {
             content.push_str("No matches found");
             let how = "name one in path to search it";
+            let nothing = nothing_searched(&searched).map(|text| format!("\n({text})"));
+            content.extend(nothing);
             content.extend(passed_over(&searched.skipped, how).map(|text| format!("\n({text})")));
         } else if searched.shown == 0 {
             content.push_str(&format!("(offset {offset} is past the last of {})", searched.total));
@@ -168,7 +172,7 @@ impl Grep {
         for file in &searched.files {
             let path = desk.absolute(&file.place);
             let mut last = None;
-            for line in file.lines.iter().filter(|line| line.role != Role::Elsewhere) {
+            for line in &file.lines {
                 if has_context && !out.is_empty() && last.map(|last| last + 1) != Some(line.number)
                 {
                     out.push_str("--\n");

@@ -16,7 +16,7 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct List {
     /// Absolute path.
     path: AbsolutePath,
-    /// Globs of entries to leave out.
+    /// Globs to leave out.
     ignore: Option<Vec<String>>,
 }
 
@@ -45,16 +45,15 @@ impl Tool for List {
         let mut lines = String::new();
         let mut shown = 0;
         for line in listed.entries.iter().map(line) {
-            if lines.len() + line.len() > budget {
+            if lines.len() + line.len() > budget && shown > 0 {
                 break;
             }
             lines.push_str(&line);
             shown += 1;
         }
-        // An entry that was gone when it was looked at is not one that was left out.
-        let gone = listed.total.min(limits::LS_ENTRIES as u64) - listed.entries.len() as u64;
-        let total = listed.total - gone;
+        let total = listed.total;
         let mut content = match total {
+            0 if self.ignore.is_some() => format!("{path} has no entries but those in ignore"),
             0 => format!("{path} is empty"),
             _ => format!("{path}:\n{}", lines.trim_end()),
         };

@@ -24,7 +24,7 @@ pub(super) struct Read {
     /// First line to show, counting from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// Most lines to show; 2000 if left out.
+    /// Most lines; 2000 if left out.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u64>,
     /// Pages of a PDF, such as `3` or `2-5`.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::found::matches;
+use crate::found::{matches, nothing_searched, searched_in_part};
 use crate::words::{brief, joined, left_out, passed_over, unread};
 use crate::{Desk, Tool};
 
@@ -74,7 +74,8 @@ impl Tool for Search {
     fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
         let searched = done.outcome;
         let context = self.context();
-        let matches: Vec<_> = matches(&searched, context as u64)
+        let matches: Vec<_> = matches(&searched, context as u64, desk.budget(limits::OUTPUT_BYTES))
+            .into_iter()
             .map(|found| {
                 let path = desk.relative(found.place);
                 let content = match context {
@@ -90,14 +91,20 @@ impl Tool for Search {
                 Match { path, line: found.number, content }
             })
             .collect();
-        let more = "narrow `path` or `glob`, or raise `max_results`";
+        let shown = matches.len() as u64;
+        let more = match self.max_results {
+            Some(10_000) => "narrow `path` or `glob`",
+            _ => "narrow `path` or `glob`, or raise `max_results`",
+        };
         let message = joined([
-            left_out(searched.shown, searched.total, "matches", more),
+            left_out(shown, searched.total, "matches", more),
             passed_over(&searched.skipped, "name one in `path` to search it")
                 .filter(|_| searched.total == 0),
+            nothing_searched(&searched),
+            searched_in_part(&searched),
             unread(&searched.skipped),
         ]);
-        Reply { truncated: searched.shown < searched.total, matches, message }
+        Reply { truncated: shown < searched.total, matches, message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::found::matches;
+use crate::found::{matches, nothing_searched, searched_in_part};
 use crate::words::{brief, joined, left_out, passed_over, unread};
 use crate::{Desk, Tool};
 
@@ -87,24 +87,23 @@ impl Tool for Search {
 
     fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
         let searched = done.outcome;
-        let matches = matches(&searched, self.context() as u64).map(|found| Match {
+        let matches = matches(&searched, self.context() as u64, desk.budget(limits::OUTPUT_BYTES));
+        let matches = matches.into_iter().map(|found| Match {
             file: desk.relative(found.place),
             line: found.number,
             content: found.text,
             context: Context { before: found.before, after: found.after },
         });
+        let matches: Vec<_> = matches.collect();
         let message = joined([
-            left_out(searched.shown, searched.total, "matches", "narrow `path` or `glob`"),
+            left_out(matches.len() as u64, searched.total, "matches", "narrow `path` or `glob`"),
             passed_over(&searched.skipped, "name one in `path` to search it")
                 .filter(|_| searched.total == 0),
+            nothing_searched(&searched),
+            searched_in_part(&searched),
             unread(&searched.skipped),
         ]);
-        Reply {
-            matches: matches.collect(),
-            total_matches: searched.total,
-            files_searched: searched.searched,
-            message,
-        }
+        Reply { matches, total_matches: searched.total, files_searched: searched.searched, message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

@@ -123,8 +123,8 @@ impl Operation for List {
             (Some(ignore), _) if ignore.names(candidate.below_start(), candidate.kind) => {
                 Opinion::Leave
             }
-            (_, Which::All) => Opinion::Take,
-            _ => Opinion::Usual,
+            (_, Which::All) => Opinion::Named,
+            _ => glob.as_ref().map_or(Opinion::Usual, |glob| glob.spelled(candidate)),
         };
         let hidden = self.which != Which::Visible;
         let new_visitor = || Listing { entries: Vec::new() };
@@ -139,10 +139,13 @@ impl Operation for List {
         entries.sort_unstable_by(|(one, one_kind), (other, other_kind)| {
             later(*one_kind).cmp(&later(*other_kind)).then_with(|| by_path(one, other))
         });
-        let total = entries.len() as u64;
+        let mut total = entries.len() as u64;
         entries.truncate(self.most);
+        let listed = entries.len();
         let entries = entries.into_iter().filter_map(|(place, kind)| self.look(view, place, kind));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        // What was gone when it was looked at was not left out.
+        total -= (listed - entries.len()) as u64;
         Ok((Listed { place, entries, total, skipped }, NoChange))
     }
 }

@@ -125,6 +125,9 @@ impl Open {
             Err(ended) => ended,
             Ok(()) => self.unsupported(problem),
         })?;
+        if extracted.page_count == 0 {
+            return Err(self.unsupported("it has no pages".into()));
+        }
         if wanted.first > extracted.page_count {
             let total = extracted.page_count as u64;
             return Err(Error::PageOutOfRange { path: self.path(), first, total });

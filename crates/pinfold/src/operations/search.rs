@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
 
@@ -12,7 +14,9 @@ use pinfold_confine::{
 
 use crate::glob::Filter;
 use crate::limits::{KEPT_BYTES, OUTPUT_BYTES};
-use crate::search::{BinaryNote, Hit, Hits, Line, Named, Needle, Scan, Scanner, Wanted, page};
+use crate::search::{
+    BinaryNote, Hit, Hits, Keeping, Line, Named, Needle, Scan, Scanner, Wanted, Wish, page,
+};
 use crate::{Error, NoChange, Operation, View};
 
 /// Searches files for a pattern.
@@ -38,8 +42,10 @@ pub struct Search {
     pub skip: u64,
     /// How many are shown at the most; `None` for as many as fit.
     pub most: Option<u64>,
-    /// How many bytes the answer may have.
+    /// How many bytes the answer may have, printed as ripgrep does.
     pub budget: usize,
+    /// Whether lines are printed with their numbers.
+    pub numbers: bool,
 }
 
 /// What a search answers with.
@@ -105,6 +111,7 @@ impl Search {
             skip: 0,
             most: None,
             budget: OUTPUT_BYTES,
+            numbers: true,
         }
     }
 
@@ -120,14 +127,13 @@ impl Search {
 /// One thread's part of a search.
 struct Searching<'s> {
     scanner: Scanner<'s>,
-    types: Option<&'s Types>,
     hits: Vec<(Hit, SystemTime)>,
     searched: u64,
 }
 
 impl Visitor for Searching<'_> {
     fn visit(&mut self, found: &Found<'_>) -> Result<(), Fence> {
-        if found.kind != Kind::File || !self.is_of_type(found.name()) {
+        if found.kind != Kind::File {
             return Ok(());
         }
         let mut file = found.open()?;
@@ -137,14 +143,6 @@ impl Visitor for Searching<'_> {
             self.hits.push((Hit { place: found.place(), hits }, file.meta().modified));
         }
         Ok(())
-    }
-}
-
-impl Searching<'_> {
-    fn is_of_type(&self, name: &[u8]) -> bool {
-        use std::os::unix::ffi::OsStrExt as _;
-        let name = std::ffi::OsStr::from_bytes(name);
-        self.types.is_none_or(|types| !types.matched(name, false).is_ignore())
     }
 }
 
@@ -160,17 +158,17 @@ impl Operation for Search {
             // A literal with a line end in it can mean nothing else.
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
-        let matcher = view.session().needles().compiled(&needle)?;
+        let compiled = view.session().needles().compiled(&needle)?;
         let filter = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
         let (patience, room) = (view.patience(), AtomicUsize::new(KEPT_BYTES));
         let scan = Scan {
-            matcher: &matcher,
+            needle: &compiled,
             multiline: needle.multiline,
             wanted: self.wanted(),
             max_line_chars: view.session().settings().max_line_chars,
             patience: &patience,
-            room: &room,
+            keeping: Keeping::While(&room),
         };
         let mut named = Named::No;
         let (mut hits, searched, skipped) = match self.named_file(view)? {
@@ -207,23 +205,25 @@ impl Operation for Search {
             }
             AnswerWith::Lines { before, after } => {
                 hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
-                let fresh = AtomicUsize::new(usize::MAX);
-                let scan = Scan { room: &fresh, ..scan };
-                let again = |place: &Place| match self.search_again(view, &scan, place, named) {
-                    // Gone, or something else by now: then nothing is found there any more.
-                    Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
-                    other => other.map(|(hits, _)| hits),
+                let bytes = self.budget.saturating_add(1);
+                let again = |place: &Place, (from, to): (u64, u64)| {
+                    let scan = Scan { keeping: Keeping::Window { from, to, bytes }, ..scan };
+                    match self.search_again(view, &scan, place, named) {
+                        // Gone, or something else by now: then nothing is found there any more.
+                        Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
+                        other => other.map(|(hits, _)| hits),
+                    }
                 };
-                let window = (self.skip, self.most.unwrap_or(u64::MAX));
+                let wish = Wish {
+                    skip: self.skip,
+                    most: self.most.unwrap_or(u64::MAX),
+                    before,
+                    after,
+                    budget: self.budget,
+                    numbers: self.numbers,
+                };
                 let files = hits.into_iter().map(|(hit, _)| hit).collect();
-                let shown = page(
-                    files,
-                    window,
-                    (before, after),
-                    self.budget,
-                    |place| size(view, place),
-                    again,
-                )?;
+                let shown = page(files, wish, |place| path_len(view, place), again)?;
                 outcome.shown = shown.matches;
                 outcome.total = shown.total;
                 outcome.matches = shown.total;
@@ -261,10 +261,19 @@ impl Search {
     ) -> Result<Everything, Error> {
         let starts = view.starts(self.path.as_ref())?;
         let opinion = |candidate: &Candidate<'_>| {
-            filter.map_or(Opinion::Usual, |filter| filter.opinion(candidate))
+            let said = filter.map_or(Opinion::Usual, |filter| filter.opinion(candidate));
+            let other = |types: &Types| {
+                let name = OsStr::from_bytes(candidate.name());
+                candidate.kind != Kind::Directory && types.matched(name, false).is_ignore()
+            };
+            // As with ripgrep, a file that the glob asks for may be of any type.
+            match said {
+                Opinion::Usual if types.is_some_and(other) => Opinion::Leave,
+                said => said,
+            }
         };
         let new_visitor =
-            || Searching { scanner: Scanner::new(scan), types, hits: Vec::new(), searched: 0 };
+            || Searching { scanner: Scanner::new(scan), hits: Vec::new(), searched: 0 };
         let (parts, skipped) = view.walk(&starts, usize::MAX, true, &opinion, new_visitor)?;
         let searched = parts.iter().map(|part| part.searched).sum();
         let hits = parts.into_iter().flat_map(|part| part.hits).collect();
@@ -291,7 +300,13 @@ impl Search {
         let most = self.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let mut budget = self.budget;
         for (Hit { place, hits }, _) in hits.into_iter().skip(skip).take(most) {
-            let cost = size(view, &place);
+            let number = match self.answer {
+                AnswerWith::Counts => {
+                    hits.count.checked_ilog10().map_or(1, |log| log as usize + 1) + 1
+                }
+                _ => 0,
+            };
+            let cost = path_len(view, &place) + number + 1;
             if cost > budget && outcome.shown > 0 {
                 break;
             }
@@ -302,10 +317,9 @@ impl Search {
     }
 }
 
-/// What a path takes in an answer, with a number and the marks around it.
-fn size(view: &View<'_>, place: &Place) -> usize {
-    const NUMBER: usize = 12;
-    view.session().absolute(place).len() + NUMBER
+/// What a path takes in an answer.
+fn path_len(view: &View<'_>, place: &Place) -> usize {
+    view.session().absolute(place).len()
 }
 
 /// The order of `rg --sort path`: name by name.
@@ -324,7 +338,7 @@ fn types(name: &str) -> Result<Types, Error> {
         .into_iter()
         .map(|definition| (definition.name().to_owned(), definition.globs().join(" ")))
         .collect();
-    if !known.contains_key(name) {
+    if name != "all" && !known.contains_key(name) {
         return Err(unknown_type(name, &known));
     }
     builder.select(name);

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::hir::{Hir, HirKind};
 
 use crate::Error;
-use crate::limits::{KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES};
+use crate::limits::{HEAVY, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, REGEX_CACHE_BYTES};
 
 /// A pattern, and how it is to be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -31,7 +32,7 @@ impl Needle {
             .fixed_strings(self.literal)
             .case_insensitive(self.ignore_case)
             .size_limit(REGEX_BYTES)
-            .dfa_size_limit(REGEX_BYTES)
+            .dfa_size_limit(REGEX_CACHE_BYTES)
             // No line of text has it, and what does is not searched as text.
             .ban_byte(Some(0));
         if self.multiline {
@@ -55,6 +56,14 @@ impl Needle {
 }
 
 impl Needle {
+    /// How many places in the pattern a search may be at once: what each byte of text costs, at worst.
+    fn weight(&self) -> usize {
+        match self.literal {
+            true => 1,
+            false => regex_syntax::parse(&self.pattern).map_or(usize::MAX, |hir| weight(&hir)),
+        }
+    }
+
     /// What is wrong with the pattern as it was written, and where.
     fn mistake(&self) -> Option<String> {
         if self.literal {
@@ -66,29 +75,58 @@ impl Needle {
     }
 }
 
+fn weight(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Capture(capture) => weight(&capture.sub),
+        HirKind::Repetition(repeated) => {
+            let times = repeated.max.unwrap_or(repeated.min).max(repeated.min).max(1);
+            weight(&repeated.sub).saturating_mul(times as usize)
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(weight).fold(0, usize::saturating_add)
+        }
+    }
+}
+
+/// A pattern that can be searched for.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) matcher: RegexMatcher,
+    /// What each byte of text may cost, where that is a lot.
+    pub(crate) heavy: Option<usize>,
+}
+
 /// The patterns that a session has compiled last: agents search for one thing in several places.
 #[derive(Debug, Default)]
-pub(crate) struct Needles(Mutex<Vec<(Needle, Arc<RegexMatcher>)>>);
+pub(crate) struct Needles(Mutex<Vec<(Needle, Arc<Compiled>)>>);
 
 impl Needles {
     /// A pattern, compiled.
-    pub(crate) fn compiled(&self, needle: &Needle) -> Result<Arc<RegexMatcher>, Error> {
+    pub(crate) fn compiled(&self, needle: &Needle) -> Result<Arc<Compiled>, Error> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
         if let Some(found) = kept.iter().position(|(known, _)| known == needle) {
             // The last one used is the last one to go.
             let known = kept.remove(found);
-            let matcher = known.1.clone();
+            let compiled = known.1.clone();
             kept.push(known);
-            return Ok(matcher);
+            return Ok(compiled);
         }
         drop(kept);
-        let matcher = Arc::new(needle.compile()?);
+        let heavy = Some(needle.weight()).filter(|weight| *weight > HEAVY);
+        let compiled = Arc::new(Compiled { matcher: needle.compile()?, heavy });
+        if heavy.is_some() {
+            // It takes too much memory to be kept for later.
+            return Ok(compiled);
+        }
         let mut kept = lock();
         if kept.len() >= KEPT_PATTERNS {
             kept.remove(0);
         }
-        kept.push((needle.clone(), matcher.clone()));
-        Ok(matcher)
+        kept.push((needle.clone(), compiled.clone()));
+        Ok(compiled)
     }
 }

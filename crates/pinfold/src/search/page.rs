@@ -21,60 +21,50 @@ pub(crate) struct Shown {
     pub(crate) total: u64,
 }
 
-/// The lines of the matches from number `skip` on, as many as `most` and `budget` allow.
+/// What is to be on a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// How many matches are left out at the beginning, and how many are shown at the most.
+    pub(crate) skip: u64,
+    pub(crate) most: u64,
+    /// How many lines are shown before and after each.
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    /// How many bytes all of it may have, and whether line numbers are among them.
+    pub(crate) budget: usize,
+    pub(crate) numbers: bool,
+}
+
+/// The lines of the matches that are wished for.
 ///
-/// `size` is what a line takes besides its text. `again` searches a file whose lines were not kept.
+/// `path_len` is how long a file's path is when it is printed. `again` searches a file whose lines were
+/// not kept, for the matches with these numbers.
 pub(crate) fn page<E>(
     files: Vec<Hit>,
-    (skip, most): (u64, u64),
-    (before, after): (usize, usize),
-    mut budget: usize,
-    size: impl Fn(&Place) -> usize,
-    mut again: impl FnMut(&Place) -> Result<Hits, E>,
+    wish: Wish,
+    path_len: impl Fn(&Place) -> usize,
+    mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
 ) -> Result<Shown, E> {
-    let end = skip.saturating_add(most);
+    let end = wish.skip.saturating_add(wish.most);
     let mut shown = Shown::default();
-    let mut full = false;
+    let mut filling = Filling { wish, left: wish.budget, any: false, full: false };
     for Hit { place, mut hits } in files {
-        let mut first = shown.total;
-        let wanted = |first: u64, count: u64| !full && first < end && first + count > skip;
-        if wanted(first, hits.count) && hits.lines.is_none() {
-            hits = again(&place)?;
-            first = shown.total;
+        let first = shown.total;
+        let window = (wish.skip.saturating_sub(first), end.saturating_sub(first));
+        let wanted = |count: u64| first < end && count > window.0;
+        if !filling.full && wanted(hits.count) && hits.lines.is_none() {
+            hits = again(&place, window)?;
         }
         shown.total += hits.count;
-        if !wanted(first, hits.count) {
+        if filling.full || !wanted(hits.count) {
             continue;
         }
-        let window = (skip.saturating_sub(first), end - first);
-        let overhead = size(&place);
-        let all = hits.lines.unwrap_or_default();
-        let mut lines = window_of(all, window, (before as u64, after as u64));
-        let mut matches = 0;
-        let mut fits = lines.len();
-        for (index, line) in lines.iter().enumerate() {
-            let cost = line.text.len() + overhead;
-            // One match is always shown, so that whoever pages gets on.
-            if cost > budget && shown.matches + matches > 0 {
-                fits = index;
-                full = true;
-                break;
-            }
-            budget = budget.saturating_sub(cost);
-            matches += u64::from(line.role == Role::Match);
-        }
-        if full {
-            // Context of a match that did not fit goes with it.
-            lines.truncate(fits);
-            while lines.last().is_some_and(|line| line.role != Role::Match) {
-                lines.pop();
-            }
-        }
+        let lines = window_of(hits.lines.unwrap_or_default(), hits.first, window, wish);
+        let (lines, mut matches) = filling.take(lines, path_len(&place), shown.matches > 0);
         // Of a binary file it is only said that it matches.
-        let unsaid = hits.count.min(window.1) - window.0.min(hits.count);
-        let note = hits.note.filter(|_| !full && window.1 >= hits.count);
+        let note = hits.note.filter(|_| !filling.full && window.1 >= hits.count);
         if note.is_some() {
-            matches = matches.max(unsaid);
+            matches = matches.max(hits.count - window.0);
         }
         shown.matches += matches;
         if !lines.is_empty() || note.is_some() {
@@ -84,15 +74,109 @@ pub(crate) fn page<E>(
     Ok(shown)
 }
 
-/// The matches with numbers in a window of one file, and the lines around them.
-fn window_of(lines: Vec<Line>, (from, to): (u64, u64), (before, after): (u64, u64)) -> Vec<Line> {
+/// A page while it is filled.
+struct Filling {
+    wish: Wish,
+    left: usize,
+    /// Whether there is a line on it already.
+    any: bool,
+    full: bool,
+}
+
+impl Filling {
+    /// As many of a file's lines as fit, and how many of them are matches.
+    fn take(&mut self, lines: Vec<Line>, path: usize, mut has_match: bool) -> (Vec<Line>, u64) {
+        let mut taken: Vec<Line> = Vec::new();
+        let mut waiting: Vec<Line> = Vec::new();
+        let mut matches = 0;
+        for line in lines {
+            if line.role != Role::Match {
+                waiting.push(line);
+                continue;
+            }
+            // What is nearest to the first match is kept, if its lines do not fit.
+            while !has_match
+                && !waiting.is_empty()
+                && self.cost(&taken, &waiting, &line, path) > self.left
+            {
+                waiting.remove(0);
+            }
+            if has_match && self.cost(&taken, &waiting, &line, path) > self.left {
+                self.full = true;
+                break;
+            }
+            waiting.push(line);
+            self.push_all(&mut taken, &mut waiting, path);
+            matches += 1;
+            has_match = true;
+        }
+        // What is left came after the last match, or before one that did not fit.
+        let last = taken.last().map_or(0, |line| line.number);
+        for line in waiting {
+            let near = line.number - last <= self.wish.after as u64;
+            let cost = self.line_cost(taken.last(), &line, path);
+            if taken.is_empty() || !near || cost > self.left {
+                self.full |= near && !taken.is_empty();
+                break;
+            }
+            self.left -= cost;
+            taken.push(line);
+        }
+        (taken, matches)
+    }
+
+    fn push_all(&mut self, taken: &mut Vec<Line>, waiting: &mut Vec<Line>, path: usize) {
+        for line in waiting.drain(..) {
+            self.left = self.left.saturating_sub(self.line_cost(taken.last(), &line, path));
+            self.any = true;
+            taken.push(line);
+        }
+    }
+
+    fn cost(&self, taken: &[Line], waiting: &[Line], line: &Line, path: usize) -> usize {
+        let mut last = taken.last();
+        let mut cost = 0;
+        for line in waiting.iter().chain([line]) {
+            cost += self.line_cost(last, line, path);
+            last = Some(line);
+        }
+        cost
+    }
+
+    /// What a line takes as ripgrep prints it.
+    fn line_cost(&self, last: Option<&Line>, line: &Line, path: usize) -> usize {
+        let text = match std::str::from_utf8(&line.text) {
+            Ok(text) => text.len(),
+            Err(_) => String::from_utf8_lossy(&line.text).len(),
+        };
+        let number = match self.wish.numbers {
+            true => line.number.checked_ilog10().map_or(1, |log| log as usize + 1) + 1,
+            false => 0,
+        };
+        let line_end = usize::from(!line.text.ends_with(b"\n"));
+        let apart = match last {
+            Some(last) => last.number + 1 != line.number,
+            None => self.any,
+        };
+        let has_context = self.wish.before + self.wish.after > 0;
+        let separator = if apart && has_context { "--\n".len() } else { 0 };
+        path + 1 + number + text + line_end + separator
+    }
+}
+
+/// The matches with numbers in a window of one file, and the lines around them. `first` is the number
+/// of the first match among `lines`.
+fn window_of(lines: Vec<Line>, first: u64, (from, to): (u64, u64), wish: Wish) -> Vec<Line> {
+    let (before, after) = (wish.before as u64, wish.after as u64);
     let matches: Vec<u64> =
         lines.iter().filter(|line| line.role == Role::Match).map(|line| line.number).collect();
-    if from == 0 && to >= matches.len() as u64 {
+    if from <= first && to >= first + matches.len() as u64 && first == 0 {
         return lines;
     }
-    let from = matches.len().min(usize::try_from(from).unwrap_or(usize::MAX));
-    let to = matches.len().min(usize::try_from(to).unwrap_or(usize::MAX));
+    let index = |number: u64| {
+        usize::try_from(number.saturating_sub(first)).unwrap_or(usize::MAX).min(matches.len())
+    };
+    let (from, to) = (index(from), index(to));
     let inside = &matches[from..to];
     let near = |number: u64| {
         let next = inside.partition_point(|wanted| *wanted < number);
@@ -102,17 +186,11 @@ fn window_of(lines: Vec<Line>, (from, to): (u64, u64), (before, after): (u64, u6
     let mut number = 0;
     let mut window = Vec::new();
     for mut line in lines {
-        let wanted = match line.role {
-            Role::Match => {
-                number += 1;
-                (from..to).contains(&(number - 1))
-            }
-            _ => false,
-        };
-        if wanted {
-            window.push(line);
-        } else if near(line.number) {
-            if line.role == Role::Match {
+        let is_match = line.role == Role::Match;
+        let wanted = is_match && (from..to).contains(&number);
+        number += usize::from(is_match);
+        if wanted || near(line.number) {
+            if is_match && !wanted {
                 line.role = Role::Elsewhere;
             }
             window.push(line);

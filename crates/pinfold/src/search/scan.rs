@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use grep_matcher::Matcher as _;
+use grep_matcher::{Match, Matcher as _, NoCaptures};
 use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish,
@@ -15,7 +15,8 @@ use grep_searcher::{
 };
 use pinfold_confine::{Error as Fence, File, Patience};
 
-use crate::limits::{SEARCH_HEAP, WHOLE_FILE, WHOLE_NAMED_FILE};
+use crate::limits::{HEAVY_STEPS, SEARCH_HEAP, WHOLE_FILE, WHOLE_NAMED_FILE};
+use crate::search::Compiled;
 use crate::search::page::around;
 
 /// What is to be known about a file.
@@ -36,6 +37,8 @@ pub(crate) struct Hits {
     pub(crate) count: u64,
     /// The lines, unless they were too many to be kept.
     pub(crate) lines: Option<Vec<Line>>,
+    /// The number of the first match among the lines, counting from 0.
+    pub(crate) first: u64,
     pub(crate) note: Option<BinaryNote>,
 }
 
@@ -73,13 +76,21 @@ pub enum BinaryNote {
 /// What the threads of one search share.
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
-    pub(crate) matcher: &'s RegexMatcher,
+    pub(crate) needle: &'s Compiled,
     pub(crate) multiline: bool,
     pub(crate) wanted: Wanted,
     pub(crate) max_line_chars: usize,
     pub(crate) patience: &'s Patience,
-    /// How many more bytes of lines can be kept.
-    pub(crate) room: &'s AtomicUsize,
+    pub(crate) keeping: Keeping<'s>,
+}
+
+/// Which lines are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keeping<'s> {
+    /// All, as long as there is room for so many bytes in all files together.
+    While(&'s AtomicUsize),
+    /// Those of some matches of a file, by their numbers counted from 0, up to so many bytes.
+    Window { from: u64, to: u64, bytes: usize },
 }
 
 /// One thread's tools for a search.
@@ -110,7 +121,7 @@ impl<'s> Scanner<'s> {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
-        Self { scan, matcher: scan.matcher.clone(), searcher, buffer: Vec::new() }
+        Self { scan, matcher: scan.needle.matcher.clone(), searcher, buffer: Vec::new() }
     }
 
     /// Searches a file.
@@ -125,11 +136,21 @@ impl<'s> Scanner<'s> {
             scan: self.scan,
             matcher: &self.matcher,
             quits: named == Named::No,
-            hits: Hits { lines: self.keeps(), ..Hits::default() },
+            hits: Hits { lines: self.keeps(), first: self.first_kept(), ..Hits::default() },
             binary: None,
             unseen: 0,
+            kept: 0,
         };
+        if let Some(weight) = self.scan.needle.heavy
+            && self.scan.multiline
+            && file.meta().len.saturating_mul(weight as u64) > HEAVY_STEPS
+        {
+            return Err(Fence::TooLarge);
+        }
         let searcher = &mut self.searcher;
+        let patience = self.scan.patience;
+        let heavy = self.scan.needle.heavy.is_some() && !self.scan.multiline;
+        let careful = heavy.then_some(Careful { matcher: &self.matcher, patience });
         let filled = match file.meta().len <= whole {
             true => fill(file, &mut self.buffer)?,
             false => None,
@@ -142,29 +163,73 @@ impl<'s> Scanner<'s> {
                     || content.starts_with(b"\xFE\xFF");
                 let odd = marked || memchr::memchr(0, content).is_some();
                 // Ripgrep maps a file that it is told to search, and so looks at all of it at once.
-                if !odd && len as u64 <= WHOLE_FILE || odd && named == Named::Yes {
-                    searcher.search_slice(&self.matcher, content, &mut sink)
-                } else {
-                    let reader = Steady { inner: content, patience: self.scan.patience };
-                    searcher.search_reader(&self.matcher, reader, &mut sink)
+                let at_once = !odd && len as u64 <= WHOLE_FILE || odd && named == Named::Yes;
+                let reader = Steady { inner: content, patience };
+                match (careful, at_once) {
+                    (None, true) => searcher.search_slice(&self.matcher, content, &mut sink),
+                    (None, false) => searcher.search_reader(&self.matcher, reader, &mut sink),
+                    (Some(careful), true) => searcher.search_slice(careful, content, &mut sink),
+                    (Some(careful), false) => searcher.search_reader(careful, reader, &mut sink),
                 }
             }
             None => {
                 file.rewind();
-                let reader = Steady { inner: file, patience: self.scan.patience };
-                searcher.search_reader(&self.matcher, reader, &mut sink)
+                let reader = Steady { inner: file, patience };
+                match careful {
+                    None => searcher.search_reader(&self.matcher, reader, &mut sink),
+                    Some(careful) => searcher.search_reader(careful, reader, &mut sink),
+                }
             }
         };
         match searched {
             Ok(()) => Ok(sink.hits),
             Err(_) if self.scan.patience.is_over() => Err(Fence::Impatient),
+            // The searcher has no other word for a line that is longer than it may hold.
+            Err(error) if error.to_string().contains("allocation limit") => Err(Fence::TooLarge),
             Err(error) => Err(Fence::Os(error)),
         }
     }
 
     fn keeps(&self) -> Option<Vec<Line>> {
-        let lines = matches!(self.scan.wanted, Wanted::Lines { .. });
-        (lines && self.scan.room.load(Ordering::Relaxed) > 0).then(Vec::new)
+        let room = match self.scan.keeping {
+            Keeping::While(room) => room.load(Ordering::Relaxed) > 0,
+            Keeping::Window { .. } => true,
+        };
+        (room && matches!(self.scan.wanted, Wanted::Lines { .. })).then(Vec::new)
+    }
+
+    fn first_kept(&self) -> u64 {
+        match (self.scan.keeping, self.scan.wanted) {
+            // Matches before the window can be context for those in it.
+            (Keeping::Window { from, .. }, Wanted::Lines { before, .. }) => {
+                from.saturating_sub(before as u64)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// A matcher that looks at the time before each line. The searcher gives it one line at a time, because
+/// it does not say that it could take more.
+#[derive(Clone, Copy)]
+struct Careful<'m> {
+    matcher: &'m RegexMatcher,
+    patience: &'m Patience,
+}
+
+impl grep_matcher::Matcher for Careful<'_> {
+    type Captures = NoCaptures;
+    type Error = io::Error;
+
+    fn find_at(&self, haystack: &[u8], at: usize) -> io::Result<Option<Match>> {
+        if self.patience.is_over() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.matcher.find_at(haystack, at).map_err(io::Error::other)
+    }
+
+    fn new_captures(&self) -> io::Result<NoCaptures> {
+        Ok(NoCaptures::new())
     }
 }
 
@@ -208,9 +273,19 @@ struct Collector<'c> {
     binary: Option<u64>,
     /// How many matches there were since the time was looked at.
     unseen: usize,
+    /// How many bytes of lines were kept.
+    kept: usize,
 }
 
 impl Collector<'_> {
+    /// Whether a line is kept that is, or comes before, the match with a number.
+    fn keeps(&self, number: u64) -> bool {
+        let Keeping::Window { to, bytes, .. } = self.scan.keeping else { return true };
+        let Wanted::Lines { after, .. } = self.scan.wanted else { return false };
+        let last = to.saturating_add(after as u64);
+        (self.hits.first..=last).contains(&number) && self.kept <= bytes
+    }
+
     fn keep(&mut self, number: Option<u64>, text: &[u8], role: Role) {
         let Some(lines) = &mut self.hits.lines else { return };
         let text = match role {
@@ -228,14 +303,21 @@ impl Collector<'_> {
         /// What a line takes besides its text.
         const OVERHEAD: usize = size_of::<Line>();
         let size = text.len() + OVERHEAD;
-        let enough = |room: usize| room.checked_sub(size);
-        match self.scan.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough) {
-            Ok(_) => lines.push(Line { number: number.unwrap_or(0), text, role }),
-            Err(_) => {
-                // From here on only counted, in this file and all later ones.
-                self.scan.room.store(0, Ordering::Relaxed);
-                self.hits.lines = None;
+        let has_room = match self.scan.keeping {
+            Keeping::Window { .. } => true,
+            Keeping::While(room) => {
+                let enough = |room: usize| room.checked_sub(size);
+                let had = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough);
+                had.map_err(|_| room.store(0, Ordering::Relaxed)).is_ok()
             }
+        };
+        match has_room {
+            true => {
+                self.kept += text.len();
+                lines.push(Line { number: number.unwrap_or(0), text, role });
+            }
+            // From here on only counted, in this file and all later ones.
+            false => self.hits.lines = None,
         }
     }
 
@@ -288,8 +370,10 @@ impl Sink for &mut Collector<'_> {
                     return Ok(false);
                 }
                 for (line, number) in found.lines().zip(found.line_number().unwrap_or(1)..) {
+                    if self.keeps(self.hits.count) {
+                        self.keep(Some(number), line, Role::Match);
+                    }
                     self.hits.count += 1;
-                    self.keep(Some(number), line, Role::Match);
                 }
             }
         }
@@ -300,7 +384,9 @@ impl Sink for &mut Collector<'_> {
         if !self.quits && self.binary.is_some() {
             return Ok(false);
         }
-        self.keep(line.line_number(), line.bytes(), Role::Context);
+        if self.keeps(self.hits.count) {
+            self.keep(line.line_number(), line.bytes(), Role::Context);
+        }
         Ok(true)
     }
 

@@ -1,0 +1,87 @@
+//! Answers keep within their budgets, and what just fits is not called cut.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+
+use pinfold::{Session, Settings};
+use pinfold_dialects::{Toolbox, dialects};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn toolbox(dir: &TempDir, output_bytes: Option<usize>) -> Toolbox {
+    let settings = Settings { output_bytes, ..Settings::default() };
+    Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &dialects())
+}
+
+fn ask(dir: &TempDir, output_bytes: Option<usize>, tool: &str, arguments: &Value) -> Value {
+    toolbox(dir, output_bytes).call(tool, arguments.clone()).to_json()
+}
+
+#[test]
+fn a_result_that_is_exactly_as_long_as_its_limit_is_whole() {
+    let dir = TempDir::new().unwrap();
+    for number in 1..=9 {
+        let lines = format!("x {number}\nother\nother\nx\n").repeat(number);
+        fs::write(dir.path().join(format!("f{number}.txt")), lines).unwrap();
+    }
+    for (tool, arguments) in [
+        ("Glob", json!({"pattern": "*.txt"})),
+        ("Grep", json!({"pattern": "x"})),
+        ("Grep", json!({"pattern": "x", "output_mode": "count"})),
+        ("Grep", json!({"pattern": "x", "output_mode": "content"})),
+        ("Grep", json!({"pattern": "x", "output_mode": "content", "-n": false})),
+        ("Grep", json!({"pattern": "x", "output_mode": "content", "-A": 1})),
+        ("Grep", json!({"pattern": "^x \\d", "output_mode": "content", "-B": 1})),
+    ] {
+        let whole = ask(&dir, None, tool, &arguments);
+        let content = whole["content"].as_str().unwrap();
+        assert_eq!(whole["metadata"]["truncated"], false);
+        let same = ask(&dir, Some(content.len()), tool, &arguments);
+        assert_eq!(same, whole, "{tool} {arguments}");
+        let less = ask(&dir, Some(content.len() - 1), tool, &arguments);
+        assert_ne!(less["content"], whole["content"], "{tool} {arguments}");
+        let shown = less["content"].as_str().unwrap();
+        let notice = shown.rfind("\n(").map_or(0, |start| shown.len() - start);
+        assert!(shown.len() - notice < content.len(), "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn context_that_is_shown_again_and_again_is_counted_each_time() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("y.txt"), "x\n".repeat(10_000)).unwrap();
+    for (tool, arguments) in [
+        ("file.search", json!({"pattern": "x", "context_lines": 1000, "max_results": 10_000})),
+        ("search_files", json!({"pattern": "x", "contextLines": 1000})),
+    ] {
+        let answer = ask(&dir, None, tool, &arguments);
+        let size = answer.to_string().len();
+        assert!((500_000..2_500_000).contains(&size), "{tool}: {size}");
+        assert!(answer["message"].as_str().unwrap().contains("of 10000"), "{tool}");
+    }
+}
+
+#[test]
+fn lines_around_the_first_match_do_not_burst_the_answer() {
+    let dir = TempDir::new().unwrap();
+    let text = format!("{}x\n", format!("{}\n", "y".repeat(1_900)).repeat(1_000));
+    fs::write(dir.path().join("y.txt"), text).unwrap();
+    let arguments = json!({"pattern": "^x", "output_mode": "content", "-B": 1000});
+    let answer = ask(&dir, None, "Grep", &arguments);
+    let content = answer["content"].as_str().unwrap();
+    assert!(content.len() <= 100 * 1024 && content.contains(":1001:x\n"), "{}", content.len());
+    // The nearest lines are the ones that are kept.
+    assert!(content.contains("-1000-yy"));
+}
+
+#[test]
+fn bytes_that_become_longer_when_they_are_shown_are_counted_as_shown() {
+    let dir = TempDir::new().unwrap();
+    let line = [&b"q"[..], &[0xFF].repeat(1_900), b"\n"].concat();
+    fs::write(dir.path().join("y.txt"), line.repeat(60)).unwrap();
+    let arguments = json!({"pattern": "q", "output_mode": "content"});
+    let answer = ask(&dir, Some(20_000), "Grep", &arguments);
+    assert!(answer["content"].as_str().unwrap().len() < 20_200);
+}
