@@ -189,6 +189,12 @@ impl Watched<'_> {
         self.len() == 0
     }
 
+    /// Starts again at the beginning.
+    pub(crate) fn rewind(&mut self) {
+        self.file.rewind();
+        self.hasher.reset();
+    }
+
     /// The whole file was read: from now on the session has seen it.
     pub(crate) fn seen(self, place: &Place) {
         let sight = Sight { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };

@@ -43,9 +43,21 @@ pub fn sniff(bytes: &[u8], whole: bool) -> Content {
     }
 }
 
-/// Tells text from binary where the whole content is at hand. Its beginning decides, as for any file.
+/// Tells text from binary where the whole content is at hand. Its beginning decides, as for any file,
+/// unless that is all ASCII, which says nothing about the encoding.
 pub fn sniff_content(content: &[u8]) -> Content {
-    sniff(&content[..content.len().min(SNIFF_BYTES)], content.len() <= SNIFF_BYTES)
+    let beginning = &content[..content.len().min(SNIFF_BYTES)];
+    let whole = content.len() <= SNIFF_BYTES;
+    let rest = &content[beginning.len()..];
+    match sniff(beginning, whole) {
+        // Nothing but ASCII so far, so what comes first that is not decides.
+        Content::Text(Encoding::UTF_8) if !whole && beginning.is_ascii() => {
+            let start = rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+            let telling = &rest[start..rest.len().min(start + SNIFF_BYTES)];
+            Content::Text(Encoding::guess(telling, start + telling.len() == rest.len()))
+        }
+        content => content,
+    }
 }
 
 /// In legacy text at most one byte in so many is a control character; in noise one in ten is.

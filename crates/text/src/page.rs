@@ -27,6 +27,8 @@ pub struct PageRequest {
     pub max_line_chars: usize,
     /// The file's size, as far as it is known: how large a block is worth reading at once.
     pub size_hint: u64,
+    /// The encoding, if it is known already.
+    pub encoding: Option<Encoding>,
 }
 
 /// How the lines of a page are written.
@@ -77,6 +79,9 @@ pub enum PageError {
     Io(io::Error),
     /// The file is not text.
     Binary(Binary),
+    /// The file begins with nothing but ASCII, but the window shows that it is in this encoding. It has
+    /// to be read again from its beginning.
+    Encoding(Encoding),
 }
 
 impl From<io::Error> for PageError {
@@ -88,17 +93,31 @@ impl From<io::Error> for PageError {
 /// Reads a window of lines and counts all of them.
 pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, PageError> {
     let mut blocks = Blocks::start(source, request.size_hint)?;
-    let encoding = blocks.encoding?;
+    let encoding = match request.encoding {
+        Some(known) => known,
+        None => blocks.encoding?,
+    };
     // A line that is cut takes no more than the budget.
     let max_line_chars = request.max_line_chars.min(request.budget.max(1));
     let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
+    if request.encoding.is_none() && blocks.ascii {
+        lines.doubtful = Some(Vec::new());
+    }
     let (wide, complete) = match blocks.each(encoding, |bytes| lines.feed(bytes)) {
         Ok(wide) => (wide, true),
         // Time is up, but all that was asked for is there: only the rest is not counted.
         Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => (false, false),
         Err(error) => return Err(error.into()),
     };
+    let doubtful = lines.doubtful.take();
     let mut page = lines.finish();
+    if let Some(bytes) = doubtful
+        && page.malformed
+        && let legacy @ Encoding { charset: Charset::Legacy(_), .. } =
+            Encoding::guess(&bytes, false)
+    {
+        return Err(PageError::Encoding(legacy));
+    }
     page.malformed |= wide;
     page.complete = complete;
     Ok(page)
@@ -122,6 +141,8 @@ struct Blocks<'s, R> {
     buffer: Vec<u8>,
     filled: usize,
     encoding: Result<Encoding, Binary>,
+    /// Whether there is more than was looked at, which was all ASCII and could be in any encoding.
+    ascii: bool,
 }
 
 impl From<Binary> for PageError {
@@ -152,7 +173,8 @@ impl<'s, R: Read> Blocks<'s, R> {
             Content::Text(encoding) => Ok(encoding),
             Content::Binary(binary) => Err(binary),
         };
-        Ok(Self { source, buffer, filled, encoding })
+        let ascii = !whole && buffer[..filled.min(SNIFF_BYTES)].is_ascii();
+        Ok(Self { source, buffer, filled, encoding, ascii })
     }
 
     /// Gives every block to `take`, as bytes in which 0x0A is a line end and nothing else is.
@@ -207,6 +229,8 @@ struct Window {
     /// The beginning of a line whose end is in a later block.
     partial: Option<PartialLine>,
     malformed: bool,
+    /// Where the encoding is not certain: bytes of lines in the window that are not ASCII.
+    doubtful: Option<Vec<u8>>,
 }
 
 impl Window {
@@ -226,6 +250,7 @@ impl Window {
             over_budget: false,
             partial: None,
             malformed: false,
+            doubtful: None,
         }
     }
 
@@ -248,14 +273,26 @@ impl Window {
         while !rest.is_empty() && !self.is_full() {
             match memchr(b'\n', rest) {
                 Some(end) => {
+                    self.doubt(&rest[..end + 1]);
                     self.line_ends(&rest[..end]);
                     rest = &rest[end + 1..];
                 }
                 None => {
+                    self.doubt(rest);
                     self.partial().feed(rest);
                     return;
                 }
             }
+        }
+    }
+
+    /// Keeps what may tell the encoding, up to what is looked at of any file.
+    fn doubt(&mut self, bytes: &[u8]) {
+        if let Some(kept) = &mut self.doubtful
+            && kept.len() < SNIFF_BYTES
+            && !bytes.is_ascii()
+        {
+            kept.extend_from_slice(&bytes[..bytes.len().min(SNIFF_BYTES)]);
         }
     }
 

@@ -69,6 +69,9 @@ impl Info {
         match count_lines(&mut file, size) {
             Ok((count, _)) => Ok((text_type(&name), Some(count.total()))),
             Err(PageError::Binary(binary)) => Ok((binary.mime, None)),
+            Err(PageError::Encoding(_)) => {
+                Err(Error::Internal { what: "a count has no window".into() })
+            }
             Err(PageError::Io(cause)) => Err(file.failure(&self.path, cause)),
         }
     }

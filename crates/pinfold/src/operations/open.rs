@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Place, RawPath};
-use pinfold_text::{PageRequest, Style, read_page};
+use pinfold_text::{Encoding, PageRequest, Style, read_page};
 
 use crate::limits::{NOTEBOOK_BYTES, PDF_BYTES};
 use crate::media::{
@@ -163,6 +163,7 @@ impl Open {
             budget: self.read.budget,
             max_line_chars: usize::MAX,
             size_hint: notebook.text.len() as u64,
+            encoding: Some(Encoding::UTF_8),
         };
         let page = read_page(&mut notebook.text.as_bytes(), &request);
         let page = page.map_err(|_| self.unsupported("its text is not text".into()))?;

@@ -67,8 +67,17 @@ impl Operation for Read {
             budget: self.budget,
             max_line_chars: view.session().settings().max_line_chars,
             size_hint: file.len(),
+            encoding: None,
         };
-        let page = read_page(&mut file, &request).map_err(|error| match error {
+        let read = match read_page(&mut file, &request) {
+            Err(PageError::Encoding(encoding)) => {
+                file.rewind();
+                read_page(&mut file, &PageRequest { encoding: Some(encoding), ..request })
+            }
+            other => other,
+        };
+        let page = read.map_err(|error| match error {
+            PageError::Encoding(_) => Error::Internal { what: "an encoding changed".into() },
             PageError::Io(cause) => file.failure(&self.path, cause),
             PageError::Binary(binary) => {
                 Error::Binary { path: self.path.clone(), mime: binary.mime, size: file.len() }

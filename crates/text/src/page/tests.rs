@@ -22,6 +22,7 @@ fn all() -> PageRequest {
         budget: usize::MAX,
         max_line_chars: 2000,
         size_hint: 0,
+        encoding: None,
     }
 }
 
