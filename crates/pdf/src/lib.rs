@@ -56,6 +56,9 @@ pub enum Failure {
     Damaged,
 }
 
+/// What a page takes besides its text: a line that says which one it is.
+const HEADING: usize = "--- Page 100 ---\n\n\n".len();
+
 /// The text of some pages of a PDF.
 pub fn extract(content: Vec<u8>, wanted: Wanted) -> Result<Extracted, Failure> {
     let pdf = Pdf::new(content).map_err(|error| match error {
@@ -65,16 +68,20 @@ pub fn extract(content: Vec<u8>, wanted: Wanted) -> Result<Extracted, Failure> {
     let pages = pdf.pages();
     let mut extracted = Extracted { page_count: pages.len(), ..Extracted::default() };
     let cache = InterpreterCache::new();
-    let mut room = wanted.most_bytes;
+    let mut room = wanted.most_bytes.saturating_sub(HEADING);
     let range = wanted.first.saturating_sub(1)..wanted.last.min(pages.len());
     for page in range.filter_map(|number| pages.get(number)) {
         let mut lines = Lines::new(room);
         draw(page, &pdf, &cache, &mut lines);
+        if lines.full && !extracted.pages.is_empty() {
+            // It can have an answer of its own.
+            break;
+        }
         extracted.glyphs += lines.glyphs;
         extracted.unknown += lines.unknown;
         extracted.cut = lines.full;
         let text = lines.finish();
-        room = room.saturating_sub(text.len());
+        room = room.saturating_sub(text.len() + HEADING);
         extracted.pages.push(text);
         if extracted.cut || room == 0 {
             break;

@@ -1,5 +1,7 @@
 //! Whether a file is text, by what it begins with and never by its name.
 
+use memchr::memmem;
+
 use crate::Encoding;
 
 /// How much of a file's beginning is looked at.
@@ -69,8 +71,22 @@ fn controls(bytes: &[u8]) -> usize {
 }
 
 fn binary(bytes: &[u8]) -> Content {
-    let mime = infer::get(bytes).map_or("application/octet-stream", |kind| kind.mime_type());
+    let known = || infer::get(bytes).map(|kind| kind.mime_type());
+    let mime = office(bytes).or_else(known).unwrap_or("application/octet-stream");
     Content::Binary(Binary { mime })
+}
+
+/// Office documents are archives like many other things; what is in them tells.
+fn office(bytes: &[u8]) -> Option<&'static str> {
+    if !bytes.starts_with(b"PK\x03\x04") || memmem::find(bytes, b"[Content_Types].xml").is_none() {
+        return None;
+    }
+    let kinds = [
+        ("word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        ("xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        ("ppt/", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ];
+    kinds.into_iter().find_map(|(name, mime)| memmem::find(bytes, name.as_bytes()).map(|_| mime))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Open {
             return self.pdf(view, size);
         }
         match document_name(mime) {
-            Some(name) => Err(self.unsupported(format!("it is a {name} document"))),
+            Some(name) => Err(self.unsupported(format!("its format is {name}"))),
             None => Err(Error::Binary { path: self.path(), mime, size }),
         }
     }
@@ -192,6 +192,7 @@ fn read_whole(file: &mut Watched<'_>, size: u64) -> std::io::Result<Vec<u8>> {
 /// What people call the documents that are not read.
 fn document_name(mime: &str) -> Option<&'static str> {
     Some(match mime {
+        "application/x-ole-storage" => "that of old office programs (DOC, XLS, PPT)",
         "application/msword" => "Word (DOC)",
         "application/vnd.ms-excel" => "Excel (XLS)",
         "application/vnd.ms-powerpoint" => "PowerPoint (PPT)",
