@@ -59,6 +59,12 @@ impl File {
         self.at_end = false;
     }
 
+    /// Goes to a place, counted in bytes from the beginning.
+    pub fn seek_to(&mut self, place: u64) {
+        self.position = place;
+        self.at_end = false;
+    }
+
     /// All that it holds. The buffer comes from the system as zeros, and is not filled with them.
     pub(crate) fn read_whole(&mut self) -> io::Result<Vec<u8>> {
         self.rewind();

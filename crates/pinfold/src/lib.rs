@@ -36,6 +36,7 @@ pub mod media;
 mod near;
 mod operation;
 pub mod operations;
+mod positions;
 mod record;
 mod search;
 mod session;

@@ -108,5 +108,8 @@ pub(crate) const NOTEBOOK_IMAGES: usize = 20;
 /// A larger notebook is shown as the text that it is.
 pub(crate) const NOTEBOOK_BYTES: u64 = 50 * 1024 * 1024;
 
+/// How many large files a session remembers the places of lines in.
+pub(crate) const POSITION_FILES: usize = 32;
+
 /// The largest PDF that is opened.
 pub(crate) const PDF_BYTES: u64 = 200 * 1024 * 1024;

@@ -13,6 +13,7 @@ use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::Ledger;
 use crate::limits::CONFLICTS;
 use crate::media::{InThread, PdfReader};
+use crate::positions::Positions;
 use crate::search::Needles;
 use crate::{Call, Changes, Done, Error, JournalSetting, Operation, Settings, View};
 
@@ -26,6 +27,7 @@ pub struct Session {
     ledger: Mutex<Ledger>,
     journal: Option<Journal>,
     needles: Needles,
+    positions: Positions,
     pdf_reader: Arc<dyn PdfReader>,
     id: String,
 }
@@ -71,6 +73,7 @@ impl Session {
             ledger: Mutex::default(),
             journal,
             needles: Needles::default(),
+            positions: Positions::default(),
             pdf_reader: Arc::new(InThread),
             id,
         }
@@ -153,6 +156,10 @@ impl Session {
 
     pub(crate) fn pdf_reader(&self) -> &dyn PdfReader {
         &*self.pdf_reader
+    }
+
+    pub(crate) fn positions(&self) -> &Positions {
+        &self.positions
     }
 
     pub(crate) fn needles(&self) -> &Needles {

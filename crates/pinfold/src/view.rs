@@ -119,6 +119,12 @@ impl<'s> View<'s> {
         self.session.ledger(|ledger| ledger.saw(target.place().clone(), sight));
     }
 
+    /// Whether the session has seen a file, and it surely still is as it was then.
+    pub(crate) fn has_seen(&self, place: &Place, now: &Meta) -> bool {
+        let sight = self.session.ledger(|ledger| ledger.last_sight(place));
+        sight.and_then(|sight| sight.meta).is_some_and(|then| then.surely_unchanged(now))
+    }
+
     /// The session was shown a part of what a target holds now.
     pub(crate) fn knows_now(&self, target: &Target) {
         if let Ok(Some(hash)) = target.hash() {
@@ -193,6 +199,16 @@ impl Watched<'_> {
     pub(crate) fn rewind(&mut self) {
         self.file.rewind();
         self.hasher.reset();
+    }
+
+    /// What the file system knew about it when it was opened.
+    pub(crate) fn meta(&self) -> &Meta {
+        self.file.meta()
+    }
+
+    /// Goes to a place. What is read from there on is not the whole file.
+    pub(crate) fn seek_to(&mut self, place: u64) {
+        self.file.seek_to(place);
     }
 
     /// The whole file was read: from now on the session has seen it.

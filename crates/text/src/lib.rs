@@ -26,5 +26,8 @@ pub use line_ending::{LineCount, LineEnding};
 pub use locate::{Match, Matching};
 pub use media_type::text_type;
 pub use nearest::nearest;
-pub use page::{Page, PageError, PageRequest, Stopped, Style, count_lines, read_page};
+pub use page::{
+    Known, LARGE, Mark, Page, PageError, PageRequest, Stopped, Style, count_lines, read_page,
+    read_page_from,
+};
 pub use replace::{Failed, InOrder, Refused, Replacement, replace_in_order};

@@ -38,6 +38,11 @@ pub struct LineCount {
 }
 
 impl LineCount {
+    /// Counts on after so many lines, at the beginning of the next one.
+    pub(crate) fn after(lines: u64) -> Self {
+        Self { ends: lines, ..Self::default() }
+    }
+
     /// Counts the next piece of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
         let Some(&last) = bytes.last() else { return };

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use crate::binary::{Binary, Content, SNIFF_BYTES, sniff};
 use crate::long_line::{PartialLine, ShownLine};
@@ -59,7 +59,36 @@ pub struct Page {
     pub line_ending: LineEnding,
     /// Some bytes in the window had no meaning in the encoding and stand as U+FFFD.
     pub malformed: bool,
+    /// Where some lines begin, in a large file.
+    pub marks: Vec<Mark>,
 }
+
+/// Where a line of a large file begins.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Mark {
+    /// How many lines come before it.
+    pub lines: u64,
+    /// How many bytes come before it.
+    pub bytes: u64,
+}
+
+/// What is known about a file from having read all of it before.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Where to go on from.
+    pub mark: Mark,
+    /// How many lines there are.
+    pub total: u64,
+    /// The encoding.
+    pub encoding: Encoding,
+    /// How the lines end.
+    pub line_ending: LineEnding,
+}
+
+/// Files below this size are read in no time; in larger ones some places are remembered.
+pub const LARGE: u64 = 4 * 1024 * 1024;
+/// How many places, at the most.
+const MOST_MARKS: u64 = 4_096;
 
 /// Why a page ends where it does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -103,7 +132,13 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
     if request.encoding.is_none() && blocks.ascii {
         lines.doubtful = Some(Vec::new());
     }
-    let (wide, complete) = match blocks.each(encoding, |bytes| lines.feed(bytes)) {
+    let mut marks = Marks::new(request.size_hint, encoding);
+    let taken = blocks.each(encoding, |bytes| {
+        lines.feed(bytes);
+        marks.feed(bytes, lines.count.ended());
+        true
+    });
+    let (wide, complete) = match taken {
         Ok(wide) => (wide, true),
         // Time is up, but all that was asked for is there: only the rest is not counted.
         Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => (false, false),
@@ -120,7 +155,72 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
     }
     page.malformed |= wide;
     page.complete = complete;
+    page.marks = marks.marks;
     Ok(page)
+}
+
+/// Reads a window of lines from a source that stands at a mark, and no further.
+pub fn read_page_from(
+    source: &mut impl Read,
+    known: Known,
+    request: &PageRequest,
+) -> Result<Page, PageError> {
+    let max_line_chars = request.max_line_chars.min(request.budget.max(1));
+    // The byte order mark is far behind.
+    let encoding = Encoding { bom: false, ..known.encoding };
+    let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
+    lines.count = LineCount::after(known.mark.lines);
+    let mut buffer = vec![0; BLOCK];
+    let filled = read_some(source, &mut buffer)?;
+    let mut blocks = Blocks { source, buffer, filled, encoding: Ok(encoding), ascii: false };
+    blocks.each(encoding, |bytes| {
+        lines.feed(bytes);
+        !lines.is_full()
+    })?;
+    let page = lines.finish();
+    let end = request.first.saturating_add(page.shown) > known.total;
+    Ok(Page {
+        total: known.total,
+        encoding: known.encoding,
+        line_ending: known.line_ending,
+        stopped: match page.stopped {
+            Stopped::AtBudget => Stopped::AtBudget,
+            _ if end => Stopped::AtEnd,
+            _ => Stopped::AfterLines,
+        },
+        ..page
+    })
+}
+
+/// Places that are remembered while a large file streams by.
+struct Marks {
+    marks: Vec<Mark>,
+    offset: u64,
+    next: u64,
+    apart: u64,
+}
+
+impl Marks {
+    fn new(size: u64, encoding: Encoding) -> Self {
+        let bytewise = matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_));
+        let apart = match size >= LARGE && bytewise {
+            true => (size / MOST_MARKS).max(BLOCK as u64),
+            false => u64::MAX,
+        };
+        Self { marks: Vec::new(), offset: encoding.mark_len() as u64, next: apart, apart }
+    }
+
+    fn feed(&mut self, block: &[u8], ended: u64) {
+        let start = self.offset;
+        self.offset += block.len() as u64;
+        if self.offset >= self.next
+            && self.marks.len() < MOST_MARKS as usize
+            && let Some(end) = memrchr(b'\n', block)
+        {
+            self.marks.push(Mark { lines: ended, bytes: start + end as u64 + 1 });
+            self.next = self.offset.saturating_add(self.apart);
+        }
+    }
 }
 
 /// Counts the lines of a text file; `Err` carries what it is if it is not text.
@@ -131,7 +231,10 @@ pub fn count_lines(
     let mut blocks = Blocks::start(source, size_hint)?;
     let encoding = blocks.encoding?;
     let mut count = LineCount::default();
-    blocks.each(encoding, |bytes| count.feed(bytes))?;
+    blocks.each(encoding, |bytes| {
+        count.feed(bytes);
+        true
+    })?;
     Ok((count, encoding))
 }
 
@@ -177,10 +280,15 @@ impl<'s, R: Read> Blocks<'s, R> {
         Ok(Self { source, buffer, filled, encoding, ascii })
     }
 
-    /// Gives every block to `take`, as bytes in which 0x0A is a line end and nothing else is.
+    /// Gives every block to `take`, as bytes in which 0x0A is a line end and nothing else is, until it
+    /// wants no more.
     ///
     /// True if a wide charset held units without meaning.
-    fn each(&mut self, encoding: Encoding, mut take: impl FnMut(&[u8])) -> io::Result<bool> {
+    fn each(
+        &mut self,
+        encoding: Encoding,
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<bool> {
         let mut wide = match encoding.charset {
             Charset::Utf8 | Charset::Legacy(_) => None,
             charset => Some((Transcoder::new(charset), Vec::new())),
@@ -189,13 +297,17 @@ impl<'s, R: Read> Blocks<'s, R> {
         while self.filled > 0 {
             let block = &self.buffer[start..self.filled];
             start = 0;
-            match &mut wide {
+            let more = match &mut wide {
                 None => take(block),
                 Some((transcoder, text)) => {
                     transcoder.feed(block, text);
-                    take(text);
+                    let more = take(text);
                     text.clear();
+                    more
                 }
+            };
+            if !more {
+                return Ok(false);
             }
             self.filled = read_some(self.source, &mut self.buffer)?;
         }
@@ -382,6 +494,7 @@ impl Window {
             encoding: self.encoding,
             line_ending: self.count.ending(),
             malformed: self.malformed,
+            marks: Vec::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Reading part of a text file.
 
 use pinfold_confine::{Place, RawPath};
-use pinfold_text::{Page, PageError, PageRequest, Style, read_page};
+use pinfold_text::{Page, PageError, PageRequest, Style, read_page, read_page_from};
 
 use crate::{Error, NoChange, Operation, View, limits};
 
@@ -69,7 +69,17 @@ impl Operation for Read {
             size_hint: file.len(),
             encoding: None,
         };
-        let read = match read_page(&mut file, &request) {
+        let known = view.session().positions().before(&place, file.meta(), request.first);
+        // Only where the session would not have to be told again that it has seen the file.
+        let known = known.filter(|_| view.has_seen(&place, file.meta()));
+        let read = match known {
+            Some(known) => {
+                file.seek_to(known.mark.bytes);
+                read_page_from(&mut file, known, &request)
+            }
+            None => read_page(&mut file, &request),
+        };
+        let read = match read {
             Err(PageError::Encoding(encoding)) => {
                 file.rewind();
                 read_page(&mut file, &PageRequest { encoding: Some(encoding), ..request })
@@ -88,7 +98,8 @@ impl Operation for Read {
             let path = self.path.clone();
             return Err(Error::OutOfRange { path, first: self.first, total: page.total });
         }
-        if page.complete {
+        if page.complete && known.is_none() {
+            view.session().positions().learn(&place, file.meta(), &page);
             file.seen(&place);
         }
         Ok((Reading { place, page }, NoChange))

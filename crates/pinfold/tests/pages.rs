@@ -1,0 +1,129 @@
+//! Reading windows of large files, and files that change meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+use std::io::Write as _;
+use std::thread;
+use std::time::Duration;
+
+use pinfold::operations::{Open, Opened, PastEnd, Read};
+use pinfold::{Error, Page, Session, Stopped, Style};
+use pinfold_confine::fault::{Meanwhile, inject, interleave};
+use tempfile::TempDir;
+
+fn window(path: &str, first: u64, lines: u64) -> Read {
+    Read { first, lines: Some(lines), style: Style::Numbered, ..Read::new(path) }
+}
+
+fn page(session: &Session, read: &Read) -> Page {
+    session.perform(read).unwrap().outcome.page
+}
+
+/// A file of some megabytes with lines of many lengths, and its text.
+fn large(dir: &TempDir) -> String {
+    let mut text = String::from("\u{feff}");
+    for number in 0..120_000_u32 {
+        let length = number.wrapping_mul(2_654_435_761) as usize >> 22;
+        text.push_str(&format!("{number} {}", "é".repeat(length % 97)));
+        text.push_str(if number % 7 == 0 { "\r\n" } else { "\n" });
+    }
+    fs::write(dir.path().join("large.txt"), &text).unwrap();
+    text
+}
+
+#[test]
+fn who_pages_through_a_large_file_need_not_have_it_counted_again() {
+    let dir = TempDir::new().unwrap();
+    large(&dir);
+    // Until its times can tell whether it has changed since.
+    thread::sleep(Duration::from_millis(2_200));
+    let session = Session::open([dir.path()]).unwrap();
+    let reads = |session: &Session, first: u64| {
+        let report = inject(&[], || page(session, &window("large.txt", first, 50)));
+        (report.result, report.calls.iter().filter(|call| **call == "pread").count())
+    };
+    let (_, whole) = reads(&session, 1);
+    for first in [2, 1_000, 60_000, 60_001, 99_999, 119_990, 120_000, 120_001] {
+        let (known, few) = reads(&session, first);
+        let fresh = page(&Session::open([dir.path()]).unwrap(), &window("large.txt", first, 50));
+        assert_eq!(known.content, fresh.content, "line {first}");
+        assert_eq!((known.total, known.shown), (fresh.total, fresh.shown), "line {first}");
+        assert_eq!(
+            (known.stopped, known.encoding),
+            (fresh.stopped, fresh.encoding),
+            "line {first}"
+        );
+        assert_eq!(known.line_ending, fresh.line_ending);
+        // The first piece has no mark before it.
+        assert!(first < 10_000 || few <= 4, "line {first}: {few} of {whole} reads");
+    }
+    // A file that has changed is counted anew.
+    let mut file = fs::File::options().append(true).open(dir.path().join("large.txt")).unwrap();
+    file.write_all(b"one more\n").unwrap();
+    assert_eq!(page(&session, &window("large.txt", 119_000, 5)).total, 120_001);
+}
+
+#[test]
+fn pages_that_follow_the_notices_are_the_whole_file() {
+    let dir = TempDir::new().unwrap();
+    let text = large(&dir);
+    let session = Session::open([dir.path()]).unwrap();
+    let mut read = String::from("\u{feff}");
+    let mut first = 1;
+    loop {
+        let request = Read { first, lines: Some(9_000), budget: 300_000, ..Read::new("large.txt") };
+        let page = page(&session, &request);
+        read.push_str(&page.content);
+        first += page.shown;
+        if page.stopped == Stopped::AtEnd {
+            break;
+        }
+        assert!(page.shown > 0);
+    }
+    assert!(read == text, "what was read is not what was written");
+}
+
+#[test]
+fn a_file_that_shrinks_or_grows_while_it_is_read_ends_in_an_answer() {
+    for grows in [false, true] {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("f.txt");
+        fs::write(&path, "a line of text\n".repeat(100_000)).unwrap();
+        let session = Session::open([dir.path()]).unwrap();
+        let change = move || {
+            let file = fs::File::options().append(true).open(&path).unwrap();
+            match grows {
+                true => (&file).write_all(&b"more\n".repeat(500_000)).unwrap(),
+                false => file.set_len(300_000).unwrap(),
+            }
+        };
+        let meanwhile: Vec<Meanwhile> = vec![("pread", 3, Box::new(change))];
+        let page = interleave(meanwhile, || page(&session, &window("f.txt", 1, 5))).result;
+        assert_eq!(page.shown, 5);
+        assert!(if grows { page.total > 100_000 } else { page.total < 100_000 }, "{}", page.total);
+    }
+}
+
+#[test]
+fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
+    let dir = TempDir::new().unwrap();
+    let write = |name: &str, content: &[u8]| fs::write(dir.path().join(name), content).unwrap();
+    write("deep.ipynb", format!("{{\"cells\": {}", "[".repeat(100_000)).as_bytes());
+    write("long.ipynb", format!("{{\"cells\": [\"{}\"]}}", "x".repeat(5_000_000)).as_bytes());
+    write("bomb.gif", &[b"GIF89a", &[0xFF_u8; 10][..], &[0; 100]].concat());
+    let session = Session::open([dir.path()]).unwrap();
+    let open = |name: &str| {
+        let read = Read { past_end: PastEnd::Refuse, ..window(name, 1, 10) };
+        session.perform(&Open { read, has_window: false, pages: None }).map(|done| done.outcome)
+    };
+    let deep = open("deep.ipynb").unwrap();
+    assert!(
+        matches!(&deep, Opened::Text(_, Some(problem)) if problem.contains("recursion")),
+        "{deep:?}"
+    );
+    assert!(matches!(open("long.ipynb").unwrap(), Opened::Notebook(..)));
+    let refused = open("bomb.gif").unwrap_err();
+    assert!(matches!(refused, Error::ImageTooLarge { .. }), "{refused}");
+}
