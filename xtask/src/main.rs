@@ -72,10 +72,15 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
         "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
         _ => Default::default(),
     };
+    if name == "read" {
+        run(&["build", "--release", "--package", "pinfold-cli"], &[])?;
+    }
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
+    let program = program.display().to_string();
     let mut arguments =
         vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--bin", name, "--"];
     arguments.extend(rest);
-    run(&arguments, &[("PINFOLD_RG", &rg), ("PINFOLD_FD", &fd)])
+    run(&arguments, &[("PINFOLD_RG", &rg), ("PINFOLD_FD", &fd), ("PINFOLD_BIN", &program)])
 }
 
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {

@@ -47,7 +47,7 @@ mod tests {
         let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nseen = \"off\"\n\
                     matching = \"exact\"\nedit_bytes = 4\n\
                     journal = \"/j\"\njournal_days = 1\njournal_bytes = 2\n\
-                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\ndocuments = \"reject\"\ndeadline_seconds = 7\n";
+                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\nimage_side = 9\nimage_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n";
         let expected = Settings {
             relative_paths: true,
             dry_run: true,
@@ -62,6 +62,8 @@ mod tests {
             output_bytes: Some(5),
             max_line_chars: 6,
             documents: DocumentsSetting::Reject,
+            image_side: Some(9),
+            image_bytes: Some(10),
             glob_limit: 8,
             deadline_seconds: 7,
         };

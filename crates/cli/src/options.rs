@@ -85,6 +85,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILES")]
     glob_limit: Option<usize>,
 
+    /// Shrink images with a longer side than this [default: shrink none]
+    #[arg(long, value_name = "PIXELS")]
+    image_side: Option<usize>,
+
+    /// Shrink images with more bytes than this [default: shrink none]
+    #[arg(long, value_name = "BYTES")]
+    image_bytes: Option<u64>,
+
     /// What becomes of PDF files [default: extract]
     #[arg(long, value_name = "WHAT")]
     documents: Option<DocumentsOption>,
@@ -226,6 +234,8 @@ impl Options {
         settings.edit_bytes = self.edit_bytes.unwrap_or(settings.edit_bytes);
         settings.output_bytes = self.output_bytes.or(settings.output_bytes);
         settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
+        settings.image_side = self.image_side.or(settings.image_side);
+        settings.image_bytes = self.image_bytes.or(settings.image_bytes);
         settings.glob_limit = self.glob_limit.unwrap_or(settings.glob_limit);
         settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
         Ok(settings)

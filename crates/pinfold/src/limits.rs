@@ -101,6 +101,10 @@ pub const IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 /// The longest side of an image, in pixels.
 pub const IMAGE_SIDE: usize = 8_000;
 
+/// The longest side of an image that is decoded to be shrunk, and the memory that this may take.
+pub(crate) const DECODED_SIDE: usize = 20_000;
+pub(crate) const DECODED_BYTES: u64 = 512 * 1024 * 1024;
+
 /// How much of one output of a notebook is shown, in characters.
 pub(crate) const NOTEBOOK_OUTPUT_CHARS: usize = 10_000;
 /// How many images of a notebook are shown.

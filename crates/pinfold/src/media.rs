@@ -5,7 +5,7 @@ mod notebook;
 mod pdf;
 
 pub use image::Picture;
-pub(crate) use image::{is_picture, picture, too_many_bytes};
+pub(crate) use image::{NoPicture, Shrink, is_picture, picture, too_many_bytes};
 pub use notebook::Notebook;
 pub(crate) use notebook::notebook;
 pub use pdf::{InChild, InThread, PdfReader, answer};

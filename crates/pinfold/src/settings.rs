@@ -41,6 +41,10 @@ pub struct Settings {
     pub max_line_chars: usize,
     /// What becomes of PDF files.
     pub documents: DocumentsSetting,
+    /// Images with a longer side, in pixels, are shrunk; none if not set.
+    pub image_side: Option<usize>,
+    /// Images with more bytes are shrunk; none if not set.
+    pub image_bytes: Option<u64>,
     /// How many files `Glob` names.
     pub glob_limit: usize,
     /// How long one call may take, in seconds.
@@ -63,6 +67,8 @@ impl Default for Settings {
             output_bytes: None,
             max_line_chars: limits::MAX_LINE_CHARS,
             documents: DocumentsSetting::Extract,
+            image_side: None,
+            image_bytes: None,
             glob_limit: limits::GLOB_FILES,
             deadline_seconds: limits::DEADLINE_SECONDS,
         }

@@ -196,7 +196,11 @@ impl Read {
 }
 
 fn image(picture: Picture) -> ToolResult {
-    let Picture { mime, data, width, height } = picture;
+    let Picture { mime, data, width, height, shrunk_from } = picture;
+    let shrunk = match shrunk_from {
+        Some((width, height)) => format!(" (shrunk from {width} x {height})"),
+        None => String::new(),
+    };
     let metadata = Map::from_iter([
         ("is_image".into(), Value::from(true)),
         ("mime_type".into(), mime.into()),
@@ -204,7 +208,10 @@ fn image(picture: Picture) -> ToolResult {
         ("height".into(), height.into()),
     ]);
     ToolResult {
-        content: format!("{mime}, {width} x {height} pixels, {}", count(data.len() as u64, "byte")),
+        content: format!(
+            "{mime}, {width} x {height} pixels, {}{shrunk}",
+            count(data.len() as u64, "byte")
+        ),
         short_result: Some(format!("Read image ({width} x {height})")),
         images: vec![Image { data: STANDARD.encode(&data), media_type: mime.into() }],
         metadata,

@@ -1,8 +1,14 @@
-//! Images: what they are is read from their headers, never by decoding them.
+//! Images: what they are is read from their headers. Only one that is to be shrunk is decoded.
 
-use crate::limits::{IMAGE_BYTES, IMAGE_SIDE};
+use std::io::Cursor;
 
-/// A picture, as it is in its file.
+use image::codecs::jpeg::JpegEncoder;
+use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+
+use crate::Settings;
+use crate::limits::{DECODED_BYTES, DECODED_SIDE, IMAGE_BYTES, IMAGE_SIDE};
+
+/// A picture that a model can look at.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Its media type.
@@ -13,6 +19,34 @@ pub struct Picture {
     pub width: usize,
     /// How high it is, in pixels.
     pub height: usize,
+    /// How wide and high it was before it was shrunk.
+    pub shrunk_from: Option<(usize, usize)>,
+}
+
+/// Why there is no picture.
+#[derive(Debug)]
+pub(crate) enum NoPicture {
+    /// It is too large in some way.
+    TooLarge(String),
+    /// It is not what it says it is.
+    Damaged,
+}
+
+/// How large a picture may be before it is shrunk; `None` where it is not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shrink {
+    side: Option<usize>,
+    bytes: Option<u64>,
+}
+
+impl Shrink {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { side: settings.image_side, bytes: settings.image_bytes }
+    }
+
+    fn is_set(self) -> bool {
+        self.side.is_some() || self.bytes.is_some()
+    }
 }
 
 /// The media types of pictures that models can look at.
@@ -20,20 +54,128 @@ pub(crate) fn is_picture(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
-/// A picture that a model can look at; what speaks against it if it is not.
-pub(crate) fn picture(mime: &'static str, data: Vec<u8>) -> Result<Picture, String> {
-    let size = imagesize::blob_size(&data).map_err(|_| "its header is damaged".to_owned())?;
+/// A picture that a model can look at.
+pub(crate) fn picture(
+    mime: &'static str,
+    data: Vec<u8>,
+    shrink: Shrink,
+) -> Result<Picture, NoPicture> {
+    let size = imagesize::blob_size(&data).map_err(|_| NoPicture::Damaged)?;
     let (width, height) = (size.width, size.height);
-    if width > IMAGE_SIDE || height > IMAGE_SIDE {
-        return Err(format!(
-            "it has {width} x {height} pixels, and more than {IMAGE_SIDE} on a side cannot be shown"
-        ));
+    let longest = width.max(height);
+    let too_wide = shrink.side.is_some_and(|side| longest > side);
+    let too_heavy = shrink.bytes.is_some_and(|bytes| data.len() as u64 > bytes);
+    if too_wide || too_heavy || shrink.is_set() && longest > IMAGE_SIDE {
+        return shrunk(mime, &data, (width, height), shrink);
     }
-    Ok(Picture { mime, data, width, height })
+    if longest > IMAGE_SIDE {
+        return Err(NoPicture::TooLarge(format!(
+            "it has {width} x {height} pixels, and more than {IMAGE_SIDE} on a side cannot be shown"
+        )));
+    }
+    Ok(Picture { mime, data, width, height, shrunk_from: None })
 }
 
 /// What speaks against an image of so many bytes.
 pub(crate) fn too_many_bytes(size: u64) -> Option<String> {
     (size > IMAGE_BYTES)
         .then(|| format!("it has {size} bytes, and more than {IMAGE_BYTES} cannot be shown"))
+}
+
+/// The picture with fewer pixels: as many as may be, and then fewer until it has few enough bytes.
+fn shrunk(
+    mime: &str,
+    data: &[u8],
+    (width, height): (usize, usize),
+    shrink: Shrink,
+) -> Result<Picture, NoPicture> {
+    let too_large = || {
+        NoPicture::TooLarge(format!(
+            "it has {width} x {height} pixels, which is too much to shrink it"
+        ))
+    };
+    if width.max(height) > DECODED_SIDE {
+        return Err(too_large());
+    }
+    let format = ImageFormat::from_mime_type(mime).ok_or(NoPicture::Damaged)?;
+    let mut reader = ImageReader::with_format(Cursor::new(data), format);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(DECODED_BYTES);
+    reader.limits(limits);
+    let picture = reader.decode().map_err(|error| match error {
+        image::ImageError::Limits(_) => too_large(),
+        _ => NoPicture::Damaged,
+    })?;
+    let most = shrink.bytes.unwrap_or(u64::MAX).min(IMAGE_BYTES);
+    let mut side = shrink.side.unwrap_or(IMAGE_SIDE).min(IMAGE_SIDE).min(width.max(height)).max(1);
+    loop {
+        let longest = u32::try_from(side).unwrap_or(u32::MAX);
+        // A thumbnail is made in one pass over the pixels.
+        let small = picture.thumbnail(longest, longest);
+        let (mime, data) = encoded(&small, format).ok_or(NoPicture::Damaged)?;
+        if data.len() as u64 <= most || side == 1 {
+            let (new_width, new_height) = (small.width() as usize, small.height() as usize);
+            let shrunk_from = Some((width, height));
+            return Ok(Picture { mime, data, width: new_width, height: new_height, shrunk_from });
+        }
+        side = (side * 3 / 4).max(1);
+    }
+}
+
+/// Photographs stay photographs; all else is kept without loss.
+fn encoded(picture: &DynamicImage, format: ImageFormat) -> Option<(&'static str, Vec<u8>)> {
+    const QUALITY: u8 = 85;
+    let mut data = Cursor::new(Vec::new());
+    if format == ImageFormat::Jpeg {
+        let encoder = JpegEncoder::new_with_quality(&mut data, QUALITY);
+        picture.to_rgb8().write_with_encoder(encoder).ok()?;
+        return Some(("image/jpeg", data.into_inner()));
+    }
+    picture.write_to(&mut data, ImageFormat::Png).ok()?;
+    Some(("image/png", data.into_inner()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let pixels = image::RgbImage::from_fn(width, height, |x, y| {
+            // Noise, so that it does not compress.
+            let value = x.wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)) >> 7;
+            image::Rgb([value as u8, (value >> 8) as u8, (value >> 16) as u8])
+        });
+        let mut data = Cursor::new(Vec::new());
+        pixels.write_to(&mut data, ImageFormat::Png).unwrap();
+        data.into_inner()
+    }
+
+    #[test]
+    fn pictures_are_shrunk_only_if_asked_and_only_if_too_large() {
+        let data = png(300, 200);
+        let asked =
+            |side, bytes| picture("image/png", data.clone(), Shrink { side, bytes }).unwrap();
+        assert_eq!(asked(None, None).data, data);
+        assert_eq!(asked(Some(300), Some(1 << 20)).shrunk_from, None);
+        let small = asked(Some(150), None);
+        assert_eq!((small.width, small.height, small.shrunk_from), (150, 100, Some((300, 200))));
+        assert_eq!(imagesize::blob_size(&small.data).unwrap().width, 150);
+        let light = asked(None, Some(10_000));
+        assert!(light.data.len() <= 10_000 && light.width > 10, "{}", light.data.len());
+    }
+
+    #[test]
+    fn what_is_too_large_to_decode_is_refused() {
+        let mut huge = png(3, 2);
+        // The header says otherwise than the pixels.
+        huge[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);
+        for shrink in [Shrink { side: None, bytes: None }, Shrink { side: Some(100), bytes: None }]
+        {
+            let refused = picture("image/png", huge.clone(), shrink);
+            assert!(matches!(refused, Err(NoPicture::TooLarge(_))), "{refused:?}");
+        }
+        let cut = png(300, 200)[..1_000].to_vec();
+        let refused = picture("image/png", cut, Shrink { side: Some(10), bytes: None });
+        assert!(matches!(refused, Err(NoPicture::Damaged)), "{refused:?}");
+    }
 }

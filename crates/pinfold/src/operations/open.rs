@@ -7,7 +7,8 @@ use pinfold_text::{Encoding, PageRequest, Style, read_page};
 
 use crate::limits::{NOTEBOOK_BYTES, PDF_BYTES};
 use crate::media::{
-    Extracted, Notebook, Picture, Wanted, is_picture, notebook, picture, too_many_bytes,
+    Extracted, NoPicture, Notebook, Picture, Shrink, Wanted, is_picture, notebook, picture,
+    too_many_bytes,
 };
 use crate::operations::{PastEnd, Read, Reading};
 use crate::settings::DocumentsSetting;
@@ -100,10 +101,10 @@ impl Open {
             return Err(too_large(problem));
         }
         let (place, content) = self.whole(view, size)?;
-        match picture(mime, content) {
+        match picture(mime, content, Shrink::new(view.session().settings())) {
             Ok(picture) => Ok(Opened::Image(place, picture)),
-            Err(problem) if problem.contains("pixels") => Err(too_large(problem)),
-            Err(_) => Err(Error::Binary { path: self.path(), mime, size }),
+            Err(NoPicture::TooLarge(problem)) => Err(too_large(problem)),
+            Err(NoPicture::Damaged) => Err(Error::Binary { path: self.path(), mime, size }),
         }
     }
 
