@@ -37,6 +37,22 @@ fn answers(output: &Output) -> Vec<Value> {
 }
 
 #[test]
+fn a_window_of_a_line_without_end_takes_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = fs::File::create(dir.path().join("g.txt")).unwrap();
+    let block = vec![b'a'; 1 << 20];
+    (0..300).for_each(|_| file.write_all(&block).unwrap());
+    let call = r#"ulimit -v 120000; exec "$0" call file.read '{"path": "g.txt"}' --root ."#;
+    let output = Command::new("sh")
+        .args(["-c", call, env!("CARGO_BIN_EXE_pinfold")])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("... [+314570800 characters]"), "{text} {:?}", output.stderr);
+}
+
+#[test]
 fn a_page_of_a_file_full_of_matches_takes_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("g"), "x\n".repeat(4 << 20)).unwrap();

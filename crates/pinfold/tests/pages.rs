@@ -113,6 +113,9 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
     write("deep.ipynb", format!("{{\"cells\": {}", "[".repeat(100_000)).as_bytes());
     write("long.ipynb", format!("{{\"cells\": [\"{}\"]}}", "x".repeat(5_000_000)).as_bytes());
     write("bomb.gif", &[b"GIF89a", &[0xFF_u8; 10][..], &[0; 100]].concat());
+    let heavy = fs::File::create(dir.path().join("heavy.png")).unwrap();
+    (&heavy).write_all(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").unwrap();
+    heavy.set_len(21 << 20).unwrap();
     let session = Session::open([dir.path()]).unwrap();
     let open = |name: &str| {
         let read = Read { past_end: PastEnd::Refuse, ..window(name, 1, 10) };
@@ -124,6 +127,8 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
         "{deep:?}"
     );
     assert!(matches!(open("long.ipynb").unwrap(), Opened::Notebook(..)));
-    let refused = open("bomb.gif").unwrap_err();
-    assert!(matches!(refused, Error::ImageTooLarge { .. }), "{refused}");
+    for name in ["bomb.gif", "heavy.png"] {
+        let refused = open(name).unwrap_err();
+        assert!(matches!(refused, Error::ImageTooLarge { .. }), "{refused}");
+    }
 }
