@@ -36,34 +36,36 @@ fn answers(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// What a call says that may take so many kilobytes of memory.
+fn limited(dir: &TempDir, kilobytes: u32, call: &str) -> String {
+    let script = format!("ulimit -v {kilobytes}; exec \"$0\" call --root . {call}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_pinfold")]).current_dir(dir.path());
+    let output = command.output().unwrap();
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
 #[test]
 fn a_window_of_a_line_without_end_takes_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let mut file = fs::File::create(dir.path().join("g.txt")).unwrap();
     let block = vec![b'a'; 1 << 20];
     (0..300).for_each(|_| file.write_all(&block).unwrap());
-    let call = r#"ulimit -v 120000; exec "$0" call file.read '{"path": "g.txt"}' --root ."#;
-    let output = Command::new("sh")
-        .args(["-c", call, env!("CARGO_BIN_EXE_pinfold")])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("... [+314570800 characters]"), "{text} {:?}", output.stderr);
+    let text = limited(&dir, 120_000, r#"file.read '{"path": "g.txt"}'"#);
+    assert!(text.contains("... [+314570800 characters]"), "{text}");
 }
 
 #[test]
 fn a_page_of_a_file_full_of_matches_takes_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("g"), "x\n".repeat(4 << 20)).unwrap();
-    let call = r#"ulimit -v 400000; exec "$0" call Grep '{"pattern": "x", "output_mode": "content", "head_limit": 1}' --root ."#;
-    let output = Command::new("sh")
-        .args(["-c", call, env!("CARGO_BIN_EXE_pinfold")])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("matches 1-1 of 4194304"), "{text} {:?}", output.stderr);
+    let arguments = r#"{"pattern": "x", "output_mode": "content", "head_limit": 1}"#;
+    let text = limited(&dir, 400_000, &format!("Grep '{arguments}'"));
+    assert!(text.contains("matches 1-1 of 4194304"), "{text}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What a search has found, one match at a time with the lines around it.
 
 use pinfold::operations::{Matched, Searched};
-use pinfold::{BinaryNote, Line, Place, Role};
+use pinfold::{BinaryNote, Line, Place, Role, limits};
 
-use crate::words::lossy;
+use crate::Desk;
+use crate::words::{brief, joined, left_out, lossy, passed_over, unread};
 
 /// A matching line and its neighbours.
 pub(crate) struct FoundMatch<'f> {
@@ -34,8 +35,34 @@ pub(crate) fn matches(searched: &Searched, context: u64, budget: usize) -> Vec<F
     fitting
 }
 
+/// How many lines around a match were asked for.
+pub(crate) fn context(lines: Option<u64>) -> usize {
+    usize::try_from(lines.unwrap_or(0).min(limits::MOST_CONTEXT)).unwrap_or(0)
+}
+
+/// A search on one line, for a person.
+pub(crate) fn compact(pattern: &str, path: Option<&str>, desk: &Desk<'_>) -> String {
+    let pattern = format!("\"{}\"", brief(pattern).escape_debug());
+    match path {
+        None => pattern,
+        Some(path) => format!("{pattern} in {}", desk.brief(path)),
+    }
+}
+
+/// What there is to know about a search besides what it found; `more` says how to see all of that.
+pub(crate) fn message(searched: &Searched, shown: usize, more: &str) -> Option<String> {
+    let nothing = searched.total == 0;
+    joined([
+        left_out(shown as u64, searched.total, "matches", more),
+        passed_over(&searched.skipped, "name one in `path` to search it").filter(|_| nothing),
+        nothing_searched(searched),
+        searched_in_part(searched),
+        unread(&searched.skipped),
+    ])
+}
+
 /// What there is to say about files that were searched only in part.
-pub(crate) fn searched_in_part(searched: &Searched) -> Option<String> {
+fn searched_in_part(searched: &Searched) -> Option<String> {
     let stopped = |file: &&Matched| matches!(file.note, Some(BinaryNote::Stopped(_)));
     match searched.files.iter().filter(stopped).count() {
         0 => None,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
-use crate::found::nothing_searched;
+use crate::found::{compact, nothing_searched};
 use crate::words::{brief, count, lossy, passed_over, unread};
 use crate::{Desk, Tool, ToolResult};
 
@@ -124,10 +124,8 @@ impl Tool for Grep {
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {
-        let mut text = format!("\"{}\"", brief(&self.pattern).escape_debug());
-        if let Some(path) = &self.path {
-            text.push_str(&format!(" in {}", desk.brief(path.as_str())));
-        }
+        let path = self.path.as_ref().map(AbsolutePath::as_str);
+        let mut text = compact(&self.pattern, path, desk);
         for filter in [&self.glob, &self.r#type].into_iter().flatten() {
             text.push_str(&format!(" {}", brief(filter).escape_debug()));
         }

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::found::{matches, nothing_searched, searched_in_part};
-use crate::words::{brief, joined, left_out, passed_over, unread};
+use crate::found::{compact, context, matches, message};
 use crate::{Desk, Tool};
 
 /// Searches file contents for a regex. Git-ignored files only where `path` or `glob` names them.
@@ -59,12 +58,12 @@ impl Tool for Search {
     type Reply = Reply;
 
     fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
-        let context = self.context();
+        let lines = context(self.context_lines);
         Ok(operations::Search {
             ignore_case: !self.case_sensitive.unwrap_or(true),
             path: self.path.as_ref().map(RelativePath::raw),
             glob: self.glob.clone(),
-            answer: AnswerWith::Lines { before: context, after: context },
+            answer: AnswerWith::Lines { before: lines, after: lines },
             most: Some(self.max_results.unwrap_or(limits::SEARCH_RESULTS)),
             budget: desk.budget(limits::OUTPUT_BYTES),
             ..operations::Search::new(self.pattern.as_str())
@@ -73,12 +72,12 @@ impl Tool for Search {
 
     fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
         let searched = done.outcome;
-        let context = self.context();
-        let matches: Vec<_> = matches(&searched, context as u64, desk.budget(limits::OUTPUT_BYTES))
+        let lines = context(self.context_lines);
+        let matches: Vec<_> = matches(&searched, lines as u64, desk.budget(limits::OUTPUT_BYTES))
             .into_iter()
             .map(|found| {
                 let path = desk.relative(found.place);
-                let content = match context {
+                let content = match lines {
                     0 => found.text,
                     _ => {
                         let plain = |line: &String| format!("    {line}");
@@ -96,28 +95,11 @@ impl Tool for Search {
             Some(10_000) => "narrow `path` or `glob`",
             _ => "narrow `path` or `glob`, or raise `max_results`",
         };
-        let message = joined([
-            left_out(shown, searched.total, "matches", more),
-            passed_over(&searched.skipped, "name one in `path` to search it")
-                .filter(|_| searched.total == 0),
-            nothing_searched(&searched),
-            searched_in_part(&searched),
-            unread(&searched.skipped),
-        ]);
+        let message = message(&searched, matches.len(), more);
         Reply { truncated: shown < searched.total, matches, message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {
-        let pattern = format!("\"{}\"", brief(&self.pattern).escape_debug());
-        match &self.path {
-            None => pattern,
-            Some(path) => format!("{pattern} in {}", desk.brief(path.as_str())),
-        }
-    }
-}
-
-impl Search {
-    fn context(&self) -> usize {
-        usize::try_from(self.context_lines.unwrap_or(0).min(limits::MOST_CONTEXT)).unwrap_or(0)
+        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), desk)
     }
 }

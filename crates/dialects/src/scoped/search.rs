@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::found::{matches, nothing_searched, searched_in_part};
-use crate::words::{brief, joined, left_out, passed_over, unread};
+use crate::found::{compact, context, matches, message};
 use crate::{Desk, Tool};
 
 /// Searches file contents for text, or for a regex. Git-ignored files only where `path` or `glob`
@@ -72,13 +71,13 @@ impl Tool for Search {
     type Reply = Reply;
 
     fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
-        let context = self.context();
+        let lines = context(self.context_lines);
         Ok(operations::Search {
             literal: !self.regex.unwrap_or(false),
             ignore_case: !self.case_sensitive.unwrap_or(true),
             path: self.path.as_ref().map(RelativePath::raw),
             glob: self.glob.clone(),
-            answer: AnswerWith::Lines { before: context, after: context },
+            answer: AnswerWith::Lines { before: lines, after: lines },
             most: Some(limits::MOST_SEARCH_RESULTS),
             budget: desk.budget(limits::OUTPUT_BYTES),
             ..operations::Search::new(self.pattern.as_str())
@@ -87,7 +86,11 @@ impl Tool for Search {
 
     fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
         let searched = done.outcome;
-        let matches = matches(&searched, self.context() as u64, desk.budget(limits::OUTPUT_BYTES));
+        let matches = matches(
+            &searched,
+            context(self.context_lines) as u64,
+            desk.budget(limits::OUTPUT_BYTES),
+        );
         let matches = matches.into_iter().map(|found| Match {
             file: desk.relative(found.place),
             line: found.number,
@@ -95,28 +98,11 @@ impl Tool for Search {
             context: Context { before: found.before, after: found.after },
         });
         let matches: Vec<_> = matches.collect();
-        let message = joined([
-            left_out(matches.len() as u64, searched.total, "matches", "narrow `path` or `glob`"),
-            passed_over(&searched.skipped, "name one in `path` to search it")
-                .filter(|_| searched.total == 0),
-            nothing_searched(&searched),
-            searched_in_part(&searched),
-            unread(&searched.skipped),
-        ]);
+        let message = message(&searched, matches.len(), "narrow `path` or `glob`");
         Reply { matches, total_matches: searched.total, files_searched: searched.searched, message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {
-        let pattern = format!("\"{}\"", brief(&self.pattern).escape_debug());
-        match &self.path {
-            None => pattern,
-            Some(path) => format!("{pattern} in {}", desk.brief(path.as_str())),
-        }
-    }
-}
-
-impl Search {
-    fn context(&self) -> usize {
-        usize::try_from(self.context_lines.unwrap_or(0).min(limits::MOST_CONTEXT)).unwrap_or(0)
+        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), desk)
     }
 }

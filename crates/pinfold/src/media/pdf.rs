@@ -56,16 +56,33 @@ impl PdfReader for InThread {
         };
         let thread = thread::Builder::new().name("pdf".into()).stack_size(STACK);
         thread.spawn(work).map_err(|error| format!("it could not be read: {error}"))?;
-        loop {
-            match receive.recv_timeout(LOOK) {
-                Ok(extracted) => return extracted.map_err(said),
-                // The thread has panicked.
-                Err(RecvTimeoutError::Disconnected) => return Err("it is damaged".into()),
-                Err(RecvTimeoutError::Timeout) if patience.is_over() => {
-                    return Err("it takes too long to read".into());
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
+        match waited(&receive, patience) {
+            Waited::For(extracted) => extracted.map_err(said),
+            // The thread has panicked.
+            Waited::Gone => Err("it is damaged".into()),
+            Waited::TooLong => Err(TOO_LONG.into()),
+        }
+    }
+}
+
+const TOO_LONG: &str = "it takes too long to read";
+
+/// What came of waiting for somebody.
+enum Waited<T> {
+    For(T),
+    /// It will never come.
+    Gone,
+    /// Nobody waits any more.
+    TooLong,
+}
+
+fn waited<T>(receive: &mpsc::Receiver<T>, patience: &Patience) -> Waited<T> {
+    loop {
+        match receive.recv_timeout(LOOK) {
+            Ok(value) => return Waited::For(value),
+            Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
+            Err(RecvTimeoutError::Timeout) if patience.is_over() => return Waited::TooLong,
+            Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }
@@ -117,16 +134,9 @@ impl PdfReader for InChild {
                 let _ = stdout.read_to_end(&mut answer);
                 let _ = send.send(answer);
             });
-            let answer = loop {
-                match receive.recv_timeout(LOOK) {
-                    Ok(answer) => break Some(answer),
-                    Err(RecvTimeoutError::Disconnected) => break None,
-                    Err(RecvTimeoutError::Timeout) if patience.is_over() => break None,
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-            };
+            let answer = waited(&receive, patience);
             child.end();
-            let Some(answer) = answer else { return Err("it takes too long to read".into()) };
+            let Waited::For(answer) = answer else { return Err(TOO_LONG.into()) };
             match serde_json::from_slice::<Result<Extracted, Failure>>(&answer) {
                 Ok(extracted) => extracted.map_err(said),
                 Err(_) => Err("it is damaged, or takes too much memory to read".into()),
