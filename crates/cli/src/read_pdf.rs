@@ -6,10 +6,15 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use pinfold::media::{Wanted, answer};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 
 /// How much memory a PDF may take. The largest of some hundred real ones took 150 MB.
 const MEMORY: u64 = 1024 * 1024 * 1024;
+
+/// How many seconds it may compute, whatever the deadline is.
+const PROCESSOR: u64 = 300;
 
 /// Read a PDF on standard input and print its text as JSON
 #[derive(Args)]
@@ -24,6 +29,11 @@ pub(crate) struct ReadPdf {
 
 impl ReadPdf {
     pub(crate) fn run(self) -> Result<ExitCode> {
+        // Whoever asked is gone: nobody wants the answer.
+        set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
+        let processor =
+            Rlimit { current: Some(PROCESSOR), maximum: getrlimit(Resource::Cpu).maximum };
+        setrlimit(Resource::Cpu, processor).context("cannot limit the time")?;
         let limit = getrlimit(Resource::As);
         let lower = Rlimit { current: Some(MEMORY), maximum: limit.maximum };
         setrlimit(Resource::As, lower).context("cannot limit the memory")?;

@@ -125,6 +125,46 @@ fn hostile_documents_end_in_an_answer() {
 }
 
 #[test]
+fn a_process_that_reads_a_document_ends_with_the_one_that_asked() {
+    // Forms that draw ten others each, ten levels deep: ten thousand million of them.
+    let forms: Vec<_> = (0..10)
+        .map(|level| {
+            let next = 7 + level;
+            let draws = "/X Do ".repeat(10);
+            let resources = format!("<< /XObject << /X {next} 0 R >> >>");
+            format!("<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources {resources} /Length {} >>\nstream\n{draws}\nendstream", draws.len())
+        })
+        .collect();
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.pdf");
+    fs::write(&path, one_page("/X Do", &forms)).unwrap();
+    let mut parent = Command::new(env!("CARGO_BIN_EXE_pinfold"))
+        .args(["call", "--root", dir.path().to_str().unwrap(), "--no-journal"])
+        .args(["Read", &json!({"file_path": path}).to_string()])
+        .spawn()
+        .unwrap();
+    let children = || {
+        let list = format!("/proc/{0}/task/{0}/children", parent.id());
+        fs::read_to_string(list).unwrap_or_default()
+    };
+    let waited = |done: &dyn Fn() -> bool| {
+        (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            done()
+        })
+    };
+    assert!(waited(&|| !children().is_empty()), "no process was started");
+    let child = children().trim().to_owned();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let gone = || {
+        let status = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        status.is_empty() || status.contains(") Z ")
+    };
+    assert!(waited(&gone), "it runs on");
+}
+
+#[test]
 fn a_document_that_unpacks_without_end_takes_no_more_memory_than_it_may() {
     // More than a gigabyte of blanks, packed twice.
     let packed = zlib(&zlib(&vec![b' '; 64 << 20]));

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The settings of ripgrep that are Pinfold's.
-const SAME: [&str; 18] = [
+const SAME: [&str; 10] = [
     "--no-config",
     "--hidden",
     "--no-require-git",
@@ -28,15 +28,10 @@ const SAME: [&str; 18] = [
     "--no-heading",
     "--sort",
     "path",
-    "-g",
-    "!.git",
-    "-g",
-    "!node_modules",
-    "-g",
-    "!__pycache__",
-    "-g",
-    "!.venv",
 ];
+/// The names that are always skipped. They come last, since the last glob that fits decides.
+const SKIPPED: [&str; 8] =
+    ["-g", "!.git", "-g", "!node_modules", "-g", "!__pycache__", "-g", "!.venv"];
 
 fn ripgrep() -> Option<PathBuf> {
     let Some(path) = std::env::var_os("PINFOLD_RG") else {
@@ -215,6 +210,10 @@ fn queries() -> Vec<(Value, Vec<&'static str>)> {
         (json!({"pattern": "fn", "glob": "**/*"}), vec!["-g", "**/*", "fn"]),
         (json!({"pattern": "\\w{400}"}), vec!["\\w{400}"]),
         (json!({"pattern": "(?:[a-z]{1,30} ){1,30}fn"}), vec!["(?:[a-z]{1,30} ){1,30}fn"]),
+        (
+            json!({"pattern": "(?-u:\\xE9)", "multiline": true}),
+            vec!["-U", "--multiline-dotall", "(?-u:\\xE9)"],
+        ),
         (json!({"pattern": "sixteen"}), vec!["sixteen"]),
         (json!({"pattern": "late"}), vec!["late"]),
         (json!({"pattern": "early"}), vec!["early"]),
@@ -256,6 +255,7 @@ impl Compared<'_> {
         command.args(SAME).args(mode).args(["-e", arguments.last().unwrap()]);
         command
             .args(&arguments[..arguments.len() - 1])
+            .args(SKIPPED)
             .arg("--")
             .arg(path)
             .current_dir(path.parent().unwrap());

@@ -77,9 +77,9 @@ pub(crate) const REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// A pattern that can be at more places than this at once is searched for line by line, so that the
 /// time can be looked at in between.
 pub(crate) const HEAVY: usize = 500;
-/// How much work such a pattern may be in one file, if matches can span lines: steps, of which a
-/// processor makes some hundred million in a second.
-pub(crate) const HEAVY_STEPS: u64 = 2_000_000_000;
+/// How much work such a pattern may be in one line, or in one file if matches can span lines: steps, of
+/// which a processor makes some hundred million in a second.
+pub(crate) const HEAVY_STEPS: u64 = 500_000_000;
 
 /// Files up to this size are read as a whole and searched in place; larger ones in pieces.
 pub(crate) const WHOLE_FILE: u64 = 128 * 1024;
@@ -103,14 +103,16 @@ pub const IMAGE_SIDE: usize = 8_000;
 
 /// The longest side of an image that is decoded to be shrunk, and the memory that this may take.
 pub(crate) const DECODED_SIDE: usize = 20_000;
-pub(crate) const DECODED_BYTES: u64 = 512 * 1024 * 1024;
+pub(crate) const DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How much of one output of a notebook is shown, in characters.
 pub(crate) const NOTEBOOK_OUTPUT_CHARS: usize = 10_000;
 /// How many images of a notebook are shown.
 pub(crate) const NOTEBOOK_IMAGES: usize = 20;
-/// A larger notebook is shown as the text that it is.
+/// A larger notebook, or one of more parts, is shown as the text that it is: in memory each part takes
+/// some hundred bytes, however small it is.
 pub(crate) const NOTEBOOK_BYTES: u64 = 50 * 1024 * 1024;
+pub(crate) const NOTEBOOK_PARTS: usize = 500_000;
 
 /// How many large files a session remembers the places of lines in.
 pub(crate) const POSITION_FILES: usize = 32;

@@ -38,7 +38,7 @@ impl Positions {
         }
         let after = page.marks.partition_point(|mark| mark.lines < line);
         let mark: Mark = *page.marks.get(after.checked_sub(1)?)?;
-        let Page { total, encoding, line_ending, .. } = *page;
-        Some(Known { mark, total, encoding, line_ending })
+        let Page { total, encoding, line_ending, certain, .. } = *page;
+        Some(Known { mark, total, encoding, line_ending, certain })
     }
 }

@@ -66,6 +66,20 @@ fn who_pages_through_a_large_file_need_not_have_it_counted_again() {
 }
 
 #[test]
+fn a_later_page_tells_the_encoding_as_the_first_one_would() {
+    let dir = TempDir::new().unwrap();
+    let mut content = b"plain ascii line\n".repeat(400_000);
+    content.extend_from_slice(&b"caf\xE9 d\xE9j\xE0 vu\n".repeat(50));
+    fs::write(dir.path().join("f.txt"), content).unwrap();
+    thread::sleep(Duration::from_millis(2_200));
+    let session = Session::open([dir.path()]).unwrap();
+    page(&session, &window("f.txt", 1, 2));
+    let later = page(&session, &window("f.txt", 400_001, 2));
+    assert!(later.content.contains("café déjà vu"), "{}", later.content);
+    assert_eq!(later.encoding.name(), "windows-1252");
+}
+
+#[test]
 fn pages_that_follow_the_notices_are_the_whole_file() {
     let dir = TempDir::new().unwrap();
     let text = large(&dir);
@@ -116,6 +130,10 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
     let heavy = fs::File::create(dir.path().join("heavy.png")).unwrap();
     (&heavy).write_all(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").unwrap();
     heavy.set_len(21 << 20).unwrap();
+    write("many.ipynb", format!("{{\"cells\": [{}0]}}", "{\"a\":0},".repeat(1_000_000)).as_bytes());
+    let images = "{\"output_type\":\"display_data\",\"data\":{\"image/png\":\"not base64!!\"}}";
+    let cell = format!("{{\"cell_type\":\"code\",\"outputs\":[{images}]}}");
+    write("images.ipynb", format!("\u{feff}{{\"cells\":[{cell}]}}").as_bytes());
     let session = Session::open([dir.path()]).unwrap();
     let open = |name: &str| {
         let read = Read { past_end: PastEnd::Refuse, ..window(name, 1, 10) };
@@ -127,6 +145,18 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
         "{deep:?}"
     );
     assert!(matches!(open("long.ipynb").unwrap(), Opened::Notebook(..)));
+    let many = open("many.ipynb").unwrap();
+    assert!(
+        matches!(&many, Opened::Text(_, Some(problem)) if problem.contains("parts")),
+        "{many:?}"
+    );
+    match open("images.ipynb").unwrap() {
+        Opened::Notebook(reading, notebook) => {
+            assert!(notebook.images.is_empty());
+            assert!(reading.page.content.contains("[image/png, not shown: it is damaged]"));
+        }
+        other => panic!("{other:?}"),
+    }
     for name in ["bomb.gif", "heavy.png"] {
         let refused = open(name).unwrap_err();
         assert!(matches!(refused, Error::ImageTooLarge { .. }), "{refused}");

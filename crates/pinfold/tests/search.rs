@@ -215,6 +215,12 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
     (0..8).for_each(|number| write(dir.path(), &format!("f{number}"), text.as_bytes()));
     let settings = Settings { deadline_seconds: 1, ..Settings::default() };
     let session = Session::with_settings([dir.path()], settings).unwrap();
+    // One line of which each byte may take thousands of steps.
+    let (_dir, other) = workspace(&[("one.txt", &"ab".repeat(10 << 20))]);
+    let start = Instant::now();
+    let found = search(&other, &Search::new("(?:\\w{1,100}){10}!"));
+    assert_eq!((found.total, found.skipped.too_large), (0, 1));
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     for multiline in [false, true] {
         let start = Instant::now();
         let heavy = Search { multiline, ..Search::new("(?:a|b|[a-h]{1,500}){30}\\d") };

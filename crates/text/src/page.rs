@@ -61,6 +61,8 @@ pub struct Page {
     pub malformed: bool,
     /// Where some lines begin, in a large file.
     pub marks: Vec<Mark>,
+    /// Whether the file's beginning told its encoding, which it does not if it is all ASCII.
+    pub certain: bool,
 }
 
 /// Where a line of a large file begins.
@@ -83,6 +85,8 @@ pub struct Known {
     pub encoding: Encoding,
     /// How the lines end.
     pub line_ending: LineEnding,
+    /// Whether the encoding is certain.
+    pub certain: bool,
 }
 
 /// Files below this size are read in no time; in larger ones some places are remembered.
@@ -144,15 +148,9 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
         Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => (false, false),
         Err(error) => return Err(error.into()),
     };
-    let doubtful = lines.doubtful.take();
-    let mut page = lines.finish();
-    if let Some(bytes) = doubtful
-        && page.malformed
-        && let legacy @ Encoding { charset: Charset::Legacy(_), .. } =
-            Encoding::guess(&bytes, false)
-    {
-        return Err(PageError::Encoding(legacy));
-    }
+    let certain = lines.doubtful.is_none();
+    let mut page = lines.finish_in_doubt()?;
+    page.certain = certain;
     page.malformed |= wide;
     page.complete = complete;
     page.marks = marks.marks;
@@ -170,6 +168,7 @@ pub fn read_page_from(
     let encoding = Encoding { bom: false, ..known.encoding };
     let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
     lines.count = LineCount::after(known.mark.lines);
+    lines.doubtful = (!known.certain).then(Vec::new);
     let mut buffer = vec![0; BLOCK];
     let filled = read_some(source, &mut buffer)?;
     let mut blocks = Blocks { source, buffer, filled, encoding: Ok(encoding), ascii: false };
@@ -177,7 +176,7 @@ pub fn read_page_from(
         lines.feed(bytes);
         !lines.is_full()
     })?;
-    let page = lines.finish();
+    let page = lines.finish_in_doubt()?;
     let end = request.first.saturating_add(page.shown) > known.total;
     Ok(Page {
         total: known.total,
@@ -474,6 +473,21 @@ impl Window {
         self.shown += 1;
     }
 
+    /// The page, unless it shows that the file is in another encoding.
+    fn finish_in_doubt(mut self) -> Result<Page, PageError> {
+        let doubtful = self.doubtful.take();
+        let page = self.finish();
+        if let Some(bytes) = doubtful
+            && page.malformed
+            && let whole = page.stopped == Stopped::AtEnd
+            && let legacy @ Encoding { charset: Charset::Legacy(_), .. } =
+                Encoding::guess(&bytes, whole)
+        {
+            return Err(PageError::Encoding(legacy));
+        }
+        Ok(page)
+    }
+
     fn finish(mut self) -> Page {
         if let Some(partial) = self.partial.take() {
             let (shown, _) = partial.finish(false);
@@ -495,6 +509,7 @@ impl Window {
             line_ending: self.count.ending(),
             malformed: self.malformed,
             marks: Vec::new(),
+            certain: true,
         }
     }
 }

@@ -102,6 +102,17 @@ fn a_window_far_down_tells_what_ascii_before_it_could_not() {
 }
 
 #[test]
+fn the_last_line_tells_the_encoding_with_and_without_an_end() {
+    for end in ["", "\n"] {
+        let content =
+            [&b"plain ascii line\n".repeat(5_000)[..], b"caf\xE9", end.as_bytes()].concat();
+        let refused = read_page(&mut content.as_slice(), &request(5_000, content.len()));
+        let Err(PageError::Encoding(encoding)) = refused else { panic!("{refused:?}") };
+        assert_eq!(encoding.name(), "windows-1252");
+    }
+}
+
+#[test]
 fn one_bad_byte_far_down_does_not_make_utf8_something_else() {
     let mut content = "größer und schöner\n".repeat(20_000).into_bytes();
     let middle = content.len() / 2;

@@ -30,6 +30,8 @@ pub(crate) enum NoPicture {
     TooLarge(String),
     /// It is not what it says it is.
     Damaged,
+    /// Nobody waits for it any more.
+    TooLong,
 }
 
 /// How large a picture may be before it is shrunk; `None` where it is not.
@@ -59,6 +61,7 @@ pub(crate) fn picture(
     mime: &'static str,
     data: Vec<u8>,
     shrink: Shrink,
+    lasts: &dyn Fn() -> bool,
 ) -> Result<Picture, NoPicture> {
     let size = imagesize::blob_size(&data).map_err(|_| NoPicture::Damaged)?;
     let (width, height) = (size.width, size.height);
@@ -66,7 +69,7 @@ pub(crate) fn picture(
     let too_wide = shrink.side.is_some_and(|side| longest > side);
     let too_heavy = shrink.bytes.is_some_and(|bytes| data.len() as u64 > bytes);
     if too_wide || too_heavy || shrink.is_set() && longest > IMAGE_SIDE {
-        return shrunk(mime, &data, (width, height), shrink);
+        return shrunk(mime, &data, (width, height), shrink, lasts);
     }
     if longest > IMAGE_SIDE {
         return Err(NoPicture::TooLarge(format!(
@@ -88,6 +91,7 @@ fn shrunk(
     data: &[u8],
     (width, height): (usize, usize),
     shrink: Shrink,
+    lasts: &dyn Fn() -> bool,
 ) -> Result<Picture, NoPicture> {
     let too_large = || {
         NoPicture::TooLarge(format!(
@@ -108,12 +112,19 @@ fn shrunk(
     })?;
     let most = shrink.bytes.unwrap_or(u64::MAX).min(IMAGE_BYTES);
     let mut side = shrink.side.unwrap_or(IMAGE_SIDE).min(IMAGE_SIDE).min(width.max(height)).max(1);
+    let mut small = picture;
     loop {
+        if !lasts() {
+            return Err(NoPicture::TooLong);
+        }
         let longest = u32::try_from(side).unwrap_or(u32::MAX);
-        // A thumbnail is made in one pass over the pixels.
-        let small = picture.thumbnail(longest, longest);
+        // A thumbnail is made in one pass over the pixels, of which there are fewer each time.
+        small = small.thumbnail(longest, longest);
         let (mime, data) = encoded(&small, format).ok_or(NoPicture::Damaged)?;
-        if data.len() as u64 <= most || side == 1 {
+        if data.len() as u64 > most && side == 1 {
+            return Err(NoPicture::TooLarge(format!("it cannot be shrunk to {most} bytes")));
+        }
+        if data.len() as u64 <= most {
             let (new_width, new_height) = (small.width() as usize, small.height() as usize);
             let shrunk_from = Some((width, height));
             return Ok(Picture { mime, data, width: new_width, height: new_height, shrunk_from });
@@ -153,8 +164,9 @@ mod tests {
     #[test]
     fn pictures_are_shrunk_only_if_asked_and_only_if_too_large() {
         let data = png(300, 200);
-        let asked =
-            |side, bytes| picture("image/png", data.clone(), Shrink { side, bytes }).unwrap();
+        let asked = |side, bytes| {
+            picture("image/png", data.clone(), Shrink { side, bytes }, &|| true).unwrap()
+        };
         assert_eq!(asked(None, None).data, data);
         assert_eq!(asked(Some(300), Some(1 << 20)).shrunk_from, None);
         let small = asked(Some(150), None);
@@ -171,11 +183,11 @@ mod tests {
         huge[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);
         for shrink in [Shrink { side: None, bytes: None }, Shrink { side: Some(100), bytes: None }]
         {
-            let refused = picture("image/png", huge.clone(), shrink);
+            let refused = picture("image/png", huge.clone(), shrink, &|| true);
             assert!(matches!(refused, Err(NoPicture::TooLarge(_))), "{refused:?}");
         }
         let cut = png(300, 200)[..1_000].to_vec();
-        let refused = picture("image/png", cut, Shrink { side: Some(10), bytes: None });
+        let refused = picture("image/png", cut, Shrink { side: Some(10), bytes: None }, &|| true);
         assert!(matches!(refused, Err(NoPicture::Damaged)), "{refused:?}");
     }
 }

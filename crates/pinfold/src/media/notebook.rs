@@ -3,9 +3,13 @@
 //! Formats 3 and 4 are known. Nothing in a notebook is trusted to be what it should be: what is
 //! missing or of another kind is left out.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::limits::{NOTEBOOK_IMAGES, NOTEBOOK_OUTPUT_CHARS};
+use crate::limits::{
+    IMAGE_BYTES, IMAGE_SIDE, NOTEBOOK_IMAGES, NOTEBOOK_OUTPUT_CHARS, NOTEBOOK_PARTS,
+};
 
 /// A notebook, made readable.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +20,15 @@ pub struct Notebook {
     pub images: Vec<(String, String)>,
     /// How many cells there are.
     pub cells: usize,
+    image_bytes: u64,
 }
 
 /// Makes a notebook readable; what is wrong with it if it is none.
 pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
+    let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
+    if parts(content) > NOTEBOOK_PARTS {
+        return Err(format!("it has more than {NOTEBOOK_PARTS} parts"));
+    }
     // The parser refuses what is nested too deep for the stack.
     let json: Value = serde_json::from_slice(content).map_err(|error| error.to_string())?;
     let cells = match (&json["cells"], &json["worksheets"]) {
@@ -35,6 +44,21 @@ pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
         notebook.add_cell(number + 1, cell);
     }
     Ok(notebook)
+}
+
+/// How many values a JSON text has, about.
+fn parts(content: &[u8]) -> usize {
+    let (mut parts, mut quoted, mut escaped) = (0, false, false);
+    for byte in content {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' | b'[' | b'{' if !quoted => parts += 1,
+            _ => {}
+        }
+    }
+    parts
 }
 
 fn items(value: &Value) -> &[Value] {
@@ -102,8 +126,10 @@ impl Notebook {
             }
             "error" | "pyerr" => {
                 self.line("--- Output (error) ---");
-                let traceback: Vec<_> =
-                    items(&output["traceback"]).iter().filter_map(Value::as_str).collect();
+                let traceback: Vec<_> = match &output["traceback"] {
+                    Value::String(text) => vec![text.as_str()],
+                    other => items(other).iter().filter_map(Value::as_str).collect(),
+                };
                 let (name, value) = (text(&output["ename"]), text(&output["evalue"]));
                 match traceback.is_empty() {
                     true => self.cut_lines(&format!("{name}: {value}")),
@@ -130,12 +156,16 @@ impl Notebook {
         for (kind, value) in data {
             let picture =
                 matches!(kind.as_str(), "image/png" | "image/jpeg" | "image/gif" | "image/webp");
-            if picture && self.images.len() < NOTEBOOK_IMAGES {
+            if picture {
                 let data: String = text(value).split_ascii_whitespace().collect();
-                self.images.push((kind.clone(), data));
-                self.line(&format!("[image {}: {kind}]", self.images.len()));
-            } else if picture {
-                self.line(&format!("[{kind}, not shown: there are too many images]"));
+                match self.unfit(&data) {
+                    Some(why) => self.line(&format!("[{kind}, not shown: {why}]")),
+                    None => {
+                        self.image_bytes += data.len() as u64;
+                        self.images.push((kind.clone(), data));
+                        self.line(&format!("[image {}: {kind}]", self.images.len()));
+                    }
+                }
             }
         }
         let plain = ["text/plain", "text/markdown", "text/latex", "text/html", "image/svg+xml"];
@@ -150,6 +180,22 @@ impl Notebook {
                 let size = value.to_string().len();
                 self.line(&format!("[{name} {}, {size} bytes]", one_line(kind)));
             }
+        }
+    }
+
+    /// Why an image is not shown.
+    fn unfit(&self, data: &str) -> Option<&'static str> {
+        if self.images.len() >= NOTEBOOK_IMAGES {
+            return Some("there are too many images");
+        }
+        if self.image_bytes + data.len() as u64 > IMAGE_BYTES {
+            return Some("it is too large");
+        }
+        let Ok(bytes) = STANDARD.decode(data) else { return Some("it is damaged") };
+        match imagesize::blob_size(&bytes) {
+            Err(_) => Some("it is damaged"),
+            Ok(size) if size.width.max(size.height) > IMAGE_SIDE => Some("it is too large"),
+            Ok(_) => None,
         }
     }
 
@@ -220,6 +266,8 @@ mod tests {
 
     use super::*;
 
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAC0lEQVR4nGNgAAEAAAYAAf6MZ8gAAAAASUVORK5CYII=";
+
     fn read(notebook: Value) -> Notebook {
         super::notebook(notebook.to_string().as_bytes()).unwrap()
     }
@@ -231,13 +279,13 @@ mod tests {
              "attachments": {"a.png": {"image/png": "AAAA"}}},
             {"cell_type": "code", "execution_count": 3, "source": "print(1)", "outputs": [
                 {"output_type": "stream", "name": "stderr", "text": ["\u{1b}[31mred\u{1b}[0m\n"]},
-                {"output_type": "execute_result", "data": {"text/plain": "1", "image/png": "QUJD\nREVG\n"}},
+                {"output_type": "execute_result", "data": {"text/plain": "1", "image/png": [&PNG[..40], "\n", &PNG[40..]]}},
                 {"output_type": "display_data", "data": {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}}},
                 {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["\u{1b}]0;title\u{7}Trace", "line 2"]}
             ]}
         ]}));
         assert_eq!(notebook.cells, 2);
-        assert_eq!(notebook.images, [("image/png".to_owned(), "QUJDREVG".to_owned())]);
+        assert_eq!(notebook.images, [("image/png".to_owned(), PNG.to_owned())]);
         let expected = "--- Cell 1 (markdown) ---\nid: m1\n# Title\ntext\n[attachment a.png: image/png]\n\n\
             --- Cell 2 (code) ---\nexecution count: 3\nprint(1)\n--- Output (stderr) ---\nred\n\
             --- Output ---\n[image 1: image/png]\n1\n\
@@ -250,7 +298,7 @@ mod tests {
     fn format_3_is_known() {
         let notebook = read(json!({"nbformat": 3, "worksheets": [{"cells": [
             {"cell_type": "code", "prompt_number": 7, "input": ["1+1"], "outputs": [
-                {"output_type": "pyout", "prompt_number": 7, "text": ["2"], "png": "QUJD"},
+                {"output_type": "pyout", "prompt_number": 7, "text": ["2"], "png": PNG},
                 {"output_type": "stream", "stream": "stdout", "text": "out"},
                 {"output_type": "pyerr", "ename": "NameError", "evalue": "x", "traceback": []}
             ]},

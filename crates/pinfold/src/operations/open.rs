@@ -54,8 +54,9 @@ impl Operation for Open {
             },
         };
         if self.pages.is_some() && !matches!(opened, Opened::Pdf(..)) {
-            let problem = "`pages` is for PDF files; use `offset` and `limit`";
-            return Err(Error::InvalidArgument(problem.into()));
+            return Err(Error::InvalidArgument(
+                "`pages` is for PDF files only; leave it out".into(),
+            ));
         }
         Ok((opened, NoChange))
     }
@@ -101,7 +102,9 @@ impl Open {
             return Err(too_large(problem));
         }
         let (place, content) = self.whole(view, size)?;
-        match picture(mime, content, Shrink::new(view.session().settings())) {
+        let shrink = Shrink::new(view.session().settings());
+        match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
+            Err(NoPicture::TooLong) => Err(view.impatient(&self.path())),
             Ok(picture) => Ok(Opened::Image(place, picture)),
             Err(NoPicture::TooLarge(problem)) => Err(too_large(problem)),
             Err(NoPicture::Damaged) => Err(Error::Binary { path: self.path(), mime, size }),
@@ -145,8 +148,9 @@ impl Open {
             let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
             match notebook(&content) {
                 Ok(notebook) => {
+                    view.check_time()?;
                     file.seen(&place);
-                    return self.windowed(place, notebook);
+                    return self.windowed(view, place, notebook);
                 }
                 Err(problem) => problem,
             }
@@ -156,13 +160,13 @@ impl Open {
     }
 
     /// The lines of a notebook that were asked for, as of a text.
-    fn windowed(&self, place: Place, notebook: Notebook) -> Result<Opened, Error> {
+    fn windowed(&self, view: &View<'_>, place: Place, notebook: Notebook) -> Result<Opened, Error> {
         let request = PageRequest {
             first: self.read.first.max(1),
             lines: self.read.lines,
             style: Style::Raw,
             budget: self.read.budget,
-            max_line_chars: usize::MAX,
+            max_line_chars: view.session().settings().max_line_chars,
             size_hint: notebook.text.len() as u64,
             encoding: Some(Encoding::UTF_8),
         };

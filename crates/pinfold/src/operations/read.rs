@@ -71,7 +71,7 @@ impl Operation for Read {
         };
         let known = view.session().positions().before(&place, file.meta(), request.first);
         // Only where the session would not have to be told again that it has seen the file.
-        let known = known.filter(|_| view.has_seen(&place, file.meta()));
+        let mut known = known.filter(|_| view.has_seen(&place, file.meta()));
         let read = match known {
             Some(known) => {
                 file.seek_to(known.mark.bytes);
@@ -82,6 +82,7 @@ impl Operation for Read {
         let read = match read {
             Err(PageError::Encoding(encoding)) => {
                 file.rewind();
+                known = None;
                 read_page(&mut file, &PageRequest { encoding: Some(encoding), ..request })
             }
             other => other,

@@ -60,7 +60,11 @@ impl Needle {
     fn weight(&self) -> usize {
         match self.literal {
             true => 1,
-            false => regex_syntax::parse(&self.pattern).map_or(usize::MAX, |hir| weight(&hir)),
+            false => {
+                // Patterns for bytes that are not text are patterns too.
+                let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
+                parser.parse(&self.pattern).map_or(1, |hir| weight(&hir))
+            }
         }
     }
 

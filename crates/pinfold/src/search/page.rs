@@ -110,16 +110,20 @@ impl Filling {
             matches += 1;
             has_match = true;
         }
-        // What is left came after the last match, or before one that did not fit.
+        // What is left came after the last match, or before one that did not fit or is not shown.
         let last = taken.last().map_or(0, |line| line.number);
         for line in waiting {
-            let near = line.number - last <= self.wish.after as u64;
+            let near = line.number - last <= self.wish.after as u64 && !taken.is_empty();
             let cost = self.line_cost(taken.last(), &line, path);
-            if taken.is_empty() || !near || cost > self.left {
-                self.full |= near && !taken.is_empty();
+            if self.full && !near {
+                break;
+            }
+            if cost > self.left {
+                self.full = true;
                 break;
             }
             self.left -= cost;
+            self.any = true;
             taken.push(line);
         }
         (taken, matches)

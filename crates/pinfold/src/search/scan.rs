@@ -149,8 +149,8 @@ impl<'s> Scanner<'s> {
         }
         let searcher = &mut self.searcher;
         let patience = self.scan.patience;
-        let heavy = self.scan.needle.heavy.is_some() && !self.scan.multiline;
-        let careful = heavy.then_some(Careful { matcher: &self.matcher, patience });
+        let heavy = self.scan.needle.heavy.filter(|_| !self.scan.multiline);
+        let careful = heavy.map(|weight| Careful { matcher: &self.matcher, patience, weight });
         let filled = match file.meta().len <= whole {
             true => fill(file, &mut self.buffer)?,
             false => None,
@@ -185,7 +185,13 @@ impl<'s> Scanner<'s> {
             Ok(()) => Ok(sink.hits),
             Err(_) if self.scan.patience.is_over() => Err(Fence::Impatient),
             // The searcher has no other word for a line that is longer than it may hold.
-            Err(error) if error.to_string().contains("allocation limit") => Err(Fence::TooLarge),
+            Err(error)
+                if ["allocation limit", TOO_COSTLY]
+                    .iter()
+                    .any(|words| error.to_string().contains(words)) =>
+            {
+                Err(Fence::TooLarge)
+            }
             Err(error) => Err(Fence::Os(error)),
         }
     }
@@ -209,12 +215,16 @@ impl<'s> Scanner<'s> {
     }
 }
 
+/// What is said of a line that would take too long to search.
+const TOO_COSTLY: &str = "too much work";
+
 /// A matcher that looks at the time before each line. The searcher gives it one line at a time, because
 /// it does not say that it could take more.
 #[derive(Clone, Copy)]
 struct Careful<'m> {
     matcher: &'m RegexMatcher,
     patience: &'m Patience,
+    weight: usize,
 }
 
 impl grep_matcher::Matcher for Careful<'_> {
@@ -224,6 +234,9 @@ impl grep_matcher::Matcher for Careful<'_> {
     fn find_at(&self, haystack: &[u8], at: usize) -> io::Result<Option<Match>> {
         if self.patience.is_over() {
             return Err(io::ErrorKind::TimedOut.into());
+        }
+        if (haystack.len() as u64).saturating_mul(self.weight as u64) > HEAVY_STEPS {
+            return Err(io::Error::other(TOO_COSTLY));
         }
         self.matcher.find_at(haystack, at).map_err(io::Error::other)
     }
