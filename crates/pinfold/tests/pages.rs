@@ -121,6 +121,22 @@ fn a_file_that_shrinks_or_grows_while_it_is_read_ends_in_an_answer() {
 }
 
 #[test]
+fn an_office_document_is_known_by_the_names_at_its_end() {
+    let dir = TempDir::new().unwrap();
+    let picture = [&b"PK\x03\x04"[..], &[0; 100], b"word/media/i.png", &[7; 200_000]].concat();
+    let names = b"PK\x01\x02 word/media/i.png PK\x01\x02 [Content_Types].xml";
+    fs::write(dir.path().join("a.docx"), [&picture[..], names].concat()).unwrap();
+    fs::write(dir.path().join("a.zip"), &picture).unwrap();
+    let session = Session::open([dir.path()]).unwrap();
+    let open = |name: &str| {
+        let open = Open { read: window(name, 1, 10), has_window: false, pages: None };
+        session.perform(&open).unwrap_err()
+    };
+    assert!(matches!(open("a.docx"), Error::UnsupportedDocument { .. }));
+    assert!(matches!(open("a.zip"), Error::Binary { .. }));
+}
+
+#[test]
 fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
     let dir = TempDir::new().unwrap();
     let write = |name: &str, content: &[u8]| fs::write(dir.path().join(name), content).unwrap();

@@ -72,15 +72,17 @@ fn controls(bytes: &[u8]) -> usize {
 
 fn binary(bytes: &[u8]) -> Content {
     let known = || infer::get(bytes).map(|kind| kind.mime_type());
-    let mime = office(bytes).or_else(known).unwrap_or("application/octet-stream");
+    let archive = bytes.starts_with(b"PK\x03\x04");
+    let office = archive.then(|| office_type(bytes)).flatten();
+    let mime = office.or_else(known).unwrap_or("application/octet-stream");
     Content::Binary(Binary { mime })
 }
 
-/// Office documents are archives like many other things; what is in them tells.
-fn office(bytes: &[u8]) -> Option<&'static str> {
-    if !bytes.starts_with(b"PK\x03\x04") || memmem::find(bytes, b"[Content_Types].xml").is_none() {
-        return None;
-    }
+/// The media type of an office document, from the names in a part of it.
+///
+/// They are archives like many other things; what is in them tells. All names are at the end.
+pub fn office_type(bytes: &[u8]) -> Option<&'static str> {
+    memmem::find(bytes, b"[Content_Types].xml")?;
     let kinds = [
         ("word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
         ("xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),

@@ -18,7 +18,7 @@ mod page;
 mod replace;
 mod transcode;
 
-pub use binary::{Binary, Content, SNIFF_BYTES, sniff, sniff_content};
+pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content};
 pub use diff::unified_diff;
 pub use document::Document;
 pub use encoding::{Charset, Encoding, Unmappable};

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Place, RawPath};
-use pinfold_text::{Encoding, PageRequest, Style, read_page};
+use pinfold_text::{Encoding, PageRequest, SNIFF_BYTES, Style, office_type, read_page};
 
 use crate::limits::{NOTEBOOK_BYTES, PDF_BYTES};
 use crate::media::{
@@ -74,10 +74,24 @@ impl Open {
         if mime == "application/pdf" {
             return self.pdf(view, size);
         }
+        let mime = match mime {
+            "application/zip" => self.office(view, size)?.unwrap_or(mime),
+            other => other,
+        };
         match document_name(mime) {
             Some(name) => Err(self.unsupported(format!("its format is {name}"))),
             None => Err(Error::Binary { path: self.path(), mime, size }),
         }
+    }
+
+    /// What kind of office document an archive is, by the names at its end.
+    fn office(&self, view: &View<'_>, size: u64) -> Result<Option<&'static str>, Error> {
+        let (_, mut file) = view.file(&self.read.path)?;
+        file.seek_to(size.saturating_sub(SNIFF_BYTES as u64));
+        let mut end = Vec::new();
+        let read = file.by_ref().take(SNIFF_BYTES as u64).read_to_end(&mut end);
+        read.map_err(|error| file.failure(&self.path(), error))?;
+        Ok(office_type(&end))
     }
 
     fn unsupported(&self, problem: String) -> Error {
