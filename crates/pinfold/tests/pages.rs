@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
-use pinfold::operations::{Open, Opened, PastEnd, Read};
+use pinfold::operations::{Open, Opened, PastEnd, Read, Write};
 use pinfold::{Error, Page, Session, Stopped, Style};
 use pinfold_confine::fault::{Meanwhile, inject, interleave};
 use tempfile::TempDir;
@@ -63,6 +63,26 @@ fn who_pages_through_a_large_file_need_not_have_it_counted_again() {
     let mut file = fs::File::options().append(true).open(dir.path().join("large.txt")).unwrap();
     file.write_all(b"one more\n").unwrap();
     assert_eq!(page(&session, &window("large.txt", 119_000, 5)).total, 120_001);
+}
+
+#[test]
+fn places_of_lines_are_forgotten_when_the_session_itself_changes_the_file() {
+    let dir = TempDir::new().unwrap();
+    let text = large(&dir);
+    thread::sleep(Duration::from_millis(2_200));
+    let session = Session::open([dir.path()]).unwrap();
+    assert_eq!(page(&session, &window("large.txt", 1, 1)).total, 120_000);
+    // The session knows the new content, but not where its lines are.
+    let longer = text.replacen("60000 ", "one more\n60000 ", 1);
+    session.perform(&Write::new("large.txt", longer)).unwrap();
+    thread::sleep(Duration::from_millis(2_200));
+    let later = page(&session, &window("large.txt", 100_002, 1));
+    assert_eq!(
+        (later.total, &later.content[..14]),
+        (120_001, "100002\t100000 "),
+        "{}",
+        later.content
+    );
 }
 
 #[test]

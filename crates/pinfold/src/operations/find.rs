@@ -73,6 +73,8 @@ impl Find {
             None if directory.is_empty() => None,
             None => Some(directory.into()),
             Some(path) if directory.is_empty() => Some(path.clone()),
+            // Errors repeat what was given, and nobody gave this dot.
+            Some(path) if path.as_str() == "." => Some(directory.into()),
             Some(path) => Some(format!("{}/{directory}", path.as_str()).into()),
         }
     }
