@@ -64,9 +64,9 @@ fn a_page_of_a_file_full_of_matches_takes_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("g"), "x\n".repeat(4 << 20)).unwrap();
     let arguments = r#"{"pattern": "x", "output_mode": "content", "head_limit": 1}"#;
-    let text = limited(&dir, 400_000, &format!("Grep '{arguments}'"));
+    let text = limited(&dir, 200_000, &format!("Grep '{arguments}'"));
     assert!(text.contains("matches 1-1 of 4194304"), "{text}");
-    let all = limited(&dir, 400_000, &format!("Grep '{}'", arguments.replace("1}", "0}")));
+    let all = limited(&dir, 200_000, &format!("Grep '{}'", arguments.replace("1}", "0}")));
     assert!(all.len() < 300_000 && all.contains(" of 4194304; continue with"), "{}", all.len());
 }
 
