@@ -7,30 +7,93 @@ use anyhow::{Context as _, Result, anyhow};
 use etcetera::BaseStrategy as _;
 use pinfold::Settings;
 use pinfold_confine::read_config;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-/// The settings in `file`, or in the user's own configuration file if there is one.
-pub(crate) fn load(file: Option<&Path>) -> Result<Settings> {
+/// What a configuration file says.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Config {
+    /// What holds for sessions.
+    pub(crate) settings: Settings,
+    /// What holds for `pinfold serve`.
+    pub(crate) serve: ServeConfig,
+    /// What holds for `pinfold serve --http`: the table `[http]`.
+    pub(crate) http: HttpConfig,
+}
+
+/// The settings of `pinfold serve`.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+pub(crate) struct ServeConfig {
+    /// Whether the directories that the client has open narrow the workspace.
+    pub(crate) client_roots: Option<ClientRootsSetting>,
+}
+
+/// What becomes of the client's roots.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ClientRootsSetting {
+    /// They narrow the workspace; they never widen it
+    Narrow,
+    /// The client is not asked for them
+    Ignore,
+}
+
+/// The table `[http]`.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct HttpConfig {
+    /// How many bytes a request may have.
+    pub(crate) body_limit: Option<usize>,
+    /// How many sessions there may be at once.
+    pub(crate) max_sessions: Option<usize>,
+    /// After how many seconds without a request a session ends.
+    pub(crate) idle_seconds: Option<u64>,
+    /// Names that the server may be reached by.
+    pub(crate) allow_hosts: Vec<String>,
+    /// Web pages that may talk to the server, by origin.
+    pub(crate) allow_origins: Vec<String>,
+}
+
+/// What `file` says, or the user's own configuration file if there is one.
+pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     let (path, named) = match file {
         Some(file) => (file.to_owned(), true),
         None => match default_path() {
             Some(path) => (path, false),
-            None => return Ok(Settings::default()),
+            None => return Ok(Config::default()),
         },
     };
     match read_config(&path) {
         Ok(text) => parse(&text).with_context(|| format!("in {}", path.display())),
-        Err(error) if error.kind() == ErrorKind::NotFound && !named => Ok(Settings::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound && !named => Ok(Config::default()),
         Err(error) => Err(anyhow!("cannot read {}: {error}", path.display())),
     }
 }
 
-fn default_path() -> Option<PathBuf> {
+/// Where the user's own configuration file is, if there is one.
+pub(crate) fn default_path() -> Option<PathBuf> {
     let directories = etcetera::choose_base_strategy().ok()?;
     Some(directories.config_dir().join("pinfold").join("config.toml"))
 }
 
-fn parse(text: &str) -> Result<Settings> {
-    toml::from_str(text).map_err(|error| anyhow!("{}", error.to_string().trim_end()))
+fn parse(text: &str) -> Result<Config> {
+    let mut settings: toml::Table = read(text.parse::<toml::Table>())?;
+    // What is not about sessions is taken out, so that what is left must be.
+    let serve = settings.remove("client_roots").map(|value| ("client_roots".to_owned(), value));
+    let http = settings.remove("http").unwrap_or_else(|| toml::Table::new().into());
+    Ok(Config {
+        settings: from(settings.into())?,
+        serve: from(toml::Table::from_iter(serve).into())?,
+        http: from(http).context("in `[http]`")?,
+    })
+}
+
+fn from<T: DeserializeOwned>(value: toml::Value) -> Result<T> {
+    read(value.try_into())
+}
+
+fn read<T>(result: Result<T, toml::de::Error>) -> Result<T> {
+    result.map_err(|error| anyhow!("{}", error.to_string().trim_end()))
 }
 
 #[cfg(test)]
@@ -47,8 +110,10 @@ mod tests {
         let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nseen = \"off\"\n\
                     matching = \"exact\"\nedit_bytes = 4\n\
                     journal = \"/j\"\njournal_days = 1\njournal_bytes = 2\n\
-                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\nimage_side = 9\nimage_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n";
-        let expected = Settings {
+                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\nimage_side = 9\nimage_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
+                    client_roots = \"ignore\"\n[http]\nbody_limit = 1\nmax_sessions = 2\nidle_seconds = 3\n\
+                    allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
+        let settings = Settings {
             relative_paths: true,
             dry_run: true,
             durability: DurabilitySetting::Full,
@@ -67,9 +132,17 @@ mod tests {
             glob_limit: 8,
             deadline_seconds: 7,
         };
-        assert_eq!(parse(text).unwrap(), expected);
-        assert_eq!(parse("").unwrap(), Settings::default());
-        let off = parse("journal = false").unwrap().journal;
+        let serve = ServeConfig { client_roots: Some(ClientRootsSetting::Ignore) };
+        let http = HttpConfig {
+            body_limit: Some(1),
+            max_sessions: Some(2),
+            idle_seconds: Some(3),
+            allow_hosts: vec!["h".into()],
+            allow_origins: vec!["o".into()],
+        };
+        assert_eq!(parse(text).unwrap(), Config { settings, serve, http });
+        assert_eq!(parse("").unwrap(), Config::default());
+        let off = parse("journal = false").unwrap().settings.journal;
         assert_eq!(off, Some(JournalSetting::Usual(false)));
     }
 
@@ -81,6 +154,10 @@ mod tests {
             ("max_line_chars = -1", "max_line_chars"),
             ("dry_run = 1", "dry_run"),
             ("dry_run", "line 1"),
+            ("client_roots = \"widen\"", "widen"),
+            ("[http]\nbody_limits = 1", "body_limits"),
+            ("[http]\nbody_limit = -1", "body_limit"),
+            ("http = 1", "http"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(named), "{error}");

@@ -10,6 +10,8 @@ mod config;
 mod journal;
 mod options;
 mod read_pdf;
+mod serve;
+mod token;
 mod tools;
 
 use std::process::ExitCode;
@@ -34,6 +36,7 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
+    Serve(serve::Serve),
     Call(call::Call),
     Batch(batch::Batch),
     Tools(tools::Tools),
@@ -46,6 +49,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Serve(command) => command.run(),
         Command::Call(command) => command.run(),
         Command::Batch(command) => command.run(),
         Command::Tools(command) => command.run(),

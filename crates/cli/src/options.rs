@@ -11,7 +11,7 @@ use pinfold::{
 };
 use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
 
-use crate::config;
+use crate::config::{self, Config};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -151,7 +151,7 @@ fn dialect_names(name: &str) -> Result<DialectNames, String> {
 impl Options {
     /// A session, and nothing else.
     pub(crate) fn session(&self) -> Result<Session> {
-        self.session_with(self.settings()?)
+        self.session_with(self.config()?.settings)
     }
 
     fn session_with(&self, settings: Settings) -> Result<Session> {
@@ -173,8 +173,17 @@ impl Options {
         default: &[&'static Dialect],
         adjust: impl FnOnce(&mut Settings),
     ) -> Result<Toolbox> {
-        let mut settings = self.settings()?;
+        let mut settings = self.config()?.settings;
         adjust(&mut settings);
+        self.toolbox_with(settings, default)
+    }
+
+    /// The tools, with settings that have been read.
+    pub(crate) fn toolbox_with(
+        &self,
+        settings: Settings,
+        default: &[&'static Dialect],
+    ) -> Result<Toolbox> {
         let session = self.session_with(settings)?;
         let mut chosen: Vec<&'static Dialect> = Vec::new();
         for dialect in self.dialect.iter().flat_map(|names| &names.0) {
@@ -185,9 +194,10 @@ impl Options {
         Ok(Toolbox::new(session, if chosen.is_empty() { default } else { &chosen }))
     }
 
-    /// The configuration file's settings, and over them the command line's.
-    fn settings(&self) -> Result<Settings> {
-        let mut settings = config::load(self.config.as_deref())?;
+    /// What the configuration file says, and over it the command line.
+    pub(crate) fn config(&self) -> Result<Config> {
+        let mut config = config::load(self.config.as_deref())?;
+        let settings = &mut config.settings;
         settings.dry_run |= self.dry_run;
         settings.relative_paths |= self.relative_paths;
         if let Some(seen) = self.seen {
@@ -238,6 +248,6 @@ impl Options {
         settings.image_bytes = self.image_bytes.or(settings.image_bytes);
         settings.glob_limit = self.glob_limit.unwrap_or(settings.glob_limit);
         settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
-        Ok(settings)
+        Ok(config)
     }
 }

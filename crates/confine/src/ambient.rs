@@ -1,10 +1,79 @@
-//! The one file that is read by the person's authority instead of the agent's: the configuration.
+//! The few files that are read and made by the person's authority instead of the agent's.
+//!
+//! None of this is ever to be given a path that came from an agent.
 
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// The text of a configuration file, which lies wherever the person who runs Pinfold says.
-///
-/// Never to be given a path that came from an agent.
-pub fn read_config(path: &Path) -> std::io::Result<String> {
-    std::fs::read_to_string(path)
+pub fn read_config(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path)
+}
+
+/// The text of a file that is nobody's business but its owner's. One that others may read is an
+/// error.
+pub fn read_secret(path: &Path) -> io::Result<String> {
+    let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let problem = format!("others may read it (mode {mode:03o}); `chmod 600` it");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    fs::read_to_string(path)
+}
+
+/// Makes a file, and the directories that it lies in, that nobody but the owner may read. What was
+/// there is replaced if `replace` says so, and else an error.
+pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    if replace {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Removes a file that [`write_secret`] made.
+pub fn remove_secret(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/token");
+        write_secret(&path, "one", false).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(read_secret(&path).unwrap(), "one");
+        let again = write_secret(&path, "two", false).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        write_secret(&path, "two", true).unwrap();
+        assert_eq!(read_secret(&path).unwrap(), "two");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(read_secret(&path).unwrap_err().to_string().contains("chmod 600"));
+        remove_secret(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_link_in_a_secrets_place_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("token"), dir.path().join("other"));
+        fs::write(&other, "mine").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(write_secret(&path, "x", false).is_err());
+        write_secret(&path, "x", true).unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+    }
 }

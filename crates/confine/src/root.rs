@@ -1,6 +1,8 @@
 //! A root directory: a handle on it, and the two ways to open what is below.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -46,6 +48,31 @@ impl Root {
             handle,
             way,
         })
+    }
+
+    /// What of this root is in a directory too: all of it, a part, or nothing.
+    pub(crate) fn narrowed(&self, directory: &Path) -> Option<Self> {
+        let canonical = std::fs::canonicalize(directory).ok()?;
+        let canonical = names(&canonical).ok()?;
+        if self.canonical_names.starts_with(&canonical) {
+            let handle = self.handle.try_clone().ok()?;
+            return Some(Self {
+                given: self.given.clone(),
+                given_names: self.given_names.clone(),
+                canonical_names: self.canonical_names.clone(),
+                handle,
+                way: self.way,
+            });
+        }
+        let below = canonical.strip_prefix(self.canonical_names.as_slice())?;
+        let path: RelPath = below.iter().cloned().collect();
+        let handle = self.open_below(&path, sys::HANDLE).ok()?;
+        // As it is called below the root's own name, so that it is found under that.
+        let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
+        let given = given_names
+            .iter()
+            .fold(PathBuf::from("/"), |path, name| path.join(OsStr::from_bytes(name.as_bytes())));
+        Some(Self { given, given_names, canonical_names: canonical, handle, way: self.way })
     }
 
     #[cfg(target_os = "linux")]

@@ -55,6 +55,25 @@ impl Workspace {
         Ok(Self { roots, known_patterns: KnownPatterns::default() })
     }
 
+    /// The part of this workspace that is in some other directories too: of each of them what is
+    /// inside a root, and each root that is inside one of them. `None` if nothing is.
+    ///
+    /// The directories are found through the roots' handles, so whatever they are swapped for
+    /// meanwhile, what comes of it is never wider than this.
+    pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
+        let mut roots: Vec<Root> = Vec::new();
+        for directory in to {
+            for root in self.roots.iter().filter_map(|root| root.narrowed(directory.as_ref())) {
+                let same = |known: &Root| known.canonical_names() == root.canonical_names();
+                if !roots.iter().any(same) {
+                    roots.push(root);
+                }
+            }
+        }
+        let known_patterns = KnownPatterns::default();
+        (!roots.is_empty()).then_some(Self { roots, known_patterns })
+    }
+
     /// The roots' paths, as they were given, made absolute.
     pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.roots.iter().map(Root::given)

@@ -12,7 +12,7 @@ use pinfold::{Error, Match, Receipt};
 use serde_json::{Map, Value};
 
 use crate::story::Story;
-use crate::tool::perform;
+use crate::tool::ready;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
 /// The dialect that is served by default.
@@ -32,7 +32,7 @@ pub static CLASSIC: Dialect = Dialect {
 };
 
 const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
-    Entry::of::<T>(|| None, |desk, arguments| perform::<T>(desk, arguments).map(Answer::Classic))
+    Entry::of::<T>(|| None, |arguments| ready::<T>(arguments, Answer::Classic))
 }
 
 /// The answer to a change: its story, and facts for programs.
@@ -111,7 +111,8 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         Error::Outside { path, roots } => {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))
         }
-        Error::NotADirectory { .. }
+        Error::NothingLeft { .. }
+        | Error::NotADirectory { .. }
         | Error::NotRegular { .. }
         | Error::BadPath { .. }
         | Error::BadGlob { .. }

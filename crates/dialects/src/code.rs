@@ -10,7 +10,7 @@ pub fn code(error: &Error) -> &'static str {
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }
         | Error::ParentMissing { .. } => "file_not_found",
-        Error::Outside { .. } => "path_outside_workspace",
+        Error::Outside { .. } | Error::NothingLeft { .. } => "path_outside_workspace",
         Error::IsDirectory { .. } => "is_directory",
         Error::NotADirectory { .. } => "not_a_directory",
         Error::NotRegular { .. } => "not_a_regular_file",

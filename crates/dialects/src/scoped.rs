@@ -36,7 +36,7 @@ fn fault(error: &Error, _: bool) -> Answer {
 
 fn code(error: &Error) -> &'static str {
     match error {
-        Error::Outside { .. } => "SCOPE_VIOLATION",
+        Error::Outside { .. } | Error::NothingLeft { .. } => "SCOPE_VIOLATION",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
         | Error::BadGlob { .. }

@@ -52,16 +52,51 @@ pub struct Entry {
     pub hints: Hints,
     pub(crate) input: fn() -> Value,
     pub(crate) output: fn() -> Option<Value>,
-    /// Performs a call whose arguments have been checked.
-    pub(crate) call: fn(&Desk<'_>, Value) -> Result<Answer, Error>,
-    pub(crate) compact: fn(&Desk<'_>, Value) -> Option<String>,
+    /// Reads arguments that have been checked.
+    pub(crate) ready: fn(Value) -> Result<Box<dyn Ready>, Error>,
+}
+
+/// A tool with its arguments.
+pub(crate) trait Ready {
+    /// Performs the call.
+    fn perform(&self, desk: &Desk<'_>) -> Result<Answer, Error>;
+    /// The arguments on one line, for a person.
+    fn compact(&self, desk: &Desk<'_>) -> String;
+}
+
+/// The arguments of a tool, and how its dialect turns replies into answers.
+struct Given<T: Tool> {
+    tool: T,
+    answer: fn(T::Reply) -> Answer,
+}
+
+impl<T: Tool> Ready for Given<T> {
+    fn perform(&self, desk: &Desk<'_>) -> Result<Answer, Error> {
+        let operation = self.tool.operation(desk)?;
+        let done = desk.session.perform_with(&operation, desk.call)?;
+        Ok((self.answer)(self.tool.reply(done, desk)))
+    }
+
+    fn compact(&self, desk: &Desk<'_>) -> String {
+        self.tool.compact(desk)
+    }
+}
+
+/// Reads a tool's arguments.
+pub(crate) fn ready<T: Tool>(
+    arguments: Value,
+    answer: fn(T::Reply) -> Answer,
+) -> Result<Box<dyn Ready>, Error> {
+    let tool = serde_json::from_value(arguments);
+    let tool: T = tool.map_err(|error| Error::InvalidArgument(error.to_string()))?;
+    Ok(Box::new(Given { tool, answer }))
 }
 
 impl Entry {
-    /// The table entry of a tool, given how its dialect turns replies into answers.
+    /// The table entry of a tool, given how its dialect reads arguments and says what answers are.
     pub(crate) const fn of<T: Tool>(
         output: fn() -> Option<Value>,
-        call: fn(&Desk<'_>, Value) -> Result<Answer, Error>,
+        ready: fn(Value) -> Result<Box<dyn Ready>, Error>,
     ) -> Self {
         let read_only = <T::Op as Operation>::Changes::READ_ONLY;
         Self {
@@ -70,31 +105,20 @@ impl Entry {
             hints: Hints { read_only, destructive: !read_only, idempotent: T::IDEMPOTENT },
             input: crate::schema::input::<T>,
             output,
-            call,
-            compact: |desk, arguments| Some(parse::<T>(arguments).ok()?.compact(desk)),
+            ready,
         }
     }
-}
-
-/// Calls a tool with arguments that have been checked.
-pub(crate) fn perform<T: Tool>(desk: &Desk<'_>, arguments: Value) -> Result<T::Reply, Error> {
-    let tool = parse::<T>(arguments)?;
-    let operation = tool.operation(desk)?;
-    let done = desk.session.perform_with(&operation, desk.call)?;
-    Ok(tool.reply(done, desk))
-}
-
-fn parse<T: Tool>(arguments: Value) -> Result<T, Error> {
-    serde_json::from_value(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
 }
 
 /// The table entry of a tool that answers with an object, and says what it looks like.
 pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> Entry {
     Entry::of::<T>(
         || Some(crate::schema::output::<T::Reply>()),
-        |desk, arguments| {
-            let value = as_value(&perform::<T>(desk, arguments)?);
-            Ok(Answer::Structured { value, failed: false })
+        |arguments| {
+            ready::<T>(arguments, |reply| Answer::Structured {
+                value: as_value(&reply),
+                failed: false,
+            })
         },
     )
 }

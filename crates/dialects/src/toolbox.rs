@@ -13,7 +13,7 @@ use crate::{Answer, Desk, Dialect, Entry, args};
 #[derive(Debug)]
 pub struct Toolbox {
     session: Arc<Session>,
-    tools: Vec<Equipped>,
+    tools: Arc<[Equipped]>,
     /// In whose words an unknown tool is answered.
     first: &'static Dialect,
 }
@@ -43,6 +43,12 @@ impl Toolbox {
         Self { session: session.into(), tools: tools.collect(), first: dialects[0] }
     }
 
+    /// The same tools on another session.
+    #[must_use]
+    pub fn on(&self, session: impl Into<Arc<Session>>) -> Self {
+        Self { session: session.into(), tools: self.tools.clone(), first: self.first }
+    }
+
     /// The session.
     pub fn session(&self) -> &Session {
         &self.session
@@ -60,21 +66,38 @@ impl Toolbox {
 
     /// Calls a tool by name, with something said for this call alone.
     pub fn call_with(&self, name: &str, arguments: Value, call: &Call) -> Answer {
-        let Some(tool) = self.find(name) else {
-            let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
-            return self.refuse(&Error::UnknownTool { name: brief(name), tools });
-        };
+        self.call_and_describe(name, arguments, call, |_| {})
+    }
+
+    /// Calls a tool by name. Before it does something, `describe` gets the arguments on one line,
+    /// for a person; not if they are wrong.
+    pub fn call_and_describe(
+        &self,
+        name: &str,
+        arguments: Value,
+        call: &Call,
+        describe: impl FnOnce(String),
+    ) -> Answer {
+        let Some(tool) = self.find(name) else { return self.refuse(&self.unknown(name)) };
         let call = &Call { tool: tool.entry.name.to_owned(), ..call.clone() };
         let desk = Desk { session: &self.session, call };
         let work = || {
             let arguments = args::check(&tool.input, arguments)?;
-            (tool.entry.call)(&desk, arguments)
+            let ready = (tool.entry.ready)(arguments)?;
+            describe(ready.compact(&desk));
+            ready.perform(&desk)
         };
         // A mistake of ours must not end a server that others talk to.
         let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Err(Error::Internal { what: format!("`{}` panicked", tool.entry.name) })
         });
-        outcome.unwrap_or_else(|error| (tool.dialect.fault)(&error, tool.entry.hints.read_only))
+        outcome.unwrap_or_else(|error| tool.refuse(&error))
+    }
+
+    /// The error for a name that no tool has.
+    pub fn unknown(&self, name: &str) -> Error {
+        let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
+        Error::UnknownTool { name: brief(name), tools }
     }
 
     /// The answer to something that did not come as far as a tool.
@@ -88,13 +111,13 @@ impl Toolbox {
         let desk = Desk { session: &self.session, call: &call };
         let compact = self.find(name).and_then(|tool| {
             let checked = args::check(&tool.input, arguments.clone()).ok()?;
-            (tool.entry.compact)(&desk, checked)
+            Some((tool.entry.ready)(checked).ok()?.compact(&desk))
         });
         compact.unwrap_or_else(|| arguments.to_string())
     }
 
     /// The tool with a name, also as exported to formats that know no dots.
-    fn find(&self, name: &str) -> Option<&Equipped> {
+    pub fn find(&self, name: &str) -> Option<&Equipped> {
         let exact = self.tools.iter().find(|tool| tool.entry.name == name);
         exact.or_else(|| {
             self.tools.iter().find(|tool| crate::export::without_dots(tool.entry.name) == name)
@@ -103,6 +126,11 @@ impl Toolbox {
 }
 
 impl Equipped {
+    /// The answer to a call that did not come as far as the tool, in the words of its dialect.
+    pub fn refuse(&self, error: &Error) -> Answer {
+        (self.dialect.fault)(error, self.entry.hints.read_only)
+    }
+
     fn new(dialect: &'static Dialect, entry: &'static Entry) -> Self {
         let mut input = (entry.input)();
         let description = match input.as_object_mut().and_then(|input| input.remove("description"))

@@ -1,7 +1,7 @@
 //! What holds for one call alone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What one call is to do otherwise than its session.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +10,8 @@ pub struct Call {
     pub dry_run: Option<bool>,
     /// Lets somebody else end the call.
     pub cancel: Cancel,
+    /// Lets somebody else see how far the call has come.
+    pub progress: Progress,
     /// The tool that makes the call, for the journal.
     pub tool: String,
 }
@@ -27,5 +29,20 @@ impl Cancel {
     /// Whether the call was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a call has come, shared by whoever does the work and whoever watches.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// How many files and directories a walk has met so far. It only grows.
+    pub fn met(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn meet(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

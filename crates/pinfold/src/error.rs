@@ -49,6 +49,14 @@ pub enum Error {
         /// The workspace's roots.
         roots: Vec<String>,
     },
+    /// The client asked for directories that have nothing in common with the workspace.
+    #[error("nothing of the workspace ({}) is in the client's roots ({})", .workspace.join(", "), .client.join(", "))]
+    NothingLeft {
+        /// The workspace's roots.
+        workspace: Vec<String>,
+        /// The directories that the client asked for.
+        client: Vec<String>,
+    },
     /// A directory is where a file was wanted.
     #[error("`{path}` is a directory")]
     IsDirectory {
@@ -341,6 +349,11 @@ impl Error {
                 Some("leave that character out, or write the whole file as utf-8".into())
             }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
+            Self::NothingLeft { .. } => Some(
+                "tell the person: start Pinfold with a `--root` that the client has open, or with \
+                 `--client-roots ignore`"
+                    .into(),
+            ),
             Self::NotFound { .. }
             | Self::Dangling { .. }
             | Self::ParentMissing { .. }

@@ -43,7 +43,7 @@ mod session;
 mod settings;
 mod view;
 
-pub use call::{Call, Cancel};
+pub use call::{Call, Cancel, Progress};
 pub use change::{ChangeSet, SeenRule};
 pub use commit::Receipt;
 pub use error::Error;

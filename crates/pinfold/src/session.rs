@@ -25,8 +25,8 @@ pub struct Session {
     workspace: Arc<Workspace>,
     settings: Settings,
     ledger: Mutex<Ledger>,
-    journal: Option<Journal>,
-    needles: Needles,
+    journal: Option<Arc<Journal>>,
+    needles: Arc<Needles>,
     positions: Positions,
     pdf_reader: Arc<dyn PdfReader>,
     id: String,
@@ -64,18 +64,45 @@ impl Session {
     pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Self {
         let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
         let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
-        let journal =
-            directory.map(|directory| Journal::new(directory, keep_for, settings.journal_bytes));
+        let journal = directory
+            .map(|directory| Arc::new(Journal::new(directory, keep_for, settings.journal_bytes)));
         let id = fresh_id().unwrap_or_default();
         Self {
             workspace,
             settings,
             ledger: Mutex::default(),
             journal,
-            needles: Needles::default(),
+            needles: Arc::default(),
             positions: Positions::default(),
             pdf_reader: Arc::new(InThread),
             id,
+        }
+    }
+
+    /// Another conversation on the same workspace: it has seen nothing yet.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        let id = fresh_id().unwrap_or_default();
+        Self { id, ..self.begin_anew(self.workspace.clone()) }
+    }
+
+    /// This conversation on the part of its workspace that is in some other directories too; `None`
+    /// if nothing is. It has to look at files again, since it may know them by other names.
+    pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
+        let workspace = self.workspace.narrowed(to)?;
+        Some(self.begin_anew(Arc::new(workspace)))
+    }
+
+    fn begin_anew(&self, workspace: Arc<Workspace>) -> Self {
+        Self {
+            workspace,
+            settings: self.settings.clone(),
+            ledger: Mutex::default(),
+            journal: self.journal.clone(),
+            needles: self.needles.clone(),
+            positions: Positions::default(),
+            pdf_reader: self.pdf_reader.clone(),
+            id: self.id.clone(),
         }
     }
 
@@ -106,7 +133,7 @@ impl Session {
 
     /// The journal, if there is one.
     pub fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
+        self.journal.as_deref()
     }
 
     /// What distinguishes the session from others in the journal.

@@ -83,7 +83,11 @@ impl<'s> View<'s> {
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped), Error> {
         let patience = self.patience();
-        let walk = Walk { depth, hidden, opinion, patience: &patience };
+        let opinion = |candidate: &Candidate<'_>| {
+            self.call.progress.meet();
+            opinion(candidate)
+        };
+        let walk = Walk { depth, hidden, opinion: &opinion, patience: &patience };
         let walked = self.session.workspace().walk(starts, &walk, new_visitor);
         walked.map_err(|error| self.missed(&RawPath::from("."), error))
     }

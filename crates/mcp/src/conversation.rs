@@ -1,0 +1,87 @@
+//! One client's conversation: its session, and what part of the workspace it is about.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinfold::Error;
+use pinfold_dialects::Toolbox;
+use rmcp::model::LoggingLevel;
+
+/// A conversation with one client.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    /// The tools on the whole workspace.
+    whole: Arc<Toolbox>,
+    ground: Mutex<Ground>,
+    /// Held while the client is asked for its roots.
+    pub(crate) asking: tokio::sync::Mutex<()>,
+    /// Held by the change at work. Those that wait get it in the order in which they came, so what a
+    /// client sends one after the other is done one after the other, however it spells the paths.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    level: Mutex<Option<LoggingLevel>>,
+}
+
+/// The tools on what the client's roots leave of the workspace, or why there is nothing left.
+pub(crate) type Tools = Result<Arc<Toolbox>, Arc<Error>>;
+
+#[derive(Debug, Default)]
+struct Ground {
+    tools: Option<Tools>,
+    /// Whether the client has said that its roots are others now.
+    stale: bool,
+}
+
+impl Conversation {
+    pub(crate) fn new(toolbox: Toolbox) -> Self {
+        Self {
+            whole: Arc::new(toolbox),
+            ground: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            level: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn whole(&self) -> &Arc<Toolbox> {
+        &self.whole
+    }
+
+    /// The tools, if it is known what the client's roots leave.
+    pub(crate) fn tools(&self) -> Option<Tools> {
+        let ground = self.ground();
+        if ground.stale { None } else { ground.tools.clone() }
+    }
+
+    /// The client's roots leave this.
+    pub(crate) fn settle(&self, tools: Tools) -> Tools {
+        let mut ground = self.ground();
+        ground.stale = false;
+        // If it is the same part of the workspace, what was seen there stays seen.
+        let tools = match (&ground.tools, tools) {
+            (Some(Ok(known)), Ok(new)) if same_roots(known, &new) => Ok(known.clone()),
+            (_, Ok(new)) if same_roots(&self.whole, &new) => Ok(self.whole.clone()),
+            (_, tools) => tools,
+        };
+        ground.tools.insert(tools).clone()
+    }
+
+    /// The client's roots are others now.
+    pub(crate) fn roots_changed(&self) {
+        self.ground().stale = true;
+    }
+
+    pub(crate) fn set_level(&self, level: LoggingLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+
+    pub(crate) fn level(&self) -> Option<LoggingLevel> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ground(&self) -> std::sync::MutexGuard<'_, Ground> {
+        self.ground.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn same_roots(one: &Toolbox, other: &Toolbox) -> bool {
+    one.session().real_roots().eq(other.session().real_roots())
+}

@@ -1,0 +1,219 @@
+//! Who may talk to the HTTP server: right host, right origin, right token.
+
+use http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use http::uri::Authority;
+use http::{StatusCode, Uri};
+use subtle::ConstantTimeEq as _;
+
+/// What a request must carry to be let in.
+#[derive(Clone)]
+pub struct Guard {
+    token: Option<String>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { token: _, hosts, origins } = self;
+        out.debug_struct("Guard").field("hosts", hosts).field("origins", origins).finish()
+    }
+}
+
+impl Guard {
+    /// Lets in who knows the token.
+    pub fn new(token: impl Into<String>) -> Self {
+        Self { token: Some(token.into()), ..Self::without_token() }
+    }
+
+    /// Lets in whoever can reach this machine: for tests, and for whoever checks tokens elsewhere.
+    pub fn without_token() -> Self {
+        Self { token: None, hosts: Vec::new(), origins: Vec::new() }
+    }
+
+    /// Also lets in requests to a host by this name, with any port or a given one. Without that, they
+    /// must be for `localhost` or for an address: names of others may be made to lead here.
+    #[must_use]
+    pub fn allow_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Also lets in requests that pages of an origin make, such as `https://example.org`. Without
+    /// that, they must be pages of this machine.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into().trim_end_matches('/').to_ascii_lowercase());
+        self
+    }
+
+    /// Whether a request may come in, or else the status to answer and why.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+        self.check_host(uri, headers)?;
+        self.check_origin(headers)?;
+        self.check_token(headers)
+    }
+
+    /// A request that a name led here which is not ours was not meant for us.
+    pub(crate) fn check_host(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), (StatusCode, String)> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let named = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
+            (None, _) => uri.authority().cloned(),
+            (Some(_), Some(_)) => None,
+        };
+        let Some(named) = named else {
+            return Err((StatusCode::BAD_REQUEST, "the Host header is missing or wrong".into()));
+        };
+        if is_local(&named) || is_address(&named) || self.knows_host(&named) {
+            return Ok(());
+        }
+        let host = named.host();
+        let why = format!("the host `{host}` is not served; `--allow-host {host}` allows it");
+        Err((StatusCode::FORBIDDEN, why))
+    }
+
+    fn knows_host(&self, named: &Authority) -> bool {
+        let (whole, host) =
+            (named.as_str().to_ascii_lowercase(), named.host().to_ascii_lowercase());
+        self.hosts.iter().any(|known| *known == whole || *known == host)
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+        for origin in headers.get_all(ORIGIN) {
+            let origin = origin.to_str().unwrap_or("?").to_ascii_lowercase();
+            let local = |origin: &str| -> Option<bool> {
+                let uri: Uri = origin.parse().ok()?;
+                Some(
+                    matches!(uri.scheme_str(), Some("http" | "https"))
+                        && is_local(uri.authority()?),
+                )
+            };
+            if !self.origins.contains(&origin) && local(&origin) != Some(true) {
+                let why = format!(
+                    "pages of `{origin}` may not talk to this server; `--allow-origin {origin}` allows it"
+                );
+                return Err((StatusCode::FORBIDDEN, why));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
+        let right = match given.split_at_checked(b"Bearer ".len()) {
+            Some((scheme, given)) if scheme.eq_ignore_ascii_case(b"Bearer ") => {
+                bool::from(given.trim_ascii().ct_eq(token.as_bytes()))
+            }
+            _ => false,
+        };
+        if right {
+            return Ok(());
+        }
+        let why = "send the server's token: `Authorization: Bearer TOKEN`; the server said at its start which file it is in";
+        Err((StatusCode::UNAUTHORIZED, why.into()))
+    }
+}
+
+/// Whether a name or address means this machine, whoever asks.
+fn is_local(authority: &Authority) -> bool {
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let address = host.parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether it is an address and not a name: nobody can make an address lead elsewhere.
+fn is_address(authority: &Authority) -> bool {
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    host.parse::<std::net::IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(guard: &Guard, given: &[(&str, &str)]) -> u16 {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let name: http::HeaderName = name.parse().unwrap();
+            headers.append(name, value.parse().unwrap());
+        }
+        guard
+            .check(&Uri::from_static("/mcp"), &headers)
+            .map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn the_token_is_asked_for() {
+        let guard = Guard::new("abcdef");
+        let host = ("host", "127.0.0.1:1");
+        for (header, expected) in [
+            ("Bearer abcdef", 200),
+            ("bearer  abcdef ", 200),
+            ("Bearer abcde", 401),
+            ("Bearer abcdefg", 401),
+            ("Bearer ", 401),
+            ("Bearer", 401),
+            ("Basic abcdef", 401),
+            ("abcdef", 401),
+            ("", 401),
+        ] {
+            assert_eq!(status(&guard, &[host, ("authorization", header)]), expected, "{header}");
+        }
+        assert_eq!(status(&guard, &[host]), 401);
+        assert!(!format!("{guard:?}").contains("abcdef"));
+    }
+
+    #[test]
+    fn names_of_others_are_refused() {
+        let guard = Guard::without_token().allow_host("Files.example").allow_host("a.example:81");
+        for (host, expected) in [
+            ("localhost:80", 200),
+            ("LOCALHOST", 200),
+            ("127.0.0.1:9", 200),
+            ("[::1]:9", 200),
+            ("192.0.2.1", 200),
+            ("files.example:9", 200),
+            ("a.example:81", 200),
+            ("a.example:82", 403),
+            ("a.example", 403),
+            ("localhost.example", 403),
+            ("127.0.0.1.example", 403),
+            ("evil.example", 403),
+            ("", 400),
+            ("a b", 400),
+        ] {
+            assert_eq!(status(&guard, &[("host", host)]), expected, "{host}");
+        }
+        assert_eq!(status(&guard, &[]), 400);
+        assert_eq!(status(&guard, &[("host", "localhost"), ("host", "evil.example")]), 400);
+    }
+
+    #[test]
+    fn pages_of_others_are_refused() {
+        let guard = Guard::without_token().allow_origin("https://App.example/");
+        for (origin, expected) in [
+            ("http://localhost:6274", 200),
+            ("http://127.0.0.1", 200),
+            ("http://[::1]:80", 200),
+            ("https://app.example", 200),
+            ("https://app.example:444", 403),
+            ("http://app.example", 403),
+            ("http://192.0.2.1", 403),
+            ("https://evil.example", 403),
+            ("http://localhost.evil.example", 403),
+            ("http://localhost@evil.example", 403),
+            ("file://localhost", 403),
+            ("null", 403),
+            ("", 403),
+        ] {
+            let given = [("host", "localhost"), ("origin", origin)];
+            assert_eq!(status(&guard, &given), expected, "{origin}");
+        }
+    }
+}

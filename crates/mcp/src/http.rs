@@ -1,0 +1,247 @@
+//! The protocol over HTTP: `POST`, `GET` and `DELETE /mcp`, and `GET /healthz`.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use crate::guard::Guard;
+use crate::{Service, limits};
+
+/// How clients are served over HTTP.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Who is let in.
+    pub guard: Guard,
+    /// How many bytes a request's body may have.
+    pub body_limit: usize,
+    /// How many sessions of the protocol there may be at once.
+    pub sessions: usize,
+    /// After how long without a request a session ends.
+    pub session_idle: Duration,
+}
+
+impl HttpOptions {
+    /// The usual limits.
+    pub fn new(guard: Guard) -> Self {
+        Self {
+            guard,
+            body_limit: limits::MESSAGE_BYTES,
+            sessions: limits::SESSIONS,
+            session_idle: limits::SESSION_IDLE,
+        }
+    }
+}
+
+/// Serves any number of clients on a listener, until `stop` is cancelled.
+///
+/// Must be called on a Tokio runtime.
+pub async fn serve(
+    service: &Service,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: CancellationToken,
+) {
+    let requests = service.clone();
+    serve_handler(move || requests.requests(), listener, options, stop).await;
+    service.stop().await;
+}
+
+/// Serves another handler of the protocol in the same way. `new_handler` is asked for one for each
+/// session, and for each request that stands alone.
+pub async fn serve_handler<H: ServerHandler + Send + 'static>(
+    new_handler: impl Fn() -> H + Send + Sync + 'static,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: CancellationToken,
+) {
+    let door = Arc::new(Door::new(new_handler, options, stop.clone()));
+    let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many open files, most likely: others will be closed.
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            tracing::warn!("there are too many connections");
+            continue;
+        };
+        let (door, stop) = (door.clone(), stop.clone());
+        connections.spawn(async move {
+            connection(stream, door, stop).await;
+            drop(place);
+        });
+    }
+    connections.close();
+    if tokio::time::timeout(limits::LAST_CALLS, connections.wait()).await.is_err() {
+        tracing::debug!("connections are left open");
+    }
+}
+
+async fn connection<H: ServerHandler + Send + 'static>(
+    stream: TcpStream,
+    door: Arc<Door<H>>,
+    stop: CancellationToken,
+) {
+    // Answers are short and written at once: to wait for more costs 40 ms and gains nothing.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("TCP_NODELAY: {error}");
+    }
+    let answer = service_fn(move |request| {
+        let door = door.clone();
+        async move { Ok::<_, Infallible>(door.answer(request).await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits::SENDING);
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection broke: {error}");
+    }
+}
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// What stands between the network and the protocol.
+struct Door<H> {
+    inner: StreamableHttpService<H, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    options: HttpOptions,
+}
+
+impl<H: ServerHandler + Send + 'static> Door<H> {
+    fn new(
+        new_handler: impl Fn() -> H + Send + Sync + 'static,
+        options: HttpOptions,
+        stop: CancellationToken,
+    ) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(options.session_idle);
+        let sessions = Arc::new(sessions);
+        // Who is let in is decided before, by the guard, for everything that is here.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_json_response(true)
+            .with_max_request_body_bytes(options.body_limit)
+            .with_cancellation_token(stop);
+        let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
+        Self { inner, sessions, options }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        match self.pass(request).await {
+            Ok(response) => response,
+            Err((status, why)) => refusal(status, why),
+        }
+    }
+
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let (head, body) = request.into_parts();
+        let guard = &self.options.guard;
+        match head.uri.path() {
+            "/healthz" => {
+                guard.check_host(&head.uri, &head.headers)?;
+                return match head.method {
+                    Method::GET | Method::HEAD => Ok(plain(StatusCode::OK, "ok\n")),
+                    _ => Err((StatusCode::METHOD_NOT_ALLOWED, "use GET".into())),
+                };
+            }
+            "/mcp" => guard.check(&head.uri, &head.headers)?,
+            _ => {
+                guard.check(&head.uri, &head.headers)?;
+                return Err((StatusCode::NOT_FOUND, "the server is at /mcp".into()));
+            }
+        }
+        let body = self.body(body).await?;
+        if head.headers.get("mcp-session-id").is_none() && begins_session(&body) {
+            let full = self.sessions.sessions.read().await.len() >= self.options.sessions;
+            if full {
+                let why = "there are too many sessions; end one, or wait until one ends";
+                return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
+            }
+        }
+        Ok(self.inner.handle(Request::from_parts(head, Full::new(body))).await)
+    }
+
+    /// The whole body, if it comes in time and is not too long.
+    async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
+        let limit = self.options.body_limit;
+        let body = Limited::new(body, limit).collect();
+        match tokio::time::timeout(limits::SENDING, body).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let why = format!("a body can have {limit} bytes (`body_limit` in `[http]`)");
+                Err((StatusCode::PAYLOAD_TOO_LARGE, why))
+            }
+            Ok(Err(error)) => {
+                Err((StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))
+            }
+            Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not come in time".into())),
+        }
+    }
+}
+
+type Refusal = (StatusCode, String);
+
+/// Whether a body asks for a session of the protocol.
+fn begins_session(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Asks<'b> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'b, str>,
+    }
+    serde_json::from_slice(body).is_ok_and(|asks: Asks<'_>| asks.method == "initialize")
+}
+
+fn refusal(status: StatusCode, why: String) -> Response<Body> {
+    let mut response = plain(status, why + "\n");
+    let extra = match status {
+        StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+        StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, HeaderValue::from_static("60"))),
+        _ => None,
+    };
+    response.headers_mut().extend(extra.map(|(name, value)| (Some(name), value)));
+    response
+}
+
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed());
+    *response.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response
+}

@@ -1,0 +1,31 @@
+//! Pinfold as a server of the Model Context Protocol.
+//!
+//! Both eras of the protocol are spoken at once: 2026-07-28, where every request stands alone, and
+//! the versions before it, which begin with `initialize`. A [`Service`] is what is served; [`stdio`]
+//! and [`http`] are the ways to reach it. The tools come from the dialects' tables: nothing about a
+//! single tool is decided here.
+//!
+//! The protocol's types and its rules are `rmcp`'s. This crate is the only one that names them.
+
+#![forbid(unsafe_code)]
+#![allow(
+    deprecated,
+    reason = "clients have roots and set log levels, though the newest protocol drops both"
+)]
+
+mod call;
+mod conversation;
+mod guard;
+pub mod http;
+pub mod limits;
+mod reply;
+mod roots;
+mod run;
+mod server;
+mod service;
+pub mod stdio;
+
+pub use run::{serve_http, serve_stdio};
+pub use server::Server;
+pub use service::{ClientRoots, Options, Service};
+pub use tokio_util::sync::CancellationToken;

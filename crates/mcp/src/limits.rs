@@ -1,0 +1,48 @@
+//! Every number that somebody chose for the server, and why.
+
+use std::time::Duration;
+
+/// The largest message: a file of 100 MiB as JSON text, with room for what has to be escaped.
+pub const MESSAGE_BYTES: usize = 128 * 1024 * 1024;
+
+/// How many calls are at work at once. Searches use several threads each; more wait their turn.
+pub const CALLS_AT_ONCE: usize = 16;
+
+/// How long calls may go on after the client has closed the connection, before they are cancelled:
+/// long enough for whoever pipes requests in and reads the answers, short enough to be gone when the
+/// client looks.
+pub const LAST_CALLS: Duration = Duration::from_secs(1);
+
+/// How long calls that were told to stop are waited for.
+pub const STOPPING: Duration = Duration::from_secs(10);
+
+/// How often a call says how far it has come.
+pub const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// How long the client is waited for when it is asked for its roots.
+pub const ROOTS_WAIT: Duration = Duration::from_secs(10);
+
+/// How many conversations are remembered over HTTP. Each may hold what it has seen of 50,000 files.
+pub const SESSIONS: usize = 256;
+
+/// How long a conversation over HTTP is remembered after its last request: people take lunch breaks.
+pub const SESSION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// The longest name that a client may give a conversation.
+pub const SESSION_NAME_CHARS: usize = 200;
+
+/// How many connections are held at once: half of the files that a process may open, usually.
+pub const CONNECTIONS: usize = 512;
+
+/// How long a client may take to send the head of a request, and then its body.
+pub const SENDING: Duration = Duration::from_secs(30);
+
+/// For how long clients may keep the list of tools: it changes with a restart only, but a client
+/// that outlives the server should notice.
+pub const LIST_FRESH: Duration = Duration::from_secs(5 * 60);
+
+/// More often than this, it is not said how far a call has come.
+pub(crate) const PROGRESS_AT_MOST_EVERY: Duration = Duration::from_millis(1);
+
+/// How many threads move messages over HTTP. They only read and write; the calls have their own.
+pub(crate) const MESSAGE_THREADS: usize = 4;

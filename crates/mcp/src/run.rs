@@ -1,0 +1,62 @@
+//! Serving from a program that is not asynchronous itself.
+
+use std::io;
+use std::net::TcpListener;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::http::HttpOptions;
+use crate::{Service, http, limits, stdio};
+
+/// Serves one client on standard input and output, until the input ends or a signal says so.
+pub fn serve_stdio(service: &Service) -> io::Result<()> {
+    // One thread moves the messages, others do the work: the fewest handovers for one client.
+    let runtime = runtime(Builder::new_current_thread())?;
+    let served = runtime.block_on(async { stdio::serve(service, signals()?).await });
+    // A thread may still wait for input that does not come any more.
+    runtime.shutdown_background();
+    served
+}
+
+/// Serves any number of clients over HTTP, until a signal says so.
+pub fn serve_http(
+    service: &Service,
+    listener: TcpListener,
+    options: HttpOptions,
+) -> io::Result<()> {
+    let mut builder = Builder::new_multi_thread();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    builder.worker_threads(cores.min(limits::MESSAGE_THREADS));
+    let runtime = runtime(builder)?;
+    let served = runtime.block_on(async {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        http::serve(service, listener, options, signals()?).await;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    served
+}
+
+fn runtime(mut builder: Builder) -> io::Result<Runtime> {
+    // Two more, for standard input and output where they are no pipes.
+    builder.enable_all().max_blocking_threads(limits::CALLS_AT_ONCE + 2).build()
+}
+
+/// Cancelled when a signal asks the process to end.
+fn signals() -> io::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let (mut end, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stopper = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = end.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stopper.cancel();
+    });
+    Ok(stop)
+}

@@ -1,0 +1,166 @@
+//! What is served: the tools, and the conversations that are going on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pinfold_dialects::{Format, Toolbox};
+use rmcp::model::{
+    Implementation, ListToolsResult, ServerCapabilities, ServerConfig, Tool as Listed,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::conversation::Conversation;
+use crate::{Server, limits};
+
+/// Whether the directories that a client has open narrow the workspace.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ClientRoots {
+    /// They do. They never widen it.
+    #[default]
+    Narrow,
+    /// The client is not asked for them.
+    Ignore,
+}
+
+/// How the tools are served.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether the client's roots narrow the workspace.
+    pub client_roots: ClientRoots,
+    /// How often a call says how far it has come, to a client that wants to know.
+    pub progress_every: Duration,
+    /// How many conversations are remembered for clients that have no connection of their own.
+    pub sessions: usize,
+    /// How long such a conversation is remembered after its last request.
+    pub session_idle: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            client_roots: ClientRoots::default(),
+            progress_every: limits::PROGRESS_EVERY,
+            sessions: limits::SESSIONS,
+            session_idle: limits::SESSION_IDLE,
+        }
+    }
+}
+
+/// Tools on a workspace, ready to be served to any number of clients.
+#[derive(Clone, Debug)]
+pub struct Service(pub(crate) Arc<Shared>);
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) toolbox: Toolbox,
+    pub(crate) list: ListToolsResult,
+    pub(crate) info: ServerConfig,
+    pub(crate) options: Options,
+    /// The calls at work.
+    pub(crate) running: TaskTracker,
+    /// Cancelled when calls have to end.
+    pub(crate) stopping: CancellationToken,
+    named: Mutex<HashMap<String, (Instant, Arc<Conversation>)>>,
+}
+
+impl Service {
+    /// Serves the tools in a toolbox. Each conversation gets a session of its own on the toolbox's
+    /// workspace.
+    pub fn new(toolbox: Toolbox, options: Options) -> Self {
+        let list = list(&toolbox);
+        let info = info(&toolbox);
+        Self(Arc::new(Shared {
+            toolbox,
+            list,
+            info,
+            options,
+            running: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            named: Mutex::default(),
+        }))
+    }
+
+    /// A server for one connection.
+    pub(crate) fn connection(&self) -> Server {
+        Server::connected(self.0.clone())
+    }
+
+    /// A server for requests that may or may not belong to a connection.
+    pub(crate) fn requests(&self) -> Server {
+        Server::loose(self.0.clone())
+    }
+
+    /// Waits until no call is at work any more. They are told to stop.
+    pub(crate) async fn stop(&self) {
+        self.0.stopping.cancel();
+        self.0.running.close();
+        if tokio::time::timeout(limits::STOPPING, self.0.running.wait()).await.is_err() {
+            tracing::warn!("a call does not stop");
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn conversation(&self) -> Arc<Conversation> {
+        let session = self.toolbox.session().another();
+        Arc::new(Conversation::new(self.toolbox.on(session)))
+    }
+
+    /// The conversation that a client names. The ones that were idle for long are forgotten, and of
+    /// too many the one that was idle longest.
+    pub(crate) fn named(&self, name: &str) -> Arc<Conversation> {
+        let now = Instant::now();
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((used, conversation)) = named.get_mut(name)
+            && now.duration_since(*used) < self.options.session_idle
+        {
+            *used = now;
+            return conversation.clone();
+        }
+        named.retain(|_, (used, _)| now.duration_since(*used) < self.options.session_idle);
+        while named.len() >= self.options.sessions.max(1) {
+            let oldest = named.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
+            named.remove(&oldest);
+        }
+        let conversation = self.conversation();
+        named.insert(name.to_owned(), (now, conversation.clone()));
+        conversation
+    }
+}
+
+fn list(toolbox: &Toolbox) -> ListToolsResult {
+    let Value::Object(mut list) = toolbox.list(Format::Mcp) else {
+        unreachable!("it is an object")
+    };
+    let tools: Vec<Listed> = serde_json::from_value(list.remove("tools").unwrap_or_default())
+        .expect("the list is made in the protocol's own form");
+    let mut list = ListToolsResult::with_all_items(tools);
+    list.ttl_ms = Some(limits::LIST_FRESH.as_millis() as u64);
+    list.cache_scope = Some(rmcp::model::CacheScope::Public);
+    list
+}
+
+fn info(toolbox: &Toolbox) -> ServerConfig {
+    let roots: Vec<_> =
+        toolbox.session().workspace().roots().map(|root| root.display().to_string()).collect();
+    let absolute = toolbox.tools().iter().any(|tool| tool.dialect.name == "classic");
+    let relative = toolbox.tools().iter().any(|tool| tool.dialect.name != "classic");
+    let mut says = format!("File tools, fenced to {}.", roots.join(" and "));
+    match (absolute, relative) {
+        (true, false) => says.push_str(" Paths are absolute."),
+        (_, true) => says.push_str(&format!(" Relative paths start at {}.", roots[0])),
+        (false, false) => {}
+    }
+    let capabilities = capabilities();
+    let version = env!("CARGO_PKG_VERSION");
+    let name = Implementation::new("pinfold", version).with_title("Pinfold");
+    ServerConfig::new(capabilities).with_server_info(name).with_instructions(says)
+}
+
+fn capabilities() -> ServerCapabilities {
+    ServerCapabilities::builder().enable_logging().enable_tools().build()
+}
