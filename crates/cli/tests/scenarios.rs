@@ -1,4 +1,5 @@
-//! The scenario corpus through the command line: `batch` for all of it, `call` for single calls.
+//! The scenario corpus through the command line: `batch` for all of it, `call` for single calls, and
+//! `serve` in both eras of the protocol and both ways to reach it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test prepares real files")]
@@ -6,6 +7,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use pinfold_testkit::mcp::{Lines, Web, alone, answer};
 use pinfold_testkit::{Door, Stage, run_corpus};
 use serde_json::{Value, json};
 
@@ -73,6 +75,35 @@ fn call(stage: &Stage) -> Option<Box<dyn Door>> {
     single.then(|| Box::new(Call(pinfold(stage, "call"))) as Box<dyn Door>)
 }
 
+struct Served(Lines);
+
+impl Door for Served {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        answer(&self.0.request("tools/call", json!({"name": tool, "arguments": arguments})))
+    }
+}
+
+fn stdio(stage: &Stage) -> Option<Box<dyn Door>> {
+    let mut serve = pinfold(stage, "serve");
+    Some(Box::new(Served(Lines::initialized(serve.args(["--dialect", "all"]), json!({})))))
+}
+
+struct Alone(Web);
+
+impl Door for Alone {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        answer(&self.0.alone("tools/call", params, alone("corpus")).message())
+    }
+}
+
+fn http(stage: &Stage) -> Option<Box<dyn Door>> {
+    let mut serve = pinfold(stage, "serve");
+    let token = stage.backstage().join("token");
+    serve.args(["--dialect", "all", "--http", "127.0.0.1:0", "--token-file"]).arg(token);
+    Some(Box::new(Alone(Web::start(&mut serve))))
+}
+
 fn main() {
-    run_corpus(&[("batch", batch), ("call", call)]);
+    run_corpus(&[("batch", batch), ("call", call), ("stdio", stdio), ("http", http)]);
 }

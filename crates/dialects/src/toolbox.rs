@@ -82,7 +82,7 @@ impl Toolbox {
         let call = &Call { tool: tool.entry.name.to_owned(), ..call.clone() };
         let desk = Desk { session: &self.session, call };
         let work = || {
-            let arguments = args::check(&tool.input, arguments)?;
+            let arguments = tool.check(arguments)?;
             let ready = (tool.entry.ready)(arguments)?;
             describe(ready.compact(&desk));
             ready.perform(&desk)
@@ -110,7 +110,7 @@ impl Toolbox {
         let call = Call::default();
         let desk = Desk { session: &self.session, call: &call };
         let compact = self.find(name).and_then(|tool| {
-            let checked = args::check(&tool.input, arguments.clone()).ok()?;
+            let checked = tool.check(arguments.clone()).ok()?;
             Some((tool.entry.ready)(checked).ok()?.compact(&desk))
         });
         compact.unwrap_or_else(|| arguments.to_string())
@@ -126,6 +126,11 @@ impl Toolbox {
 }
 
 impl Equipped {
+    /// The arguments as the tool takes them, or everything that is wrong with them.
+    pub fn check(&self, arguments: Value) -> Result<Value, Error> {
+        args::check(&self.input, arguments)
+    }
+
     /// The answer to a call that did not come as far as the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
         (self.dialect.fault)(error, self.entry.hints.read_only)

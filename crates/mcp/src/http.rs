@@ -60,7 +60,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let requests = service.clone();
-    serve_handler(move || requests.requests(), listener, options, stop).await;
+    serve_handler(move || requests.handler(), listener, options, stop).await;
     service.stop().await;
 }
 

@@ -9,12 +9,13 @@ use percent_encoding::percent_decode_str;
 use pinfold::Error;
 use rmcp::model::{
     CallToolRequestParams, InputRequest, InputRequests, InputRequiredResult, ListRootsRequest,
-    ListRootsResult, ProtocolVersion,
+    ListRootsResult,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::conversation::{Conversation, Tools};
+use crate::server::stands_alone;
 use crate::{ClientRoots, limits};
 
 /// What is known about the ground that a call is to be made on.
@@ -80,11 +81,6 @@ async fn ask(context: &RequestContext<RoleServer>) -> Result<ListRootsResult, St
 
 fn has_roots(context: &RequestContext<RoleServer>) -> bool {
     context.client_capabilities().is_some_and(|capabilities| capabilities.roots.is_some())
-}
-
-/// Whether the client speaks the protocol in which a server cannot ask it for something.
-fn stands_alone(context: &RequestContext<RoleServer>) -> bool {
-    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// What the client's roots leave of the workspace. No roots are no statement.

@@ -4,10 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-    InitializeRequestParams, InitializeResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ServerConfig, SetLevelRequestParams,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, InitializeRequestParams,
+    InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam,
+    PaginatedRequestParams, ProtocolVersion, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
@@ -39,6 +42,12 @@ impl Server {
 
     fn own(&self) -> &Arc<Conversation> {
         self.own.get_or_init(|| self.shared.conversation())
+    }
+
+    /// What is wrong with the arguments of a call, if it is one.
+    fn problem(&self, mut params: Value) -> Option<String> {
+        let tool = self.shared.toolbox.find(params["name"].as_str()?)?;
+        Some(tool.check(params["arguments"].take()).err()?.to_string())
     }
 
     /// The conversation that a request belongs to: the connection's, or else the one that the client
@@ -113,8 +122,46 @@ impl ServerHandler for Server {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        // Where requests stand alone, each says its level.
+        if stands_alone(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         self.conversation(&context)?.set_level(request.level);
         Ok(())
+    }
+
+    // What is not offered is not there, rather than there and empty.
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
@@ -124,24 +171,32 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let CustomRequest { method, .. } = request;
+        let CustomRequest { method, params, .. } = request;
         // A method that is known comes here only if its parameters are not what they must be.
-        if KNOWN.contains(&method.as_str()) {
-            let problem = format!("the parameters of `{method}` are not what they must be");
+        let known = match method.as_str() {
+            "tools/call" | "tools/list" | "server/discover" => true,
+            "initialize" | "logging/setLevel" => !stands_alone(&context),
+            _ => false,
+        };
+        if known {
+            let problem = self.problem(params.unwrap_or_default());
+            let problem = problem.unwrap_or_else(|| {
+                format!("the parameters of `{method}` are not what they must be")
+            });
             return Err(ErrorData::invalid_params(problem, None));
         }
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            format!("there is no method `{method}`"),
-            None,
-        ))
+        let problem = format!("there is no method `{method}`");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))
     }
 }
 
-const KNOWN: [&str; 5] =
-    ["initialize", "logging/setLevel", "server/discover", "tools/call", "tools/list"];
+/// Whether a request is of the protocol in which each stands alone, and a server cannot ask the
+/// client for something.
+pub(crate) fn stands_alone(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
 
 /// Whether a client wants to be told about something of a level.
 pub(crate) fn wants(

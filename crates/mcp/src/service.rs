@@ -88,8 +88,9 @@ impl Service {
         Server::connected(self.0.clone())
     }
 
-    /// A server for requests that may or may not belong to a connection.
-    pub(crate) fn requests(&self) -> Server {
+    /// A server for one connection, if the first request is `initialize`, or else for requests that
+    /// stand alone.
+    pub fn handler(&self) -> Server {
         Server::loose(self.0.clone())
     }
 

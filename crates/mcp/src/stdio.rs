@@ -173,19 +173,19 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
 }
 
 /// What is wrong with a line, and the request that it was meant to be, if that can be told.
-type Fault = (ErrorData, Option<RequestId>);
+type Fault = Box<(ErrorData, Option<RequestId>)>;
 
 fn fault(text: &[u8], problem: &serde_json::Error) -> Result<Option<ClientJsonRpcMessage>, Fault> {
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,
         Err(problem) => {
             let problem = format!("the line is not JSON: {problem}");
-            return Err((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None));
+            return Err(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
         }
     };
     let Value::Object(message) = value else {
         let problem = "a message must be an object; batches are not supported";
-        return Err((ErrorData::invalid_request(problem, None), None));
+        return Err(Box::new((ErrorData::invalid_request(problem, None), None)));
     };
     let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     if id.is_none()
@@ -197,7 +197,7 @@ fn fault(text: &[u8], problem: &serde_json::Error) -> Result<Option<ClientJsonRp
         return Ok(None);
     }
     let problem = format!("this is no message of the protocol: {problem}");
-    Err((ErrorData::invalid_request(problem, None), id))
+    Err(Box::new((ErrorData::invalid_request(problem, None), id)))
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>
@@ -228,7 +228,7 @@ where
                 Some(Line::TooLong) => {
                     let most = limits::MESSAGE_BYTES;
                     let problem = format!("a message can have {most} bytes; this one has more");
-                    Err((ErrorData::invalid_request(problem, None), None))
+                    Err(Box::new((ErrorData::invalid_request(problem, None), None)))
                 }
                 None => {
                     self.ended.cancel();
@@ -243,7 +243,8 @@ where
             match understood {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err((error, id)) => {
+                Err(fault) => {
+                    let (error, id) = *fault;
                     let sent = self.send(JsonRpcMessage::error(error, id)).await;
                     if let Err(error) = sent {
                         tracing::warn!("cannot write to standard output: {error}");

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be set up or looked at fails the test")]
 
 mod compare;
+pub mod mcp;
 mod scenario;
 mod stage;
 

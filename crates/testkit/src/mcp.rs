@@ -1,0 +1,71 @@
+//! Clients of an MCP server that do no more than they are told: for tests that look at every message.
+
+mod lines;
+mod web;
+
+pub use lines::Lines;
+pub use web::{Reply, Web};
+
+use serde_json::{Map, Value, json};
+
+/// The parameters of `initialize`, for a client with these capabilities.
+pub fn initialize(capabilities: Value) -> Value {
+    json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "testkit", "version": "1"},
+    })
+}
+
+/// What every request carries that stands alone.
+pub fn alone(client: &str) -> Map<String, Value> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    meta.as_object().unwrap().clone()
+}
+
+/// The answer to a call as the other doors give it: a `ToolResult` of `classic`, or an object.
+pub fn answer(message: &Value) -> Value {
+    let Some(result) = message.get("result") else {
+        // That there is no such tool, or that arguments are no object, is for the protocol to say.
+        let error = &message["error"];
+        assert_eq!(error["code"], -32602, "{message}");
+        let unknown = error["message"].as_str().unwrap().starts_with("there is no tool");
+        let metadata = json!({"code": if unknown { "unknown_tool" } else { "invalid_argument" }});
+        return json!({"success": false, "content": "", "error": error["message"], "metadata": metadata});
+    };
+    let failed = result["isError"].as_bool().unwrap();
+    let blocks = result["content"].as_array().unwrap();
+    let text = blocks.iter().find_map(|block| block["text"].as_str());
+    let Some(beside) = result["_meta"].get("pinfold/result") else {
+        // The same object twice, or an error, which is only in the text.
+        let value: Value = serde_json::from_str(text.unwrap()).unwrap();
+        assert_eq!(result.get("structuredContent"), (!failed).then_some(&value));
+        return value;
+    };
+    assert!(result.get("structuredContent").is_none(), "{result}");
+    let text = text.unwrap_or_default();
+    let mut answer = Map::new();
+    answer.insert("success".into(), (!failed).into());
+    answer.insert("content".into(), if failed { "" } else { text }.into());
+    if failed {
+        answer.insert("error".into(), text.into());
+    }
+    let images = blocks
+        .iter()
+        .filter(|block| block["type"] == "image")
+        .map(|block| json!({"data": block["data"], "mediaType": block["mimeType"]}));
+    let images: Vec<_> = images.collect();
+    if !images.is_empty() {
+        answer.insert("images".into(), images.into());
+    }
+    for key in ["shortResult", "filePath", "metadata"] {
+        if let Some(value) = beside.get(key) {
+            answer.insert(key.into(), value.clone());
+        }
+    }
+    answer.into()
+}

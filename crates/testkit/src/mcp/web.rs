@@ -1,0 +1,185 @@
+//! A client of a server over HTTP.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Map, Value, json};
+
+/// A server that runs as a child process and listens.
+#[derive(Debug)]
+pub struct Web {
+    process: Child,
+    /// Where it listens.
+    pub address: String,
+    /// Its token.
+    pub token: String,
+    /// Where it says that the token is.
+    pub whence: String,
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The headers, their names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+impl Reply {
+    /// The first header with a name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The messages in the body: one as JSON, or several as events.
+    pub fn messages(&self) -> Vec<Value> {
+        if self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+            let data = data.map(str::trim).filter(|data| !data.is_empty());
+            return data.map(|data| serde_json::from_str(data).unwrap()).collect();
+        }
+        vec![serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))]
+    }
+
+    /// The last message: what answers the request.
+    pub fn message(&self) -> Value {
+        self.messages().pop().unwrap_or_else(|| panic!("{self:?}"))
+    }
+}
+
+impl Web {
+    /// Starts the server, which is `pinfold serve --http …`, and waits until it listens.
+    pub fn start(command: &mut Command) -> Self {
+        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut line = || said.next().expect("it says where it listens").unwrap();
+        let first = line();
+        let address =
+            first.strip_prefix("listening on http://").and_then(|it| it.strip_suffix("/mcp"));
+        let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
+        let whence = line();
+        let token = match whence.strip_prefix("the token is in ") {
+            Some(file) => std::fs::read_to_string(file).unwrap().trim().to_owned(),
+            None => String::new(),
+        };
+        // What it says later must not block it.
+        std::thread::spawn(move || said.for_each(|line| eprintln!("{}", line.unwrap_or_default())));
+        Self { process, address, token, whence }
+    }
+
+    /// A connection to it.
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    /// Sends a request with exactly these headers and a few that HTTP needs.
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head += &format!("Host: {}\r\n", self.address);
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += &format!("Content-Length: {}\r\n\r\n", body.len());
+        let mut stream = self.connect();
+        stream.write_all(head.as_bytes()).unwrap();
+        // A server that has seen enough answers before it has all of it.
+        _ = stream.write_all(body);
+        read_reply(stream)
+    }
+
+    /// Sends a message with what it takes to be let in, and more headers.
+    pub fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
+        let bearer = format!("Bearer {}", self.token);
+        let mut all = vec![
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        all.extend(headers);
+        self.send("POST", "/mcp", &all, message.to_string().as_bytes())
+    }
+
+    /// Begins a session of the versions before 2026-07-28. Returns its id.
+    pub fn session(&self) -> String {
+        let params = super::initialize(json!({}));
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let reply = self.post(&[], &message);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let session = reply.header("mcp-session-id").unwrap().to_owned();
+        let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.post(&[("Mcp-Session-Id", &session)], &done).status, 202);
+        session
+    }
+
+    /// Calls a tool in a session.
+    pub fn call(&self, session: &str, tool: &str, arguments: &Value) -> Reply {
+        let params = json!({"name": tool, "arguments": arguments});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")];
+        self.post(&headers, &message)
+    }
+
+    /// Makes a request that stands alone.
+    pub fn alone(&self, method: &str, mut params: Value, meta: Map<String, Value>) -> Reply {
+        params["_meta"] = meta.into();
+        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        if !name.is_empty() {
+            headers.push(("Mcp-Name", &name));
+        }
+        self.post(&headers, &message)
+    }
+
+    /// The server's process.
+    pub fn process(&mut self) -> &mut Child {
+        &mut self.process
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn read_reply(stream: TcpStream) -> Reply {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status in `{line}`"));
+    let status = status.parse().unwrap();
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let chunked =
+        headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+    let mut body = Vec::new();
+    if chunked {
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            let size = usize::from_str_radix(line.trim(), 16).unwrap();
+            let mut chunk = vec![0; size + 2];
+            stream.read_exact(&mut chunk).unwrap();
+            body.extend_from_slice(&chunk[..size]);
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        _ = stream.read_to_end(&mut body);
+    }
+    Reply { status, headers, body: String::from_utf8(body).unwrap() }
+}
