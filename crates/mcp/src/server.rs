@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, CustomRequest, CustomResult, ErrorCode, InitializeRequestParams,
-    InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
+    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
     ListResourcesResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam,
     PaginatedRequestParams, ProtocolVersion, ServerConfig, SetLevelRequestMethod,
@@ -96,12 +96,17 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        match request.and_then(|request| request.cursor) {
-            None => Ok(self.shared.list.clone()),
-            Some(_) => Err(ErrorData::invalid_params("there is one page, and no cursor", None)),
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("there is one page, and no cursor", None));
         }
+        let mut list = self.shared.list.clone();
+        if stands_alone(&context) {
+            list.ttl_ms = Some(limits::LIST_FRESH.as_millis() as u64);
+            list.cache_scope = Some(CacheScope::Public);
+        }
+        Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

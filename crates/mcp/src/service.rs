@@ -139,10 +139,7 @@ fn list(toolbox: &Toolbox) -> ListToolsResult {
     };
     let tools: Vec<Listed> = serde_json::from_value(list.remove("tools").unwrap_or_default())
         .expect("the list is made in the protocol's own form");
-    let mut list = ListToolsResult::with_all_items(tools);
-    list.ttl_ms = Some(limits::LIST_FRESH.as_millis() as u64);
-    list.cache_scope = Some(rmcp::model::CacheScope::Public);
-    list
+    ListToolsResult::with_all_items(tools)
 }
 
 fn info(toolbox: &Toolbox) -> ServerConfig {

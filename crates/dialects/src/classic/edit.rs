@@ -28,7 +28,8 @@ pub(super) struct Edit {
     replace_all: Option<bool>,
 }
 
-/// Makes several edits of one file, in order, each on the result of the one before: all or none.
+/// Makes several edits of one file, each as Edit does, in order, on the result of the one before: all
+/// or none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MultiEdit {
@@ -41,11 +42,9 @@ pub(super) struct MultiEdit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    /// The text to replace.
+    // As in `Edit`, which says so; a model should not have to read it twice.
     old_string: String,
-    /// The text to put in its place.
     new_string: String,
-    /// Replace every occurrence.
     replace_all: Option<bool>,
 }
 

@@ -17,7 +17,7 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct Glob {
     /// Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`.
     pattern: String,
-    /// Absolute path to start from; the workspace if left out.
+    /// Absolute path to start from; all if left out.
     path: Option<AbsolutePath>,
 }
 

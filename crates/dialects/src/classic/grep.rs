@@ -18,7 +18,7 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct Grep {
     /// Regex, matched line by line unless multiline.
     pattern: String,
-    /// Absolute path of a file or directory; all if left out.
+    /// Absolute path: file or directory; all if left out.
     path: Option<AbsolutePath>,
     /// Files to search, such as `*.ts,!*.test.ts`.
     glob: Option<String>,
@@ -32,15 +32,15 @@ pub(super) struct Grep {
     /// Line numbers; true if left out.
     #[serde(rename = "-n")]
     numbers: Option<bool>,
-    /// Lines after each match.
+    /// Lines after a match.
     #[serde(rename = "-A")]
     #[schemars(range(max = 1_000))]
     after: Option<u64>,
-    /// Lines before each match.
+    /// Lines before a match.
     #[serde(rename = "-B")]
     #[schemars(range(max = 1_000))]
     before: Option<u64>,
-    /// Lines around each match.
+    /// Lines around a match.
     #[serde(rename = "-C")]
     #[schemars(range(max = 1_000))]
     context: Option<u64>,
@@ -50,7 +50,7 @@ pub(super) struct Grep {
     literal: Option<bool>,
     /// Most lines (content) or files; 250 if left out, 0 for all.
     head_limit: Option<u64>,
-    /// How many of them to skip.
+    /// How many to skip.
     offset: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ use crate::{Desk, Tool, ToolResult};
 pub(super) struct Read {
     /// Absolute path.
     file_path: AbsolutePath,
-    /// First line to show, counting from 1.
+    /// First line, counting from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
     /// Most lines; 2000 if left out.
