@@ -86,8 +86,8 @@ impl Serve {
 
     fn listen(&self, address: &str) -> Result<TcpListener> {
         let addresses = address.to_socket_addrs();
-        let addresses = addresses.with_context(|| {
-            format!("`--http {address}` is no address; try `--http 127.0.0.1:0`")
+        let addresses = addresses.map_err(|error| {
+            anyhow!("`--http {address}` is no address ({error}); try `--http 127.0.0.1:0`")
         })?;
         let addresses: Vec<SocketAddr> = addresses.collect();
         let remote = addresses.iter().any(|address| !address.ip().is_loopback());

@@ -1,0 +1,468 @@
+//! `pinfold serve --http`: who is let in, sessions, and many clients at once.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use pinfold_testkit::mcp::{Web, alone, answer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A workspace, and beside it a place for what the server keeps.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let dir = TempDir::with_prefix("http-").unwrap();
+        fs::create_dir(dir.path().join("ws")).unwrap();
+        for (name, content) in files {
+            fs::write(dir.path().join("ws").join(name), content).unwrap();
+        }
+        Self { dir }
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join("ws").join(name)
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        command.args(["serve", "--no-journal", "--root"]).arg(self.dir.path().join("ws"));
+        command.args(more).env_remove("PINFOLD_TOKEN").env_remove("PINFOLD_LOG");
+        command.env("XDG_STATE_HOME", self.dir.path().join("state"));
+        command.env("XDG_CONFIG_HOME", self.dir.path().join("config"));
+        command
+    }
+
+    fn configure(&self, text: &str) {
+        let dir = self.dir.path().join("config/pinfold");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("config.toml"), text).unwrap();
+    }
+
+    fn serve(&self, more: &[&str]) -> Web {
+        let command = &mut self.command(&["--http", "127.0.0.1:0"]);
+        Web::start(command.args(more))
+    }
+}
+
+fn read(path: &Path) -> Value {
+    json!({"file_path": path})
+}
+
+#[test]
+fn only_who_knows_the_token_is_let_in() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    let web = place.serve(&[]);
+    let list = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let usual = [
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", "2025-11-25"),
+    ];
+    let right = format!("Bearer {}", web.token);
+    let wrong = format!("Bearer {}", web.token.replace(|digit: char| digit != '0', "0"));
+    let cut = &right[..right.len() - 1];
+    for authorization in [None, Some(""), Some("Bearer"), Some(&wrong), Some(cut), Some(&web.token)]
+    {
+        let mut headers = usual.to_vec();
+        headers.extend(authorization.map(|it| ("Authorization", it)));
+        for method in ["POST", "GET", "DELETE", "PUT"] {
+            let reply = web.send(method, "/mcp", &headers, list);
+            assert_eq!(reply.status, 401, "{method} {authorization:?}");
+            assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+        }
+        assert_eq!(web.send("GET", "/other", &headers, b"").status, 401);
+    }
+    // The token alone is not enough.
+    let mut headers = usual.to_vec();
+    headers.push(("Authorization", &right));
+    for (name, value, status) in [
+        ("Origin", "https://evil.example", 403),
+        ("Origin", "null", 403),
+        ("Host", "evil.example", 403),
+        ("Host", "localhost.evil.example:80", 403),
+    ] {
+        let mut headers = headers.clone();
+        headers.push((name, value));
+        assert_eq!(web.send("POST", "/mcp", &headers, list).status, status, "{name}: {value}");
+    }
+    // With it, the request comes as far as the protocol: there is no session yet.
+    assert_eq!(web.send("POST", "/mcp", &headers, list).status, 400);
+    assert_eq!(web.send("PUT", "/mcp", &headers, b"").status, 405);
+    assert_eq!(web.send("GET", "/other", &headers, b"").status, 404);
+    let session = web.session();
+    let reply = web.call(&session, "Read", &read(&place.file("a.txt")));
+    assert_eq!(answer(&reply.message())["content"], "     1\tone\n");
+}
+
+#[test]
+fn whoever_asks_is_told_that_the_server_is_well() {
+    let web = Place::new(&[]).serve(&[]);
+    let reply = web.send("GET", "/healthz", &[], b"");
+    assert_eq!((reply.status, reply.body.as_str()), (200, "ok\n"));
+    assert_eq!(web.send("POST", "/healthz", &[], b"").status, 405);
+    assert_eq!(web.send("GET", "/healthz", &[("Host", "evil.example")], b"").status, 403);
+}
+
+#[test]
+fn a_new_token_is_in_a_file_of_its_owners_and_goes_with_the_server() {
+    let place = Place::new(&[]);
+    let mut web = place.serve(&[]);
+    let file = web.whence.strip_prefix("the token is in ").unwrap().to_owned();
+    assert!(Path::new(&file).starts_with(place.dir.path().join("state/pinfold")), "{file}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(web.token.len(), 64);
+    let other = place.serve(&[]);
+    assert_ne!(other.token, web.token);
+    web.session();
+    let process = rustix::process::Pid::from_child(web.process());
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert!(web.process().wait().unwrap().success());
+    assert!(!Path::new(&file).exists());
+}
+
+#[test]
+fn a_token_can_be_kept_in_a_file() {
+    let place = Place::new(&[]);
+    let file = place.dir.path().join("keys/token");
+    let first = place.serve(&["--token-file", file.to_str().unwrap()]);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let token = first.token.clone();
+    drop(first);
+    let second = place.serve(&["--token-file", file.to_str().unwrap()]);
+    assert_eq!(second.token, token);
+    second.session();
+    drop(second);
+    let refused = |why: &str| {
+        let arguments = ["--http", "127.0.0.1:0", "--token-file", file.to_str().unwrap()];
+        let output = place.command(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(why) && said.contains("keys/token"), "{said}");
+    };
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    refused("chmod 600");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&file, "short\n").unwrap();
+    refused("at least 16");
+}
+
+#[test]
+fn a_token_can_be_given_by_the_environment() {
+    let place = Place::new(&[]);
+    let token = "a-token-that-is-long-enough";
+    let mut command = place.command(&["--http", "127.0.0.1:0"]);
+    let mut web = Web::start(command.env("PINFOLD_TOKEN", token));
+    assert_eq!(web.whence, "the token is the one in PINFOLD_TOKEN");
+    web.token = token.into();
+    web.session();
+    let mut command = place.command(&["--http", "127.0.0.1:0"]);
+    let output = command.env("PINFOLD_TOKEN", "short").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn other_machines_are_let_in_only_on_purpose() {
+    let place = Place::new(&[]);
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let output = place.command(&["--http", address]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("--allow-remote"));
+    }
+    let mut command =
+        place.command(&["--http", "0.0.0.0:0", "--allow-remote", "--allow-host", "files.example"]);
+    let mut web = Web::start(&mut command);
+    web.address = web.address.replace("0.0.0.0", "127.0.0.1");
+    let host = |host| web.send("GET", "/healthz", &[("Host", host)], b"").status;
+    assert_eq!(
+        (host("files.example"), host("192.0.2.1:80"), host("other.example")),
+        (200, 200, 403)
+    );
+    for wrong in ["127.0.0.1", "nonsense", ":1"] {
+        let output = place.command(&["--http", wrong]).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+    let alone = place.command(&["--token-file", "x"]).stdin(Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&alone.stderr).contains("--http"));
+}
+
+#[test]
+fn pages_can_be_let_in() {
+    let place = Place::new(&[]);
+    place.configure("[http]\nallow_origins = [\"https://a.example\"]\n");
+    let web = place.serve(&["--allow-origin", "https://b.example"]);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    for (origin, status) in
+        [("https://a.example", 400), ("https://b.example", 400), ("https://c.example", 403)]
+    {
+        assert_eq!(web.post(&[("Origin", origin)], &hello).status, status, "{origin}");
+    }
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused() {
+    let place = Place::new(&[]);
+    place.configure("[http]\nbody_limit = 2000\n");
+    let web = place.serve(&["--dialect", "dotted"]);
+    let session = web.session();
+    let write = |bytes: usize| {
+        web.call(&session, "file.write", &json!({"path": "a", "content": "x".repeat(bytes)})).status
+    };
+    assert_eq!((write(1_000), write(2_000), write(3_000_000)), (200, 413, 413));
+    assert_eq!(fs::metadata(place.file("a")).unwrap().len(), 1_000);
+}
+
+#[test]
+fn a_large_body_is_taken() {
+    let place = Place::new(&[]);
+    let web = place.serve(&["--dialect", "dotted"]);
+    let content = "0123456789".repeat(1024 * 1024);
+    let reply = web.call(&web.session(), "file.write", &json!({"path": "a", "content": content}));
+    assert_eq!(answer(&reply.message())["bytes_written"], content.len());
+    assert_eq!(fs::read_to_string(place.file("a")).unwrap(), content);
+}
+
+#[test]
+fn what_is_no_message_is_refused() {
+    let web = Place::new(&[]).serve(&[]);
+    let session = web.session();
+    let bearer = format!("Bearer {}", web.token);
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("Mcp-Session-Id", session.as_str()),
+    ];
+    let deep = "[".repeat(100_000);
+    for body in [&b"hello"[..], b"", b"\xFF", deep.as_bytes(), b"[]", b"3"] {
+        let status = web.send("POST", "/mcp", &headers, body).status;
+        assert!((400..500).contains(&status), "{status}");
+    }
+    let text = [headers[0], ("Content-Type", "text/plain"), headers[2], headers[3]];
+    assert_eq!(web.send("POST", "/mcp", &text, b"{}").status, 415);
+    assert_eq!(web.send("POST", "/mcp", &headers[..2], b"{}").status, 406);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(web.post(&[headers[3]], &ping).message()["result"], json!({}));
+}
+
+#[test]
+fn sessions_do_not_share_what_they_have_read() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    let web = place.serve(&[]);
+    let path = place.file("a.txt");
+    let (one, two) = (web.session(), web.session());
+    web.call(&one, "Read", &read(&path));
+    let write = json!({"file_path": path, "content": "two\n"});
+    let refused = answer(&web.call(&two, "Write", &write).message());
+    assert_eq!(refused["metadata"]["code"], "not_read");
+    assert_eq!(answer(&web.call(&one, "Write", &write).message())["success"], true);
+}
+
+#[test]
+fn sessions_end() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    let web = place.serve(&[]);
+    let session = web.session();
+    let path = place.file("a.txt");
+    assert_eq!(web.call(&session, "Read", &read(&path)).status, 200);
+    let bearer = format!("Bearer {}", web.token);
+    let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", session.as_str())];
+    assert!(web.send("DELETE", "/mcp", &headers, b"").status < 300);
+    assert_eq!(web.call(&session, "Read", &read(&path)).status, 404);
+    assert_eq!(web.call("no-such-session", "Read", &read(&path)).status, 404);
+}
+
+#[test]
+fn idle_sessions_end() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    place.configure("[http]\nidle_seconds = 1\n");
+    let web = place.serve(&[]);
+    let session = web.session();
+    // To ask would keep it alive; that it is gone makes room for another.
+    let path = place.file("a.txt");
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        if web.call(&session, "Read", &read(&path)).status == 404 {
+            break;
+        }
+        assert!(std::time::Instant::now() < limit, "the session does not end");
+    }
+}
+
+#[test]
+fn there_is_a_limit_on_sessions() {
+    let place = Place::new(&[]);
+    place.configure("[http]\nmax_sessions = 2\n");
+    let web = place.serve(&[]);
+    let (one, _two) = (web.session(), web.session());
+    let params = pinfold_testkit::mcp::initialize(json!({}));
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let reply = web.post(&[], &hello);
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert!(reply.header("retry-after").is_some());
+    let bearer = format!("Bearer {}", web.token);
+    let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", one.as_str())];
+    web.send("DELETE", "/mcp", &headers, b"");
+    web.session();
+}
+
+#[test]
+fn requests_that_stand_alone_belong_to_the_conversation_that_they_name() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    let web = place.serve(&[]);
+    let path = place.file("a.txt");
+    let call = |client: &str, session: Option<Value>, tool: &str, arguments: Value| {
+        let mut meta = alone(client);
+        meta.extend(session.map(|session| ("pinfold/session".to_owned(), session)));
+        web.alone("tools/call", json!({"name": tool, "arguments": arguments}), meta).message()
+    };
+    let write = |number: u32| json!({"file_path": path, "content": format!("{number}\n")});
+    let code = |message: Value| answer(&message)["metadata"]["code"].clone();
+    call("a", None, "Read", read(&path));
+    assert_eq!(code(call("b", None, "Write", write(1))), "not_read");
+    assert_eq!(code(call("a", Some(json!("x")), "Write", write(1))), "not_read");
+    assert_eq!(code(call("a", None, "Write", write(1))), Value::Null);
+    // The name decides, whoever says it.
+    call("a", Some(json!("x")), "Read", read(&path));
+    assert_eq!(code(call("b", Some(json!("x")), "Write", write(2))), Value::Null);
+    for wrong in [json!(""), json!(3), json!("x".repeat(201))] {
+        let refused = call("a", Some(wrong), "Read", read(&path));
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    // No more are remembered than the limit says, and the oldest are forgotten first.
+    let list = web.alone("tools/list", json!({}), alone("a"));
+    assert_eq!(list.header("content-type"), Some("application/json"));
+    assert_eq!(list.message()["result"]["tools"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn of_too_many_conversations_the_oldest_is_forgotten() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    place.configure("[http]\nmax_sessions = 2\n");
+    let web = place.serve(&[]);
+    let path = place.file("a.txt");
+    let call = |client: &str, tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments});
+        answer(&web.alone("tools/call", params, alone(client)).message())
+    };
+    for client in ["a", "b", "c"] {
+        call(client, "Read", read(&path));
+    }
+    let write = |content: &str| json!({"file_path": path, "content": content});
+    assert_eq!(call("a", "Write", write("two\n"))["metadata"]["code"], "not_read");
+    assert_eq!(call("c", "Write", write("three\n"))["success"], true);
+}
+
+#[test]
+fn sixty_four_clients_at_once_get_right_answers() {
+    const CLIENTS: usize = 64;
+    const CALLS: usize = 50;
+    let place = Place::new(&[]);
+    for client in 0..CLIENTS {
+        fs::write(place.file(&format!("{client}.txt")), format!("client {client}\n")).unwrap();
+    }
+    let web = place.serve(&["--dialect", "all"]);
+    // Connections that never say anything hold nobody up.
+    let stalled: Vec<_> = (0..32)
+        .map(|number| {
+            let mut stream = web.connect();
+            if number % 2 == 0 {
+                let head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{", web.address, web.token);
+                stream.write_all(head.as_bytes()).unwrap();
+            } else {
+                stream.write_all(b"POST /mcp HT").unwrap();
+            }
+            stream
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (web, place) = (&web, &place);
+            scope.spawn(move || {
+                let name = format!("{client}.txt");
+                let session = (client % 2 == 0).then(|| web.session());
+                for number in 0..CALLS {
+                    // Half of them have sessions, half of the requests stand alone.
+                    let call = |tool: &str, arguments: Value| {
+                        let reply = match &session {
+                            Some(session) => web.call(session, tool, &arguments),
+                            None => {
+                                let params = json!({"name": tool, "arguments": arguments});
+                                web.alone("tools/call", params, alone(&format!("client {client}")))
+                            }
+                        };
+                        answer(&reply.message())
+                    };
+                    let path = place.file(&name);
+                    match number % 5 {
+                        0 => {
+                            let content = call("Read", read(&path))["content"].clone();
+                            assert!(content.as_str().unwrap().contains(&format!("client {client}\n")));
+                        }
+                        1 => {
+                            let old = format!("client {client}");
+                            let edit = json!({"file_path": path, "old_string": old, "new_string": format!("{number} {old}")});
+                            assert_eq!(call("Edit", edit)["success"], true);
+                        }
+                        2 => {
+                            let found = call("file.search", json!({"pattern": format!("client {client}$")}));
+                            assert_eq!(found["matches"][0]["path"], name, "{found}");
+                        }
+                        3 => assert_eq!(call("get_file_info", json!({"path": name}))["name"], name),
+                        _ => assert_eq!(call("file.read", json!({"path": "none"}))["error"], "file_not_found"),
+                    }
+                }
+            });
+        }
+    });
+    for client in 0..CLIENTS {
+        let content = fs::read_to_string(place.file(&format!("{client}.txt"))).unwrap();
+        let edits: String = (0..CALLS)
+            .filter(|number| number % 5 == 1)
+            .map(|number| format!("{number} "))
+            .collect();
+        assert_eq!(content, format!("{edits}client {client}\n"));
+    }
+    drop(stalled);
+}
+
+#[test]
+fn a_stalled_reader_holds_nobody_up() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    fs::write(place.file("large.txt"), "0123456789\n".repeat(100_000)).unwrap();
+    let web = place.serve(&["--dialect", "dotted"]);
+    let session = web.session();
+    // Asks for much, a few times over, and reads nothing of it.
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "file.read", "arguments": {"path": "large.txt"}}});
+    let body = ask.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",
+        web.address,
+        web.token,
+        body.len()
+    );
+    let stalled: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = web.connect();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    for session in [session, web.session()] {
+        let reply = web.call(&session, "file.read", &json!({"path": "a.txt"}));
+        assert_eq!(answer(&reply.message())["total_lines"], 1);
+    }
+    let mut first = [0; 15];
+    let mut stream = &stalled[0];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
+}
