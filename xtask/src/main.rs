@@ -2,13 +2,19 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::Path;
+mod conformance;
+mod packages;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Result, bail};
 
+use packages::Packages;
+
 const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
+cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
                            documents DIR…";
 
@@ -17,6 +23,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test"] => test(),
+        ["conformance"] => conformance::run(&Packages::install()),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
@@ -39,7 +46,12 @@ fn test() -> Result<()> {
     run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     run(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     let rg = tool("rg", "ripgrep", "15.2.0")?;
-    let environment = [("PINFOLD_RG", rg.as_str())];
+    let packages = Packages::install();
+    let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
+    let mut environment = vec![("PINFOLD_RG", rg.as_str())];
+    environment.extend(node_modules.as_deref().map(|path| ("PINFOLD_NODE_MODULES", path)));
+    environment.extend(python.as_deref().map(|path| ("PINFOLD_PYTHON", path)));
     if has_nextest() {
         run(&["nextest", "run", "--workspace", "--no-fail-fast"], &environment)?;
     } else {
@@ -47,7 +59,10 @@ fn test() -> Result<()> {
         run(&["test", "--workspace", "--all-targets", "--no-fail-fast"], &environment)?;
     }
     // Neither of them runs the examples in the documentation.
-    run(&["test", "--workspace", "--doc"], &[])
+    run(&["test", "--workspace", "--doc"], &[])?;
+    conformance::run(&packages)?;
+    packages.complain();
+    Ok(())
 }
 
 /// A program that tests or benchmarks compare with: installed below `target`, once.

@@ -7,10 +7,12 @@
 mod batch;
 mod call;
 mod config;
+mod doctor;
 mod journal;
 mod options;
 mod read_pdf;
 mod serve;
+mod shell;
 mod token;
 mod tools;
 
@@ -30,6 +32,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  pinfold serve --root /srv/project
   pinfold call file.read '{\"path\": \"README.md\", \"limit\": 5}'
   pinfold call --root /srv/project Write '{\"file_path\": \"/srv/project/a.txt\", \"content\": \"hi\\n\"}'
   pinfold tools --dialect all --format openai";
@@ -43,6 +46,9 @@ enum Command {
     Log(journal::Log),
     Show(journal::Show),
     Undo(journal::Undo),
+    Doctor(doctor::Doctor),
+    Completions(shell::Completions),
+    Man(shell::Man),
     #[command(hide = true)]
     ReadPdf(read_pdf::ReadPdf),
 }
@@ -56,6 +62,9 @@ fn main() -> ExitCode {
         Command::Log(command) => command.run(),
         Command::Show(command) => command.run(),
         Command::Undo(command) => command.run(),
+        Command::Doctor(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
         Command::ReadPdf(command) => command.run(),
     };
     result.unwrap_or_else(|error| {

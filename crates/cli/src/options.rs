@@ -194,6 +194,11 @@ impl Options {
         Ok(Toolbox::new(session, if chosen.is_empty() { default } else { &chosen }))
     }
 
+    /// The configuration file that was named.
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
+        self.config.clone()
+    }
+
     /// What the configuration file says, and over it the command line.
     pub(crate) fn config(&self) -> Result<Config> {
         let mut config = config::load(self.config.as_deref())?;

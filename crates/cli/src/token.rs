@@ -10,6 +10,12 @@ use pinfold_confine::{random_number, read_secret, remove_secret, write_secret};
 /// Fewer characters can be guessed.
 const SHORTEST: usize = 16;
 
+/// Where Pinfold keeps what is its own.
+pub(crate) fn state_directory() -> Result<PathBuf> {
+    let base = etcetera::choose_base_strategy()?;
+    Ok(base.state_dir().unwrap_or_else(|| base.data_dir()).join("pinfold"))
+}
+
 /// A token, and where it is from.
 pub(crate) struct Token {
     text: String,
@@ -36,9 +42,7 @@ impl Token {
                 from: From::Environment,
             });
         }
-        let base = etcetera::choose_base_strategy()?;
-        let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        let path = state.join("pinfold/tokens").join(format!("http-{port}"));
+        let path = state_directory()?.join("tokens").join(format!("http-{port}"));
         let text = fresh()?;
         let written = write_secret(&path, &format!("{text}\n"), true);
         written

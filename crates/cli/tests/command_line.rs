@@ -312,3 +312,64 @@ fn an_answer_that_cannot_be_printed_is_no_mistake_in_usage() {
     let output = command.args(["call", "get_file_info", r#"{"path": "."}"#]).stdout(full).output();
     assert_eq!(output.unwrap().status.code(), Some(1));
 }
+
+fn doctor(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = pinfold(dir);
+    command.env("XDG_STATE_HOME", dir.join("state")).env("HOME", dir.join("home"));
+    let output = command.arg("doctor").args(arguments).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    let root = root.to_str().unwrap();
+    for dialect in ["classic", "dotted", "scoped", "all"] {
+        let (code, said) = doctor(dir.path(), &["--root", root, "--dialect", dialect]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("server: it answers") && !said.contains("BAD"), "{said}");
+        assert!(said.lines().all(|line| line.starts_with("ok ")), "{said}");
+    }
+    assert_eq!(fs::read_dir(root).unwrap().count(), 0, "nothing is left behind");
+    let config = dir.path().join("config.toml");
+    fs::write(&config, "durabilty = \"full\"").unwrap();
+    let blocked = dir.path().join("file");
+    fs::write(&blocked, "").unwrap();
+    let inside = format!("{root}/journal");
+    for (arguments, found) in [
+        (vec!["--root", "/no/such/root"], "name a directory that exists"),
+        (vec!["--root", root, "--config", config.to_str().unwrap()], "durabilty"),
+        (vec!["--root", root, "--journal", &inside], "lies inside a root"),
+        (vec!["--root", root, "--journal", blocked.to_str().unwrap()], "cannot write to"),
+    ] {
+        let (code, said) = doctor(dir.path(), &arguments);
+        assert_eq!(code, Some(1), "{said}");
+        let bad = said.lines().skip_while(|line| !line.starts_with("BAD ")).take(2);
+        assert!(bad.collect::<String>().contains(found), "{said}");
+    }
+    let (code, said) = doctor(dir.path(), &["--root", "/", "--no-journal"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(said.lines().filter(|line| line.starts_with("note ")).count(), 2, "{said}");
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    let dir = TempDir::new().unwrap();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(dir.path(), &["completions", shell]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("serve") && said.contains("token-file"), "{shell}");
+    }
+    assert_eq!(run(dir.path(), &["completions", "nush"]).status.code(), Some(2));
+    for (command, says) in
+        [(None, "completions"), (Some("serve"), "token\\-file"), (Some("undo"), "pinfold\\-undo")]
+    {
+        let arguments: Vec<_> = ["man"].into_iter().chain(command).collect();
+        let page = String::from_utf8(run(dir.path(), &arguments).stdout).unwrap();
+        assert!(page.contains(says), "{page}");
+        assert!(!page.contains("read\\-pdf"), "what is hidden stays so");
+    }
+    assert_eq!(run(dir.path(), &["man", "nope"]).status.code(), Some(2));
+}

@@ -200,6 +200,18 @@ fn pages_can_be_let_in() {
     place.configure("[http]\nallow_origins = [\"https://a.example\"]\n");
     let web = place.serve(&["--allow-origin", "https://b.example"]);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let ask = |origin| {
+        // The browser's own question comes without a token.
+        let headers = [("Origin", origin), ("Access-Control-Request-Method", "POST")];
+        let reply = web.send("OPTIONS", "/mcp", &headers, b"");
+        (reply.status, reply.header("access-control-allow-origin").map(str::to_owned))
+    };
+    assert_eq!(ask("https://a.example"), (204, Some("https://a.example".into())));
+    assert_eq!(ask("https://c.example"), (403, None));
+    let reply = web.post(&[("Origin", "http://localhost:6274")], &hello);
+    assert_eq!(reply.header("access-control-allow-origin"), Some("http://localhost:6274"));
+    assert_eq!(reply.header("access-control-expose-headers"), Some("mcp-session-id"));
+    assert_eq!(web.post(&[], &hello).header("access-control-allow-origin"), None);
     for (origin, status) in
         [("https://a.example", 400), ("https://b.example", 400), ("https://c.example", 403)]
     {
@@ -242,9 +254,16 @@ fn what_is_no_message_is_refused() {
         ("Mcp-Session-Id", session.as_str()),
     ];
     let deep = "[".repeat(100_000);
-    for body in [&b"hello"[..], b"", b"\xFF", deep.as_bytes(), b"[]", b"3"] {
-        let status = web.send("POST", "/mcp", &headers, body).status;
-        assert!((400..500).contains(&status), "{status}");
+    for (body, code) in [
+        (&b"hello"[..], -32700),
+        (b"", -32700),
+        (b"\xFF", -32700),
+        (deep.as_bytes(), -32700),
+        (b"[]", -32600),
+        (b"{\"id\": 1}", -32600),
+    ] {
+        let reply = web.send("POST", "/mcp", &headers, body);
+        assert_eq!((reply.status, &reply.message()["error"]["code"]), (400, &json!(code)));
     }
     let text = [headers[0], ("Content-Type", "text/plain"), headers[2], headers[3]];
     assert_eq!(web.send("POST", "/mcp", &text, b"{}").status, 415);
@@ -275,7 +294,7 @@ fn sessions_end() {
     assert_eq!(web.call(&session, "Read", &read(&path)).status, 200);
     let bearer = format!("Bearer {}", web.token);
     let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", session.as_str())];
-    assert!(web.send("DELETE", "/mcp", &headers, b"").status < 300);
+    assert_eq!(web.send("DELETE", "/mcp", &headers, b"").status, 204);
     assert_eq!(web.call(&session, "Read", &read(&path)).status, 404);
     assert_eq!(web.call("no-such-session", "Read", &read(&path)).status, 404);
 }
@@ -442,18 +461,23 @@ fn a_stalled_reader_holds_nobody_up() {
     let web = place.serve(&["--dialect", "dotted"]);
     let session = web.session();
     // Asks for much, a few times over, and reads nothing of it.
-    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "file.read", "arguments": {"path": "large.txt"}}});
-    let body = ask.to_string();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n{body}",
-        web.address,
-        web.token,
-        body.len()
-    );
     let stalled: Vec<_> = (0..20)
-        .map(|_| {
+        .map(|number| {
+            let params = json!({"name": "file.read", "arguments": {"path": "large.txt"}});
+            let id = format!("stalled {number}");
+            let ask = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+            let body = ask.to_string();
+            let head = [
+                "POST /mcp HTTP/1.1".to_owned(),
+                format!("Host: {}", web.address),
+                format!("Authorization: Bearer {}", web.token),
+                "Content-Type: application/json".to_owned(),
+                "Accept: application/json, text/event-stream".to_owned(),
+                format!("Mcp-Session-Id: {session}"),
+                format!("Content-Length: {}", body.len()),
+            ];
             let mut stream = web.connect();
-            stream.write_all(head.as_bytes()).unwrap();
+            write!(stream, "{}\r\n\r\n{body}", head.join("\r\n")).unwrap();
             stream
         })
         .collect();

@@ -39,6 +39,11 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
+/// Whether our user may change what is in a directory.
+pub fn may_write(directory: &Path) -> bool {
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
 /// Removes a file that [`write_secret`] made.
 pub fn remove_secret(path: &Path) -> io::Result<()> {
     fs::remove_file(path)

@@ -33,7 +33,7 @@ mod vault;
 mod walk;
 mod workspace;
 
-pub use ambient::{read_config, read_secret, remove_secret, write_secret};
+pub use ambient::{may_write, read_config, read_secret, remove_secret, write_secret};
 pub use atomic::{Committed, Displaced, Durability};
 pub use blake3::{Hash, hash};
 pub use dir::Entry;

@@ -82,11 +82,12 @@ impl Workspace {
     /// A place's real path, free of links.
     pub fn real_path(&self, place: &Place) -> Vec<u8> {
         let names = self.roots[place.root].canonical_names().iter().cloned();
-        names.chain(place.path.names()).fold(Vec::new(), |mut path, name| {
+        let path = names.chain(place.path.names()).fold(Vec::new(), |mut path, name| {
             path.push(b'/');
             path.extend_from_slice(name.as_bytes());
             path
-        })
+        });
+        if path.is_empty() { b"/".to_vec() } else { path }
     }
 
     /// How paths below the roots are opened.

@@ -1,6 +1,6 @@
 //! Who may talk to the HTTP server: right host, right origin, right token.
 
-use http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 use subtle::ConstantTimeEq as _;
@@ -49,9 +49,24 @@ impl Guard {
 
     /// Whether a request may come in, or else the status to answer and why.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
-        self.check_host(uri, headers)?;
-        self.check_origin(headers)?;
+        self.check_place(uri, headers)?;
         self.check_token(headers)
+    }
+
+    /// The same, whatever the token.
+    pub(crate) fn check_place(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), (StatusCode, String)> {
+        self.check_host(uri, headers)?;
+        self.check_origin(headers)
+    }
+
+    /// The origin of the page that makes a request, if it may.
+    pub(crate) fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(ORIGIN)?;
+        self.check_origin(headers).is_ok().then(|| origin.clone())
     }
 
     /// A request that a name led here which is not ours was not meant for us.

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderMap, HeaderName,
+    RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -14,14 +18,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::fault::fault;
 pub use crate::guard::Guard;
 use crate::{Service, limits};
 
@@ -140,7 +146,22 @@ struct Door<H> {
     inner: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     options: HttpOptions,
+    /// Held while a session begins.
+    beginning: Mutex<()>,
 }
+
+/// What a page is told that may talk to the server.
+const PAGES: [(HeaderName, &str); 5] = [
+    (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+    (
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, \
+         mcp-session-id",
+    ),
+    (ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id"),
+    (ACCESS_CONTROL_MAX_AGE, "600"),
+    (VARY, "origin"),
+];
 
 impl<H: ServerHandler + Send + 'static> Door<H> {
     fn new(
@@ -159,14 +180,23 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             .with_max_request_body_bytes(options.body_limit)
             .with_cancellation_token(stop);
         let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
-        Self { inner, sessions, options }
+        Self { inner, sessions, options, beginning: Mutex::default() }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        match self.pass(request).await {
+        let page = self.options.guard.page(request.headers());
+        let mut response = match self.pass(request).await {
             Ok(response) => response,
             Err((status, why)) => refusal(status, why),
+        };
+        if let Some(page) = page {
+            let headers = response.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, page);
+            for (name, value) in PAGES {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
         }
+        response
     }
 
     async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
@@ -180,21 +210,47 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
                     _ => Err((StatusCode::METHOD_NOT_ALLOWED, "use GET".into())),
                 };
             }
+            // A browser asks first whether a page may ask, and sends no token with that.
+            "/mcp" if head.method == Method::OPTIONS => {
+                guard.check_place(&head.uri, &head.headers)?;
+            }
             "/mcp" => guard.check(&head.uri, &head.headers)?,
             _ => {
                 guard.check(&head.uri, &head.headers)?;
                 return Err((StatusCode::NOT_FOUND, "the server is at /mcp".into()));
             }
         }
-        let body = self.body(body).await?;
-        if head.headers.get("mcp-session-id").is_none() && begins_session(&body) {
-            let full = self.sessions.sessions.read().await.len() >= self.options.sessions;
-            if full {
-                let why = "there are too many sessions; end one, or wait until one ends";
-                return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
-            }
+        if head.method == Method::OPTIONS {
+            return Ok(plain(StatusCode::NO_CONTENT, ""));
         }
-        Ok(self.inner.handle(Request::from_parts(head, Full::new(body))).await)
+        let body = self.body(body).await?;
+        // One after the other, so that none of them takes the place that another has counted on.
+        let _beginning = match head.headers.get("mcp-session-id").is_none() && begins_session(&body)
+        {
+            true => Some(self.beginning.lock().await),
+            false => None,
+        };
+        if _beginning.is_some()
+            && self.sessions.sessions.read().await.len() >= self.options.sessions
+        {
+            let why = "there are too many sessions; end one, or wait until one ends";
+            return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
+        }
+        let (method, json) = (head.method.clone(), is_json(&head.headers));
+        let request = Request::from_parts(head, Full::new(body.clone()));
+        let mut response = self.inner.handle(request).await;
+        match (method, response.status()) {
+            // It has ended by now; some clients complain about "accepted".
+            (Method::DELETE, StatusCode::ACCEPTED) => {
+                *response.status_mut() = StatusCode::NO_CONTENT
+            }
+            // That is said of bodies, too, that are JSON by name only.
+            (Method::POST, StatusCode::UNSUPPORTED_MEDIA_TYPE) if json => {
+                response = nonsense(&body)
+            }
+            _ => {}
+        }
+        Ok(response)
     }
 
     /// The whole body, if it comes in time and is not too long.
@@ -225,6 +281,24 @@ fn begins_session(body: &[u8]) -> bool {
         method: std::borrow::Cow<'b, str>,
     }
     serde_json::from_slice(body).is_ok_and(|asks: Asks<'_>| asks.method == "initialize")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+/// The answer to a body that is no message.
+fn nonsense(body: &[u8]) -> Response<Body> {
+    let problem = serde_json::from_slice::<ClientJsonRpcMessage>(body).err();
+    let Some(fault) = problem.and_then(|problem| fault(body, &problem)) else {
+        return refusal(StatusCode::BAD_REQUEST, "the body is no message of the protocol".into());
+    };
+    let (error, id) = *fault;
+    let text = serde_json::to_vec(&ServerJsonRpcMessage::error(error, id)).unwrap_or_default();
+    let mut response = plain(StatusCode::BAD_REQUEST, text);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 fn refusal(status: StatusCode, why: String) -> Response<Body> {

@@ -15,6 +15,7 @@
 
 mod call;
 mod conversation;
+mod fault;
 mod guard;
 pub mod http;
 pub mod limits;

@@ -9,18 +9,16 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 
 use memchr::memchr;
-use rmcp::model::{
-    ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, serve_server_with_ct};
 use rmcp::transport::{Transport, stdio_pipes};
 use rustix::fs::{FileType, fstat};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::fault::{Fault, fault};
 use crate::{Service, limits};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
@@ -162,7 +160,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         }
         let message = match serde_json::from_slice(text) {
             Ok(message) => message,
-            Err(problem) => return fault(text, &problem),
+            // A notification gets no answer, not even this one.
+            Err(problem) => return fault(text, &problem).map_or(Ok(None), Err),
         };
         if matches!(message, JsonRpcMessage::Request(_)) {
             self.begun = true;
@@ -170,34 +169,6 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         // What comes before a conversation has begun belongs to none.
         Ok(self.begun.then_some(message))
     }
-}
-
-/// What is wrong with a line, and the request that it was meant to be, if that can be told.
-type Fault = Box<(ErrorData, Option<RequestId>)>;
-
-fn fault(text: &[u8], problem: &serde_json::Error) -> Result<Option<ClientJsonRpcMessage>, Fault> {
-    let value = match serde_json::from_slice(text) {
-        Ok(value) => value,
-        Err(problem) => {
-            let problem = format!("the line is not JSON: {problem}");
-            return Err(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
-        }
-    };
-    let Value::Object(message) = value else {
-        let problem = "a message must be an object; batches are not supported";
-        return Err(Box::new((ErrorData::invalid_request(problem, None), None)));
-    };
-    let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    if id.is_none()
-        && message.get("method").is_some_and(Value::is_string)
-        && !message.contains_key("id")
-    {
-        // A notification gets no answer, not even this one.
-        tracing::debug!("a notification is not understood: {problem}");
-        return Ok(None);
-    }
-    let problem = format!("this is no message of the protocol: {problem}");
-    Err(Box::new((ErrorData::invalid_request(problem, None), id)))
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 
@@ -120,7 +121,10 @@ impl Web {
     /// Calls a tool in a session.
     pub fn call(&self, session: &str, tool: &str, arguments: &Value) -> Reply {
         let params = json!({"name": tool, "arguments": arguments});
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        // In one session no two requests may have the same.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
         let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")];
         self.post(&headers, &message)
     }

@@ -1,0 +1,58 @@
+//! `pinfold completions` and `pinfold man`: what shells and `man` show of the same definitions.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+use clap_mangen::Man as Page;
+
+use crate::Cli;
+
+/// Print what a shell needs to complete commands and options
+///
+/// For example: pinfold completions bash > ~/.local/share/bash-completion/completions/pinfold
+#[derive(Args)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "pinfold", &mut text);
+        print(&text)
+    }
+}
+
+/// Print the manual page, or a command's
+///
+/// For example: pinfold man serve | man -l -
+#[derive(Args)]
+pub(crate) struct Man {
+    /// The command
+    command: Option<String>,
+}
+
+impl Man {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let mut whole = Cli::command();
+        whole.build();
+        let page = match self.command {
+            None => Page::new(whole),
+            Some(name) => match whole.find_subcommand(&name) {
+                Some(found) => Page::new(found.clone()),
+                None => bail!("there is no command `{name}`"),
+            },
+        };
+        let mut text = Vec::new();
+        page.render(&mut text).context("cannot make the page")?;
+        print(&text)
+    }
+}
+
+fn print(text: &[u8]) -> Result<ExitCode> {
+    crate::batch::print_line(String::from_utf8_lossy(text).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,41 @@
+//! The official clients list and call every tool of every dialect, over both ways to reach the server.
+//!
+//! They need packages that `cargo xtask test` installs and names in `PINFOLD_NODE_MODULES` and
+//! `PINFOLD_PYTHON`. Without those the tests say loudly that they did not run.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+fn wanted(name: &str, client: &str) -> Option<OsString> {
+    let value = std::env::var_os(name);
+    if value.is_none() {
+        eprintln!(
+            "!!! NOT TRIED WITH THE {client} CLIENT: set {name}, or run `cargo xtask test` !!!"
+        );
+    }
+    value
+}
+
+fn run(command: &mut Command, script: &str) {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let status = command.arg(scripts.join(script)).arg(env!("CARGO_BIN_EXE_pinfold")).status();
+    assert!(status.unwrap().success(), "{command:?}");
+}
+
+#[test]
+fn the_typescript_client() {
+    if let Some(modules) = wanted("PINFOLD_NODE_MODULES", "TYPESCRIPT") {
+        let node = Path::new(&modules).join(".bin/node");
+        run(Command::new(node).env("NODE_PATH", &modules), "client.mjs");
+    }
+}
+
+#[test]
+fn the_python_client() {
+    if let Some(python) = wanted("PINFOLD_PYTHON", "PYTHON") {
+        run(&mut Command::new(python), "client.py");
+    }
+}
