@@ -16,7 +16,7 @@ const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
 cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
-                           documents DIR…";
+                           serve, documents DIR…";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -87,7 +87,7 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
         "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
         _ => Default::default(),
     };
-    if name == "read" {
+    if matches!(name, "read" | "serve") {
         run(&["build", "--release", "--package", "pinfold-cli"], &[])?;
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
