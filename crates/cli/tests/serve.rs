@@ -504,3 +504,69 @@ fn sockets_do_as_well_as_pipes() {
     drop(ours);
     assert!(process.wait().unwrap().success());
 }
+
+/// The commands in the documentation, with a workspace where they say a path.
+#[test]
+fn the_documented_configurations_start_a_server() {
+    let dir = workspace(&[]);
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLIENTS.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let mut blocks = docs.split("```").skip(1).step_by(2);
+    let configurations: Vec<Value> = blocks
+        .by_ref()
+        .filter_map(|block| {
+            let (kind, text) = block.split_once('\n').unwrap();
+            match kind {
+                "json" => Some(serde_json::from_str(text).unwrap()),
+                "toml" => Some(serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap()),
+                _ => None,
+            }
+        })
+        .collect();
+    let mut commands = Vec::new();
+    configurations.iter().for_each(|value| find_commands(value, &mut commands));
+    assert_eq!(commands.len(), 5, "{commands:?}");
+    for (command, arguments) in commands {
+        assert_eq!(command, "pinfold");
+        let root = dir.path().to_str().unwrap();
+        let arguments = arguments.iter().map(|it| match it.as_str() {
+            "/path/to/project" | "${workspaceFolder}" => root,
+            other => other,
+        });
+        let mut process = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        let mut server = Lines::initialized(process.args(arguments), json!({}));
+        assert_eq!(server.call("LS", &json!({"path": root}))["isError"], false);
+    }
+    // The table of HTTP settings is a configuration file's.
+    let http = configurations.iter().find(|it| it.get("http").is_some()).unwrap();
+    let config = dir.path().join("config.toml");
+    fs::write(&config, toml::to_string(http).unwrap()).unwrap();
+    let arguments = ["--config", config.to_str().unwrap()];
+    assert!(serve(dir.path(), &arguments).stdin(Stdio::null()).status().unwrap().success());
+}
+
+fn find_commands(value: &Value, found: &mut Vec<(String, Vec<String>)>) {
+    let Value::Object(object) = value else { return };
+    if let (Some(command), Some(arguments)) = (value["command"].as_str(), value["args"].as_array())
+    {
+        let arguments = arguments.iter().map(|it| it.as_str().unwrap().to_owned());
+        found.push((command.to_owned(), arguments.collect()));
+    }
+    object.values().for_each(|value| find_commands(value, found));
+}
+
+#[test]
+fn the_registry_is_told_the_truth() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let server: Value =
+        serde_json::from_str(&fs::read_to_string(root.join("server.json")).unwrap()).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        (&server["version"], &server["packages"][0]["version"]),
+        (&json!(version), &json!(version))
+    );
+    assert_eq!(server["packages"][0]["identifier"], env!("CARGO_PKG_NAME"));
+    assert!(server["description"].as_str().unwrap().len() <= 100);
+    let name = format!("mcp-name: {}`", server["name"].as_str().unwrap());
+    assert!(fs::read_to_string(root.join("README.md")).unwrap().contains(&name));
+}

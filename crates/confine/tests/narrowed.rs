@@ -1,0 +1,117 @@
+//! A workspace that is narrowed to other directories is never wider than it was.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use pinfold_confine::{RawPath, Way, Workspace};
+use tempfile::TempDir;
+
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// `ws/{a,b/c}` with a file each, `out` beside it, and links from one to the other.
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        for file in ["ws/a/f", "ws/b/c/f", "ws/f", "out/f"] {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        symlink(dir.path().join("ws/a"), dir.path().join("to-a")).unwrap();
+        symlink("../out", dir.path().join("ws/to-out")).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.dir.path().join(below)
+    }
+
+    fn narrowed(&self, way: Way, to: &[&str]) -> Option<Workspace> {
+        let workspace = Workspace::open([self.path("ws")], Some(way)).unwrap();
+        workspace.narrowed(to.iter().map(|to| self.path(to)))
+    }
+}
+
+fn opens(workspace: &Workspace, path: &Path) -> bool {
+    workspace.file(&RawPath::from(path.to_str().unwrap())).is_ok()
+}
+
+#[test]
+fn what_is_in_both_stays() {
+    let place = Place::new();
+    for way in [Way::Kernel, Way::Walk] {
+        for (to, open, closed) in [
+            (&["ws/a"][..], &["ws/a/f"][..], &["ws/f", "ws/b/c/f", "out/f"][..]),
+            (&["ws/a", "ws/b"], &["ws/a/f", "ws/b/c/f"], &["ws/f", "out/f"]),
+            (&["ws"], &["ws/f", "ws/a/f", "ws/b/c/f"], &["out/f"]),
+            (&["."], &["ws/f", "ws/a/f", "ws/b/c/f"], &["out/f"]),
+            (&["out", "ws/b"], &["ws/b/c/f"], &["out/f", "ws/f"]),
+            // By another name, and once only if it is named twice.
+            (&["to-a", "ws/a"], &["ws/a/f"], &["ws/f", "out/f"]),
+        ] {
+            let workspace = place.narrowed(way, to).unwrap();
+            for path in open {
+                assert!(opens(&workspace, &place.path(path)), "{to:?} {path}");
+            }
+            for path in closed {
+                assert!(!opens(&workspace, &place.path(path)), "{to:?} {path}");
+            }
+            let roots: Vec<_> = workspace.roots().collect();
+            assert!(roots.iter().all(|root| root.starts_with(place.path("ws"))), "{roots:?}");
+        }
+        assert_eq!(place.narrowed(way, &["to-a", "ws/a"]).unwrap().roots().len(), 1);
+    }
+}
+
+#[test]
+fn what_is_in_one_only_does_not() {
+    let place = Place::new();
+    for to in [&["out"][..], &["ws/to-out"], &["none"], &["ws/none"], &["ws/f"], &[]] {
+        assert!(place.narrowed(Way::Kernel, to).is_none(), "{to:?}");
+    }
+}
+
+#[test]
+fn a_root_stays_what_it_was_when_its_path_leads_elsewhere() {
+    let place = Place::new();
+    let workspace = place.narrowed(Way::Kernel, &["ws/a"]).unwrap();
+    fs::rename(place.path("ws/a"), place.path("ws/was-a")).unwrap();
+    symlink("../out", place.path("ws/a")).unwrap();
+    let (_, mut file) =
+        workspace.file(&RawPath::from(place.path("ws/a/f").to_str().unwrap())).unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut file, &mut text).unwrap();
+    assert_eq!(text, "ws/a/f");
+}
+
+/// Somebody swaps the directory for a link to outside, over and over.
+#[test]
+fn a_swap_does_not_widen_it() {
+    let place = Place::new();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(relaxed) {
+                fs::rename(place.path("ws/a"), place.path("ws/x")).unwrap();
+                symlink("../out", place.path("ws/a")).unwrap();
+                fs::remove_file(place.path("ws/a")).unwrap();
+                fs::rename(place.path("ws/x"), place.path("ws/a")).unwrap();
+            }
+        });
+        for _ in 0..2_000 {
+            let Some(workspace) = place.narrowed(Way::Kernel, &["ws/a"]) else { continue };
+            if let Ok((_, mut file)) = workspace.file(&RawPath::from("f")) {
+                let mut text = String::new();
+                std::io::Read::read_to_string(&mut file, &mut text).unwrap();
+                assert_eq!(text, "ws/a/f");
+            }
+        }
+        stop.store(true, relaxed);
+    });
+}
