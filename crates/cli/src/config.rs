@@ -99,8 +99,8 @@ fn read<T>(result: Result<T, toml::de::Error>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use pinfold::{
-        DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting,
-        SeenSetting,
+        AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
+        MatchingSetting, Mode, Permissions, SeenSetting,
     };
 
     use super::*;
@@ -111,7 +111,8 @@ mod tests {
                     matching = \"exact\"\nedit_bytes = 4\n\
                     journal = \"/j\"\njournal_days = 1\njournal_bytes = 2\n\
                     journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\nimage_side = 9\nimage_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
-                    client_roots = \"ignore\"\n[http]\nbody_limit = 1\nmax_sessions = 2\nidle_seconds = 3\n\
+                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\n\
+                    [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\nbody_limit = 1\nmax_sessions = 2\nidle_seconds = 3\n\
                     allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
         let settings = Settings {
             relative_paths: true,
@@ -131,6 +132,14 @@ mod tests {
             image_bytes: Some(10),
             glob_limit: 8,
             deadline_seconds: 7,
+            audit: Some("/a".into()),
+            audit_failure: AuditFailure::Ignore,
+            permissions: Permissions {
+                mode: Mode::Plan,
+                allow: vec!["Edit(a)".into()],
+                ask: vec!["*".into()],
+                deny: vec!["Delete".into()],
+            },
         };
         let serve = ServeConfig { client_roots: Some(ClientRootsSetting::Ignore) };
         let http = HttpConfig {
@@ -155,6 +164,8 @@ mod tests {
             ("dry_run = 1", "dry_run"),
             ("dry_run", "line 1"),
             ("client_roots = \"widen\"", "widen"),
+            ("[permissions]\nmode = \"careful\"", "careful"),
+            ("[permissions]\ndenied = []", "denied"),
             ("[http]\nbody_limits = 1", "body_limits"),
             ("[http]\nbody_limit = -1", "body_limit"),
             ("http = 1", "http"),

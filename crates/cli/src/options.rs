@@ -6,12 +6,13 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use pinfold::media::InChild;
 use pinfold::{
-    DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting,
-    SeenSetting, Session, Settings,
+    AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
+    MatchingSetting, Mode, Permissions, SeenSetting, Session, Settings,
 };
 use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
 
 use crate::config::{self, Config};
+use crate::token;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -97,6 +98,34 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHAT")]
     documents: Option<DocumentsOption>,
 
+    /// What holds where no rule says otherwise [default: secure-file-access]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    mode: Option<Mode>,
+
+    /// Change nothing, whatever the rules say: the mode `plan`
+    #[arg(long, conflicts_with = "mode")]
+    read_only: bool,
+
+    /// Allow something, such as `Edit(src/**)` or `Delete`; can be given several times
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+
+    /// Have a person asked about something
+    #[arg(long, value_name = "RULE")]
+    ask: Vec<String>,
+
+    /// Refuse something, such as `Read(secrets/**)`
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+
+    /// Append a line about every call to this file
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+
+    /// What becomes of changes while the audit log cannot be written [default: refuse]
+    #[arg(long, value_name = "WHAT")]
+    audit_failure: Option<AuditFailureOption>,
+
     /// How long one call may take, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     deadline_seconds: Option<u64>,
@@ -118,6 +147,17 @@ enum MatchingOption {
 enum JournalFailureOption {
     Refuse,
     Say,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AuditFailureOption {
+    Refuse,
+    Ignore,
+}
+
+fn mode(name: &str) -> Result<Mode, String> {
+    let named = Mode::ALL.into_iter().find(|mode| mode.name() == name);
+    named.ok_or_else(|| format!("the modes are {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -149,15 +189,23 @@ fn dialect_names(name: &str) -> Result<DialectNames, String> {
 }
 
 impl Options {
-    /// A session, and nothing else.
+    /// A session for the person's own commands, who is not asked whether they mean it. Rules that refuse
+    /// hold, and so does `--read-only`.
     pub(crate) fn session(&self) -> Result<Session> {
-        self.session_with(self.config()?.settings)
+        let mut settings = self.config()?.settings;
+        let Permissions { mode, .. } = &mut settings.permissions;
+        if *mode != Mode::Plan {
+            *mode = Mode::BypassPermissions;
+        }
+        self.session_with(settings)
     }
 
     fn session_with(&self, settings: Settings) -> Result<Session> {
         let here = [PathBuf::from(".")];
         let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
-        let session = Session::with_settings(roots, settings)?;
+        let config = self.config.clone().or_else(config::default_path);
+        let own = config.into_iter().chain(token::state_directory());
+        let session = Session::with_settings(roots, settings)?.keeping_out_of(own);
         // What a hostile document does, it does to another process.
         Ok(match std::env::current_exe() {
             Ok(program) => {
@@ -253,6 +301,21 @@ impl Options {
         settings.image_bytes = self.image_bytes.or(settings.image_bytes);
         settings.glob_limit = self.glob_limit.unwrap_or(settings.glob_limit);
         settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
+        settings.audit = self.audit.clone().or(settings.audit.take());
+        if let Some(failure) = self.audit_failure {
+            settings.audit_failure = match failure {
+                AuditFailureOption::Refuse => AuditFailure::Refuse,
+                AuditFailureOption::Ignore => AuditFailure::Ignore,
+            };
+        }
+        let permissions = &mut settings.permissions;
+        permissions.mode = self.mode.unwrap_or(permissions.mode);
+        if self.read_only {
+            permissions.mode = Mode::Plan;
+        }
+        permissions.allow.extend(self.allow.iter().cloned());
+        permissions.ask.extend(self.ask.iter().cloned());
+        permissions.deny.extend(self.deny.iter().cloned());
         Ok(config)
     }
 }

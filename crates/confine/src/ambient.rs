@@ -5,7 +5,7 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The text of a configuration file, which lies wherever the person who runs Pinfold says.
 pub fn read_config(path: &Path) -> io::Result<String> {
@@ -42,6 +42,47 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
 /// Whether our user may change what is in a directory.
 pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Where a path leads, whether or not all of it is there yet.
+pub fn real_path_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for ancestor in absolute.ancestors() {
+        if let (Ok(real), Ok(rest)) = (fs::canonicalize(ancestor), absolute.strip_prefix(ancestor))
+        {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    absolute
+}
+
+/// A file that lines are appended to, and nobody but its owner may read.
+#[derive(Debug)]
+pub struct LogFile(fs::File);
+
+impl LogFile {
+    /// Opens the file, or makes it. One that others may read is taken back from them.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        }
+        Ok(Self(file))
+    }
+
+    /// Appends a line, in one call, so that lines of several processes do not mix.
+    pub fn append(&self, line: &str) -> io::Result<()> {
+        (&self.0).write_all(line.as_bytes())
+    }
+}
+
+/// The terminal that the process belongs to, if it has one, to read from and to write to.
+pub fn terminal() -> io::Result<fs::File> {
+    OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
 
 /// Removes a file that [`write_secret`] made.

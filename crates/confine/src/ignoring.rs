@@ -218,7 +218,7 @@ impl Workspace {
                 let fd = sys::open_at(dir, name, rustix::fs::OFlags::RDONLY).ok()?;
                 File::regular(fd).ok()?
             }
-            Kind::Symlink => self.linked_file(root, path, name).ok()?,
+            Kind::Symlink => self.linked_file(root, path, name).ok()?.1,
             _ => return None,
         };
         // One byte more than is read shows that there is more.

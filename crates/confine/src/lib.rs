@@ -33,7 +33,10 @@ mod vault;
 mod walk;
 mod workspace;
 
-pub use ambient::{may_write, read_config, read_secret, remove_secret, write_secret};
+pub use ambient::{
+    LogFile, may_write, read_config, read_secret, real_path_of, remove_secret, terminal,
+    write_secret,
+};
 pub use atomic::{Committed, Displaced, Durability};
 pub use blake3::{Hash, hash};
 pub use dir::Entry;
@@ -48,5 +51,5 @@ pub use root::Way;
 pub use target::Target;
 pub use temporary::{is_temporary, random_number};
 pub use vault::Vault;
-pub use walk::{Candidate, Found, Opinion, Skipped, Visitor, Walk};
+pub use walk::{Candidate, Found, Opinion, Secrecy, Skipped, Visitor, Walk};
 pub use workspace::{Place, Seen, Workspace};

@@ -38,6 +38,8 @@ pub struct Walk<'a> {
     pub hidden: bool,
     /// What the caller thinks of an entry before ignore files are asked.
     pub opinion: &'a (dyn Fn(&Candidate<'_>) -> Opinion + Sync),
+    /// Whether an entry that would be shown may be.
+    pub secrecy: &'a (dyn Fn(&Candidate<'_>) -> Secrecy + Sync),
     /// Ends the walk when it ends.
     pub patience: &'a Patience,
 }
@@ -45,6 +47,8 @@ pub struct Walk<'a> {
 /// An entry that may be shown, or entered.
 #[derive(Debug)]
 pub struct Candidate<'c> {
+    /// The number of the root that it is below.
+    pub root: usize,
     path: &'c [u8],
     start: usize,
     /// What it is.
@@ -66,6 +70,17 @@ impl Candidate<'_> {
     pub fn name(&self) -> &[u8] {
         name_of(self.path)
     }
+}
+
+/// Whether an entry may be shown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Secrecy {
+    /// It may.
+    Shown,
+    /// Neither it nor what is below it, and that is counted.
+    Withheld,
+    /// Neither, and nobody would have missed it.
+    Unmissed,
 }
 
 /// What becomes of an entry.
@@ -94,6 +109,8 @@ pub struct Skipped {
     pub too_deep: u64,
     /// Because they are too large for what was to be done with them.
     pub too_large: u64,
+    /// Because the caller may not show them.
+    pub withheld: u64,
     /// Ignore files that were not read to their end, because they are too large.
     pub rules: u64,
 }
@@ -105,6 +122,7 @@ impl Skipped {
         self.unreadable += other.unreadable;
         self.too_deep += other.too_deep;
         self.too_large += other.too_large;
+        self.withheld += other.withheld;
         self.rules += other.rules;
     }
 }
@@ -155,7 +173,7 @@ impl Found<'_> {
     }
 
     /// The regular file inside that a link leads to.
-    pub fn linked_file(&self) -> Result<File> {
+    pub fn linked_file(&self) -> Result<(Place, File)> {
         let path = RelPath::proved(self.path.to_vec());
         let (parent, _) = path.split().ok_or(Error::IsDirectory)?;
         self.workspace.linked_file(self.root, &parent, self.name())
@@ -320,10 +338,15 @@ impl Workspace {
     }
 
     /// The regular file that a link in a directory leads to.
-    pub(crate) fn linked_file(&self, root: usize, dir: &RelPath, name: &[u8]) -> Result<File> {
+    pub(crate) fn linked_file(
+        &self,
+        root: usize,
+        dir: &RelPath,
+        name: &[u8],
+    ) -> Result<(Place, File)> {
         let path = dir.join(&Name::parse(name)?);
-        let (_, fd) = self.open_resolved(root, path.steps(), OFlags::RDONLY)?;
-        File::regular(fd)
+        let (place, fd) = self.open_resolved(root, path.steps(), OFlags::RDONLY)?;
+        Ok((place, File::regular(fd)?))
     }
 }
 
@@ -430,7 +453,7 @@ impl<V: Visitor> Worker<'_, V> {
         let mut directories = Vec::new();
         let mut others = Vec::new();
         for (name, kind) in listing.iter() {
-            if !self.admits(start, at.with(name), kind, &rules) {
+            if !self.shows(root, start, at.with(name), kind, &rules) {
                 continue;
             }
             if kind == Kind::Directory && depth < self.walk.depth {
@@ -470,9 +493,18 @@ impl<V: Visitor> Worker<'_, V> {
     }
 
     /// Whether an entry is shown, and entered if it is a directory.
-    fn admits(&mut self, start: usize, path: &[u8], kind: Kind, rules: &Rules) -> bool {
-        let candidate = Candidate { path, start, kind };
-        let opinion = (self.walk.opinion)(&candidate);
+    fn shows(&mut self, root: usize, start: usize, path: &[u8], kind: Kind, rules: &Rules) -> bool {
+        let candidate = Candidate { root, path, start, kind };
+        if !self.admits(&candidate, rules) {
+            return false;
+        }
+        let secrecy = (self.walk.secrecy)(&candidate);
+        self.skipped.withheld += u64::from(secrecy == Secrecy::Withheld);
+        secrecy == Secrecy::Shown
+    }
+
+    fn admits(&mut self, candidate: &Candidate<'_>, rules: &Rules) -> bool {
+        let opinion = (self.walk.opinion)(candidate);
         match opinion {
             Opinion::Named => return true,
             Opinion::Leave => return false,
@@ -486,7 +518,7 @@ impl<V: Visitor> Worker<'_, V> {
         if opinion == Opinion::Take {
             return true;
         }
-        match rules.ruling(path, kind == Kind::Directory) {
+        match rules.ruling(candidate.path, candidate.kind == Kind::Directory) {
             Ruling::Ignored => {
                 self.skipped.ignored += 1;
                 false

@@ -12,7 +12,7 @@ use std::thread;
 
 use pinfold_confine::fault::{Fault, When, inject, interleave};
 use pinfold_confine::{
-    Candidate, Error, Found, Kind, Opinion, Patience, Place, RelPath, Result, Skipped, Visitor,
+    Candidate, Error, Found, Kind, Opinion, Secrecy, Patience, Place, RelPath, Result, Skipped, Visitor,
     Walk, Way, Workspace,
 };
 use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
@@ -40,7 +40,13 @@ fn walk(workspace: &Workspace) -> (BTreeSet<String>, Skipped) {
 
 fn walk_to(workspace: &Workspace, depth: usize) -> (BTreeSet<String>, Skipped) {
     let patience = Patience::default();
-    let walk = Walk { depth, hidden: false, opinion: &usual, patience: &patience };
+    let walk = Walk {
+        depth,
+        hidden: false,
+        opinion: &usual,
+        secrecy: &|_| Secrecy::Shown,
+        patience: &patience,
+    };
     let (parts, skipped) = workspace.walk(&[ROOT], &walk, Names::default).unwrap();
     let names: Vec<_> = parts.into_iter().flat_map(|part| part.0).collect();
     let set: BTreeSet<_> = names.iter().cloned().collect();
@@ -111,7 +117,13 @@ fn an_ignore_file_that_is_a_pipe_a_device_or_outside_says_nothing() {
                 // From further down, the rules above are read in another way.
                 let start = workspace.directory(&"sub".into()).unwrap();
                 let patience = Patience::default();
-                let walk = Walk { depth: 1, hidden: false, opinion: &usual, patience: &patience };
+                let walk = Walk {
+                    depth: 1,
+                    hidden: false,
+                    opinion: &usual,
+                    secrecy: &|_| Secrecy::Shown,
+                    patience: &patience,
+                };
                 let (parts, _) = workspace.walk(&[start], &walk, Names::default).unwrap();
                 assert_eq!(parts[0].0, ["sub/seen.log"]);
             },
@@ -254,7 +266,7 @@ impl Visitor for Contents {
     fn visit(&mut self, found: &Found<'_>) -> Result<()> {
         match found.kind {
             Kind::File => found.open()?,
-            Kind::Symlink => found.linked_file()?,
+            Kind::Symlink => found.linked_file()?.1,
             _ => return Ok(()),
         }
         .read_to_string(self.0.push_mut(String::new()))
@@ -285,7 +297,13 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
             });
             for _ in 0..300 {
                 let patience = Patience::default();
-                let walk = Walk { depth: 9, hidden: true, opinion: &usual, patience: &patience };
+                let walk = Walk {
+                    depth: 9,
+                    hidden: true,
+                    opinion: &usual,
+                    secrecy: &|_| Secrecy::Shown,
+                    patience: &patience,
+                };
                 let walked = workspace.walk(&[ROOT], &walk, Contents::default);
                 let texts = walked.map(|(parts, _)| {
                     parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>()
@@ -321,7 +339,13 @@ fn a_walk_ends_when_nobody_waits_for_it() {
     let asked = std::sync::Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
     let patience = Patience::while_true(move || counter.fetch_add(1, Ordering::Relaxed) < 10);
-    let walk = Walk { depth: 9, hidden: false, opinion: &usual, patience: &patience };
+    let walk = Walk {
+        depth: 9,
+        hidden: false,
+        opinion: &usual,
+        secrecy: &|_| Secrecy::Shown,
+        patience: &patience,
+    };
     let walked = workspace.walk(&[ROOT], &walk, Names::default);
     assert!(matches!(walked.map(drop), Err(Error::Impatient)));
     assert!(asked.load(Ordering::Relaxed) < 100);
@@ -342,7 +366,13 @@ fn a_visitor_that_panics_does_not_leave_the_others_waiting() {
     (0..2_000).for_each(|number| write(dir.path(), &format!("d{}/file-{number}", number % 50), ""));
     let workspace = Workspace::open([dir.path()], None).unwrap();
     let patience = Patience::default();
-    let walk = Walk { depth: 9, hidden: false, opinion: &usual, patience: &patience };
+    let walk = Walk {
+        depth: 9,
+        hidden: false,
+        opinion: &usual,
+        secrecy: &|_| Secrecy::Shown,
+        patience: &patience,
+    };
     let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         workspace.walk(&[ROOT], &walk, || Panics).map(drop)
     }));

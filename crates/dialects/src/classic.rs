@@ -85,6 +85,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         Error::AccessDenied { path, why: Some(why) } => {
             format!("Permission denied: {path} ({why})")
         }
+        Error::Denied { path, denial, .. } => format!("Permission denied: {path} ({denial})"),
         Error::Binary { path, mime, size } => {
             format!("Cannot read binary file: {path} ({mime}, {size} bytes)")
         }
@@ -112,6 +113,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))
         }
         Error::NothingLeft { .. }
+        | Error::AuditFailed { .. }
         | Error::NotADirectory { .. }
         | Error::NotRegular { .. }
         | Error::BadPath { .. }

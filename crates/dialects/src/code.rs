@@ -29,9 +29,12 @@ pub fn code(error: &Error) -> &'static str {
             "file_too_large"
         }
         Error::Unmappable { .. } => "encoding_error",
+        Error::Denied { .. } => "permission_denied",
         Error::AccessDenied { .. } => "access_denied",
         Error::NoSpace { .. } => "no_space",
-        Error::WriteFailed { .. } | Error::JournalFailed { .. } => "write_failed",
+        Error::WriteFailed { .. } | Error::JournalFailed { .. } | Error::AuditFailed { .. } => {
+            "write_failed"
+        }
         Error::Timeout { .. } | Error::Locked { .. } => "timeout",
         Error::Cancelled => "cancelled",
         Error::UnknownTool { .. } => "unknown_tool",

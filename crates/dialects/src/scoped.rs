@@ -37,6 +37,7 @@ fn fault(error: &Error, _: bool) -> Answer {
 fn code(error: &Error) -> &'static str {
     match error {
         Error::Outside { .. } | Error::NothingLeft { .. } => "SCOPE_VIOLATION",
+        Error::Denied { .. } => "PERMISSION_DENIED",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
         | Error::BadGlob { .. }
@@ -44,7 +45,8 @@ fn code(error: &Error) -> &'static str {
         | Error::Unmappable { .. }
         | Error::NoChange { .. }
         | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
-        Error::NotFound { .. }
+        Error::AuditFailed { .. }
+        | Error::NotFound { .. }
         | Error::DirectoryNotFound { .. }
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
-use pinfold::{Call, Error, Session};
+use pinfold::{Call, Error, Session, Trace};
 use serde_json::Value;
 
 use crate::words::brief;
@@ -78,8 +79,32 @@ impl Toolbox {
         call: &Call,
         describe: impl FnOnce(String),
     ) -> Answer {
-        let Some(tool) = self.find(name) else { return self.refuse(&self.unknown(name)) };
-        let call = &Call { tool: tool.entry.name.to_owned(), ..call.clone() };
+        let begin = Instant::now();
+        let tool = self.find(name);
+        let called = tool.map_or_else(|| brief(name), |tool| tool.entry.name.to_owned());
+        let call = &Call { tool: called, trace: Trace::default(), ..call.clone() };
+        let outcome = match tool {
+            None => Err(self.unknown(name)),
+            Some(tool) => self.perform(tool, arguments, call, describe),
+        };
+        let code = outcome.as_ref().map_or_else(crate::code, |_| "ok");
+        let answer = outcome.unwrap_or_else(|error| match tool {
+            Some(tool) => tool.refuse(&error),
+            None => self.refuse(&error),
+        });
+        if self.session.is_audited() {
+            self.session.record(call, code, begin, answer.to_json_text().len());
+        }
+        answer
+    }
+
+    fn perform(
+        &self,
+        tool: &Equipped,
+        arguments: Value,
+        call: &Call,
+        describe: impl FnOnce(String),
+    ) -> Result<Answer, Error> {
         let desk = Desk { session: &self.session, call };
         let work = || {
             let arguments = tool.check(arguments)?;
@@ -88,10 +113,9 @@ impl Toolbox {
             ready.perform(&desk)
         };
         // A mistake of ours must not end a server that others talk to.
-        let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Err(Error::Internal { what: format!("`{}` panicked", tool.entry.name) })
-        });
-        outcome.unwrap_or_else(|error| tool.refuse(&error))
+        })
     }
 
     /// The error for a name that no tool has.

@@ -109,7 +109,13 @@ pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
         1 => Some("1 ignore file is too long and was read in part".to_owned()),
         number => Some(format!("{number} ignore files are too long and were read in part")),
     };
-    joined([unreadable, deep, large, rules])
+    let withheld = withheld(skipped).map(|number| format!("{number} withheld by policy"));
+    joined([withheld, unreadable, deep, large, rules])
+}
+
+/// How many entries may not be shown, if there are any.
+pub(crate) fn withheld(skipped: &Skipped) -> Option<u64> {
+    (skipped.withheld > 0).then_some(skipped.withheld)
 }
 
 /// What a list leaves out because it would be too long.

@@ -1,5 +1,7 @@
 //! What holds for one call alone.
 
+use crate::Approver;
+use crate::audit::Trace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,6 +14,12 @@ pub struct Call {
     pub cancel: Cancel,
     /// Lets somebody else see how far the call has come.
     pub progress: Progress,
+    /// Who is asked, if not whom the session asks.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Who makes the call, for the audit log.
+    pub client: Option<Arc<str>>,
+    /// What is noted for the audit log meanwhile.
+    pub trace: Trace,
     /// The tool that makes the call, for the journal.
     pub tool: String,
 }

@@ -10,8 +10,9 @@ use pinfold_text::{Content, sniff_content, unified_diff};
 use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
 use crate::journal::{Displaces, State};
 use crate::ledger::Sight;
+use crate::permit::{Permit, Shown, Wish};
 use crate::record::Record;
-use crate::{Error, View};
+use crate::{Access, Error, View};
 
 /// What a commit says about itself.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,8 @@ pub enum Refusal {
         /// The path as it was given.
         path: RawPath,
     },
+    /// A person was asked and said yes. Meanwhile the file may have changed.
+    Asked,
     /// No other plan would help.
     Error(Error),
 }
@@ -57,6 +60,7 @@ impl Refusal {
 
 pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Refusal> {
     view.check_time()?;
+    view.session().check_audit()?;
     let mut receipt = Receipt { dry_run: view.dry_run(), ..Receipt::default() };
     match changes.0 {
         None => {}
@@ -68,16 +72,32 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Ref
 }
 
 fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
+    let place = change.target.place().clone();
+    let wish = Wish { access: Access::Write, path: &change.path, place: &place, directory: false };
+    let verdict = allowed(&wish, view)?;
     check_seen(&change, view)?;
     let Replace { path, mut target, before, after, show, mode, image, .. } = change;
-    if receipt.dry_run || show {
+    if receipt.dry_run || show || verdict == Verdict::Ask {
         let diff = diff(&mut target, before, &after, view);
         receipt.diff = diff.map_err(|error| view.missed(&path, error))?;
+    }
+    if verdict == Verdict::Ask {
+        let wish = Wish { access: Access::Write, path: &path, place: &place, directory: false };
+        let diff = receipt.diff.clone();
+        let subject = Some(blake3::hash(diff.as_deref().map_or(&after[..], str::as_bytes)));
+        drop_or_ask(&wish, view, receipt, Shown { diff, subject })?;
+        if !(receipt.dry_run || show) {
+            receipt.diff = None;
+        }
     }
     if receipt.dry_run {
         return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
     }
     let hash = blake3::hash(&after);
+    let before = match view.session().is_audited() {
+        true => target.hash().ok().flatten(),
+        false => None,
+    };
     let record = match view.session().journal() {
         None => None,
         Some(_) => {
@@ -99,6 +119,7 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
     if let Some(record) = record {
         (receipt.id, receipt.warning) = record.end();
     }
+    view.call().trace.changed(before, Some(hash));
     let sight = Sight { hash, meta: committed.meta };
     view.session().ledger(|ledger| ledger.saw(target.place().clone(), sight));
     Ok(())
@@ -106,10 +127,16 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
 
 fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
     let Remove { path, removal, image } = change;
+    let place = removal.place().clone();
+    let wish = Wish { access: Access::Delete, path: &path, place: &place, directory: false };
+    if allowed(&wish, view)? == Verdict::Ask {
+        // What is shown is that it is deleted; what is meant is what is there now.
+        let subject = Some(blake3::hash(format!("{:?}", removal.meta()).as_bytes()));
+        drop_or_ask(&wish, view, receipt, Shown { diff: None, subject })?;
+    }
     if receipt.dry_run {
         return Ok(removal.check_removable().map_err(|error| Error::changing(&path, error))?);
     }
-    let place = removal.place().clone();
     let record = match view.session().journal() {
         None => None,
         Some(_) => {
@@ -125,9 +152,14 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
         }
     };
     let durability = view.session().settings().durability.into();
+    let before = match view.session().is_audited() {
+        true => removal.hash().ok().flatten(),
+        false => None,
+    };
     match removal.remove(durability) {
         Ok(displaced) => {
             drop(displaced);
+            view.call().trace.changed(before, None);
             if let Some(record) = record {
                 (receipt.id, receipt.warning) = record.end();
             }
@@ -144,6 +176,11 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
 /// Only undoing makes links: one that was deleted.
 fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
     let Restore { path, target, to, image } = change;
+    let wish = Wish { access: Access::Write, path: &path, place: target.place(), directory: false };
+    if allowed(&wish, view)? == Verdict::Ask {
+        let subject = Some(blake3::hash(to.as_bytes()));
+        drop_or_ask(&wish, view, receipt, Shown { diff: None, subject })?;
+    }
     if receipt.dry_run {
         return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
     }
@@ -160,6 +197,34 @@ fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<()
             record.call_off();
             Err(Refusal::of_fence(view, &path, error))
         }
+    }
+}
+
+/// Whether a change may be made, before anybody is asked.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Yes,
+    Ask,
+}
+
+fn allowed(wish: &Wish<'_>, view: &View<'_>) -> Result<Verdict, Error> {
+    Ok(if view.must_ask(wish)? { Verdict::Ask } else { Verdict::Yes })
+}
+
+/// Asks a person, who is shown what would change. A dry run asks nobody, but says that it would be.
+fn drop_or_ask(
+    wish: &Wish<'_>,
+    view: &View<'_>,
+    receipt: &mut Receipt,
+    shown: Shown,
+) -> Result<(), Refusal> {
+    if receipt.dry_run && view.can_ask() {
+        receipt.warning = Some("a person will be asked before this is done".into());
+        return Ok(());
+    }
+    match view.permit(wish, || shown)? {
+        Permit::Yes => Ok(()),
+        Permit::LookAgain => Err(Refusal::Asked),
     }
 }
 

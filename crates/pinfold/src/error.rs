@@ -8,6 +8,8 @@ use std::io;
 use pinfold_confine::{Error as Fence, Kind, RawPath};
 use pinfold_text::Match;
 
+use crate::{Access, Reason};
+
 /// Why an operation was refused or failed. Nothing was changed, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -56,6 +58,22 @@ pub enum Error {
         workspace: Vec<String>,
         /// The directories that the client asked for.
         client: Vec<String>,
+    },
+    /// The person who runs Pinfold does not want it, by a rule or when asked.
+    #[error("{} `{path}` is not allowed: {denial}", .access.doing())]
+    Denied {
+        /// The path as it was given.
+        path: RawPath,
+        /// What was to be done.
+        access: Access,
+        /// Who said no, and why.
+        denial: Denial,
+    },
+    /// The audit log cannot be written, and nothing is to be changed without it.
+    #[error("the audit log {log} cannot be written, so nothing is changed")]
+    AuditFailed {
+        /// The log.
+        log: String,
     },
     /// A directory is where a file was wanted.
     #[error("`{path}` is a directory")]
@@ -313,6 +331,40 @@ pub enum Error {
     },
 }
 
+/// Who said no, and why.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Denial {
+    /// A rule, the mode, or that it is Pinfold's own.
+    #[error("{}", said(.0))]
+    Policy(Reason),
+    /// A person, maybe with words for the agent.
+    #[error("the person said no{}", words(.0.as_deref()))]
+    Person(Option<String>),
+    /// A person would have to be asked, and nobody can be.
+    #[error("a person has to be asked ({reason}), and nobody can be")]
+    Nobody {
+        /// Why somebody would have to be.
+        reason: Reason,
+        /// The rule that would allow it.
+        allow: String,
+    },
+    /// A person is being asked, and the call will be made again with the answer.
+    #[error("a person is being asked")]
+    Later,
+}
+
+fn said(reason: &Reason) -> String {
+    match reason {
+        Reason::Mode(mode) => format!("the mode `{}` changes nothing", mode.name()),
+        Reason::Own => "it is Pinfold's own, and out of reach".into(),
+        other => format!("{other} forbids it"),
+    }
+}
+
+fn words(words: Option<&str>) -> String {
+    words.map(|words| format!(": {words}")).unwrap_or_default()
+}
+
 /// Which edit it is about, where there are several.
 fn edit(number: Option<usize>) -> String {
     number.map(|number| format!("edit {number}: ")).unwrap_or_default()
@@ -349,12 +401,20 @@ impl Error {
                 Some("leave that character out, or write the whole file as utf-8".into())
             }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
+            Self::Denied { denial: Denial::Nobody { allow, .. }, .. } => {
+                Some(format!("tell the person, who can allow it with `--allow '{allow}'`"))
+            }
+            Self::Denied { denial: Denial::Policy(_), .. } => {
+                Some("work without it, or tell the person".into())
+            }
+            Self::AuditFailed { .. } => Some("tell the person".into()),
             Self::NothingLeft { .. } => Some(
                 "tell the person: start Pinfold with a `--root` that the client has open, or with \
                  `--client-roots ignore`"
                     .into(),
             ),
-            Self::NotFound { .. }
+            Self::Denied { .. }
+            | Self::NotFound { .. }
             | Self::Dangling { .. }
             | Self::ParentMissing { .. }
             | Self::Outside { .. }

@@ -24,6 +24,8 @@
 
 #![forbid(unsafe_code)]
 
+mod approval;
+mod audit;
 mod call;
 mod change;
 mod commit;
@@ -36,6 +38,8 @@ pub mod media;
 mod near;
 mod operation;
 pub mod operations;
+mod permit;
+mod policy;
 mod positions;
 mod record;
 mod search;
@@ -43,18 +47,21 @@ mod session;
 mod settings;
 mod view;
 
+pub use approval::{Approver, Question, Verdict};
+pub use audit::Trace;
 pub use call::{Call, Cancel, Progress};
 pub use change::{ChangeSet, SeenRule};
 pub use commit::Receipt;
-pub use error::Error;
+pub use error::{Denial, Error};
 pub use journal::{Entry, Journal, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{Durability, Kind, Meta, Place, RawPath, RelPath, Skipped, Way, escaped};
 pub use pinfold_text::{Encoding, LineEnding, Match, Matching, Page, Replacement, Stopped, Style};
+pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
-    DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting, MatchingSetting,
-    SeenSetting, Settings,
+    AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
+    MatchingSetting, SeenSetting, Settings,
 };
 pub use view::View;

@@ -2,14 +2,15 @@
 
 use pinfold_confine::{Entry, Kind, Name, Place, RawPath};
 
-use crate::Session;
+use crate::View;
 use crate::limits::{NEAR_ENTRIES, NEAR_NAMES};
 
 /// Names at least this alike are worth naming; 1 is equal.
 const ALIKE: f64 = 0.6;
 
 /// The nearest existing paths, best first, written the way `path` was.
-pub(crate) fn near_misses(session: &Session, path: &RawPath) -> Vec<String> {
+pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
+    let session = view.session();
     let workspace = session.workspace();
     let Ok((place, missing)) = workspace.missing(path) else { return Vec::new() };
     let Some((wanted, rest)) = missing.split_first() else { return Vec::new() };
@@ -19,6 +20,10 @@ pub(crate) fn near_misses(session: &Session, path: &RawPath) -> Vec<String> {
         .filter(|entry| rest.is_empty() || entry.kind != Kind::File)
         .map(|entry| (likeness(wanted, entry), entry))
         .filter(|(score, _)| *score >= ALIKE)
+        .filter(|(_, entry)| {
+            let near = Place { root: place.root, path: place.path.join(&entry.name) };
+            view.shows_place(&near, entry.kind == Kind::Directory)
+        })
         .collect();
     scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.name.cmp(&b.name)));
     let near = scored
@@ -28,7 +33,7 @@ pub(crate) fn near_misses(session: &Session, path: &RawPath) -> Vec<String> {
     let written = |place: &Place| {
         if path.is_absolute() { session.absolute(place) } else { session.relative(place) }
     };
-    near.map(|near| written(&with_rest(session, &near, rest).unwrap_or(near))).collect()
+    near.map(|near| written(&with_rest(view, &near, rest).unwrap_or(near))).collect()
 }
 
 fn likeness(wanted: &Name, entry: &Entry) -> f64 {
@@ -43,9 +48,10 @@ fn likeness(wanted: &Name, entry: &Entry) -> f64 {
 }
 
 /// The whole path with one name put right, if that leads to something.
-fn with_rest(session: &Session, near: &Place, rest: &[Name]) -> Option<Place> {
+fn with_rest(view: &View<'_>, near: &Place, rest: &[Name]) -> Option<Place> {
     let path = rest.iter().fold(near.path.clone(), |path, name| path.join(name));
     let whole = Place { root: near.root, path };
-    session.workspace().look(&session.absolute(&whole).into()).ok()?;
-    Some(whole)
+    let session = view.session();
+    let seen = session.workspace().look(&session.absolute(&whole).into()).ok()?;
+    view.shows_place(&seen.place, seen.meta.kind == Kind::Directory).then_some(whole)
 }

@@ -4,18 +4,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pinfold_confine::{Place, RelPath, Workspace, escaped};
+use pinfold_confine::{Place, RelPath, Workspace, escaped, real_path_of};
 
+use crate::approval::Grants;
+use crate::audit::{Audit, Line};
 use crate::commit::Refusal;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::Ledger;
 use crate::limits::CONFLICTS;
 use crate::media::{InThread, PdfReader};
+use crate::policy::Policy;
 use crate::positions::Positions;
 use crate::search::Needles;
-use crate::{Call, Changes, Done, Error, JournalSetting, Operation, Settings, View};
+use crate::{
+    Approver, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting, Operation,
+    Settings, Trace, View,
+};
 
 /// One agent's conversation: a workspace, settings, and what has been seen so far.
 ///
@@ -29,17 +35,35 @@ pub struct Session {
     needles: Arc<Needles>,
     positions: Positions,
     pdf_reader: Arc<dyn PdfReader>,
+    policy: Arc<Policy>,
+    approver: Option<Arc<dyn Approver>>,
+    grants: Grants,
+    audit: Option<Arc<Audit>>,
     id: String,
 }
 
-/// A root that could not be opened.
+/// Why a session could not begin.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use `{}` as a root: {cause}", .root.display())]
-pub struct OpenError {
-    /// The root's path.
-    pub root: PathBuf,
-    /// What went wrong.
-    pub cause: pinfold_confine::Error,
+pub enum OpenError {
+    /// A root could not be opened.
+    #[error("cannot use `{}` as a root: {cause}", .root.display())]
+    Root {
+        /// The root's path.
+        root: PathBuf,
+        /// What went wrong.
+        cause: pinfold_confine::Error,
+    },
+    /// A rule cannot be understood.
+    #[error(transparent)]
+    Rule(#[from] BadRule),
+    /// The audit log could not be opened.
+    #[error("cannot open the audit log {}: {cause}", .path.display())]
+    Audit {
+        /// The log.
+        path: PathBuf,
+        /// What went wrong.
+        cause: std::io::Error,
+    },
 }
 
 impl Session {
@@ -56,18 +80,25 @@ impl Session {
         let roots: Vec<_> = roots.into_iter().map(|root| root.as_ref().to_owned()).collect();
         let workspace = Workspace::open(&roots, None);
         let workspace = workspace
-            .map_err(|(number, cause)| OpenError { root: roots[number].clone(), cause })?;
-        Ok(Self::on(Arc::new(workspace), settings))
+            .map_err(|(number, cause)| OpenError::Root { root: roots[number].clone(), cause })?;
+        Self::on(Arc::new(workspace), settings)
     }
 
     /// A session on a workspace that others may use as well.
-    pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Self {
+    pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
+        let mut policy = Policy::new(&settings.permissions, real_roots(&workspace).collect())?;
+        let audit = settings.audit.as_ref().map(|path| {
+            Audit::open(path).map_err(|cause| OpenError::Audit { path: path.clone(), cause })
+        });
+        let audit = audit.transpose()?;
+        policy.keep_out(audit.iter().map(|audit| real_path_of(audit.path())));
         let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
         let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
         let journal = directory
             .map(|directory| Arc::new(Journal::new(directory, keep_for, settings.journal_bytes)));
+        policy.keep_out(journal.iter().map(|journal| real_path_of(journal.directory())));
         let id = fresh_id().unwrap_or_default();
-        Self {
+        Ok(Self {
             workspace,
             settings,
             ledger: Mutex::default(),
@@ -75,8 +106,30 @@ impl Session {
             needles: Arc::default(),
             positions: Positions::default(),
             pdf_reader: Arc::new(InThread),
+            policy: Arc::new(policy),
+            approver: None,
+            grants: Grants::default(),
+            audit: audit.map(Arc::new),
             id,
+        })
+    }
+
+    /// Has a person asked by `approver` where the rules or the mode say so. Without one, the answer is
+    /// no.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Puts files out of the tools' reach that are Pinfold's own, such as its configuration. The
+    /// journal and the audit log are anyway.
+    #[must_use]
+    pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+        if let Some(policy) = Arc::get_mut(&mut self.policy) {
+            policy.keep_out(own.into_iter().map(|path| real_path_of(&path)));
         }
+        self
     }
 
     /// Another conversation on the same workspace: it has seen nothing yet.
@@ -102,6 +155,10 @@ impl Session {
             needles: self.needles.clone(),
             positions: Positions::default(),
             pdf_reader: self.pdf_reader.clone(),
+            policy: self.policy.clone(),
+            approver: self.approver.clone(),
+            grants: Grants::default(),
+            audit: self.audit.clone(),
             id: self.id.clone(),
         }
     }
@@ -113,6 +170,18 @@ impl Session {
 
     /// Performs an operation, with something said for this call alone.
     pub fn perform_with<O: Operation>(&self, operation: &O, call: &Call) -> Result<Done<O>, Error> {
+        // Who calls by a tool's name notes what came of it in the tool's words.
+        if !call.tool.is_empty() || self.audit.is_none() {
+            return self.go_on(operation, call);
+        }
+        let begin = Instant::now();
+        let call = &Call { trace: Trace::default(), ..call.clone() };
+        let done = self.go_on(operation, call);
+        self.record(call, if done.is_ok() { "ok" } else { "failed" }, begin, 0);
+        done
+    }
+
+    fn go_on<O: Operation>(&self, operation: &O, call: &Call) -> Result<Done<O>, Error> {
         let view = View::new(self, call);
         let mut tries = 0;
         loop {
@@ -121,14 +190,62 @@ impl Session {
             tries += 1;
             match changes.commit(&view) {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
+                // Somebody was asked, and time has passed: plan anew, on what is there now.
+                Err(Refusal::Asked) if tries < CONFLICTS => {}
                 // Somebody else was faster: plan anew, on what is there now.
                 Err(Refusal::Conflict { .. }) if tries < CONFLICTS => {}
                 Err(Refusal::Conflict { path }) => {
                     return Err(Error::Changed { path, region: None });
                 }
+                Err(Refusal::Asked) => return Err(Error::Cancelled),
                 Err(Refusal::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// Writes a line about a call into the audit log, if there is one. `bytes` are the answer's.
+    pub fn record(&self, call: &Call, outcome: &str, begin: Instant, bytes: usize) {
+        let Some(audit) = &self.audit else { return };
+        audit.write(&Line {
+            time: crate::audit::now(),
+            session: &self.id,
+            client: call.client.as_deref(),
+            tool: &call.tool,
+            trace: &call.trace.facts(),
+            outcome,
+            duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
+            bytes,
+        });
+    }
+
+    /// Whether calls are written into an audit log.
+    pub fn is_audited(&self) -> bool {
+        self.audit.is_some()
+    }
+
+    /// Changes are made only as long as they can be audited.
+    pub(crate) fn check_audit(&self) -> Result<(), Error> {
+        match &self.audit {
+            Some(audit)
+                if audit.is_broken() && self.settings.audit_failure == AuditFailure::Refuse =>
+            {
+                Err(Error::AuditFailed { log: audit.path().display().to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
+        self.approver.as_ref()
+    }
+
+    /// What a person has allowed for as long as the session lasts.
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// The journal, if there is one.
@@ -154,10 +271,7 @@ impl Session {
 
     /// The roots' real paths, free of links.
     pub fn real_roots(&self) -> impl Iterator<Item = PathBuf> {
-        (0..self.workspace.roots().len()).map(|root| {
-            let path = self.workspace.real_path(&Place { root, path: RelPath::root() });
-            PathBuf::from(OsStr::from_bytes(&path))
-        })
+        real_roots(&self.workspace)
     }
 
     /// The workspace.
@@ -212,4 +326,11 @@ impl Session {
     pub fn relative(&self, place: &Place) -> String {
         if place.root == 0 { place.path.to_string() } else { self.absolute(place) }
     }
+}
+
+fn real_roots(workspace: &Workspace) -> impl Iterator<Item = PathBuf> {
+    (0..workspace.roots().len()).map(|root| {
+        let path = workspace.real_path(&Place { root, path: RelPath::root() });
+        PathBuf::from(OsStr::from_bytes(&path))
+    })
 }

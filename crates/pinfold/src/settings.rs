@@ -8,7 +8,7 @@ use etcetera::BaseStrategy as _;
 use pinfold_confine::Durability;
 use serde::Deserialize;
 
-use crate::limits;
+use crate::{Permissions, limits};
 
 /// Everything that can be set; each has a default.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -47,8 +47,14 @@ pub struct Settings {
     pub image_bytes: Option<u64>,
     /// How many files `Glob` names.
     pub glob_limit: usize,
-    /// How long one call may take, in seconds.
+    /// How long one call may take, in seconds. While a person is asked, the clock stands still.
     pub deadline_seconds: u64,
+    /// A file that gets a line for every call.
+    pub audit: Option<PathBuf>,
+    /// What becomes of changes while that file cannot be written.
+    pub audit_failure: AuditFailure,
+    /// Who may do what.
+    pub permissions: Permissions,
 }
 
 impl Default for Settings {
@@ -71,8 +77,21 @@ impl Default for Settings {
             image_bytes: None,
             glob_limit: limits::GLOB_FILES,
             deadline_seconds: limits::DEADLINE_SECONDS,
+            audit: None,
+            audit_failure: AuditFailure::Refuse,
+            permissions: Permissions::default(),
         }
     }
+}
+
+/// The values of `audit_failure`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditFailure {
+    /// They are refused.
+    Refuse,
+    /// They are made.
+    Ignore,
 }
 
 /// The values of `durability`.

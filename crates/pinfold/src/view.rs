@@ -1,17 +1,26 @@
 //! How operations look: at the disk through the fence, and at the call they belong to.
 
 use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use blake3::Hasher;
 use pinfold_confine::{
-    Candidate, Error as Fence, File, Meta, Opinion, Patience, Place, RawPath, Removal, Seen,
-    Skipped, Target, Visitor, Walk,
+    Candidate, Error as Fence, File, Kind, Meta, Opinion, Patience, Place, RawPath, Removal,
+    Secrecy, Seen, Skipped, Target, Visitor, Walk,
 };
 
+use crate::approval::Grants;
 use crate::ledger::Sight;
 use crate::near::near_misses;
-use crate::{Call, Error, Session, limits};
+use crate::permit::{Permit, Shown, Wish};
+use crate::{Access, Call, Error, Session, limits};
+
+/// For how long a call has been at work since `start`, less what it spent waiting for people.
+fn worked(start: Instant, waited: &AtomicU64) -> Duration {
+    start.elapsed().saturating_sub(Duration::from_nanos(waited.load(Ordering::Relaxed)))
+}
 
 /// What an operation can see. There is nothing here to write with.
 #[derive(Debug)]
@@ -19,11 +28,28 @@ pub struct View<'s> {
     session: &'s Session,
     call: &'s Call,
     start: Instant,
+    /// How long people were waited for, in nanoseconds.
+    waited: Arc<AtomicU64>,
+    /// What a person has allowed for this call.
+    grants: Grants,
 }
 
 impl<'s> View<'s> {
     pub(crate) fn new(session: &'s Session, call: &'s Call) -> Self {
-        Self { session, call, start: Instant::now() }
+        let (waited, grants) = Default::default();
+        Self { session, call, start: Instant::now(), waited, grants }
+    }
+
+    pub(crate) fn call(&self) -> &'s Call {
+        self.call
+    }
+
+    pub(crate) fn waited(&self) -> &AtomicU64 {
+        &self.waited
+    }
+
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     pub(crate) fn session(&self) -> &'s Session {
@@ -47,22 +73,42 @@ impl<'s> View<'s> {
 
     /// Opens a regular file.
     pub fn file(&self, path: &RawPath) -> Result<(Place, Watched<'_>), Error> {
-        let (place, file) =
-            self.session.workspace().file(path).map_err(|e| self.missed(path, e))?;
-        Ok((place, Watched { file, hasher: Hasher::new(), view: self }))
+        self.may_look_for(path)?;
+        loop {
+            let file = self.session.workspace().file(path);
+            let (place, file) = file.map_err(|error| self.missed(path, error))?;
+            if self.may_read(path, &place, false)? == Permit::Yes {
+                return Ok((place, Watched { file, hasher: Hasher::new(), view: self }));
+            }
+        }
     }
 
     /// Looks at what a path names, without following a link in its last place.
     pub fn look(&self, path: &RawPath) -> Result<Seen, Error> {
-        self.session.workspace().look(path).map_err(|error| self.missed(path, error))
+        self.may_look_for(path)?;
+        loop {
+            let seen = self.session.workspace().look(path);
+            let seen = seen.map_err(|error| self.missed(path, error))?;
+            let directory = seen.meta.kind == Kind::Directory;
+            if self.may_read(path, &seen.place, directory)? == Permit::Yes {
+                return Ok(seen);
+            }
+        }
     }
 
     /// Finds a directory.
     pub fn directory(&self, path: &RawPath) -> Result<Place, Error> {
-        self.session.workspace().directory(path).map_err(|error| match self.missed(path, error) {
-            Error::NotFound { path, near } => Error::DirectoryNotFound { path, near },
-            other => other,
-        })
+        self.may_look_for(path)?;
+        loop {
+            let place = self.session.workspace().directory(path);
+            let place = place.map_err(|error| match self.missed(path, error) {
+                Error::NotFound { path, near } => Error::DirectoryNotFound { path, near },
+                other => other,
+            })?;
+            if self.may_read(path, &place, true)? == Permit::Yes {
+                return Ok(place);
+            }
+        }
     }
 
     /// Where to look: the directory at a path, or without one every root that is in no other.
@@ -73,13 +119,15 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Walks over what is below some directories. Gives back the visitors.
+    /// Walks over what is below some directories. Gives back the visitors. Of what may not be shown, only
+    /// what would be `missed` is counted.
     pub fn walk<V: Visitor>(
         &self,
         starts: &[Place],
         depth: usize,
         hidden: bool,
         opinion: &(dyn Fn(&Candidate<'_>) -> Opinion + Sync),
+        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped), Error> {
         let patience = self.patience();
@@ -87,7 +135,18 @@ impl<'s> View<'s> {
             self.call.progress.meet();
             opinion(candidate)
         };
-        let walk = Walk { depth, hidden, opinion: &opinion, patience: &patience };
+        let secrecy = |candidate: &Candidate<'_>| {
+            let directory = candidate.kind == Kind::Directory;
+            if self.shows(candidate.root, candidate.below_root(), directory) {
+                Secrecy::Shown
+            } else if missed(candidate) {
+                Secrecy::Withheld
+            } else {
+                Secrecy::Unmissed
+            }
+        };
+        let walk =
+            Walk { depth, hidden, opinion: &opinion, secrecy: &secrecy, patience: &patience };
         let walked = self.session.workspace().walk(starts, &walk, new_visitor);
         walked.map_err(|error| self.missed(&RawPath::from("."), error))
     }
@@ -110,11 +169,30 @@ impl<'s> View<'s> {
 
     /// Finds the file that a change is aimed at, and holds it.
     pub fn target(&self, path: &RawPath) -> Result<Target, Error> {
-        let target = self.session.workspace().target(path, &self.patience());
-        target.map_err(|error| match error {
-            Fence::Os(cause) => Error::WriteFailed { path: path.clone(), cause: cause.to_string() },
-            other => self.missed(path, other),
-        })
+        loop {
+            let target = self.session.workspace().target(path, &self.patience());
+            let target = target.map_err(|error| match error {
+                Fence::Os(cause) => {
+                    Error::WriteFailed { path: path.clone(), cause: cause.to_string() }
+                }
+                other => self.missed(path, other),
+            })?;
+            // What is there is compared with what it becomes, and shown: that is reading.
+            if target.meta().is_none() {
+                return Ok(target);
+            }
+            let place = target.place().clone();
+            let wish = Wish { access: Access::Read, path, place: &place, directory: false };
+            if !self.must_ask(&wish)? {
+                return Ok(target);
+            }
+            // Nobody else should have to wait for the file while a person thinks.
+            if self.granted(&wish) {
+                return Ok(target);
+            }
+            drop(target);
+            self.permit(&wish, Shown::default)?;
+        }
     }
 
     /// The session knows that a target holds exactly `content`, because it was compared.
@@ -139,9 +217,9 @@ impl<'s> View<'s> {
 
     /// Lasts until the call is cancelled or its time is up.
     pub(crate) fn patience(&self) -> Patience {
-        let (cancel, start) = (self.call.cancel.clone(), self.start);
+        let (cancel, start, waited) = (self.call.cancel.clone(), self.start, self.waited.clone());
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);
-        Patience::while_true(move || !cancel.is_cancelled() && start.elapsed() <= longest)
+        Patience::while_true(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
     }
 
     /// Stops a call that was cancelled or has run for too long.
@@ -149,7 +227,7 @@ impl<'s> View<'s> {
         let seconds = self.session.settings().deadline_seconds;
         if self.call.cancel.is_cancelled() {
             Err(Error::Cancelled)
-        } else if self.start.elapsed() > Duration::from_secs(seconds) {
+        } else if worked(self.start, &self.waited) > Duration::from_secs(seconds) {
             Err(Error::Timeout { seconds })
         } else {
             Ok(())
@@ -171,9 +249,10 @@ impl<'s> View<'s> {
             return self.impatient(path);
         }
         match Error::looking(path, error) {
-            Error::NotFound { path, .. } => {
-                Error::NotFound { near: near_misses(self.session, &path), path }
-            }
+            Error::NotFound { path, .. } => match self.hides(&path) {
+                Some(denied) => denied,
+                None => Error::NotFound { near: near_misses(self, &path), path },
+            },
             Error::Outside { path, .. } => Error::Outside { path, roots: self.session.roots() },
             other => other,
         }

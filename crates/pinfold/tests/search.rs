@@ -329,7 +329,7 @@ fn a_pattern_that_spells_out_a_hidden_or_ignored_place_looks_inside() {
         ("pkg/node_modules/lib/index.js", ""),
         ("src/index.js", ""),
         ("debug.log", ""),
-        (".env", ""),
+        (".editorconfig", ""),
     ]);
     let found = |pattern: &str| {
         let find = Find { order: FindOrder::Path, ..Find::new(pattern) };
@@ -345,7 +345,7 @@ fn a_pattern_that_spells_out_a_hidden_or_ignored_place_looks_inside() {
     assert_eq!(found("**/node_modules/*/index.js"), ["pkg/node_modules/lib/index.js"]);
     assert_eq!(found("debug.log"), ["debug.log"]);
     assert_eq!(found("*.log"), [""; 0]);
-    assert_eq!(found(".env*"), [".env"]);
+    assert_eq!(found(".edit*"), [".editorconfig"]);
     assert_eq!(found("src/../dist/*.js"), ["dist/out.js"]);
 }
 

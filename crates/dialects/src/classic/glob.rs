@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
-use crate::words::{count, passed_over, unread};
+use crate::words::{count, passed_over, unread, withheld};
 use crate::{Desk, Tool, ToolResult};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored
@@ -64,6 +64,7 @@ impl Tool for Glob {
         metadata.insert("count".into(), shown.into());
         metadata.insert("total".into(), found.total.into());
         metadata.insert("truncated".into(), Value::from(shown < found.total));
+        metadata.extend(withheld(&found.skipped).map(|number| ("withheld".into(), number.into())));
         let short = match found.total {
             0 => "No files found".into(),
             total => format!("Found {}", count(total, "file")),

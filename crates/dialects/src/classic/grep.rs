@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
 use crate::found::{compact, nothing_searched};
-use crate::words::{brief, count, lossy, passed_over, unread};
+use crate::words::{brief, count, lossy, passed_over, unread, withheld};
 use crate::{Desk, Tool, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
@@ -223,6 +223,7 @@ impl Grep {
         facts.insert("returned_matches".into(), returned.into());
         facts.insert("files".into(), searched.matching_files.into());
         facts.insert("truncated".into(), truncated.into());
+        facts.extend(withheld(&searched.skipped).map(|number| ("withheld".into(), number.into())));
         facts
     }
 }

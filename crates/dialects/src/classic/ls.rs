@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
-use crate::words::{count, human_size, unread};
+use crate::words::{count, human_size, unread, withheld};
 use crate::{Desk, Tool, ToolResult};
 
 /// Lists one directory: kind, name and size of each entry, hidden ones too, directories first.
@@ -54,6 +54,7 @@ impl Tool for List {
         let total = listed.total;
         let mut content = match total {
             0 if self.ignore.is_some() => format!("{path} has no entries but those in ignore"),
+            0 if listed.skipped.withheld > 0 => format!("{path} has no entries to show"),
             0 => format!("{path} is empty"),
             _ => format!("{path}:\n{}", lines.trim_end()),
         };
@@ -66,6 +67,7 @@ impl Tool for List {
         metadata.insert("count".into(), shown.into());
         metadata.insert("total".into(), total.into());
         metadata.insert("truncated".into(), Value::from(shown < total));
+        metadata.extend(withheld(&listed.skipped).map(|number| ("withheld".into(), number.into())));
         let entries = if total == 1 { "1 entry".into() } else { count_entries(total) };
         ToolResult {
             success: true,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::words::{joined, left_out, passed_over, unread, utc};
+use crate::words::{joined, left_out, passed_over, unread, utc, withheld};
 use crate::{Desk, Tool};
 
 /// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden
@@ -24,6 +24,9 @@ pub(super) struct List {
 pub(super) struct Reply {
     /// The files, by path.
     files: Vec<File>,
+    /// How many may not be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<u64>,
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -76,7 +79,7 @@ impl Tool for List {
             passed_over(&found.skipped, how).filter(|_| found.total == 0),
             unread(&found.skipped),
         ]);
-        Reply { files, message }
+        Reply { files, withheld: withheld(&found.skipped), message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
 use crate::found::{compact, context, matches, message};
+use crate::words::withheld;
 use crate::{Desk, Tool};
 
 /// Searches file contents for a regex. Git-ignored files only where `path` or `glob` names them.
@@ -35,6 +36,9 @@ pub(super) struct Reply {
     matches: Vec<Match>,
     /// Whether there are more than are shown.
     truncated: bool,
+    /// How many may not be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<u64>,
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -96,7 +100,8 @@ impl Tool for Search {
             _ => "narrow `path` or `glob`, or raise `max_results`",
         };
         let message = message(&searched, matches.len(), more);
-        Reply { truncated: shown < searched.total, matches, message }
+        let withheld = withheld(&searched.skipped);
+        Reply { truncated: shown < searched.total, matches, withheld, message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

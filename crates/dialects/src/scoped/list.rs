@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
-use crate::words::{joined, kind_word, left_out, passed_over, unread};
+use crate::words::{joined, kind_word, left_out, passed_over, unread, withheld};
 use crate::{Desk, Tool};
 
 /// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.
@@ -34,6 +34,9 @@ pub(super) struct Reply {
     total: u64,
     /// Whether there are more than are shown.
     truncated: bool,
+    /// How many may not be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<u64>,
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -103,7 +106,8 @@ impl Tool for List {
             passed_over(&listed.skipped, how).filter(|_| listed.total == 0),
             unread(&listed.skipped),
         ]);
-        Reply { entries, total: listed.total, truncated: shown < listed.total, message }
+        let (total, withheld) = (listed.total, withheld(&listed.skipped));
+        Reply { entries, total, truncated: shown < total, withheld, message }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::desk::RelativePath;
 use crate::found::{compact, context, matches, message};
+use crate::words::withheld;
 use crate::{Desk, Tool};
 
 /// Searches file contents for text, or for a regex. Git-ignored files only where `path` or `glob`
@@ -38,6 +39,9 @@ pub(super) struct Reply {
     total_matches: u64,
     /// How many files were searched.
     files_searched: u64,
+    /// How many may not be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<u64>,
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -99,7 +103,13 @@ impl Tool for Search {
         });
         let matches: Vec<_> = matches.collect();
         let message = message(&searched, matches.len(), "narrow `path` or `glob`");
-        Reply { matches, total_matches: searched.total, files_searched: searched.searched, message }
+        Reply {
+            matches,
+            total_matches: searched.total,
+            files_searched: searched.searched,
+            withheld: withheld(&searched.skipped),
+            message,
+        }
     }
 
     fn compact(&self, desk: &Desk<'_>) -> String {

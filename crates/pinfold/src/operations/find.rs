@@ -82,7 +82,9 @@ impl Find {
 
 struct Finding<'f> {
     pattern: Option<&'f Pattern>,
+    view: &'f View<'f>,
     files: Vec<FoundFile>,
+    withheld: u64,
 }
 
 impl Visitor for Finding<'_> {
@@ -94,7 +96,12 @@ impl Visitor for Finding<'_> {
         }
         let meta: Meta = match found.kind {
             Kind::Symlink => match found.linked_file() {
-                Ok(file) => *file.meta(),
+                // What a link leads to is known by its own name.
+                Ok((place, _)) if !self.view.shows_place(&place, false) => {
+                    self.withheld += 1;
+                    return Ok(());
+                }
+                Ok((_, file)) => *file.meta(),
                 // It leads out, to a directory, or nowhere: no file.
                 Err(_) => return Ok(()),
             },
@@ -128,8 +135,14 @@ impl Operation for Find {
             pattern.map_or(Opinion::Usual, |pattern| pattern.opinion(candidate))
         };
         let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
-        let new_visitor = || Finding { pattern, files: Vec::new() };
-        let (parts, skipped) = view.walk(&starts, depth, false, &opinion, new_visitor)?;
+        let new_visitor = || Finding { pattern, view, files: Vec::new(), withheld: 0 };
+        let missed = |candidate: &Candidate<'_>| {
+            candidate.kind == Kind::Directory
+                || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
+        };
+        let (parts, mut skipped) =
+            view.walk(&starts, depth, false, &opinion, &missed, new_visitor)?;
+        skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
         let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
         let total = files.len() as u64;
         let order = |one: &FoundFile, other: &FoundFile| {

@@ -129,11 +129,17 @@ impl Operation for List {
         let hidden = self.which != Which::Visible;
         let new_visitor = || Listing { entries: Vec::new() };
         let start = [place.clone()];
-        let (parts, skipped) = view.walk(&start, self.depth, hidden, &opinion, new_visitor)?;
+        let from = if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 };
+        let missed = |candidate: &Candidate<'_>| {
+            let below = &candidate.below_root()[from..];
+            candidate.kind == Kind::Directory
+                || glob.as_ref().is_none_or(|glob| glob.names(below, candidate.kind))
+        };
+        let (parts, skipped) =
+            view.walk(&start, self.depth, hidden, &opinion, &missed, new_visitor)?;
         let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
-        let start = if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 };
         if let Some(glob) = &glob {
-            entries.retain(|(place, kind)| glob.names(&place.path.as_bytes()[start..], *kind));
+            entries.retain(|(place, kind)| glob.names(&place.path.as_bytes()[from..], *kind));
         }
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
         entries.sort_unstable_by(|(one, one_kind), (other, other_kind)| {

@@ -274,7 +274,8 @@ impl Search {
         };
         let new_visitor =
             || Searching { scanner: Scanner::new(scan), hits: Vec::new(), searched: 0 };
-        let (parts, skipped) = view.walk(&starts, usize::MAX, true, &opinion, new_visitor)?;
+        let (parts, skipped) =
+            view.walk(&starts, usize::MAX, true, &opinion, &|_| true, new_visitor)?;
         let searched = parts.iter().map(|part| part.searched).sum();
         let hits = parts.into_iter().flat_map(|part| part.hits).collect();
         Ok((hits, searched, skipped))

@@ -1,0 +1,90 @@
+//! Asking a person.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use blake3::Hash;
+
+use crate::{Access, Reason};
+
+/// Somebody who can be asked whether an agent may do something.
+pub trait Approver: fmt::Debug + Send + Sync {
+    /// Asks, and waits for the answer. Whoever cannot ask, or gets no answer in time, says no.
+    fn ask(&self, question: &Question) -> Verdict;
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Question {
+    /// The tool that the agent calls.
+    pub tool: String,
+    /// What it would do.
+    pub access: Access,
+    /// The path, as the agent gave it.
+    pub given: String,
+    /// The file or directory that it leads to, free of links.
+    pub path: PathBuf,
+    /// Why the question comes up.
+    pub reason: Reason,
+    /// What would change, where that can be shown.
+    pub diff: Option<String>,
+}
+
+impl Question {
+    /// The question on one line.
+    pub fn headline(&self) -> String {
+        let Self { tool, access, path, reason, .. } = self;
+        let path = pinfold_confine::escaped(path.as_os_str().as_encoded_bytes());
+        format!(
+            "May the agent go on with {} {path} (`{tool}`)? It is asked because of {reason}.",
+            access.doing()
+        )
+    }
+}
+
+/// A person's answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// This time.
+    Once,
+    /// Whenever it is the same operation on the same file, for as long as the session lasts.
+    Session,
+    /// No. There may be words for the agent.
+    No(Option<String>),
+    /// Nobody can be asked.
+    Nobody,
+    /// The question was passed on: the call is to end, and will be made again with the answer.
+    Later,
+}
+
+/// What was allowed by a person.
+#[derive(Debug, Default)]
+pub(crate) struct Grants(Mutex<Vec<Grant>>);
+
+#[derive(Debug)]
+struct Grant {
+    access: Access,
+    path: PathBuf,
+    /// What the person was shown; `None` if it does not matter.
+    subject: Option<Hash>,
+}
+
+impl Grants {
+    pub(crate) fn add(&self, access: Access, path: PathBuf, subject: Option<Hash>) {
+        self.lock().push(Grant { access, path, subject });
+    }
+
+    /// Whether something was allowed: for the file itself, or a directory that it is in.
+    pub(crate) fn cover(&self, access: Access, path: &Path, subject: Option<Hash>) -> bool {
+        self.lock().iter().any(|grant| {
+            grant.access == access
+                && path.starts_with(&grant.path)
+                && (grant.subject.is_none() || grant.subject == subject)
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Grant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

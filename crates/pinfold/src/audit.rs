@@ -1,0 +1,136 @@
+//! A line for every call: what was asked for, what was decided, what came of it. No contents.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blake3::Hash;
+use pinfold_confine::LogFile;
+use serde::Serialize;
+
+use crate::Access;
+
+/// An audit log.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    file: LogFile,
+    path: PathBuf,
+    /// Whether the last line could not be written.
+    broken: AtomicBool,
+}
+
+/// One call, as the log has it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line<'l> {
+    /// When the call was answered: ISO 8601, UTC.
+    pub(crate) time: String,
+    pub(crate) session: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<&'l str>,
+    pub(crate) tool: &'l str,
+    #[serde(flatten)]
+    pub(crate) trace: &'l Facts,
+    /// `ok`, or the error's code.
+    pub(crate) outcome: &'l str,
+    pub(crate) duration_ms: u64,
+    /// Of the answer.
+    pub(crate) bytes: usize,
+}
+
+/// What is noted while a call is made.
+#[derive(Clone, Debug, Default)]
+pub struct Trace(Arc<Mutex<Facts>>);
+
+/// What was noted.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Facts {
+    pub(crate) operation: Option<&'static str>,
+    pub(crate) paths: Vec<Noted>,
+    /// `allow`, `deny`, or who was asked said: `yes`, `no`, `nobody`, `later`. `none` if the call did
+    /// not come as far.
+    pub(crate) decision: &'static str,
+    pub(crate) why: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) after: Option<String>,
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        let (operation, paths, why, before, after) = Default::default();
+        Self { operation, paths, decision: "none", why, before, after }
+    }
+}
+
+/// A path that a call was about.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Noted {
+    pub(crate) given: Option<String>,
+    pub(crate) path: Option<String>,
+}
+
+impl Trace {
+    /// Notes a decision. The last one that was not a yes is what the call failed by.
+    pub(crate) fn decided(
+        &self,
+        access: Access,
+        given: Option<&str>,
+        real: Option<&Path>,
+        decision: &'static str,
+        why: String,
+    ) {
+        let mut facts = self.lock();
+        facts.operation = Some(access.name());
+        facts.decision = decision;
+        facts.why = Some(why);
+        let path = real.map(|real| real.to_string_lossy().into_owned());
+        let noted = Noted { given: given.map(str::to_owned), path };
+        if !facts.paths.contains(&noted) {
+            facts.paths.push(noted);
+        }
+    }
+
+    /// Notes what a file was before and after a change.
+    pub(crate) fn changed(&self, before: Option<Hash>, after: Option<Hash>) {
+        let mut facts = self.lock();
+        let text = |hash: Hash| hash.to_hex().to_string();
+        (facts.before, facts.after) = (before.map(text), after.map(text));
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Facts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Audit {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        let file = LogFile::open(path)?;
+        Ok(Self { file, path: path.to_owned(), broken: AtomicBool::new(false) })
+    }
+
+    /// Appends a line. Whether that worked decides what becomes of the next change.
+    pub(crate) fn write(&self, line: &Line<'_>) {
+        let text = serde_json::to_string(line).map_err(std::io::Error::other);
+        let written = text.and_then(|text| self.file.append(&format!("{text}\n")));
+        self.broken.store(written.is_err(), Ordering::Relaxed);
+    }
+
+    /// Whether the last line could not be written.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The time, as the log has it.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}

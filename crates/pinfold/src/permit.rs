@@ -1,0 +1,238 @@
+//! Whether a call may do something to a path, and who is asked if that is not clear.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use blake3::Hash;
+use pinfold_confine::{Place, RawPath};
+
+use crate::policy::{Decision, as_spelled};
+use crate::{Access, Denial, Error, Question, Reason, Verdict, View};
+
+/// Whether a call can go on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Permit {
+    Yes,
+    /// A person was asked and said yes, which took its time: look again.
+    LookAgain,
+}
+
+/// What a call wants to do to a place.
+pub(crate) struct Wish<'w> {
+    pub(crate) access: Access,
+    /// The path as it was given.
+    pub(crate) path: &'w RawPath,
+    /// Where it leads.
+    pub(crate) place: &'w Place,
+    pub(crate) directory: bool,
+}
+
+/// What a person is shown of it.
+#[derive(Default)]
+pub(crate) struct Shown {
+    pub(crate) diff: Option<String>,
+    /// What a yes is good for: this and nothing else.
+    pub(crate) subject: Option<Hash>,
+}
+
+impl View<'_> {
+    /// Whether a path may be looked at, as far as its spelling says. What is refused by its name is
+    /// refused whether it is there or not.
+    pub(crate) fn may_look_for(&self, path: &RawPath) -> Result<(), Error> {
+        let given = self.spelled(path);
+        let decision = self.session().policy().decide(Access::Read, Some(&given), None, false);
+        match decision {
+            Decision::Deny(reason) => Err(self.refused(Access::Read, path, None, reason)),
+            Decision::Allow(_) | Decision::Ask(_) => Ok(()),
+        }
+    }
+
+    /// Whether what is at a place may be read.
+    pub(crate) fn may_read(
+        &self,
+        path: &RawPath,
+        place: &Place,
+        directory: bool,
+    ) -> Result<Permit, Error> {
+        let wish = Wish { access: Access::Read, path, place, directory };
+        self.permit(&wish, Shown::default)
+    }
+
+    /// Whether a wish may come true. What a person is shown is worked out if one has to be asked.
+    pub(crate) fn permit(
+        &self,
+        wish: &Wish<'_>,
+        shown: impl FnOnce() -> Shown,
+    ) -> Result<Permit, Error> {
+        let Wish { access, path, place, directory } = *wish;
+        let (given, real) = (self.spelled(path), self.real(place));
+        let policy = self.session().policy();
+        let reason = match policy.decide(access, Some(&given), Some(&real), directory) {
+            Decision::Allow(reason) => {
+                self.note(access, path, Some(&real), "allow", reason.to_string());
+                return Ok(Permit::Yes);
+            }
+            Decision::Deny(reason) => return Err(self.refused(access, path, Some(&real), reason)),
+            Decision::Ask(reason) => reason,
+        };
+        let shown = shown();
+        if self.session().grants().cover(access, &real, None)
+            || self.grants().cover(access, &real, shown.subject)
+        {
+            self.note(access, path, Some(&real), "yes", reason.to_string());
+            return Ok(Permit::Yes);
+        }
+        let question = Question {
+            tool: self.tool().to_owned(),
+            access,
+            given: path.as_str().to_owned(),
+            path: real.clone(),
+            reason: reason.clone(),
+            diff: shown.diff,
+        };
+        let denial = match self.ask(&question) {
+            Verdict::Once => {
+                self.grants().add(access, real, shown.subject);
+                return Ok(Permit::LookAgain);
+            }
+            Verdict::Session => {
+                self.session().grants().add(access, real, None);
+                return Ok(Permit::LookAgain);
+            }
+            Verdict::No(words) => {
+                self.note(access, path, Some(&real), "no", reason.to_string());
+                Denial::Person(words)
+            }
+            Verdict::Later => {
+                self.note(access, path, Some(&real), "later", reason.to_string());
+                Denial::Later
+            }
+            Verdict::Nobody => {
+                self.note(access, path, Some(&real), "nobody", reason.to_string());
+                Denial::Nobody { reason, allow: policy.allowing(access, &real) }
+            }
+        };
+        // Whoever ended the call did so while the person was asked.
+        self.check_time()?;
+        Err(Error::Denied { path: path.clone(), access, denial })
+    }
+
+    /// Whether a person has allowed a wish, whatever was shown.
+    pub(crate) fn granted(&self, wish: &Wish<'_>) -> bool {
+        let real = self.real(wish.place);
+        self.session().grants().cover(wish.access, &real, None)
+            || self.grants().cover(wish.access, &real, None)
+    }
+
+    /// The refusal for something that is not there, where one may not know whether it is.
+    pub(crate) fn hides(&self, path: &RawPath) -> Option<Error> {
+        let (place, missing) = self.session().workspace().missing(path).ok()?;
+        let path_of = missing.iter().fold(place.path.clone(), |path, name| path.join(name));
+        let real = self.real(&Place { root: place.root, path: path_of });
+        match self.session().policy().decide(Access::Read, None, Some(&real), false) {
+            Decision::Deny(reason) => Some(self.refused(Access::Read, path, Some(&real), reason)),
+            Decision::Allow(_) | Decision::Ask(_) => None,
+        }
+    }
+
+    /// Whether a person has to be asked about a wish, which is not refused.
+    pub(crate) fn must_ask(&self, wish: &Wish<'_>) -> Result<bool, Error> {
+        let Wish { access, path, place, directory } = *wish;
+        let (given, real) = (self.spelled(path), self.real(place));
+        match self.session().policy().decide(access, Some(&given), Some(&real), directory) {
+            Decision::Allow(reason) => {
+                self.note(access, path, Some(&real), "allow", reason.to_string());
+                Ok(false)
+            }
+            Decision::Deny(reason) => Err(self.refused(access, path, Some(&real), reason)),
+            Decision::Ask(_) => Ok(true),
+        }
+    }
+
+    /// Whether somebody can be asked at all.
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.session().policy().asks_nobody()
+            && (self.call().approver.is_some() || self.session().approver().is_some())
+    }
+
+    fn ask(&self, question: &Question) -> Verdict {
+        let approver = self.call().approver.as_ref().or(self.session().approver());
+        let Some(approver) = approver.filter(|_| self.can_ask()) else { return Verdict::Nobody };
+        let begin = Instant::now();
+        let verdict = approver.ask(question);
+        let waited = begin.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
+        self.waited().fetch_add(waited, Ordering::Relaxed);
+        verdict
+    }
+
+    /// Whether what was met on a walk can be shown without asking.
+    pub(crate) fn shows(&self, root: usize, below: &[u8], directory: bool) -> bool {
+        let policy = self.session().policy();
+        if policy.surely_shows(below) {
+            return true;
+        }
+        let real = self.real_root(root).join(OsStr::from_bytes(below));
+        match policy.decide(Access::Read, None, Some(&real), directory) {
+            Decision::Allow(_) => true,
+            Decision::Deny(_) => false,
+            Decision::Ask(_) => {
+                self.session().grants().cover(Access::Read, &real, None)
+                    || self.grants().cover(Access::Read, &real, None)
+            }
+        }
+    }
+
+    /// Whether a place can be shown without asking.
+    pub(crate) fn shows_place(&self, place: &Place, directory: bool) -> bool {
+        self.shows(place.root, place.path.as_bytes(), directory)
+    }
+
+    fn refused(
+        &self,
+        access: Access,
+        path: &RawPath,
+        real: Option<&Path>,
+        reason: Reason,
+    ) -> Error {
+        self.note(access, path, real, "deny", reason.to_string());
+        Error::Denied { path: path.clone(), access, denial: Denial::Policy(reason) }
+    }
+
+    fn note(
+        &self,
+        access: Access,
+        path: &RawPath,
+        real: Option<&Path>,
+        decision: &'static str,
+        why: String,
+    ) {
+        self.call().trace.decided(access, Some(path.as_str()), real, decision, why);
+    }
+
+    /// A path as it was spelled, below the real path of the root that it names.
+    fn spelled(&self, path: &RawPath) -> PathBuf {
+        let spelled = as_spelled(path.as_str(), &self.real_root(0));
+        let workspace = self.session().workspace();
+        let below = workspace.roots().enumerate().find_map(|(number, root)| {
+            let below = spelled.strip_prefix(root).ok()?;
+            Some(self.real_root(number).join(below))
+        });
+        below.unwrap_or(spelled)
+    }
+
+    fn real(&self, place: &Place) -> PathBuf {
+        path_of(&self.session().workspace().real_path(place))
+    }
+
+    fn real_root(&self, number: usize) -> PathBuf {
+        let root = Place { root: number, path: pinfold_confine::RelPath::root() };
+        self.real(&root)
+    }
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}

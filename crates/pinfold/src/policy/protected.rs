@@ -1,0 +1,211 @@
+//! What is asked about unless the person has said otherwise: by name, at any depth, there or not.
+
+use super::fold::Names;
+use super::rules::Rules;
+use super::{Access, Reason};
+
+/// Files that may hold secrets, asked about before they are read.
+const SECRETS: &[&str] = &[
+    ".env*",
+    "!.env.example",
+    // Private keys and what holds them.
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.ppk",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    // Where programs keep what they log in with.
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".pypirc",
+    ".git-credentials",
+    ".vault-token",
+    ".htpasswd",
+    ".docker/config.json",
+    ".config/gcloud",
+    ".config/gh",
+];
+
+/// Places that make code run, or tell another agent what to do, asked about before they are changed.
+const RUN: &[&str] = &[
+    ".git",
+    ".gitconfig",
+    ".githooks",
+    ".husky",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    // Agents and editors.
+    ".mcp.json",
+    ".claude",
+    ".cursor",
+    ".codex",
+    ".gemini",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".windsurf",
+    ".devcontainer",
+    // Shells, and what they load on the way into a directory.
+    ".envrc",
+    ".direnv",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".ssh",
+    // What others' machines run.
+    ".github/workflows",
+    ".gitlab-ci.yml",
+    ".circleci",
+    // Tools that run what their settings name.
+    ".npmrc",
+    ".cargo/config",
+    ".cargo/config.toml",
+];
+
+#[derive(Debug)]
+pub(super) struct Protected {
+    secrets: Rules,
+    run: Rules,
+}
+
+impl Protected {
+    pub(super) fn new() -> Self {
+        let rules = |tool: &str, patterns: &[&str]| {
+            let anywhere = |pattern: &str| match pattern.strip_prefix('!') {
+                Some(pattern) => format!("{tool}(!**/{pattern})"),
+                None => format!("{tool}(**/{pattern})"),
+            };
+            let rules: Vec<_> = patterns.iter().map(|pattern| anywhere(pattern)).collect();
+            Rules::broad("built-in", &rules).expect("these are good rules")
+        };
+        Self { secrets: rules("Read", SECRETS), run: rules("*", RUN) }
+    }
+
+    pub(super) fn matches(&self, access: Access, names: &Names<'_>) -> Option<Reason> {
+        match access {
+            Access::Read => self.secrets.matches(access, names).map(|_| Reason::Secret),
+            Access::Write | Access::Delete => {
+                self.run.matches(access, names).map(|_| Reason::MakesCodeRun)
+            }
+        }
+    }
+
+    /// Whether a path could be that of a secret. Wrong one way only, and quick.
+    pub(super) fn suspects(&self, path: &[u8]) -> bool {
+        let name = &path[memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1)..];
+        path.first() == Some(&b'.') || memchr::memmem::find(path, b"/.").is_some() || odd_name(name)
+    }
+}
+
+/// Whether a name that is not hidden could be that of a secret.
+fn odd_name(name: &[u8]) -> bool {
+    /// How the names end or begin that are not hidden.
+    const ENDS: [&[u8]; 8] =
+        [b".pem", b".key", b".p12", b".pfx", b".ppk", b".jks", b".keystore", b".kdbx"];
+    let begins =
+        |with: &[u8]| name.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
+    let ends = |with: &&[u8]| {
+        let from = name.len().checked_sub(with.len());
+        from.is_some_and(|from| name[from..].eq_ignore_ascii_case(with))
+    };
+    let odd = |byte: &u8| !byte.is_ascii() || byte.is_ascii_control();
+    matches!(name.last(), Some(b'.' | b' '))
+        || begins(b"id_")
+        || begins(b"_netrc")
+        || ENDS.iter().any(ends)
+        || name.iter().any(odd)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn asks(access: Access, path: &str) -> bool {
+        let names = Names::new([Path::new(path)].into_iter(), false);
+        Protected::new().matches(access, &names).is_some()
+    }
+
+    #[test]
+    fn secrets_are_known_by_name_at_any_depth() {
+        for path in [
+            ".env",
+            "a/b/.env",
+            ".env.local",
+            ".ENV",
+            ".Env.Production",
+            "deploy/server.pem",
+            "id_rsa",
+            "x/.ssh/config",
+            "x/.ssh/deep/er",
+            ".aws/credentials",
+            ".gnupg/private-keys-v1.d/k",
+            ".netrc",
+            ".env.",
+            ".env ",
+            "\u{FF0E}env",
+            "home/.docker/config.json",
+        ] {
+            assert!(asks(Access::Read, path), "{path}");
+            assert!(Protected::new().suspects(path.as_bytes()), "{path}");
+        }
+        for path in [
+            ".env.example",
+            "a/.env.example",
+            "env",
+            "x.pem.txt",
+            "keys.rs",
+            "README.md",
+            "src/id.rs",
+        ] {
+            assert!(!asks(Access::Read, path), "{path}");
+        }
+    }
+
+    #[test]
+    fn places_that_make_code_run_are_known_whether_they_are_there_or_not() {
+        for path in [
+            ".git/config",
+            ".git/hooks/pre-commit",
+            "sub/.git",
+            ".mcp.json",
+            ".claude/settings.json",
+            ".cursor/mcp.json",
+            ".codex/config.toml",
+            ".gemini/settings.json",
+            ".VSCode/tasks.json",
+            ".idea/x",
+            ".husky/pre-commit",
+            ".envrc",
+            ".github/workflows/ci.yml",
+            "sub/.github/workflows/ci.yml",
+        ] {
+            assert!(asks(Access::Write, path), "{path}");
+            assert!(asks(Access::Delete, path), "{path}");
+            assert!(!asks(Access::Read, ".gitignore"));
+        }
+        for path in [".gitignore", ".github/CODEOWNERS", "src/main.rs", "git/config", "Makefile"] {
+            assert!(!asks(Access::Write, path), "{path}");
+        }
+    }
+}
