@@ -10,6 +10,7 @@ mod config;
 mod doctor;
 mod journal;
 mod options;
+mod prompt;
 mod read_pdf;
 mod serve;
 mod shell;

@@ -12,6 +12,7 @@ use pinfold::{
 use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
 
 use crate::config::{self, Config};
+use crate::prompt::Terminal;
 use crate::token;
 
 #[derive(Args)]
@@ -223,16 +224,20 @@ impl Options {
     ) -> Result<Toolbox> {
         let mut settings = self.config()?.settings;
         adjust(&mut settings);
-        self.toolbox_with(settings, default)
+        self.toolbox_with(settings, default, Terminal::there())
     }
 
-    /// The tools, with settings that have been read.
+    /// The tools, with settings that have been read, and somebody who can be asked.
     pub(crate) fn toolbox_with(
         &self,
         settings: Settings,
         default: &[&'static Dialect],
+        approver: Option<Terminal>,
     ) -> Result<Toolbox> {
-        let session = self.session_with(settings)?;
+        let mut session = self.session_with(settings)?;
+        if let Some(approver) = approver {
+            session = session.with_approver(approver);
+        }
         let mut chosen: Vec<&'static Dialect> = Vec::new();
         for dialect in self.dialect.iter().flat_map(|names| &names.0) {
             if !chosen.iter().any(|known| known.name == dialect.name) {

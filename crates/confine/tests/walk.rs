@@ -12,8 +12,8 @@ use std::thread;
 
 use pinfold_confine::fault::{Fault, When, inject, interleave};
 use pinfold_confine::{
-    Candidate, Error, Found, Kind, Opinion, Secrecy, Patience, Place, RelPath, Result, Skipped, Visitor,
-    Walk, Way, Workspace,
+    Candidate, Error, Found, Kind, Opinion, Patience, Place, RelPath, Result, Secrecy, Skipped,
+    Visitor, Walk, Way, Workspace,
 };
 use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
 use tempfile::TempDir;

@@ -13,6 +13,7 @@ use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::approve::Asking;
 use crate::conversation::Conversation;
 use crate::roots::{Standing, standing};
 use crate::service::Shared;
@@ -25,7 +26,10 @@ pub(crate) async fn call(
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
+    let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
     let Some(tool) = shared.toolbox.find(&request.name) else {
+        let call = Call { client, ..Call::default() };
+        conversation.whole().call_with(&request.name, Value::Null, &call);
         let error = shared.toolbox.unknown(&request.name).with_hint();
         return Err(ErrorData::invalid_params(error, None));
     };
@@ -42,12 +46,15 @@ pub(crate) async fn call(
         }
         Standing::Ask(ask) => return Ok((*ask).into()),
     };
+    let session = tools.session().id();
+    let (mut asking, approver) = Asking::new(shared.codec.as_ref(), session, &request, &context)?;
     let cancel = Cancel::default();
     let progress = Progress::default();
     let begin = Instant::now();
     let name = tool.entry.name;
     let arguments = Value::Object(request.arguments.unwrap_or_default());
-    let call = Call { cancel: cancel.clone(), progress: progress.clone(), ..Call::default() };
+    let (stop, seen) = (cancel.clone(), progress.clone());
+    let call = Call { cancel: stop, progress: seen, approver, client, ..Call::default() };
     let work = move || perform(&tools, name, arguments, &call);
     let mut work = shared.running.spawn_blocking(work);
     let end = async {
@@ -62,10 +69,15 @@ pub(crate) async fn call(
         done = &mut work => done,
         () = end => {
             cancel.cancel();
+            asking.close();
             work.await
         }
         () = report => unreachable!("reporting goes on until the call is done"),
+        () = asking.go_on(&context) => unreachable!("and so do questions"),
     };
+    if let Some(asks) = asking.pending(shared.codec.as_ref())? {
+        return Ok(asks.into());
+    }
     let (answer, compact) = done.map_err(|error| {
         tracing::error!("a call did not come back: {error}");
         ErrorData::internal_error("the call was given up", None)

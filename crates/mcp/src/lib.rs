@@ -13,6 +13,7 @@
     reason = "clients have roots and set log levels, though the newest protocol drops both"
 )]
 
+mod approve;
 mod call;
 mod conversation;
 mod fault;

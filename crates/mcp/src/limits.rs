@@ -5,8 +5,9 @@ use std::time::Duration;
 /// The largest message: a file of 100 MiB as JSON text, with room for what has to be escaped.
 pub const MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 
-/// How many calls are at work at once. Searches use several threads each; more wait their turn.
-pub const CALLS_AT_ONCE: usize = 16;
+/// How many calls are at work at once. Searches use several threads each, calls that wait for a person
+/// use none; more wait their turn.
+pub const CALLS_AT_ONCE: usize = 64;
 
 /// How long calls may go on after the client has closed the connection, before they are cancelled:
 /// long enough for whoever pipes requests in and reads the answers, short enough to be gone when the
@@ -46,3 +47,9 @@ pub(crate) const PROGRESS_AT_MOST_EVERY: Duration = Duration::from_millis(1);
 
 /// How many threads move messages over HTTP. They only read and write; the calls have their own.
 pub(crate) const MESSAGE_THREADS: usize = 4;
+
+/// How long a person may think about a question.
+pub const ASKING: Duration = Duration::from_secs(5 * 60);
+
+/// How much of a diff a person is shown in a client's form.
+pub(crate) const DIFF_CHARS: usize = 4_000;

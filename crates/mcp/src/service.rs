@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use pinfold_dialects::{Format, Toolbox};
 use rmcp::model::{
-    Implementation, ListToolsResult, ServerCapabilities, ServerConfig, Tool as Listed,
+    Implementation, ListToolsResult, RequestStateCodec, ServerCapabilities, ServerConfig,
+    Tool as Listed,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) running: TaskTracker,
     /// Cancelled when calls have to end.
     pub(crate) stopping: CancellationToken,
+    /// Signs what clients carry from one round of a call to the next.
+    pub(crate) codec: Option<RequestStateCodec>,
     named: Mutex<HashMap<String, (Instant, Arc<Conversation>)>>,
 }
 
@@ -79,6 +82,7 @@ impl Service {
             options,
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            codec: codec(),
             named: Mutex::default(),
         }))
     }
@@ -131,6 +135,13 @@ impl Shared {
         named.insert(name.to_owned(), (now, conversation.clone()));
         conversation
     }
+}
+
+/// With a key that no other process knows.
+fn codec() -> Option<RequestStateCodec> {
+    let mut key = [0; RequestStateCodec::MIN_KEY_LENGTH];
+    let read = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty());
+    (read == Ok(key.len())).then(|| RequestStateCodec::try_new(key).ok()).flatten()
 }
 
 fn list(toolbox: &Toolbox) -> ListToolsResult {

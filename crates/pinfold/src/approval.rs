@@ -36,10 +36,7 @@ impl Question {
     pub fn headline(&self) -> String {
         let Self { tool, access, path, reason, .. } = self;
         let path = pinfold_confine::escaped(path.as_os_str().as_encoded_bytes());
-        format!(
-            "May the agent go on with {} {path} (`{tool}`)? It is asked because of {reason}.",
-            access.doing()
-        )
+        format!("Allow {} {path}? (`{tool}`; {reason})", access.doing())
     }
 }
 

@@ -85,7 +85,11 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         let wish = Wish { access: Access::Write, path: &path, place: &place, directory: false };
         let diff = receipt.diff.clone();
         let subject = Some(blake3::hash(diff.as_deref().map_or(&after[..], str::as_bytes)));
-        drop_or_ask(&wish, view, receipt, Shown { diff, subject })?;
+        let shown = Shown { diff, subject };
+        if !agreed(&wish, view, receipt, &shown) {
+            drop(target);
+            return Err(ask(&wish, view, shown));
+        }
         if !(receipt.dry_run || show) {
             receipt.diff = None;
         }
@@ -132,7 +136,11 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
     if allowed(&wish, view)? == Verdict::Ask {
         // What is shown is that it is deleted; what is meant is what is there now.
         let subject = Some(blake3::hash(format!("{:?}", removal.meta()).as_bytes()));
-        drop_or_ask(&wish, view, receipt, Shown { diff: None, subject })?;
+        let shown = Shown { diff: None, subject };
+        if !agreed(&wish, view, receipt, &shown) {
+            drop(removal);
+            return Err(ask(&wish, view, shown));
+        }
     }
     if receipt.dry_run {
         return Ok(removal.check_removable().map_err(|error| Error::changing(&path, error))?);
@@ -176,10 +184,14 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
 /// Only undoing makes links: one that was deleted.
 fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
     let Restore { path, target, to, image } = change;
-    let wish = Wish { access: Access::Write, path: &path, place: target.place(), directory: false };
+    let place = target.place().clone();
+    let wish = Wish { access: Access::Write, path: &path, place: &place, directory: false };
     if allowed(&wish, view)? == Verdict::Ask {
-        let subject = Some(blake3::hash(to.as_bytes()));
-        drop_or_ask(&wish, view, receipt, Shown { diff: None, subject })?;
+        let shown = Shown { diff: None, subject: Some(blake3::hash(to.as_bytes())) };
+        if !agreed(&wish, view, receipt, &shown) {
+            drop(target);
+            return Err(ask(&wish, view, shown));
+        }
     }
     if receipt.dry_run {
         return Ok(target.check_writable().map_err(|error| Error::changing(&path, error))?);
@@ -211,20 +223,20 @@ fn allowed(wish: &Wish<'_>, view: &View<'_>) -> Result<Verdict, Error> {
     Ok(if view.must_ask(wish)? { Verdict::Ask } else { Verdict::Yes })
 }
 
-/// Asks a person, who is shown what would change. A dry run asks nobody, but says that it would be.
-fn drop_or_ask(
-    wish: &Wish<'_>,
-    view: &View<'_>,
-    receipt: &mut Receipt,
-    shown: Shown,
-) -> Result<(), Refusal> {
+/// Whether a person has said yes to just this. A dry run asks nobody, but says that it would be.
+fn agreed(wish: &Wish<'_>, view: &View<'_>, receipt: &mut Receipt, shown: &Shown) -> bool {
     if receipt.dry_run && view.can_ask() {
         receipt.warning = Some("a person will be asked before this is done".into());
-        return Ok(());
+        return true;
     }
-    match view.permit(wish, || shown)? {
-        Permit::Yes => Ok(()),
-        Permit::LookAgain => Err(Refusal::Asked),
+    view.granted(wish, shown.subject)
+}
+
+/// Asks a person. Whatever was held must have been let go: others should not have to wait.
+fn ask(wish: &Wish<'_>, view: &View<'_>, shown: Shown) -> Refusal {
+    match view.permit(wish, || shown) {
+        Ok(_) => Refusal::Asked,
+        Err(error) => error.into(),
     }
 }
 

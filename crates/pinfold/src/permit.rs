@@ -79,10 +79,7 @@ impl View<'_> {
             Decision::Ask(reason) => reason,
         };
         let shown = shown();
-        if self.session().grants().cover(access, &real, None)
-            || self.grants().cover(access, &real, shown.subject)
-        {
-            self.note(access, path, Some(&real), "yes", reason.to_string());
+        if self.granted(wish, shown.subject) {
             return Ok(Permit::Yes);
         }
         let question = Question {
@@ -120,11 +117,16 @@ impl View<'_> {
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// Whether a person has allowed a wish, whatever was shown.
-    pub(crate) fn granted(&self, wish: &Wish<'_>) -> bool {
-        let real = self.real(wish.place);
-        self.session().grants().cover(wish.access, &real, None)
-            || self.grants().cover(wish.access, &real, None)
+    /// Whether a person has allowed a wish, having been shown just this.
+    pub(crate) fn granted(&self, wish: &Wish<'_>, subject: Option<Hash>) -> bool {
+        let Wish { access, path, place, .. } = *wish;
+        let real = self.real(place);
+        let granted = self.session().grants().cover(access, &real, None)
+            || self.grants().cover(access, &real, subject);
+        if granted {
+            self.note(access, path, Some(&real), "yes", "a person was asked".into());
+        }
+        granted
     }
 
     /// The refusal for something that is not there, where one may not know whether it is.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use globset::GlobBuilder;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -29,11 +30,16 @@ pub(super) struct Rules {
 }
 
 /// The rules of a list that are about one kind of access.
-#[derive(Debug)]
 struct List {
     patterns: Gitignore,
     /// Each pattern's rule, by the pattern as it was given to the matcher.
     rules: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for List {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_list().entries(self.rules.iter().map(|(_, rule)| rule)).finish()
+    }
 }
 
 const ALL: [Access; 3] = [Access::Read, Access::Write, Access::Delete];
@@ -137,6 +143,10 @@ fn parse(rule: &str) -> Result<(&'static [Access], String), String> {
     }
     if pattern.starts_with('#') {
         return Err("has a comment for a pattern; write `\\#` for a name that begins so".into());
+    }
+    // The matcher takes a bracket that is never closed for itself; who wrote it meant something else.
+    if let Err(error) = GlobBuilder::new(bare).literal_separator(true).build() {
+        return Err(format!("has a bad pattern: {}", error.kind()));
     }
     if pattern.contains(['\n', '\0']) {
         return Err("has a line end or NUL in its pattern".into());

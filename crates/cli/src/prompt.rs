@@ -1,0 +1,54 @@
+//! Asking the person at the terminal.
+
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+
+use pinfold::{Approver, Question, Verdict};
+use pinfold_confine::terminal;
+
+/// Asks on the terminal that the process belongs to, whatever its input and output are.
+#[derive(Debug)]
+pub(crate) struct Terminal;
+
+impl Terminal {
+    /// If there is one, and a person sees what is said on it.
+    pub(crate) fn there() -> Option<Self> {
+        (std::io::stderr().is_terminal() && terminal().is_ok()).then_some(Self)
+    }
+}
+
+impl Approver for Terminal {
+    fn ask(&self, question: &Question) -> Verdict {
+        converse(question).unwrap_or(Verdict::Nobody)
+    }
+}
+
+fn converse(question: &Question) -> std::io::Result<Verdict> {
+    let terminal = terminal()?;
+    let mut input = BufReader::new(&terminal);
+    let mut output = &terminal;
+    if let Some(diff) = &question.diff {
+        // What is in files must not be able to talk to the terminal.
+        for line in diff.lines() {
+            writeln!(output, "{}", pinfold::escaped(line.replace('\t', "    ").as_bytes()))?;
+        }
+    }
+    loop {
+        write!(output, "{} [y]es, [s]ession, [N]o: ", question.headline())?;
+        output.flush()?;
+        let mut answer = String::new();
+        if input.read_line(&mut answer)? == 0 {
+            return Ok(Verdict::Nobody);
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(Verdict::Once),
+            "s" | "session" => return Ok(Verdict::Session),
+            "" | "n" | "no" => return Ok(Verdict::No(None)),
+            // Words, then, but not a yes.
+            other if other.starts_with("no ") || other.starts_with("no,") => {
+                let words = answer.trim()["no".len()..].trim_start_matches([',', ' ']);
+                return Ok(Verdict::No(Some(words.to_owned())));
+            }
+            _ => {}
+        }
+    }
+}
