@@ -93,8 +93,30 @@ fn from<T: DeserializeOwned>(value: toml::Value) -> Result<T> {
 }
 
 fn read<T>(result: Result<T, toml::de::Error>) -> Result<T> {
-    result.map_err(|error| anyhow!("{}", error.to_string().trim_end()))
+    result.map_err(|error| {
+        let text = error.to_string();
+        match unknown_key(&text) {
+            Some(better) => anyhow!(better),
+            None => anyhow!("{}", text.trim_end()),
+        }
+    })
 }
+
+/// What to say of a key that is not known, rather than all that are.
+fn unknown_key(error: &str) -> Option<String> {
+    let (before, after) = error.split_once("unknown field `")?;
+    let (key, known) = after.split_once('`')?;
+    // Between backticks, every second part is a name.
+    let known =
+        known.split('`').skip(1).step_by(2).chain(if before.is_empty() { KNOWN } else { [""; 3] });
+    let nearest = known.max_by(|one, other| {
+        strsim::jaro_winkler(key, one).total_cmp(&strsim::jaro_winkler(key, other))
+    })?;
+    Some(format!("there is no key `{key}`; did you mean `{nearest}`?"))
+}
+
+/// Keys at the top that are not about sessions.
+const KNOWN: [&str; 3] = ["client_roots", "http", "permissions"];
 
 #[cfg(test)]
 mod tests {
@@ -158,20 +180,79 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, named) in [
-            ("durabilty = \"full\"", "durabilty"),
+            ("durabilty = \"full\"", "did you mean `durability`?"),
+            ("client_root = \"ignore\"", "did you mean `client_roots`?"),
+            ("[htpp]\na = 1", "did you mean `http`?"),
             ("durability = \"most\"", "most"),
             ("max_line_chars = -1", "max_line_chars"),
             ("dry_run = 1", "dry_run"),
             ("dry_run", "line 1"),
             ("client_roots = \"widen\"", "widen"),
             ("[permissions]\nmode = \"careful\"", "careful"),
-            ("[permissions]\ndenied = []", "denied"),
-            ("[http]\nbody_limits = 1", "body_limits"),
+            ("[permissions]\ndenied = []", "did you mean `deny`?"),
+            ("[http]\nbody_limits = 1", "did you mean `body_limit`?"),
             ("[http]\nbody_limit = -1", "body_limit"),
             ("http = 1", "http"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(named), "{error}");
         }
+    }
+
+    /// The keys that a type has, by what it says of one that it has not.
+    fn keys<T: DeserializeOwned>() -> Vec<String> {
+        let error = toml::from_str::<T>("no_such_key = 1").err().unwrap().to_string();
+        let (_, known) = error.split_once("expected").unwrap();
+        known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// The keys in the tables of a section, each with its default.
+    fn documented(section: &str) -> Vec<(String, String)> {
+        let docs = include_str!("../../../docs/CONFIG.md");
+        let sections = docs.split("\n## ").find(|text| text.starts_with(section)).unwrap();
+        let rows = sections.lines().filter(|line| line.starts_with("| `"));
+        let cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+        let keys = cells.filter(|cells| cells.len() > 4 && cells[1].matches('`').count() == 2);
+        keys.map(|cells| (cells[1].trim_matches('`').to_owned(), cells[2].to_owned())).collect()
+    }
+
+    #[test]
+    fn every_key_is_documented_with_its_default() {
+        let mut settings = keys::<Settings>();
+        settings.retain(|key| key != "permissions");
+        settings.push("client_roots".into());
+        let mut all: Vec<(String, String)> = documented("# Settings");
+        assert_eq!(
+            all.iter().map(|(key, _)| key).collect::<Vec<_>>(),
+            settings.iter().collect::<Vec<_>>()
+        );
+        let permissions: Vec<_> = documented("`[permissions]`")
+            .into_iter()
+            .filter(|(key, _)| keys::<Permissions>().contains(key))
+            .collect();
+        assert_eq!(
+            permissions.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+            keys::<Permissions>()
+        );
+        let http = documented("`[http]`");
+        assert_eq!(
+            http.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+            keys::<HttpConfig>()
+        );
+        // A default that is given is what comes of leaving the key out.
+        all.retain(|(key, default)| default.starts_with('`') && key != "client_roots");
+        assert!(all.len() > 10);
+        let text = |keys: &[(String, String)]| -> String {
+            keys.iter()
+                .map(|(key, default)| format!("{key} = {}\n", default.trim_matches('`')))
+                .collect()
+        };
+        let whole = format!("{}[permissions]\n{}", text(&all), text(&permissions));
+        assert_eq!(parse(&whole).unwrap(), Config::default(), "{whole}");
+        let options = pinfold_mcp::Options::default();
+        let http = parse(&format!("[http]\n{}", text(&http))).unwrap().http;
+        assert_eq!(http.max_sessions, Some(options.sessions));
+        assert_eq!(http.idle_seconds, Some(options.session_idle.as_secs()));
+        assert_eq!(http.body_limit, Some(pinfold_mcp::limits::MESSAGE_BYTES));
     }
 }

@@ -198,14 +198,15 @@ impl Options {
         if *mode != Mode::Plan {
             *mode = Mode::BypassPermissions;
         }
-        self.session_with(settings)
+        self.session_with(settings, None)
     }
 
-    fn session_with(&self, settings: Settings) -> Result<Session> {
+    /// `own` is one more file that the tools may not reach.
+    fn session_with(&self, settings: Settings, own: Option<PathBuf>) -> Result<Session> {
         let here = [PathBuf::from(".")];
         let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
         let config = self.config.clone().or_else(config::default_path);
-        let own = config.into_iter().chain(token::state_directory());
+        let own = config.into_iter().chain(token::state_directory()).chain(own);
         let session = Session::with_settings(roots, settings)?.keeping_out_of(own);
         // What a hostile document does, it does to another process.
         Ok(match std::env::current_exe() {
@@ -224,17 +225,19 @@ impl Options {
     ) -> Result<Toolbox> {
         let mut settings = self.config()?.settings;
         adjust(&mut settings);
-        self.toolbox_with(settings, default, Terminal::there())
+        self.toolbox_with(settings, default, Terminal::there(), None)
     }
 
-    /// The tools, with settings that have been read, and somebody who can be asked.
+    /// The tools, with settings that have been read, somebody who can be asked, and one more file
+    /// that is out of reach.
     pub(crate) fn toolbox_with(
         &self,
         settings: Settings,
         default: &[&'static Dialect],
         approver: Option<Terminal>,
+        own: Option<PathBuf>,
     ) -> Result<Toolbox> {
-        let mut session = self.session_with(settings)?;
+        let mut session = self.session_with(settings, own)?;
         if let Some(approver) = approver {
             session = session.with_approver(approver);
         }

@@ -64,7 +64,12 @@ impl Serve {
         options.sessions = config.http.max_sessions.unwrap_or(options.sessions);
         let idle = config.http.idle_seconds.map(Duration::from_secs);
         options.session_idle = idle.unwrap_or(options.session_idle);
-        let toolbox = self.options.toolbox_with(config.settings, &[&CLASSIC], None)?;
+        let toolbox = self.options.toolbox_with(
+            config.settings,
+            &[&CLASSIC],
+            None,
+            self.token_file.clone(),
+        )?;
         let service = Service::new(toolbox, options.clone());
         match &self.http {
             None => serve_stdio(&service)?,

@@ -537,12 +537,6 @@ fn the_documented_configurations_start_a_server() {
         let mut server = Lines::initialized(process.args(arguments), json!({}));
         assert_eq!(server.call("LS", &json!({"path": root}))["isError"], false);
     }
-    // The table of HTTP settings is a configuration file's.
-    let http = configurations.iter().find(|it| it.get("http").is_some()).unwrap();
-    let config = dir.path().join("config.toml");
-    fs::write(&config, toml::to_string(http).unwrap()).unwrap();
-    let arguments = ["--config", config.to_str().unwrap()];
-    assert!(serve(dir.path(), &arguments).stdin(Stdio::null()).status().unwrap().success());
 }
 
 fn find_commands(value: &Value, found: &mut Vec<(String, Vec<String>)>) {

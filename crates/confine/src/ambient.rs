@@ -63,12 +63,14 @@ pub struct LogFile(fs::File);
 impl LogFile {
     /// Opens the file, or makes it. One that others may read is taken back from them.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        // Without waiting: whoever should read a pipe may not be there.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600).custom_flags(nonblocking);
+        let file = options.open(path)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        if metadata.permissions().mode() & 0o077 != 0 {
+        // A device such as standard error is not ours to close to others.
+        if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
         }
         Ok(Self(file))

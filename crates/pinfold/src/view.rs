@@ -115,7 +115,10 @@ impl<'s> View<'s> {
     pub fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
-            None => Ok(self.session.workspace().outermost_roots()),
+            None => {
+                self.note_everything();
+                Ok(self.session.workspace().outermost_roots())
+            }
         }
     }
 

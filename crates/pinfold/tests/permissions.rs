@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use pinfold::operations::{Delete, Edit, Find, Info, List, Open, Read, Search, Undo, Write};
 use pinfold::{
-    Access, Approver, Call, Denial, Error, JournalSetting, Mode, Operation, Permissions, Question,
-    Reason, Session, Settings, Verdict,
+    Access, Approver, AuditFailure, Call, Denial, Error, JournalSetting, Mode, Operation,
+    Permissions, Question, Reason, Session, Settings, Verdict,
 };
 use tempfile::TempDir;
 
@@ -486,12 +486,18 @@ fn an_audit_log_that_cannot_be_opened_stops_the_start() {
 #[test]
 fn without_a_log_that_can_be_written_nothing_is_changed() {
     let dir = workspace();
-    // Opens, and takes nothing.
-    let full = |failure| Settings {
+    // It can be opened, and takes nothing.
+    let full = |audit_failure| Settings {
         audit: Some("/dev/full".into()),
-        audit_failure: failure,
+        audit_failure,
         ..Settings::default()
     };
-    // Not a regular file: refused at the start.
-    assert!(Session::with_settings([dir.path()], full(pinfold::AuditFailure::Refuse)).is_err());
+    let session = self::session(&dir, full(AuditFailure::Refuse));
+    session.perform(&Read::new("src/a.txt")).unwrap();
+    let refused = session.perform(&Write::new("src/a.txt", "x")).unwrap_err();
+    assert!(matches!(refused, Error::AuditFailed { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "plain text\n");
+    let session = self::session(&dir, full(AuditFailure::Ignore));
+    session.perform(&Read::new("src/a.txt")).unwrap();
+    assert!(session.perform(&Write::new("src/a.txt", "x")).is_ok());
 }

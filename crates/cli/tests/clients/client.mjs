@@ -17,7 +17,7 @@ const sdk = async (part) =>
 const { Client } = await sdk("client/index.js");
 const { StdioClientTransport } = await sdk("client/stdio.js");
 const { StreamableHTTPClientTransport } = await sdk("client/streamableHttp.js");
-const { ListRootsRequestSchema } = await sdk("types.js");
+const { ElicitRequestSchema, ListRootsRequestSchema } = await sdk("types.js");
 
 const pinfold = process.argv[2];
 const dialects = JSON.parse(readFileSync(new URL("calls.json", import.meta.url)));
@@ -57,6 +57,31 @@ async function check(transport, root, calls) {
   await client.close();
 }
 
+// The person at the client is asked before something is changed, and decides.
+async function checkAsking(transport, root) {
+  const answers = ["allow once", "deny", "allow for this session"];
+  const client = new Client(
+    { name: "check", version: "1" },
+    { capabilities: { elicitation: {} } },
+  );
+  client.setRequestHandler(ElicitRequestSchema, async (request) => {
+    assert.match(request.params.message, /Allow changing .*asked\.txt/);
+    return { action: "accept", content: { answer: answers.shift(), reason: "not now" } };
+  });
+  await client.connect(transport);
+  const write = async (content) => {
+    const args = { path: "asked.txt", content };
+    return (await client.callTool({ name: "file.write", arguments: args })).content[0].text;
+  };
+  assert.match(await write("1"), /"success":true/);
+  assert.match(await write("2"), /permission_denied.*not now/);
+  assert.equal(readFileSync(join(root, "asked.txt"), "utf8"), "1");
+  assert.match(await write("3"), /"success":true/);
+  assert.match(await write("4"), /"success":true/);
+  assert.deepEqual(answers, []);
+  await client.close();
+}
+
 function workspace() {
   const root = mkdtempSync(join(tmpdir(), "pinfold-client-"));
   writeFileSync(join(root, "dot.png"), Buffer.from(PNG, "base64"));
@@ -72,9 +97,16 @@ for (const [dialect, calls] of Object.entries(dialects)) {
   console.log(`stdio, ${dialect}: ${calls.length} calls`);
 }
 
+const asked = workspace();
+const asking = [...served, asked, "--dialect", "dotted", "--mode", "default"];
+await checkAsking(new StdioClientTransport({ command: pinfold, args: asking }), asked);
+rmSync(asked, { recursive: true });
+console.log("stdio, asking: 4 calls");
+
 const root = workspace();
 const token = join(root, ".token");
 const args = [...served, root, "--dialect", "all", "--http", "127.0.0.1:0", "--token-file", token];
+args.push("--ask", "Edit(asked.txt)");
 const server = spawn(pinfold, args, { stdio: ["ignore", "ignore", "pipe"] });
 const lines = createInterface({ input: server.stderr })[Symbol.asyncIterator]();
 const url = new URL((await lines.next()).value.replace("listening on ", ""));
@@ -82,6 +114,7 @@ assert.match((await lines.next()).value, /the token is in /);
 const headers = { Authorization: `Bearer ${readFileSync(token, "utf8").trim()}` };
 const all = Object.values(dialects).flat();
 await check(new StreamableHTTPClientTransport(url, { requestInit: { headers } }), root, all);
+await checkAsking(new StreamableHTTPClientTransport(url, { requestInit: { headers } }), root);
 await assert.rejects(
   new Client({ name: "check", version: "1" }).connect(new StreamableHTTPClientTransport(url)),
 );

@@ -53,6 +53,30 @@ async def check(server, root, calls, mode):
             assert "there is no tool" in str(error), error
 
 
+async def check_asking(server, root, mode):
+    """The person at the client is asked before something is changed, and decides."""
+    answers = ["allow once", "deny", "allow for this session"]
+
+    async def person(context, params):
+        assert "Allow changing" in params.message and "asked.txt" in params.message, params
+        content = {"answer": answers.pop(0), "reason": "not now"}
+        return types.ElicitResult(action="accept", content=content)
+
+    async with Client(server, mode=mode, elicitation_callback=person) as client:
+
+        async def write(content):
+            result = await client.call_tool("file.write", {"path": "asked.txt", "content": content})
+            return result.content[0].text
+
+        assert '"success":true' in await write("1")
+        denied = await write("2")
+        assert "permission_denied" in denied and "not now" in denied, denied
+        assert (pathlib.Path(root) / "asked.txt").read_text() == "1"
+        assert '"success":true' in await write("3")
+        assert '"success":true' in await write("4")
+        assert not answers
+
+
 def workspace():
     root = tempfile.TemporaryDirectory(prefix="pinfold-client-")
     (pathlib.Path(root.name) / "dot.png").write_bytes(base64.b64decode(PNG))
@@ -67,6 +91,11 @@ async def over_stdio(pinfold):
                 server = StdioServerParameters(command=pinfold, args=arguments)
                 await check(server, root, calls, mode)
                 print(f"stdio, {mode}, {dialect}: {len(calls)} calls")
+        with workspace() as root:
+            arguments = ["serve", "--no-journal", "--root", root, "--dialect", "dotted"]
+            server = StdioServerParameters(command=pinfold, args=[*arguments, "--mode", "default"])
+            await check_asking(server, root, mode)
+            print(f"stdio, {mode}, asking: 4 calls")
 
 
 async def over_http(pinfold):
@@ -76,6 +105,7 @@ async def over_http(pinfold):
             token = pathlib.Path(root) / ".token"
             arguments = ["serve", "--no-journal", "--root", root, "--dialect", "all"]
             arguments += ["--http", "127.0.0.1:0", "--token-file", token]
+            arguments += ["--ask", "Edit(asked.txt)"]
             server = subprocess.Popen([pinfold, *arguments], stderr=subprocess.PIPE, text=True)
             try:
                 url = server.stderr.readline().removeprefix("listening on ").strip()
@@ -83,6 +113,8 @@ async def over_http(pinfold):
                 headers = {"Authorization": f"Bearer {token.read_text().strip()}"}
                 async with httpx2.AsyncClient(headers=headers) as http:
                     await check(streamable_http_client(url, http_client=http), root, calls, mode)
+                async with httpx2.AsyncClient(headers=headers) as http:
+                    await check_asking(streamable_http_client(url, http_client=http), root, mode)
             finally:
                 server.terminate()
                 server.wait()

@@ -1,0 +1,307 @@
+//! A person is asked: through the client, in both eras of the protocol, and on the terminal.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use pinfold_testkit::mcp::{Lines, Web, alone, answer};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn workspace() -> TempDir {
+    let dir = TempDir::with_prefix("asking-").unwrap();
+    fs::create_dir(dir.path().join("ws")).unwrap();
+    fs::write(dir.path().join("ws/a.txt"), "one\n").unwrap();
+    dir
+}
+
+fn pinfold(dir: &TempDir, command: &str, more: &[&str]) -> Command {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+    process
+        .args([command, "--no-journal", "--dialect", "all", "--root"])
+        .arg(dir.path().join("ws"));
+    process.args(more).env("XDG_CONFIG_HOME", dir.path().join("config"));
+    process.env("XDG_STATE_HOME", dir.path().join("state"));
+    process
+}
+
+fn content(dir: &TempDir) -> String {
+    fs::read_to_string(dir.path().join("ws/a.txt")).unwrap()
+}
+
+fn write(text: &str) -> Value {
+    json!({"name": "file.write", "arguments": {"path": "a.txt", "content": text}})
+}
+
+/// Makes a call, and answers the question that comes up.
+fn call(server: &mut Lines, call: Value, reply: Value) -> (Value, Value) {
+    let id = server.ask("tools/call", call);
+    let question = server.read().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": reply}));
+    let message = server.read().unwrap();
+    assert_eq!(message["id"], id);
+    (question["params"].clone(), answer(&message))
+}
+
+fn accept(answer: &str) -> Value {
+    json!({"action": "accept", "content": {"answer": answer}})
+}
+
+#[test]
+fn a_client_can_allow_and_deny() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let (question, done) = call(&mut server, write("two\n"), accept("allow once"));
+    assert_eq!(done["success"], true, "{done}");
+    let message = question["message"].as_str().unwrap();
+    assert!(message.contains("Allow changing") && message.contains("ws/a.txt"), "{message}");
+    assert!(message.contains("-one\n+two"), "{message}");
+    assert_eq!(
+        question["requestedSchema"]["properties"]["answer"]["enum"].as_array().unwrap().len(),
+        3
+    );
+    // Once is once, and whatever is not a clear yes is a no.
+    let denied =
+        json!({"action": "accept", "content": {"answer": "deny", "reason": "not that one"}});
+    for (reply, words) in [
+        (denied, "the person said no: not that one"),
+        (accept("yes please"), "the person said no"),
+        (json!({"action": "accept"}), "the person said no"),
+        (json!({"action": "decline"}), "the person said no"),
+        (json!({"action": "cancel"}), "the person said no"),
+    ] {
+        let (_, refused) = call(&mut server, write("three\n"), reply);
+        assert_eq!(refused["error"], "permission_denied");
+        assert!(refused["message"].as_str().unwrap().contains(words), "{refused}");
+    }
+    assert_eq!(content(&dir), "two\n");
+    call(&mut server, write("three\n"), accept("allow for this session"));
+    let done = answer(&server.request("tools/call", write("four\n")));
+    assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "four\n"));
+    // Reading needs no asking, and a client that fails to ask is nobody.
+    let id =
+        server.ask("tools/call", json!({"name": "file.delete", "arguments": {"path": "a.txt"}}));
+    let question = server.read().unwrap();
+    let error = json!({"code": -1, "message": "no person here"});
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "error": error}));
+    let message = server.read().unwrap();
+    assert_eq!(message["id"], id);
+    assert!(answer(&message)["message"].as_str().unwrap().contains("nobody can be"));
+    assert!(dir.path().join("ws/a.txt").exists());
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_answer_names_the_rule() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({}));
+    let refused = answer(&server.request("tools/call", write("two\n")));
+    assert_eq!(refused["error"], "permission_denied");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("--allow 'Write(/a.txt)'"), "{message}");
+    let scoped = json!({"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}});
+    assert_eq!(answer(&server.request("tools/call", scoped))["error"], "PERMISSION_DENIED");
+    let classic = json!({"name": "Delete", "arguments": {"path": "a.txt"}});
+    let refused = answer(&server.request("tools/call", classic));
+    assert!(
+        refused["error"].as_str().unwrap().starts_with("Permission denied: a.txt"),
+        "{refused}"
+    );
+    // And that rule does it.
+    let mut command = pinfold(&dir, "serve", &["--mode", "default", "--allow", "Write(/a.txt)"]);
+    let mut server = Lines::initialized(&mut command, json!({}));
+    assert_eq!(answer(&server.request("tools/call", write("two\n")))["success"], true);
+}
+
+#[test]
+fn a_call_can_be_cancelled_while_the_person_thinks() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let id = server.ask("tools/call", write("two\n"));
+    let question = server.read().unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    // Meanwhile others are answered.
+    let read = json!({"name": "file.read", "arguments": {"path": "a.txt"}});
+    assert_eq!(answer(&server.request("tools/call", read))["total_lines"], 1);
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    // The next change gets its turn.
+    let (_, done) = call(&mut server, write("three\n"), accept("allow once"));
+    assert_eq!(done["success"], true);
+    assert!(server.end().0.success());
+    assert_eq!(content(&dir), "three\n");
+}
+
+#[test]
+fn a_connection_that_ends_while_the_person_thinks_changes_nothing() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    server.ask("tools/call", write("two\n"));
+    assert_eq!(server.read().unwrap()["method"], "elicitation/create");
+    assert!(server.end().0.success());
+    assert_eq!(content(&dir), "one\n");
+}
+
+/// A call that stands alone, with what the client has to say to an earlier answer.
+fn round(web: &Web, mut call: Value, state: Option<&Value>, reply: Option<Value>) -> Value {
+    if let Some(state) = state {
+        call["requestState"] = state.clone();
+    }
+    if let Some(reply) = reply {
+        call["inputResponses"] = json!({"approve": reply});
+    }
+    let mut meta = alone("asking");
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+    web.alone("tools/call", call, meta).message()
+}
+
+#[test]
+fn a_client_without_a_connection_is_asked_by_the_answer() {
+    let dir = workspace();
+    let web =
+        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let asked = round(&web, write("two\n"), None, None);
+    let result = &asked["result"];
+    assert_eq!(result["resultType"], "input_required", "{asked}");
+    let form = &result["inputRequests"]["approve"];
+    assert_eq!(form["method"], "elicitation/create");
+    assert!(form["params"]["message"].as_str().unwrap().contains("+two"), "{form}");
+    let state = &result["requestState"];
+    // Without an answer it is asked again.
+    let again = round(&web, write("two\n"), Some(state), None);
+    assert_eq!(again["result"]["resultType"], "input_required");
+    // A state is signed, and good for one call.
+    let mut forged = state.as_str().unwrap().to_owned();
+    let last = if forged.pop() == Some('A') { 'B' } else { 'A' };
+    forged.push(last);
+    for (call, state) in [
+        (write("two\n"), json!(forged)),
+        (write("evil\n"), state.clone()),
+        (json!({"name": "file.delete", "arguments": {"path": "a.txt"}}), state.clone()),
+        (write("two\n"), json!("")),
+    ] {
+        let refused = round(&web, call, Some(&state), Some(accept("allow once")));
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    // A yes without a state is a yes to nothing.
+    let unasked = round(&web, write("two\n"), None, Some(accept("allow once")));
+    assert_eq!(unasked["result"]["resultType"], "input_required");
+    assert_eq!(content(&dir), "one\n");
+    let denied = json!({"action": "accept", "content": {"answer": "deny", "reason": "no"}});
+    let refused = answer(&round(&web, write("two\n"), Some(state), Some(denied)));
+    assert_eq!(refused["error"], "permission_denied");
+    let done = answer(&round(&web, write("two\n"), Some(state), Some(accept("allow once"))));
+    assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "two\n"));
+    // What was said yes to is no more: the diff is another.
+    let stale = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
+    assert_eq!(answer(&stale)["bytes_written"], 0, "it is as it should be");
+    fs::write(dir.path().join("ws/a.txt"), "somebody else's\n").unwrap();
+    let anew = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
+    assert_eq!(anew["result"]["resultType"], "input_required", "{anew}");
+    assert_eq!(content(&dir), "somebody else's\n");
+    // For the session, it is remembered here.
+    let state = &anew["result"]["requestState"];
+    round(&web, write("two\n"), Some(state), Some(accept("allow for this session")));
+    assert_eq!(answer(&round(&web, write("three\n"), None, None))["success"], true);
+}
+
+/// Runs `pinfold call` on a terminal where somebody types `keys`. Returns the answer, and what was seen.
+fn on_a_terminal(dir: &TempDir, keys: &str, arguments: &[&str]) -> (Value, String) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = || {
+        let path = Path::new(name.to_str().unwrap());
+        Stdio::from(fs::File::options().read(true).write(true).open(path).unwrap())
+    };
+    let mut call = pinfold(dir, "call", &["--mode", "default", "--"]);
+    call.args(arguments);
+    let mut process = Command::new("setsid");
+    process.arg("--ctty").arg("--wait").arg(call.get_program()).args(call.get_args());
+    process.stdin(theirs()).stdout(Stdio::piped()).stderr(theirs());
+    let mut process = process.spawn().unwrap();
+    let mut terminal = fs::File::from(ours);
+    terminal.write_all(keys.as_bytes()).unwrap();
+    let mut output = String::new();
+    process.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    process.wait().unwrap();
+    let mut seen = vec![0; 64 * 1024];
+    let read = terminal.read(&mut seen).unwrap();
+    (serde_json::from_str(&output).unwrap(), String::from_utf8_lossy(&seen[..read]).into_owned())
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_there() {
+    let dir = workspace();
+    let arguments = ["file.write", r#"{"path": "a.txt", "content": "two\u001b[2J\n"}"#];
+    for (keys, words) in [
+        ("\n", "the person said no"),
+        ("n\n", "the person said no"),
+        ("what?\nno, use b.txt\n", "the person said no: use b.txt"),
+    ] {
+        let (answer, seen) = on_a_terminal(&dir, keys, &arguments);
+        assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");
+        assert!(seen.contains("Allow changing") && seen.contains("-one"), "{seen}");
+        assert!(!seen.contains("\u{1b}[2J"), "what is in files does not command the terminal");
+    }
+    assert_eq!(content(&dir), "one\n");
+    let (answer, _) = on_a_terminal(&dir, "y\n", &arguments);
+    assert_eq!(answer["success"], true, "{answer}");
+    // Without a terminal, nobody is asked.
+    fs::write(dir.path().join("ws/a.txt"), "one\n").unwrap();
+    let mut call = pinfold(&dir, "call", &["--mode", "default", "--"]);
+    let output = call.args(arguments).stdin(Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("nobody can be"));
+}
+
+/// Every call leaves a line, those that came to nothing too.
+#[test]
+fn every_call_is_in_the_audit_log() {
+    let dir = workspace();
+    let log = dir.path().join("ws/audit.jsonl");
+    let arguments = ["--audit", log.to_str().unwrap(), "--deny", "Read(secret/**)"];
+    let mut server = Lines::initialized(&mut pinfold(&dir, "serve", &arguments), json!({}));
+    let calls = [
+        ("file.write", json!({"path": "a.txt", "content": "two\n"}), "ok", "allow"),
+        ("file.read", json!({"path": "secret/x"}), "permission_denied", "deny"),
+        ("file.read", json!({"path": "audit.jsonl"}), "permission_denied", "deny"),
+        ("file.read", json!({"path": "none"}), "file_not_found", "none"),
+        ("file.read", json!({"file": 1}), "invalid_argument", "none"),
+        ("Reed", json!({}), "unknown_tool", "none"),
+        ("search_files", json!({"pattern": "two"}), "ok", "allow"),
+        ("write_file", json!({"path": "../x", "content": ""}), "path_outside_workspace", "none"),
+    ];
+    for (tool, arguments, ..) in &calls {
+        server.request("tools/call", json!({"name": tool, "arguments": arguments}));
+    }
+    let text = fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), calls.len(), "{text}");
+    for (line, (tool, _, outcome, decision)) in lines.iter().zip(&calls) {
+        let said = [&line["tool"], &line["outcome"], &line["decision"]];
+        assert_eq!(said, [tool, outcome, decision], "{line}");
+        assert_eq!((&line["client"], &line["session"]), (&json!("testkit"), &lines[0]["session"]));
+        assert!(line["time"].as_str().unwrap().ends_with('Z') && line["duration_ms"].is_u64());
+        assert!(line["bytes"].as_u64().unwrap() > 0, "{line}");
+    }
+    assert_eq!(lines[0]["paths"][0]["given"], "a.txt");
+    assert!(!text.contains("two"), "no contents: {text}");
+    // One that cannot be opened stops the start, and so does a rule that is none.
+    for arguments in
+        [["--audit", "/no/such/place/log"], ["--deny", "Grep(x)"], ["--mode", "careful"]]
+    {
+        let output = pinfold(&dir, "serve", &arguments).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(arguments[1]), "{said}");
+    }
+}
