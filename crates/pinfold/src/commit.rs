@@ -10,7 +10,7 @@ use pinfold_text::{Content, sniff_content, unified_diff};
 use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
 use crate::journal::{Displaces, State};
 use crate::ledger::Sight;
-use crate::permit::{Permit, Shown, Wish};
+use crate::permit::{Shown, Wish};
 use crate::record::Record;
 use crate::{Access, Error, View};
 

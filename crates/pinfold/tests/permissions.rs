@@ -492,7 +492,7 @@ fn without_a_log_that_can_be_written_nothing_is_changed() {
         audit_failure,
         ..Settings::default()
     };
-    let session = self::session(&dir, full(AuditFailure::Refuse));
+    let session = session(&dir, full(AuditFailure::Refuse));
     session.perform(&Read::new("src/a.txt")).unwrap();
     let refused = session.perform(&Write::new("src/a.txt", "x")).unwrap_err();
     assert!(matches!(refused, Error::AuditFailed { .. }), "{refused}");
