@@ -17,8 +17,8 @@ use crate::token::state_directory;
 
 /// Check what could keep Pinfold from working, and say what to do about it
 ///
-/// Takes the same options as `serve`, and exits with 1 if something is wrong. Nothing in the workspace
-/// is changed.
+/// Takes the options that all commands have, and exits with 1 if something is wrong. Nothing in the
+/// workspace is changed.
 #[derive(Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]

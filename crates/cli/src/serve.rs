@@ -76,7 +76,7 @@ impl Serve {
             Some(address) => {
                 let listener = self.listen(address)?;
                 let at = listener.local_addr()?;
-                let token = Token::get(self.token_file.as_deref(), at.port())?;
+                let token = Token::get(self.token_file.as_deref(), at)?;
                 eprintln!("listening on http://{at}/mcp");
                 eprintln!("{}", token.whence());
                 let mut http = HttpOptions::new(self.guard(&config.http, token.text()));

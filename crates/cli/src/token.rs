@@ -1,6 +1,7 @@
 //! The token that clients must send over HTTP.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -32,7 +33,7 @@ enum From {
 impl Token {
     /// The token in a file, which is made if it is not there; or else the one in the environment; or
     /// else a new one, in a file of its own.
-    pub(crate) fn get(file: Option<&Path>, port: u16) -> Result<Self> {
+    pub(crate) fn get(file: Option<&Path>, address: SocketAddr) -> Result<Self> {
         if let Some(file) = file {
             return Self::in_file(file);
         }
@@ -42,7 +43,7 @@ impl Token {
                 from: From::Environment,
             });
         }
-        let path = state_directory()?.join("tokens").join(format!("http-{port}"));
+        let path = state_directory()?.join("tokens").join(format!("http-{address}"));
         let text = fresh()?;
         let written = write_secret(&path, &format!("{text}\n"), true);
         written
@@ -80,8 +81,10 @@ impl Token {
 impl Drop for Token {
     fn drop(&mut self) {
         if let From::Made(path) = &self.from {
-            // What is left behind opens nothing any more.
-            _ = remove_secret(path);
+            // Another server may have begun at this address, and put its own there.
+            if read_secret(path).is_ok_and(|text| text.trim() == self.text) {
+                _ = remove_secret(path);
+            }
         }
     }
 }

@@ -130,6 +130,47 @@ fn a_new_token_is_in_a_file_of_its_owners_and_goes_with_the_server() {
 }
 
 #[test]
+fn servers_at_one_port_do_not_take_each_others_token() {
+    let place = Place::new(&[]);
+    let one = place.serve(&[]);
+    let port = one.address.split(':').nth(1).unwrap();
+    let mut command = place.command(&["--http", &format!("127.0.0.2:{port}")]);
+    let mut two = Web::start(&mut command);
+    assert_ne!((&one.whence, &one.token), (&two.whence, &two.token));
+    one.session();
+    let process = rustix::process::Pid::from_child(two.process());
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert!(two.process().wait().unwrap().success());
+    assert!(Path::new(one.whence.strip_prefix("the token is in ").unwrap()).exists());
+}
+
+#[test]
+fn clients_of_one_name_do_not_share_their_roots() {
+    let place = Place::new(&[]);
+    for name in ["a", "b"] {
+        fs::create_dir(place.file(name)).unwrap();
+        fs::write(place.file(name).join("f.txt"), name).unwrap();
+    }
+    let web = place.serve(&["--dialect", "dotted"]);
+    let call = |root: Option<&str>, path: &str| {
+        let mut meta = alone("same");
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({"roots": {}});
+        let mut params = json!({"name": "file.read", "arguments": {"path": path}});
+        if let Some(root) = root {
+            let uri = format!("file://{}", place.file(root).display());
+            params["inputResponses"] = json!({"roots": {"roots": [{"uri": uri}]}});
+        }
+        web.alone("tools/call", params, meta).message()
+    };
+    for (root, other) in [("a", "b"), ("b", "a"), ("a", "b")] {
+        assert_eq!(call(None, "a/f.txt")["result"]["resultType"], "input_required");
+        assert_eq!(answer(&call(Some(root), &format!("{root}/f.txt")))["total_lines"], 1);
+        let refused = answer(&call(Some(root), &format!("{other}/f.txt")));
+        assert_eq!(refused["error"], "path_outside_workspace");
+    }
+}
+
+#[test]
 fn a_token_can_be_kept_in_a_file() {
     let place = Place::new(&[]);
     let file = place.dir.path().join("keys/token");
@@ -297,6 +338,7 @@ fn sessions_end() {
     assert_eq!(web.send("DELETE", "/mcp", &headers, b"").status, 204);
     assert_eq!(web.call(&session, "Read", &read(&path)).status, 404);
     assert_eq!(web.call("no-such-session", "Read", &read(&path)).status, 404);
+    assert_eq!(web.send("DELETE", "/mcp", &headers, b"").status, 404);
 }
 
 #[test]
@@ -327,6 +369,7 @@ fn there_is_a_limit_on_sessions() {
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let reply = web.post(&[], &hello);
     assert_eq!(reply.status, 503, "{reply:?}");
+    assert_eq!(web.post(&[("Mcp-Session-Id", "\u{ff}")], &hello).status, 503);
     assert!(reply.header("retry-after").is_some());
     let bearer = format!("Bearer {}", web.token);
     let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", one.as_str())];

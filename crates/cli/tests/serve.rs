@@ -336,6 +336,20 @@ fn the_clients_roots_narrow_the_workspace_and_never_widen_it() {
     let deep = uri(dir.path()) + "/in/deep%20er";
     let refused = call_with_roots(&mut server, &[&deep], read(&inside));
     assert_eq!(refused["metadata"]["code"], "path_outside_workspace");
+    // A client that does not say what is so now has not opened everything.
+    for reply in [json!({"error": {"code": -1, "message": "no"}}), json!({"result": {"roots": 3}})]
+    {
+        server.send(&changed);
+        let id = server.ask("tools/call", read(&inside));
+        let question = server.read().unwrap();
+        let mut reply = reply;
+        reply["jsonrpc"] = "2.0".into();
+        reply["id"] = question["id"].clone();
+        server.send(&reply);
+        let message = server.read().unwrap();
+        assert_eq!(message["id"], id);
+        assert_eq!(answer(&message)["metadata"]["code"], "path_outside_workspace");
+    }
     // Nothing in common: nothing can be done, and the answer says what to do.
     server.send(&changed);
     let nothing = call_with_roots(&mut server, &[&uri(elsewhere.path())], read(&inside));
@@ -365,6 +379,144 @@ fn a_client_that_does_not_say_its_roots_has_the_whole_workspace() {
     let refusal = json!({"code": -32601, "message": "no"});
     server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "error": refusal}));
     assert_eq!(answer(&server.read().unwrap())["content"], "     1\tone\n");
+}
+
+#[test]
+fn a_narrowed_workspace_is_called_as_before() {
+    let dir = workspace(&[("pkg/x.txt", "one\n"), ("q/y.txt", "two\n")]);
+    let mut command = serve(dir.path(), &["--dialect", "dotted,classic"]);
+    let mut server = Lines::initialized(&mut command, json!({"roots": {"listChanged": true}}));
+    let uri = |name: &str| format!("file://{}/{name}", dir.path().display());
+    let read = json!({"name": "file.read", "arguments": {"path": "pkg/x.txt"}});
+    let done = call_with_roots(&mut server, &[&uri("pkg")], read);
+    assert_eq!(done["total_lines"], 1, "{done}");
+    let write = json!({"path": "pkg/new.txt", "content": "x"});
+    assert_eq!(server.call("file.write", &write)["isError"], false);
+    assert!(dir.path().join("pkg/new.txt").exists());
+    let listed =
+        answer(&server.request("tools/call", json!({"name": "file.list", "arguments": {}})));
+    assert_eq!(listed["files"][0]["path"], "pkg/new.txt", "{listed}");
+    for path in ["q/y.txt", "x.txt", "../x"] {
+        let read = server.call("file.read", &json!({"path": path}));
+        assert!(text(&read).contains("path_outside_workspace"), "{read}");
+    }
+    let path = dir.path().join("pkg/x.txt");
+    let refused = server.call("Read", &json!({"file_path": "pkg/x.txt"}));
+    assert!(text(&refused).contains(path.to_str().unwrap()), "{refused}");
+    // What has been read stays read when one more directory is opened.
+    server.call("Read", &json!({"file_path": path}));
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
+    let edit = json!({"file_path": path, "old_string": "one", "new_string": "three"});
+    let edit = json!({"name": "Edit", "arguments": edit});
+    let done = call_with_roots(&mut server, &[&uri("pkg"), &uri("q")], edit);
+    assert_eq!(done["success"], true, "{done}");
+}
+
+/// Only requests come before a conversation; all else is passed over.
+#[test]
+fn what_comes_before_a_conversation_does_not_end_it() {
+    let dir = workspace(&[]);
+    let noise = [
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}),
+        json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": ""}}),
+    ];
+    let first = [
+        ("ping", json!({})),
+        ("server/discover", json!({"_meta": alone("a")})),
+        ("tools/list", json!({})),
+    ];
+    for (method, params) in first {
+        let mut server = Lines::start(&mut serve(dir.path(), &[]));
+        server.request(method, params);
+        noise.iter().for_each(|message| server.send(message));
+        let hello = server.request("initialize", initialize(json!({})));
+        assert!(hello.get("result").is_some(), "{method}: {hello}");
+        noise.iter().for_each(|message| server.send(message));
+        assert_eq!(server.request("ping", json!({}))["result"], json!({}));
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_waited_for() {
+    let dir = workspace(&[("large.txt", &"0123456789\n".repeat(200_000))]);
+    let call = json!({"name": "file.read", "arguments": {"path": "large.txt"}});
+    for signal in [None, Some(rustix::process::Signal::TERM)] {
+        let mut command = serve(dir.path(), &["--dialect", "dotted", "--output-bytes", "3000000"]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = process.stdin.take().unwrap();
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+        writeln!(input, "{hello}").unwrap();
+        for id in 1..5 {
+            let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call});
+            writeln!(input, "{call}").unwrap();
+        }
+        let mut output = BufReader::with_capacity(100, process.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        // The first answer has begun, and nobody reads on.
+        output.fill_buf().unwrap();
+        match signal {
+            Some(signal) => {
+                let process = rustix::process::Pid::from_child(&process);
+                rustix::process::kill_process(process, signal).unwrap();
+            }
+            None => drop(input),
+        }
+        assert!(process.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn no_line_is_broken_by_what_is_no_message() {
+    let dir = workspace(&[("a.txt", "one\n")]);
+    let mut server =
+        Lines::initialized(&mut serve(dir.path(), &["--dialect", "dotted"]), json!({}));
+    let count = 300;
+    for number in 0..count {
+        server.ask("tools/call", json!({"name": "file.read", "arguments": {"path": "a.txt"}}));
+        server.send(&json!({"jsonrpc": "1.0", "id": format!("bad {number} {}", "x".repeat(2_000)), "method": "ping"}));
+    }
+    let (status, rest) = server.end();
+    assert!(status.success());
+    let bad = rest.iter().filter(|message| message.get("error").is_some()).count();
+    assert_eq!((bad, rest.len() - bad), (count, count));
+}
+
+#[test]
+fn a_change_that_was_cancelled_before_its_turn_is_not_made() {
+    let dir = workspace(&[("a.txt", "one\n")]);
+    // The first change waits for a person, so the others wait for it.
+    let mut command = serve(dir.path(), &["--dialect", "dotted", "--ask", "Edit(a.txt)"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let write =
+        |path: &str| json!({"name": "file.write", "arguments": {"path": path, "content": "x"}});
+    server.ask("tools/call", write("a.txt"));
+    let question = server.read().unwrap();
+    let waiting: Vec<u64> =
+        (0..20).map(|number| server.ask("tools/call", write(&format!("new-{number}")))).collect();
+    for id in &waiting {
+        let params = json!({"requestId": id});
+        server.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}),
+        );
+    }
+    server.request("ping", json!({}));
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    assert!(server.end().0.success());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_message_of_very_many_values_is_refused() {
+    let dir = workspace(&[]);
+    let mut server = Lines::initialized(&mut serve(dir.path(), &[]), json!({}));
+    let many = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\",\"params\":[{}0]}}",
+        "[],".repeat(600_000)
+    );
+    server.send_raw(many.as_bytes());
+    assert_eq!(error_code(&server.read().unwrap()), -32600);
+    assert_eq!(server.request("ping", json!({}))["result"], json!({}));
 }
 
 #[test]

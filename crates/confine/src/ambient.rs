@@ -15,7 +15,11 @@ pub fn read_config(path: &Path) -> io::Result<String> {
 /// The text of a file that is nobody's business but its owner's. One that others may read is an
 /// error.
 pub fn read_secret(path: &Path) -> io::Result<String> {
-    let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         let problem = format!("others may read it (mode {mode:03o}); `chmod 600` it");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));

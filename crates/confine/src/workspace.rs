@@ -1,7 +1,7 @@
 //! The workspace: one or more roots, and every way in.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -17,7 +17,16 @@ use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, is_tem
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Root>,
+    /// Where relative paths start, if that is not the first root: what that was before the workspace
+    /// was narrowed.
+    base: Option<Base>,
     pub(crate) known_patterns: KnownPatterns,
+}
+
+#[derive(Clone, Debug)]
+struct Base {
+    given: PathBuf,
+    canonical_names: Vec<Name>,
 }
 
 /// Where something is: which root, and the path below it, free of links.
@@ -52,7 +61,7 @@ impl Workspace {
             Root::open(path.as_ref(), way).map_err(|error| (number, error))
         };
         let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
-        Ok(Self { roots, known_patterns: KnownPatterns::default() })
+        Ok(Self { roots, base: None, known_patterns: KnownPatterns::default() })
     }
 
     /// The part of this workspace that is in some other directories too: of each of them what is
@@ -70,8 +79,29 @@ impl Workspace {
                 }
             }
         }
-        let known_patterns = KnownPatterns::default();
-        (!roots.is_empty()).then_some(Self { roots, known_patterns })
+        let first = self.roots.first()?;
+        let base = self.base.clone().unwrap_or_else(|| Base {
+            given: first.given().to_owned(),
+            canonical_names: first.canonical_names().to_vec(),
+        });
+        let (base, known_patterns) = (Some(base), KnownPatterns::default());
+        (!roots.is_empty()).then_some(Self { roots, base, known_patterns })
+    }
+
+    /// Where relative paths start, as it was given.
+    pub fn base(&self) -> &Path {
+        let first = || self.roots.first().map_or(Path::new("/"), Root::given);
+        self.base.as_ref().map_or_else(first, |base| &base.given)
+    }
+
+    /// A place as a path from there, if it is below it.
+    pub fn below_base(&self, place: &Place) -> Option<RelPath> {
+        let Some(base) = &self.base else {
+            return (place.root == 0).then(|| place.path.clone());
+        };
+        let names = self.roots[place.root].canonical_names().iter().cloned();
+        let names: Vec<Name> = names.chain(place.path.names()).collect();
+        Some(names.strip_prefix(&base.canonical_names[..])?.iter().cloned().collect())
     }
 
     /// The roots' paths, as they were given, made absolute.
@@ -125,7 +155,7 @@ impl Workspace {
         }
     }
 
-    /// The root and the steps that a path means. A relative one starts at the first root.
+    /// The root and the steps that a path means. A relative one starts at the base.
     pub(crate) fn understand(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
@@ -136,7 +166,15 @@ impl Workspace {
         if steps.iter().any(draft) {
             return Err(Error::NotFound);
         }
-        if path.is_absolute() { self.enter(steps) } else { Ok((0, steps)) }
+        match &self.base {
+            _ if path.is_absolute() => self.enter(steps),
+            // The base itself is what is left of it.
+            Some(base) if !steps.is_empty() => {
+                let base = base.canonical_names.iter().cloned().map(Step::Down);
+                self.enter(base.chain(steps).collect())
+            }
+            _ => Ok((0, steps)),
+        }
     }
 
     /// Opens the regular file that a path leads to.

@@ -79,7 +79,7 @@ impl AbsolutePath {
             let problem = format!("{argument} must be an absolute path; it is empty");
             return Err(Error::InvalidArgument(problem));
         }
-        let root = desk.session.workspace().roots().next().unwrap_or(Path::new("/"));
+        let root = desk.session.workspace().base();
         let mut below = self.0.as_str();
         while let Some(rest) = below.strip_prefix("./") {
             below = rest.trim_start_matches('/');

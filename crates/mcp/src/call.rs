@@ -1,9 +1,9 @@
 //! One call of a tool: in its turn, on a thread of its own, and so that it can be ended.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pinfold::{Call, Cancel, Progress};
+use pinfold::{Call, Cancel, Error, Progress};
 use pinfold_dialects::Toolbox;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
@@ -11,7 +11,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::{Value, json};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 use crate::approve::Asking;
 use crate::conversation::Conversation;
@@ -19,10 +20,10 @@ use crate::roots::{Standing, standing};
 use crate::service::Shared;
 use crate::{limits, reply, server};
 
-/// Makes a call in a conversation.
+/// Makes a call in a conversation, which is that of a connection or not.
 pub(crate) async fn call(
     shared: &Arc<Shared>,
-    conversation: &Conversation,
+    (conversation, connected): (&Conversation, bool),
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -33,13 +34,19 @@ pub(crate) async fn call(
         let error = shared.toolbox.unknown(&request.name).with_hint();
         return Err(ErrorData::invalid_params(error, None));
     };
+    let ended = Ended { request: context.ct.clone(), server: shared.stopping.clone() };
+    let cancelled = || Ok(reply::result(tool.refuse(&Error::Cancelled), None).into());
     // The first thing that is waited for: whoever comes first stands in front.
     let _turn = match tool.entry.hints.read_only {
         true => None,
-        false => Some(conversation.changing.lock().await),
+        false => tokio::select! {
+            turn = conversation.changing.lock() => Some(turn),
+            () = ended.wait() => return cancelled(),
+        },
     };
     let options = &shared.options;
-    let tools = match standing(options.client_roots, conversation, &request, &context).await? {
+    let standing = standing(options.client_roots, conversation, connected, &request, &context);
+    let tools = match standing.await? {
         Standing::Known(Ok(tools)) => tools,
         Standing::Known(Err(nothing)) => {
             return Ok(reply::result(tool.refuse(&nothing), None).into());
@@ -55,25 +62,35 @@ pub(crate) async fn call(
     let arguments = Value::Object(request.arguments.unwrap_or_default());
     let (stop, seen) = (cancel.clone(), progress.clone());
     let call = Call { cancel: stop, progress: seen, approver, client, ..Call::default() };
-    let work = move || perform(&tools, name, arguments, &call);
+    let before = ended.clone();
+    let work = move || {
+        // It may have waited for a thread for long.
+        if before.is_now() {
+            call.cancel.cancel();
+        }
+        perform(&tools, name, arguments, &call)
+    };
     let mut work = shared.running.spawn_blocking(work);
-    let end = async {
-        tokio::select! {
-            () = context.ct.cancelled() => {}
-            () = shared.stopping.cancelled() => {}
+    let mut reports = Reports::new(context.meta.get_progress_token(), options.progress_every);
+    let done = {
+        let mut questions = std::pin::pin!(asking.go_on(&context));
+        loop {
+            tokio::select! {
+                done = &mut work => break Some(done),
+                () = ended.wait() => break None,
+                // What is said about the way there is said before the answer is.
+                () = reports.due() => reports.say(&progress, &context.peer).await,
+                () = &mut questions => unreachable!("they go on until the call is done"),
+            }
         }
     };
-    let token = context.meta.get_progress_token();
-    let report = report(&progress, token, &context.peer, options.progress_every);
-    let done = tokio::select! {
-        done = &mut work => done,
-        () = end => {
+    let done = match done {
+        Some(done) => done,
+        None => {
             cancel.cancel();
             asking.close();
             work.await
         }
-        () = report => unreachable!("reporting goes on until the call is done"),
-        () = asking.go_on(&context) => unreachable!("and so do questions"),
     };
     if let Some(asks) = asking.pending(shared.codec.as_ref())? {
         return Ok(asks.into());
@@ -94,6 +111,26 @@ pub(crate) async fn call(
     Ok(reply::result(answer, compact).into())
 }
 
+/// Whether a call has to end: because its request was cancelled, or everything ends.
+#[derive(Clone)]
+struct Ended {
+    request: CancellationToken,
+    server: CancellationToken,
+}
+
+impl Ended {
+    async fn wait(&self) {
+        tokio::select! {
+            () = self.request.cancelled() => {}
+            () = self.server.cancelled() => {}
+        }
+    }
+
+    fn is_now(&self) -> bool {
+        self.request.is_cancelled() || self.server.is_cancelled()
+    }
+}
+
 fn perform(
     tools: &Toolbox,
     name: &str,
@@ -107,28 +144,40 @@ fn perform(
     (answer, compact.into_inner())
 }
 
-/// Says from time to time how far a call has come, if the client wants to know. Never ends.
-async fn report(
-    progress: &Progress,
-    token: Option<ProgressToken>,
-    peer: &Peer<RoleServer>,
-    every: std::time::Duration,
-) {
-    let Some(token) = token else { return std::future::pending().await };
-    let mut clock = interval(every.max(limits::PROGRESS_AT_MOST_EVERY));
-    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut said = 0;
-    loop {
-        clock.tick().await;
+/// Says from time to time how far a call has come, if the client wants to know.
+struct Reports {
+    wanted: Option<(ProgressToken, Interval)>,
+    said: u64,
+}
+
+impl Reports {
+    fn new(token: Option<ProgressToken>, every: Duration) -> Self {
+        let wanted = token.map(|token| {
+            let mut clock = interval(every.max(limits::PROGRESS_AT_MOST_EVERY));
+            clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            (token, clock)
+        });
+        Self { wanted, said: 0 }
+    }
+
+    /// Waits until it is time to say something.
+    async fn due(&mut self) {
+        match &mut self.wanted {
+            Some((_, clock)) => _ = clock.tick().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn say(&mut self, progress: &Progress, peer: &Peer<RoleServer>) {
         let met = progress.met();
-        if met > said {
-            said = met;
-            let says = ProgressNotificationParam::new(token.clone(), met as f64)
-                .with_message(format!("{met} files and directories looked at"));
-            // A client that is gone needs to know no more.
-            if peer.notify_progress(says).await.is_err() {
-                return std::future::pending().await;
-            }
+        let Some((token, _)) = self.wanted.as_ref().filter(|_| met > self.said) else { return };
+        self.said = met;
+        let says = ProgressNotificationParam::new(token.clone(), met as f64)
+            .with_message(format!("{met} files and directories looked at"));
+        let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_progress(says)).await;
+        // A client that is gone, or does not read, needs to know no more.
+        if !matches!(sent, Ok(Ok(()))) {
+            self.wanted = None;
         }
     }
 }

@@ -26,8 +26,10 @@ pub(crate) type Tools = Result<Arc<Toolbox>, Arc<Error>>;
 #[derive(Debug, Default)]
 struct Ground {
     tools: Option<Tools>,
-    /// Whether the client has said that its roots are others now.
-    stale: bool,
+    /// How often the client has said that its roots are others now, and how often it had when it was
+    /// last asked for them.
+    changes: u64,
+    asked_at: u64,
 }
 
 impl Conversation {
@@ -48,25 +50,29 @@ impl Conversation {
     /// The tools, if it is known what the client's roots leave.
     pub(crate) fn tools(&self) -> Option<Tools> {
         let ground = self.ground();
-        if ground.stale { None } else { ground.tools.clone() }
+        if ground.asked_at < ground.changes { None } else { ground.tools.clone() }
     }
 
-    /// The client's roots leave this.
-    pub(crate) fn settle(&self, tools: Tools) -> Tools {
+    /// What was last known: to fall back on, where the client does not say what is so now.
+    pub(crate) fn last_tools(&self) -> Tools {
+        self.ground().tools.clone().unwrap_or_else(|| Ok(self.whole.clone()))
+    }
+
+    /// The client is asked for its roots now. Changes that it reports from here on come later.
+    pub(crate) fn asking_now(&self) -> u64 {
+        self.ground().changes
+    }
+
+    /// The roots that the client had when it was asked leave this.
+    pub(crate) fn settle(&self, tools: Tools, asked_at: u64) -> Tools {
         let mut ground = self.ground();
-        ground.stale = false;
-        // If it is the same part of the workspace, what was seen there stays seen.
-        let tools = match (&ground.tools, tools) {
-            (Some(Ok(known)), Ok(new)) if same_roots(known, &new) => Ok(known.clone()),
-            (_, Ok(new)) if same_roots(&self.whole, &new) => Ok(self.whole.clone()),
-            (_, tools) => tools,
-        };
+        ground.asked_at = asked_at;
         ground.tools.insert(tools).clone()
     }
 
     /// The client's roots are others now.
     pub(crate) fn roots_changed(&self) {
-        self.ground().stale = true;
+        self.ground().changes += 1;
     }
 
     pub(crate) fn set_level(&self, level: LoggingLevel) {
@@ -80,8 +86,4 @@ impl Conversation {
     fn ground(&self) -> std::sync::MutexGuard<'_, Ground> {
         self.ground.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn same_roots(one: &Toolbox, other: &Toolbox) -> bool {
-    one.session().real_roots().eq(other.session().real_roots())
 }

@@ -81,9 +81,12 @@ impl Guard {
             (None, _) => uri.authority().cloned(),
             (Some(_), Some(_)) => None,
         };
-        let Some(named) = named else {
+        let bare = |named: &Authority| !named.as_str().contains('@');
+        let Some(named) = named.filter(bare) else {
             return Err((StatusCode::BAD_REQUEST, "the Host header is missing or wrong".into()));
         };
+        // A target with a host in it counts for more than the header.
+        let named = uri.authority().cloned().unwrap_or(named);
         if is_local(&named) || is_address(&named) || self.knows_host(&named) {
             return Ok(());
         }
@@ -202,10 +205,14 @@ mod tests {
             ("evil.example", 403),
             ("", 400),
             ("a b", 400),
+            ("evil.example@127.0.0.1", 400),
         ] {
             assert_eq!(status(&guard, &[("host", host)]), expected, "{host}");
         }
         assert_eq!(status(&guard, &[]), 400);
+        let target = Uri::from_static("http://evil.example/mcp");
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+        assert!(guard.check(&target, &headers).is_err());
         assert_eq!(status(&guard, &[("host", "localhost"), ("host", "evil.example")]), 400);
     }
 

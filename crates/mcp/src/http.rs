@@ -1,14 +1,15 @@
 //! The protocol over HTTP: `POST`, `GET` and `DELETE /mcp`, and `GET /healthz`.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderMap, HeaderName,
-    RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
+    HeaderName, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -20,6 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
@@ -27,7 +29,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::fault::fault;
+use crate::fault::{fault, too_many_values};
 pub use crate::guard::Guard;
 use crate::{Service, limits};
 
@@ -42,6 +44,8 @@ pub struct HttpOptions {
     pub sessions: usize,
     /// After how long without a request a session ends.
     pub session_idle: Duration,
+    /// For how long after a request a session is in use, and not ended to make room for another.
+    pub session_busy: Duration,
 }
 
 impl HttpOptions {
@@ -52,6 +56,7 @@ impl HttpOptions {
             body_limit: limits::MESSAGE_BYTES,
             sessions: limits::SESSIONS,
             session_idle: limits::SESSION_IDLE,
+            session_busy: limits::SESSION_BUSY,
         }
     }
 }
@@ -125,7 +130,7 @@ async fn connection<H: ServerHandler + Send + 'static>(
         async move { Ok::<_, Infallible>(door.answer(request).await) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits::SENDING);
+    http.timer(TokioTimer::new()).header_read_timeout(limits::SENDING_HEAD);
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
     let ended = tokio::select! {
         ended = &mut connection => ended,
@@ -148,6 +153,7 @@ struct Door<H> {
     options: HttpOptions,
     /// Held while a session begins.
     beginning: Mutex<()>,
+    used: std::sync::Mutex<HashMap<String, Instant>>,
 }
 
 /// What a page is told that may talk to the server.
@@ -180,7 +186,7 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             .with_max_request_body_bytes(options.body_limit)
             .with_cancellation_token(stop);
         let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
-        Self { inner, sessions, options, beginning: Mutex::default() }
+        Self { inner, sessions, options, beginning: Mutex::default(), used: Default::default() }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -223,22 +229,39 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         if head.method == Method::OPTIONS {
             return Ok(plain(StatusCode::NO_CONTENT, ""));
         }
+        let length = head.headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: usize| length > self.options.body_limit) {
+            return Err(self.too_long());
+        }
         let body = self.body(body).await?;
-        // One after the other, so that none of them takes the place that another has counted on.
-        let _beginning = match head.headers.get("mcp-session-id").is_none() && begins_session(&body)
-        {
-            true => Some(self.beginning.lock().await),
-            false => None,
+        if too_many_values(&body) {
+            let why = format!("a message can have {} values", limits::MESSAGE_VALUES);
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, why));
+        }
+        let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
+        let beginning = match session {
+            Some(session) => {
+                if head.method == Method::DELETE && !self.has_session(session).await {
+                    return Err((StatusCode::NOT_FOUND, "there is no such session".into()));
+                }
+                self.sessions_used().insert(session.to_owned(), Instant::now());
+                None
+            }
+            // One after the other, so that none takes the place that another has counted on.
+            None if begins_session(&body) => Some(self.beginning.lock().await),
+            None => None,
         };
-        if _beginning.is_some()
-            && self.sessions.sessions.read().await.len() >= self.options.sessions
-        {
-            let why = "there are too many sessions; end one, or wait until one ends";
-            return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
+        if beginning.is_some() {
+            self.make_room().await?;
         }
         let (method, json) = (head.method.clone(), is_json(&head.headers));
         let request = Request::from_parts(head, Full::new(body.clone()));
         let mut response = self.inner.handle(request).await;
+        if let Some(session) = response.headers().get("mcp-session-id")
+            && let Ok(session) = session.to_str()
+        {
+            self.sessions_used().insert(session.to_owned(), Instant::now());
+        }
         match (method, response.status()) {
             // It has ended by now; some clients complain about "accepted".
             (Method::DELETE, StatusCode::ACCEPTED) => {
@@ -253,16 +276,55 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         Ok(response)
     }
 
+    async fn has_session(&self, id: &str) -> bool {
+        self.sessions.sessions.read().await.contains_key(id)
+    }
+
+    /// When each session was last used.
+    fn sessions_used(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for one more session: many clients never say that they are done with theirs. Of those
+    /// that are not in use the one that was idle longest is ended.
+    async fn make_room(&self) -> Result<(), Refusal> {
+        let sessions: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
+        self.sessions_used().retain(|id, _| sessions.iter().any(|known| **known == **id));
+        if sessions.len() < self.options.sessions {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let idle = {
+            let used = self.sessions_used();
+            let since = |id: &SessionId| used.get(&**id).map(|used| now.duration_since(*used));
+            let idle = sessions.into_iter().map(|id| (since(&id).unwrap_or(Duration::MAX), id));
+            idle.max_by_key(|(idle, _)| *idle)
+        };
+        match idle {
+            Some((idle, id)) if idle >= self.options.session_busy => {
+                _ = self.sessions.close_session(&id).await;
+                Ok(())
+            }
+            _ => {
+                let why = "there are too many sessions; end one, or wait until one ends";
+                Err((StatusCode::SERVICE_UNAVAILABLE, why.into()))
+            }
+        }
+    }
+
+    fn too_long(&self) -> Refusal {
+        let limit = self.options.body_limit;
+        let why = format!("a body can have {limit} bytes (`body_limit` in `[http]`)");
+        (StatusCode::PAYLOAD_TOO_LARGE, why)
+    }
+
     /// The whole body, if it comes in time and is not too long.
     async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
         let limit = self.options.body_limit;
         let body = Limited::new(body, limit).collect();
         match tokio::time::timeout(limits::SENDING, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let why = format!("a body can have {limit} bytes (`body_limit` in `[http]`)");
-                Err((StatusCode::PAYLOAD_TOO_LARGE, why))
-            }
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_long()),
             Ok(Err(error)) => {
                 Err((StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))
             }

@@ -35,7 +35,10 @@ pub const SESSION_NAME_CHARS: usize = 200;
 /// How many connections are held at once: half of the files that a process may open, usually.
 pub const CONNECTIONS: usize = 512;
 
-/// How long a client may take to send the head of a request, and then its body.
+/// How long a client may take to send the head of a request.
+pub const SENDING_HEAD: Duration = Duration::from_secs(10);
+
+/// How long it may take to send the body.
 pub const SENDING: Duration = Duration::from_secs(30);
 
 /// For how long clients may keep the list of tools: it changes with a restart only, but a client
@@ -53,3 +56,23 @@ pub const ASKING: Duration = Duration::from_secs(5 * 60);
 
 /// How much of a diff a person is shown in a client's form.
 pub(crate) const DIFF_CHARS: usize = 4_000;
+
+/// How many of the directories that a client has open are looked at.
+pub(crate) const CLIENT_ROOTS: usize = 64;
+
+/// How many values a message may have. The text of a file is one; a hundred thousand edits are a few.
+/// Each takes some hundred bytes while it is read.
+pub const MESSAGE_VALUES: usize = 500_000;
+
+/// How many requests of one client are answered at a time. More wait in the pipe.
+pub(crate) const REQUESTS_AT_ONCE: usize = 128;
+
+/// How many bytes of answers may wait for a client that does not read them, before no more requests are
+/// taken.
+pub(crate) const UNREAD_BYTES: usize = 64 * 1024 * 1024;
+
+/// How long a message to a client that does not read is waited for, where something else depends on it.
+pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
+
+/// A session over HTTP that was used in this time is not ended to make room for another.
+pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);

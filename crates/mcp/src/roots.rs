@@ -29,29 +29,34 @@ pub(crate) enum Standing {
 /// Under which the client's roots are asked for and answered.
 const ROOTS: &str = "roots";
 
-/// The tools for a call, on what the client's roots leave of the workspace.
+/// The tools for a call, on what the client's roots leave of the workspace. Without a connection
+/// nobody would say that the roots have changed, so they are asked for each time.
 pub(crate) async fn standing(
     setting: ClientRoots,
     conversation: &Conversation,
+    connected: bool,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<Standing, ErrorData> {
-    let whole = || Ok(Standing::Known(Ok(conversation.whole().clone())));
     if setting == ClientRoots::Ignore {
-        return whole();
+        return Ok(Standing::Known(Ok(conversation.whole().clone())));
     }
+    let asked_at = conversation.asking_now();
     if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(ROOTS)) {
         let answer = serde_json::from_value(answer.clone());
         let answer: ListRootsResult = answer.map_err(|error| {
-            ErrorData::invalid_params(format!("`inputResponses.roots`: {error}"), None)
+            ErrorData::invalid_params(format!("`inputResponses.{ROOTS}`: {error}"), None)
         })?;
-        return Ok(Standing::Known(settle(conversation, &answer)));
+        let tools = left(conversation, &answer);
+        let tools = if connected { conversation.settle(tools, asked_at) } else { tools };
+        return Ok(Standing::Known(tools));
     }
-    if let Some(tools) = conversation.tools() {
+    if connected && let Some(tools) = conversation.tools() {
         return Ok(Standing::Known(tools));
     }
     if !has_roots(context) {
-        return whole();
+        // Whoever had roots a moment ago and says nothing now has not opened everything.
+        return Ok(Standing::Known(conversation.last_tools()));
     }
     if stands_alone(context) {
         let ask = InputRequest::ListRoots(ListRootsRequest::default());
@@ -62,13 +67,15 @@ pub(crate) async fn standing(
     if let Some(tools) = conversation.tools() {
         return Ok(Standing::Known(tools));
     }
-    Ok(Standing::Known(match ask(context).await {
-        Ok(roots) => settle(conversation, &roots),
+    let asked_at = conversation.asking_now();
+    let tools = match ask(context).await {
+        Ok(roots) => left(conversation, &roots),
         Err(problem) => {
             tracing::warn!("the client does not say which roots it has: {problem}");
-            conversation.settle(Ok(conversation.whole().clone()))
+            conversation.last_tools()
         }
-    }))
+    };
+    Ok(Standing::Known(conversation.settle(tools, asked_at)))
 }
 
 async fn ask(context: &RequestContext<RoleServer>) -> Result<ListRootsResult, String> {
@@ -84,13 +91,14 @@ fn has_roots(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// What the client's roots leave of the workspace. No roots are no statement.
-fn settle(conversation: &Conversation, roots: &ListRootsResult) -> Tools {
+fn left(conversation: &Conversation, roots: &ListRootsResult) -> Tools {
     let whole = conversation.whole();
     if roots.roots.is_empty() {
-        return conversation.settle(Ok(whole.clone()));
+        return Ok(whole.clone());
     }
-    let paths = roots.roots.iter().filter_map(|root| path(&root.uri));
-    conversation.settle(match whole.session().narrowed(paths) {
+    // Each that is inside takes a handle. To leave out the rest only makes it narrower.
+    let paths = roots.roots.iter().filter_map(|root| path(&root.uri)).take(limits::CLIENT_ROOTS);
+    match whole.session().narrowed(paths) {
         Some(session) => Ok(Arc::new(whole.on(session))),
         None => Err(Arc::new(Error::NothingLeft {
             workspace: whole
@@ -99,16 +107,27 @@ fn settle(conversation: &Conversation, roots: &ListRootsResult) -> Tools {
                 .roots()
                 .map(|root| root.display().to_string())
                 .collect(),
-            client: roots.roots.iter().map(|root| root.uri.clone()).collect(),
+            client: roots.roots.iter().take(NAMED).map(|root| root.uri.clone()).collect(),
         })),
-    })
+    }
 }
+
+/// How many of the client's roots are named where they leave nothing.
+const NAMED: usize = 5;
 
 /// The path in a `file:` URI of this machine.
 fn path(uri: &str) -> Option<PathBuf> {
-    let rest = uri.strip_prefix("file://")?;
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    if !rest.starts_with('/') {
+    let (scheme, rest) = uri.split_once(':')?;
+    let rest = match rest.strip_prefix("//") {
+        // With a host, which must be this one.
+        Some(rest) => {
+            let (host, _) = rest.split_once('/')?;
+            let local = host.is_empty() || host.eq_ignore_ascii_case("localhost");
+            local.then(|| &rest[host.len()..])?
+        }
+        None => rest,
+    };
+    if !scheme.eq_ignore_ascii_case("file") || !rest.starts_with('/') {
         return None;
     }
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
@@ -126,6 +145,10 @@ mod tests {
             ("file:///a/b", Some("/a/b")),
             ("file:///a%20b/%C3%A9", Some("/a b/é")),
             ("file://localhost/a", Some("/a")),
+            ("FILE://LOCALHOST/a", Some("/a")),
+            ("file:/a/b", Some("/a/b")),
+            ("file:a", None),
+            ("file://", None),
             ("file:///a?x#y", Some("/a")),
             ("file://server/a", None),
             ("https://example.org/a", None),

@@ -71,7 +71,8 @@ impl Server {
             }
             // There is one token for all clients of a server, so the name alone tells them apart.
             None => {
-                format!("client {}", context.client_info().map(|it| it.name).unwrap_or_default())
+                let client = context.client_info().map(|client| client.name).unwrap_or_default();
+                format!("client {}", blake3::hash(client.as_bytes()).to_hex())
             }
         };
         Ok(self.shared.named(&name))
@@ -119,7 +120,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let conversation = self.conversation(&context)?;
-        call::call(&self.shared, &conversation, request, context).await
+        let connected = self.connected.load(Ordering::Relaxed);
+        call::call(&self.shared, (&conversation, connected), request, context).await
     }
 
     async fn set_level(

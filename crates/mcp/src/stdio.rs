@@ -3,22 +3,27 @@
 //! `rmcp` has such a transport too. This one answers what that one drops: lines that are too long,
 //! and lines that are no messages.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 
 use memchr::memchr;
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta as _,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::{RoleServer, serve_server_with_ct};
 use rmcp::transport::{Transport, stdio_pipes};
 use rustix::fs::{FileType, fstat};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::{Fault, fault};
+use crate::fault::{Fault, fault, too_many, too_many_values};
 use crate::{Service, limits};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
@@ -94,10 +99,60 @@ struct Lines<R, W> {
     line: Vec<u8>,
     /// Whether the rest of the line is passed over, since it is too long.
     too_long: bool,
-    /// Whether a request has come.
+    /// Whether a conversation has begun.
     begun: bool,
+    flow: Arc<watch::Sender<Waiting>>,
+    /// Answers to what is no message, on their way.
+    faults: JoinSet<io::Result<()>>,
     /// Cancelled when the input has ended.
     ended: CancellationToken,
+}
+
+/// What has come in and not gone out yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    requests: HashSet<RequestId>,
+    /// Questions that the client has not answered yet.
+    questions: HashSet<RequestId>,
+    /// Of messages that the client has not read.
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Whether another message can be taken: not more than can be answered, but the answers to our own
+    /// questions always.
+    fn has_room(&self) -> bool {
+        let few = self.requests.len() < limits::REQUESTS_AT_ONCE;
+        self.bytes < limits::UNREAD_BYTES && (few || !self.questions.is_empty())
+    }
+
+    fn comes(&mut self, message: &ClientJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Request(request) => _ = self.requests.insert(request.id.clone()),
+            JsonRpcMessage::Response(response) => _ = self.questions.remove(&response.id),
+            JsonRpcMessage::Error(error) => {
+                error.id.iter().for_each(|id| _ = self.questions.remove(id));
+            }
+            // What was cancelled is not answered.
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(it) = &notification.notification {
+                    it.params.request_id.iter().for_each(|id| _ = self.requests.remove(id));
+                }
+            }
+        }
+    }
+
+    fn goes(&mut self, message: &ServerJsonRpcMessage, bytes: usize) {
+        self.bytes += bytes;
+        match message {
+            JsonRpcMessage::Request(request) => _ = self.questions.insert(request.id.clone()),
+            JsonRpcMessage::Response(response) => _ = self.requests.remove(&response.id),
+            JsonRpcMessage::Error(error) => {
+                error.id.iter().for_each(|id| _ = self.requests.remove(id));
+            }
+            JsonRpcMessage::Notification(_) => {}
+        }
+    }
 }
 
 /// A line of input.
@@ -115,6 +170,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             line: Vec::new(),
             too_long: false,
             begun: false,
+            flow: Arc::default(),
+            faults: JoinSet::new(),
             ended,
         }
     }
@@ -158,16 +215,33 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         if text.is_empty() {
             return Ok(None);
         }
+        if too_many_values(text) {
+            return Err(too_many());
+        }
         let message = match serde_json::from_slice(text) {
             Ok(message) => message,
             // A notification gets no answer, not even this one.
             Err(problem) => return fault(text, &problem).map_or(Ok(None), Err),
         };
-        if matches!(message, JsonRpcMessage::Request(_)) {
-            self.begun = true;
+        // Until a conversation has begun there are requests, and all else belongs to none.
+        self.begun |= begins(&message);
+        let taken = self.begun || matches!(message, JsonRpcMessage::Request(_));
+        Ok(taken.then_some(message))
+    }
+}
+
+/// Whether a conversation begins with a message: with `initialize`, or with a request that stands alone.
+fn begins(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else { return false };
+    let meta = request.request.get_meta();
+    match &request.request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        _ => {
+            let known = |version| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                && meta.protocol_version().is_some_and(known)
         }
-        // What comes before a conversation has begun belongs to none.
-        Ok(self.begun.then_some(message))
     }
 }
 
@@ -182,18 +256,27 @@ where
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let output = self.output.clone();
-        async move {
-            let mut line = serde_json::to_vec(&message)?;
+        let (output, flow) = (self.output.clone(), self.flow.clone());
+        let line = serde_json::to_vec(&message).map(|mut line| {
             line.push(b'\n');
+            line
+        });
+        let bytes = line.as_ref().map_or(0, Vec::len);
+        flow.send_modify(|waiting| waiting.goes(&message, bytes));
+        async move {
             let mut output = output.lock().await;
-            output.write_all(&line).await?;
+            let line = line?;
+            let written = output.write_all(&line).await;
+            flow.send_modify(|waiting| waiting.bytes -= bytes);
+            written?;
             output.flush().await
         }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            // The sender is ours, so this ends only when there is room.
+            _ = self.flow.subscribe().wait_for(Waiting::has_room).await;
             let understood = match self.read_line().await {
                 Some(Line::Whole) => self.understand(),
                 Some(Line::TooLong) => {
@@ -203,6 +286,8 @@ where
                 }
                 None => {
                     self.ended.cancel();
+                    let last = async { while self.faults.join_next().await.is_some() {} };
+                    _ = tokio::time::timeout(limits::UNREAD_WAIT, last).await;
                     return None;
                 }
             };
@@ -212,20 +297,27 @@ where
                 false => self.line.clear(),
             }
             match understood {
-                Ok(Some(message)) => return Some(message),
+                Ok(Some(message)) => {
+                    self.flow.send_modify(|waiting| waiting.comes(&message));
+                    return Some(message);
+                }
                 Ok(None) => {}
                 Err(fault) => {
                     let (error, id) = *fault;
-                    let sent = self.send(JsonRpcMessage::error(error, id)).await;
-                    if let Err(error) = sent {
-                        tracing::warn!("cannot write to standard output: {error}");
-                    }
+                    // By itself: this here may be given up at any time, and half a line must not be.
+                    let send = self.send(JsonRpcMessage::error(error, id));
+                    self.faults.spawn(send);
+                    while self.faults.try_join_next().is_some() {}
                 }
             }
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.output.lock().await.shutdown().await
+        // Whoever does not read is not waited for.
+        match self.output.try_lock() {
+            Ok(mut output) => output.shutdown().await,
+            Err(_) => Ok(()),
+        }
     }
 }

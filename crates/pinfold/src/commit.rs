@@ -125,7 +125,7 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
     }
     view.call().trace.changed(before, Some(hash));
     let sight = Sight { hash, meta: committed.meta };
-    view.session().ledger(|ledger| ledger.saw(target.place().clone(), sight));
+    view.session().saw(target.place(), sight);
     Ok(())
 }
 
@@ -171,7 +171,7 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
             if let Some(record) = record {
                 (receipt.id, receipt.warning) = record.end();
             }
-            view.session().ledger(|ledger| ledger.forget(&place));
+            view.session().forget(&place);
             Ok(())
         }
         Err(error) => {
@@ -279,7 +279,7 @@ impl View<'_> {
         path: &RawPath,
         target: &Target,
     ) -> Result<Acquaintance, Error> {
-        let sight = self.session().ledger(|ledger| ledger.last_sight(target.place()));
+        let sight = self.session().last_sight(target.place());
         let (Some(sight), Some(found)) = (sight, target.meta()) else {
             return Ok(Acquaintance::None);
         };

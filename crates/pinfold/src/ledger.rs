@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use blake3::Hash;
-use pinfold_confine::{Meta, Place};
+use pinfold_confine::Meta;
 
 use crate::limits::LEDGER_FILES;
 
@@ -18,47 +18,44 @@ pub(crate) struct Sight {
 /// The files that a session has seen. When it is full, those seen longest ago are forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    sights: HashMap<Place, (u64, Sight)>,
+    sights: HashMap<Vec<u8>, (u64, Sight)>,
     clock: u64,
 }
 
 impl Ledger {
-    pub(crate) fn saw(&mut self, place: Place, sight: Sight) {
-        if self.sights.len() >= LEDGER_FILES && !self.sights.contains_key(&place) {
+    /// `path` is the real one, so that a file is known however the workspace is cut.
+    pub(crate) fn saw(&mut self, path: Vec<u8>, sight: Sight) {
+        if self.sights.len() >= LEDGER_FILES && !self.sights.contains_key(&path) {
             let mut times: Vec<u64> = self.sights.values().map(|(time, _)| *time).collect();
             let (_, middle, _) = times.select_nth_unstable(LEDGER_FILES / 2);
             let middle = *middle;
             self.sights.retain(|_, (time, _)| *time > middle);
         }
         self.clock += 1;
-        self.sights.insert(place, (self.clock, sight));
+        self.sights.insert(path, (self.clock, sight));
     }
 
-    pub(crate) fn forget(&mut self, place: &Place) {
-        self.sights.remove(place);
+    pub(crate) fn forget(&mut self, path: &[u8]) {
+        self.sights.remove(path);
     }
 
-    pub(crate) fn last_sight(&self, place: &Place) -> Option<Sight> {
-        self.sights.get(place).map(|(_, sight)| *sight)
+    pub(crate) fn last_sight(&self, path: &[u8]) -> Option<Sight> {
+        self.sights.get(path).map(|(_, sight)| *sight)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_confine::{Name, RelPath};
 
     #[test]
     fn a_full_ledger_forgets_the_oldest() {
-        let place = |number: usize| Place {
-            root: 0,
-            path: RelPath::root().join(&Name::parse(number.to_string().as_bytes()).unwrap()),
-        };
+        let path = |number: usize| number.to_string().into_bytes();
         let mut ledger = Ledger::default();
         let sight = Sight { hash: blake3::hash(b""), meta: None };
-        (0..=LEDGER_FILES).for_each(|number| ledger.saw(place(number), sight));
-        assert!(ledger.last_sight(&place(0)).is_none());
-        assert!(ledger.last_sight(&place(LEDGER_FILES)).is_some());
+        (0..=LEDGER_FILES).for_each(|number| ledger.saw(path(number), sight));
+        assert!(ledger.last_sight(&path(0)).is_none());
+        assert!(ledger.last_sight(&path(LEDGER_FILES)).is_some());
         assert!(ledger.sights.len() <= LEDGER_FILES);
     }
 }

@@ -222,7 +222,7 @@ impl View<'_> {
 
     /// A path as it was spelled, below the real path of the root that it names.
     fn spelled(&self, path: &RawPath) -> PathBuf {
-        let spelled = as_spelled(path.as_str(), &self.real_root(0));
+        let spelled = as_spelled(path.as_str(), self.session().workspace().base());
         let workspace = self.session().workspace();
         let below = workspace.roots().enumerate().find_map(|(number, root)| {
             let below = spelled.strip_prefix(root).ok()?;

@@ -12,7 +12,7 @@ use crate::approval::Grants;
 use crate::audit::{Audit, Line};
 use crate::commit::Refusal;
 use crate::journal::{Entry, Journal, fresh_id};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Sight};
 use crate::limits::CONFLICTS;
 use crate::media::{InThread, PdfReader};
 use crate::policy::Policy;
@@ -30,14 +30,14 @@ use crate::{
 pub struct Session {
     workspace: Arc<Workspace>,
     settings: Settings,
-    ledger: Mutex<Ledger>,
+    ledger: Arc<Mutex<Ledger>>,
     journal: Option<Arc<Journal>>,
     needles: Arc<Needles>,
     positions: Positions,
     pdf_reader: Arc<dyn PdfReader>,
     policy: Arc<Policy>,
     approver: Option<Arc<dyn Approver>>,
-    grants: Grants,
+    grants: Arc<Grants>,
     audit: Option<Arc<Audit>>,
     id: String,
 }
@@ -101,14 +101,14 @@ impl Session {
         Ok(Self {
             workspace,
             settings,
-            ledger: Mutex::default(),
+            ledger: Arc::default(),
             journal,
             needles: Arc::default(),
             positions: Positions::default(),
             pdf_reader: Arc::new(InThread),
             policy: Arc::new(policy),
             approver: None,
-            grants: Grants::default(),
+            grants: Arc::default(),
             audit: audit.map(Arc::new),
             id,
         })
@@ -136,28 +136,29 @@ impl Session {
     #[must_use]
     pub fn another(&self) -> Self {
         let id = fresh_id().unwrap_or_default();
-        Self { id, ..self.begin_anew(self.workspace.clone()) }
+        let (ledger, grants) = Default::default();
+        Self { id, ledger, grants, ..self.going_on(self.workspace.clone()) }
     }
 
     /// This conversation on the part of its workspace that is in some other directories too; `None`
-    /// if nothing is. It has to look at files again, since it may know them by other names.
+    /// if nothing is. What it has seen stays seen, and relative paths start where they did.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let workspace = self.workspace.narrowed(to)?;
-        Some(self.begin_anew(Arc::new(workspace)))
+        Some(self.going_on(Arc::new(workspace)))
     }
 
-    fn begin_anew(&self, workspace: Arc<Workspace>) -> Self {
+    fn going_on(&self, workspace: Arc<Workspace>) -> Self {
         Self {
             workspace,
             settings: self.settings.clone(),
-            ledger: Mutex::default(),
+            ledger: self.ledger.clone(),
             journal: self.journal.clone(),
             needles: self.needles.clone(),
             positions: Positions::default(),
             pdf_reader: self.pdf_reader.clone(),
             policy: self.policy.clone(),
             approver: self.approver.clone(),
-            grants: Grants::default(),
+            grants: self.grants.clone(),
             audit: self.audit.clone(),
             id: self.id.clone(),
         }
@@ -284,8 +285,26 @@ impl Session {
         &self.settings
     }
 
-    pub(crate) fn ledger<T>(&self, use_it: impl FnOnce(&mut Ledger) -> T) -> T {
-        use_it(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The session has seen, or left, a file like this.
+    pub(crate) fn saw(&self, place: &Place, sight: Sight) {
+        let path = self.workspace.real_path(place);
+        self.ledger().saw(path, sight);
+    }
+
+    /// The file is gone.
+    pub(crate) fn forget(&self, place: &Place) {
+        let path = self.workspace.real_path(place);
+        self.ledger().forget(&path);
+    }
+
+    /// The file as the session last saw or left it.
+    pub(crate) fn last_sight(&self, place: &Place) -> Option<Sight> {
+        let path = self.workspace.real_path(place);
+        self.ledger().last_sight(&path)
+    }
+
+    fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has PDFs read by another reader than [`InThread`].
@@ -322,9 +341,10 @@ impl Session {
         }
     }
 
-    /// A place as a path below the first root; in other roots, which it would not find, absolute.
+    /// A place as a relative path; where that would not be found, absolute.
     pub fn relative(&self, place: &Place) -> String {
-        if place.root == 0 { place.path.to_string() } else { self.absolute(place) }
+        let below = self.workspace.below_base(place);
+        below.map_or_else(|| self.absolute(place), |below| below.to_string())
     }
 }
 

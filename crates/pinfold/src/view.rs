@@ -201,12 +201,12 @@ impl<'s> View<'s> {
     /// The session knows that a target holds exactly `content`, because it was compared.
     pub(crate) fn knows(&self, target: &Target, content: &[u8]) {
         let sight = Sight { hash: blake3::hash(content), meta: target.meta().copied() };
-        self.session.ledger(|ledger| ledger.saw(target.place().clone(), sight));
+        self.session.saw(target.place(), sight);
     }
 
     /// Whether the session has seen a file, and it surely still is as it was then.
     pub(crate) fn has_seen(&self, place: &Place, now: &Meta) -> bool {
-        let sight = self.session.ledger(|ledger| ledger.last_sight(place));
+        let sight = self.session.last_sight(place);
         sight.and_then(|sight| sight.meta).is_some_and(|then| then.surely_unchanged(now))
     }
 
@@ -214,7 +214,7 @@ impl<'s> View<'s> {
     pub(crate) fn knows_now(&self, target: &Target) {
         if let Ok(Some(hash)) = target.hash() {
             let sight = Sight { hash, meta: target.meta().copied() };
-            self.session.ledger(|ledger| ledger.saw(target.place().clone(), sight));
+            self.session.saw(target.place(), sight);
         }
     }
 
@@ -300,7 +300,7 @@ impl Watched<'_> {
     /// The whole file was read: from now on the session has seen it.
     pub(crate) fn seen(self, place: &Place) {
         let sight = Sight { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
-        self.view.session.ledger(|ledger| ledger.saw(place.clone(), sight));
+        self.view.session.saw(place, sight);
     }
 
     /// What a failure to read means: the call's own end, or what the system said.
