@@ -77,6 +77,8 @@ pub(crate) const REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// A pattern that can be at more places than this at once is searched for line by line, so that the
 /// time can be looked at in between.
 pub(crate) const HEAVY: usize = 500;
+/// The same for places that come of counting, which cost more.
+pub(crate) const COUNTED: usize = 100;
 /// How much work such a pattern may be in one line, or in one file if matches can span lines: steps, of
 /// which a processor makes some hundred million in a second.
 pub(crate) const HEAVY_STEPS: u64 = 500_000_000;

@@ -429,3 +429,36 @@ fn a_search_sees_every_change_at_once() {
     write(dir.path(), ".gitignore", b"f.txt\n");
     assert_eq!(search(&session, &Search::new("two")).files[0].place.path.to_string(), "g.txt");
 }
+
+/// A pattern that counts is watched, also where lines cannot be.
+#[test]
+fn a_pattern_that_counts_does_not_outlast_the_deadline() {
+    let words = "some words that go on and on without an end ".repeat(25);
+    let (_dir, session) = workspace(&[
+        ("lines.txt", &format!("{words}\n").repeat(20_000)),
+        ("line.txt", &words.repeat(4_000)),
+    ]);
+    let pattern = r"(?:\w{1,30}\s){5,15}[!-/]";
+    let begin = std::time::Instant::now();
+    for multiline in [true, false] {
+        for path in ["lines.txt", "line.txt"] {
+            let search = Search { multiline, path: Some(path.into()), ..Search::new(pattern) };
+            let call = Call::default();
+            let cancel = call.cancel.clone();
+            // Whoever waits gives up before it has begun, so that only the checks on the way count.
+            let ended = std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(200));
+                    cancel.cancel();
+                });
+                session.perform_with(&search, &call).map(|_| ())
+            });
+            assert!(
+                matches!(ended, Err(Error::Cancelled | Error::TooLargeToSearch { .. }) | Ok(())),
+                "{ended:?}"
+            );
+        }
+    }
+    // Some hundred seconds, if nothing looked at the clock.
+    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+}

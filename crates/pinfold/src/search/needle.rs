@@ -6,7 +6,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::Error;
-use crate::limits::{HEAVY, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, REGEX_CACHE_BYTES};
+use crate::limits::{COUNTED, HEAVY, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, REGEX_CACHE_BYTES};
 
 /// A pattern, and how it is to be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -63,7 +63,10 @@ impl Needle {
             false => {
                 // Patterns for bytes that are not text are patterns too.
                 let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
-                parser.parse(&self.pattern).map_or(1, |hir| weight(&hir))
+                parser.parse(&self.pattern).map_or(1, |hir| {
+                    // Text that is spelled out is found quickly, however much of it there is.
+                    if counted(&hir) > COUNTED { weight(&hir).max(HEAVY + 1) } else { weight(&hir) }
+                })
             }
         }
     }
@@ -76,6 +79,21 @@ impl Needle {
         let error = regex_syntax::ast::parse::Parser::new().parse(&self.pattern).err()?;
         let place = self.pattern.get(..error.span().start.offset)?.chars().count() + 1;
         Some(format!("{} (at character {place})", error.kind()))
+    }
+}
+
+/// The part of a pattern's weight that comes of counting, as in `\w{1,30}`.
+fn counted(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => 0,
+        HirKind::Capture(capture) => counted(&capture.sub),
+        HirKind::Repetition(repeated) => match repeated.max.unwrap_or(repeated.min) {
+            0 | 1 => counted(&repeated.sub),
+            _ => weight(hir),
+        },
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(counted).fold(0, usize::saturating_add)
+        }
     }
 }
 
