@@ -65,11 +65,7 @@ pub(crate) const CLIENT_ROOTS: usize = 64;
 pub const MESSAGE_VALUES: usize = 500_000;
 
 /// How many requests of one client are answered at a time. More wait in the pipe.
-pub(crate) const REQUESTS_AT_ONCE: usize = 128;
-
-/// How many bytes of answers may wait for a client that does not read them, before no more requests are
-/// taken.
-pub(crate) const UNREAD_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const REQUESTS_AT_ONCE: usize = 64;
 
 /// How long a message to a client that does not read is waited for, where something else depends on it.
 pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);

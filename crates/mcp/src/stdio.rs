@@ -111,19 +111,17 @@ struct Lines<R, W> {
 /// What has come in and not gone out yet.
 #[derive(Debug, Default)]
 struct Waiting {
+    /// Requests whose answers the client has not read.
     requests: HashSet<RequestId>,
-    /// Questions that the client has not answered yet.
+    /// Questions that the client has not answered.
     questions: HashSet<RequestId>,
-    /// Of messages that the client has not read.
-    bytes: usize,
 }
 
 impl Waiting {
     /// Whether another message can be taken: not more than can be answered, but the answers to our own
     /// questions always.
     fn has_room(&self) -> bool {
-        let few = self.requests.len() < limits::REQUESTS_AT_ONCE;
-        self.bytes < limits::UNREAD_BYTES && (few || !self.questions.is_empty())
+        self.requests.len() < limits::REQUESTS_AT_ONCE || !self.questions.is_empty()
     }
 
     fn comes(&mut self, message: &ClientJsonRpcMessage) {
@@ -139,18 +137,6 @@ impl Waiting {
                     it.params.request_id.iter().for_each(|id| _ = self.requests.remove(id));
                 }
             }
-        }
-    }
-
-    fn goes(&mut self, message: &ServerJsonRpcMessage, bytes: usize) {
-        self.bytes += bytes;
-        match message {
-            JsonRpcMessage::Request(request) => _ = self.questions.insert(request.id.clone()),
-            JsonRpcMessage::Response(response) => _ = self.requests.remove(&response.id),
-            JsonRpcMessage::Error(error) => {
-                error.id.iter().for_each(|id| _ = self.requests.remove(id));
-            }
-            JsonRpcMessage::Notification(_) => {}
         }
     }
 }
@@ -257,17 +243,24 @@ where
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (output, flow) = (self.output.clone(), self.flow.clone());
-        let line = serde_json::to_vec(&message).map(|mut line| {
-            line.push(b'\n');
-            line
-        });
-        let bytes = line.as_ref().map_or(0, Vec::len);
-        flow.send_modify(|waiting| waiting.goes(&message, bytes));
+        if let JsonRpcMessage::Request(question) = &message {
+            flow.send_modify(|waiting| _ = waiting.questions.insert(question.id.clone()));
+        }
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
         async move {
+            // One message after the other is made into text, when it is its turn: what the client does
+            // not read takes no more memory than it must.
             let mut output = output.lock().await;
-            let line = line?;
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
             let written = output.write_all(&line).await;
-            flow.send_modify(|waiting| waiting.bytes -= bytes);
+            if let Some(id) = answered {
+                flow.send_modify(|waiting| _ = waiting.requests.remove(&id));
+            }
             written?;
             output.flush().await
         }
