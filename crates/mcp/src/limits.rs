@@ -64,7 +64,10 @@ pub(crate) const CLIENT_ROOTS: usize = 64;
 /// Each takes some hundred bytes while it is read.
 pub const MESSAGE_VALUES: usize = 500_000;
 
-/// How many requests of one client are answered at a time. More wait in the pipe.
+/// How many bytes of requests may wait for their turn. More wait in the pipe.
+pub(crate) const QUEUED_BYTES: usize = 2 * MESSAGE_BYTES;
+
+/// How many requests of one client are answered at a time.
 pub(crate) const REQUESTS_AT_ONCE: usize = 64;
 
 /// How long a message to a client that does not read is waited for, where something else depends on it.

@@ -3,7 +3,7 @@
 //! `rmcp` has such a transport too. This one answers what that one drops: lines that are too long,
 //! and lines that are no messages.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream as StdStream;
@@ -102,6 +102,12 @@ struct Lines<R, W> {
     /// Whether a conversation has begun.
     begun: bool,
     flow: Arc<watch::Sender<Waiting>>,
+    /// Requests that have to wait, since too many others are not answered, and how long they are. The
+    /// input is read meanwhile: whoever writes first and reads later must not get stuck.
+    queue: VecDeque<(ClientJsonRpcMessage, usize)>,
+    queued: usize,
+    /// Whether the input has ended.
+    at_end: bool,
     /// Answers to what is no message, on their way.
     faults: JoinSet<io::Result<()>>,
     /// Cancelled when the input has ended.
@@ -157,6 +163,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             too_long: false,
             begun: false,
             flow: Arc::default(),
+            queue: VecDeque::new(),
+            queued: 0,
+            at_end: false,
             faults: JoinSet::new(),
             ended,
         }
@@ -193,6 +202,21 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
                 return Some(if whole { Line::Whole } else { Line::TooLong });
             }
         }
+    }
+
+    /// A request that is cancelled while it waits is not made.
+    fn forget_cancelled(&mut self, message: &ClientJsonRpcMessage) {
+        let JsonRpcMessage::Notification(notification) = message else { return };
+        let ClientNotification::CancelledNotification(it) = &notification.notification else {
+            return;
+        };
+        let id = it.params.request_id.as_ref();
+        self.queue.retain(|(waits, length)| {
+            let cancelled =
+                matches!(waits, JsonRpcMessage::Request(waits) if Some(&waits.id) == id);
+            self.queued -= if cancelled { *length } else { 0 };
+            !cancelled
+        });
     }
 
     /// The message in the buffer, or what is to be answered to something that is none.
@@ -267,10 +291,26 @@ where
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        let mut flow = self.flow.subscribe();
         loop {
-            // The sender is ours, so this ends only when there is room.
-            _ = self.flow.subscribe().wait_for(Waiting::has_room).await;
-            let understood = match self.read_line().await {
+            let has_room = flow.borrow_and_update().has_room();
+            if has_room && let Some((message, length)) = self.queue.pop_front() {
+                self.queued -= length;
+                self.flow.send_modify(|waiting| waiting.comes(&message));
+                return Some(message);
+            }
+            if self.at_end && self.queue.is_empty() {
+                self.ended.cancel();
+                let last = async { while self.faults.join_next().await.is_some() {} };
+                _ = tokio::time::timeout(limits::UNREAD_WAIT, last).await;
+                return None;
+            }
+            let may_read = !self.at_end && self.queued < limits::QUEUED_BYTES;
+            let line = tokio::select! {
+                line = self.read_line(), if may_read => line,
+                _ = flow.changed() => continue,
+            };
+            let understood = match line {
                 Some(Line::Whole) => self.understand(),
                 Some(Line::TooLong) => {
                     let most = limits::MESSAGE_BYTES;
@@ -278,19 +318,23 @@ where
                     Err(Box::new((ErrorData::invalid_request(problem, None), None)))
                 }
                 None => {
-                    self.ended.cancel();
-                    let last = async { while self.faults.join_next().await.is_some() {} };
-                    _ = tokio::time::timeout(limits::UNREAD_WAIT, last).await;
-                    return None;
+                    self.at_end = true;
+                    continue;
                 }
             };
+            let length = self.line.len();
             // What one long message took is given back.
             match self.line.capacity() > 1024 * 1024 {
                 true => self.line = Vec::new(),
                 false => self.line.clear(),
             }
             match understood {
+                Ok(Some(message @ JsonRpcMessage::Request(_))) => {
+                    self.queued += length;
+                    self.queue.push_back((message, length));
+                }
                 Ok(Some(message)) => {
+                    self.forget_cancelled(&message);
                     self.flow.send_modify(|waiting| waiting.comes(&message));
                     return Some(message);
                 }
