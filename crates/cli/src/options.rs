@@ -205,8 +205,8 @@ impl Options {
     fn session_with(&self, settings: Settings, own: Option<PathBuf>) -> Result<Session> {
         let here = [PathBuf::from(".")];
         let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
-        let config = self.config.clone().or_else(config::default_path);
-        let own = config.into_iter().chain(token::state_directory()).chain(own);
+        let config = self.config.clone().into_iter().chain(config::default_path());
+        let own = config.chain(token::state_directory()).chain(own);
         let session = Session::with_settings(roots, settings)?.keeping_out_of(own);
         // What a hostile document does, it does to another process.
         Ok(match std::env::current_exe() {

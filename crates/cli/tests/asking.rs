@@ -196,13 +196,15 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     assert_eq!(unasked["result"]["resultType"], "input_required");
     assert_eq!(content(&dir), "one\n");
     let denied = json!({"action": "accept", "content": {"answer": "deny", "reason": "no"}});
-    let refused = answer(&round(&web, write("two\n"), Some(state), Some(denied)));
+    let other = round(&web, write("two\n"), None, None)["result"]["requestState"].clone();
+    let refused = answer(&round(&web, write("two\n"), Some(&other), Some(denied)));
     assert_eq!(refused["error"], "permission_denied");
+    // Whoever was refused cannot come back with the other answer.
+    let again = round(&web, write("two\n"), Some(&other), Some(accept("allow once")));
+    assert_eq!(again["result"]["resultType"], "input_required");
     let done = answer(&round(&web, write("two\n"), Some(state), Some(accept("allow once"))));
     assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "two\n"));
     // What was said yes to is no more: the diff is another.
-    let stale = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
-    assert_eq!(answer(&stale)["bytes_written"], 0, "it is as it should be");
     fs::write(dir.path().join("ws/a.txt"), "somebody else's\n").unwrap();
     let anew = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
     assert_eq!(anew["result"]["resultType"], "input_required", "{anew}");
@@ -211,6 +213,20 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     let state = &anew["result"]["requestState"];
     round(&web, write("two\n"), Some(state), Some(accept("allow for this session")));
     assert_eq!(answer(&round(&web, write("three\n"), None, None))["success"], true);
+}
+
+#[test]
+fn a_yes_to_one_file_is_none_to_another_in_its_place() {
+    let dir = workspace();
+    let web =
+        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let delete = || json!({"name": "file.delete", "arguments": {"path": "a.txt"}});
+    let state = round(&web, delete(), None, None)["result"]["requestState"].clone();
+    fs::write(dir.path().join("ws/b.txt"), "precious\n").unwrap();
+    fs::rename(dir.path().join("ws/b.txt"), dir.path().join("ws/a.txt")).unwrap();
+    let again = round(&web, delete(), Some(&state), Some(accept("allow once")));
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    assert_eq!(content(&dir), "precious\n");
 }
 
 /// Runs `pinfold call` on a terminal where somebody types `keys`. Returns the answer, and what was seen.

@@ -484,16 +484,18 @@ fn no_line_is_broken_by_what_is_no_message() {
 
 #[test]
 fn a_change_that_was_cancelled_before_its_turn_is_not_made() {
+    use rustix::fs::{FlockOperation, flock};
     let dir = workspace(&[("a.txt", "one\n")]);
-    // The first change waits for a person, so the others wait for it.
-    let mut command = serve(dir.path(), &["--dialect", "dotted", "--ask", "Edit(a.txt)"]);
-    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut server =
+        Lines::initialized(&mut serve(dir.path(), &["--dialect", "dotted"]), json!({}));
+    // The first change waits for the directory, and the others wait for it.
+    let held = fs::File::open(dir.path()).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
     let write =
         |path: &str| json!({"name": "file.write", "arguments": {"path": path, "content": "x"}});
-    server.ask("tools/call", write("a.txt"));
-    let question = server.read().unwrap();
+    let first = server.ask("tools/call", write("a.txt"));
     let waiting: Vec<u64> =
-        (0..20).map(|number| server.ask("tools/call", write(&format!("new-{number}")))).collect();
+        (0..100).map(|number| server.ask("tools/call", write(&format!("new-{number}")))).collect();
     for id in &waiting {
         let params = json!({"requestId": id});
         server.send(
@@ -501,9 +503,28 @@ fn a_change_that_was_cancelled_before_its_turn_is_not_made() {
         );
     }
     server.request("ping", json!({}));
-    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    flock(&held, FlockOperation::Unlock).unwrap();
+    let message = server.read().unwrap();
+    assert_eq!((&message["id"], &answer(&message)["success"]), (&json!(first), &json!(true)));
     assert!(server.end().0.success());
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["a.txt"]);
+}
+
+#[test]
+fn a_question_holds_up_no_other_change() {
+    let dir = workspace(&[("a.txt", "one\n")]);
+    let mut command = serve(dir.path(), &["--dialect", "dotted", "--ask", "Edit(a.txt)"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let write =
+        |path: &str| json!({"name": "file.write", "arguments": {"path": path, "content": "x"}});
+    let first = server.ask("tools/call", write("a.txt"));
+    let question = server.read().unwrap();
+    assert_eq!(answer(&server.request("tools/call", write("b.txt")))["success"], true);
+    let yes = json!({"action": "accept", "content": {"answer": "allow once"}});
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
+    let message = server.read().unwrap();
+    assert_eq!((&message["id"], &answer(&message)["success"]), (&json!(first), &json!(true)));
 }
 
 #[test]

@@ -48,16 +48,34 @@ pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Where a path leads, whether or not all of it is there yet.
-pub fn real_path_of(path: &Path) -> PathBuf {
+/// Where a path leads, whether or not all of it is there yet, and every link on the way: whoever
+/// changes one of them changes where it leads.
+pub fn ways_to(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for ancestor in absolute.ancestors() {
-        if let (Ok(real), Ok(rest)) = (fs::canonicalize(ancestor), absolute.strip_prefix(ancestor))
-        {
-            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+    let mut ways = Vec::new();
+    let mut todo = vec![absolute];
+    while let Some(path) = todo.pop() {
+        let mut real = PathBuf::new();
+        let mut parts = path.components();
+        for part in parts.by_ref() {
+            let here = real.join(part);
+            match fs::read_link(&here) {
+                Ok(target) if ways.len() < 40 => {
+                    ways.push(here);
+                    todo.push(real.join(target).join(parts.as_path()));
+                    break;
+                }
+                _ => match part {
+                    std::path::Component::ParentDir => _ = real.pop(),
+                    _ => real = here,
+                },
+            }
+        }
+        if parts.as_path().as_os_str().is_empty() {
+            ways.push(real);
         }
     }
-    absolute
+    ways
 }
 
 /// A file that lines are appended to, and nobody but its owner may read.
@@ -116,6 +134,20 @@ mod tests {
         assert!(read_secret(&path).unwrap_err().to_string().contains("chmod 600"));
         remove_secret(&path).unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn every_link_on_the_way_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        fs::create_dir_all(root.join("real/deep")).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("../link/deep/file", root.join("real/other")).unwrap();
+        let ways = ways_to(&root.join("link/other"));
+        for way in ["link", "real/other", "real/deep/file"] {
+            assert!(ways.contains(&root.join(way)), "{ways:?}");
+        }
+        assert_eq!(ways_to(&root.join("none/at/all")), [root.join("none/at/all")]);
     }
 
     #[test]

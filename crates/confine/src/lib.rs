@@ -34,8 +34,7 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, may_write, read_config, read_secret, real_path_of, remove_secret, terminal,
-    write_secret,
+    LogFile, may_write, read_config, read_secret, remove_secret, terminal, ways_to, write_secret,
 };
 pub use atomic::{Committed, Displaced, Durability};
 pub use blake3::{Hash, hash};

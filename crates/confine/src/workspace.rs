@@ -88,6 +88,11 @@ impl Workspace {
         (!roots.is_empty()).then_some(Self { roots, base, known_patterns })
     }
 
+    /// Whether it is a part of another.
+    pub fn is_narrowed(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// Where relative paths start, as it was given.
     pub fn base(&self) -> &Path {
         let first = || self.roots.first().map_or(Path::new("/"), Root::given);

@@ -106,7 +106,7 @@ fn a_swap_does_not_widen_it() {
         });
         for _ in 0..2_000 {
             let Some(workspace) = place.narrowed(Way::Kernel, &["ws/a"]) else { continue };
-            if let Ok((_, mut file)) = workspace.file(&RawPath::from("f")) {
+            if let Ok((_, mut file)) = workspace.file(&RawPath::from("a/f")) {
                 let mut text = String::new();
                 std::io::Read::read_to_string(&mut file, &mut text).unwrap();
                 assert_eq!(text, "ws/a/f");

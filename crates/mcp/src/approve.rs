@@ -1,8 +1,9 @@
 //! Asking the person at the client: by a question while the call runs, where the protocol lets a server
 //! ask, or else by an answer that the client has to come back with.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pinfold::{Approver, Question, Verdict};
 use rmcp::model::{
@@ -14,7 +15,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::limits;
 use crate::server::stands_alone;
@@ -25,7 +26,7 @@ pub(crate) enum Asking {
     /// Nobody is there who could be.
     Nobody,
     /// By a question, while the call runs.
-    Directly(mpsc::UnboundedReceiver<Asked>),
+    Directly(mpsc::UnboundedReceiver<Asked>, Arc<Notify>),
     /// By the answer to the call, which is then made again.
     ByAnswer(Arc<Rounds>, Sealed),
 }
@@ -46,6 +47,7 @@ impl Asking {
     /// How the person is asked, and who asks for the engine.
     pub(crate) fn new(
         codec: Option<&RequestStateCodec>,
+        spent: &Spent,
         session: &str,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
@@ -56,18 +58,20 @@ impl Asking {
         }
         if !stands_alone(context) {
             let (sender, receiver) = mpsc::unbounded_channel();
-            return Ok((Self::Directly(receiver), Some(Arc::new(Channel(sender)))));
+            let asked = Arc::new(Notify::new());
+            let channel = Channel { questions: sender, asked: asked.clone() };
+            return Ok((Self::Directly(receiver, asked), Some(Arc::new(channel))));
         }
         let Some(codec) = codec else { return Ok((Self::Nobody, None)) };
         let about = json!([session, request.name, request.arguments]).to_string();
         let about = blake3::hash(about.as_bytes()).as_bytes().to_vec();
-        let rounds = Arc::new(Rounds::continued(codec, &about, request)?);
+        let rounds = Arc::new(Rounds::continued(codec, spent, &about, request)?);
         Ok((Self::ByAnswer(rounds.clone(), Sealed { about }), Some(rounds)))
     }
 
     /// Asks what the engine wants to know, one question after the other. Never ends.
     pub(crate) async fn go_on(&mut self, context: &RequestContext<RoleServer>) {
-        if let Self::Directly(questions) = self {
+        if let Self::Directly(questions, _) = self {
             while let Some((question, answer)) = questions.recv().await {
                 // Who has stopped waiting does not need to know.
                 _ = answer.send(elicit(&question, context).await);
@@ -76,9 +80,17 @@ impl Asking {
         std::future::pending().await
     }
 
+    /// Told when something is asked.
+    pub(crate) fn asked(&self) -> Arc<Notify> {
+        match self {
+            Self::Directly(_, asked) => asked.clone(),
+            Self::Nobody | Self::ByAnswer(..) => Arc::default(),
+        }
+    }
+
     /// Whatever is asked from now on gets no answer.
     pub(crate) fn close(&mut self) {
-        if let Self::Directly(_) = self {
+        if let Self::Directly(..) = self {
             *self = Self::Nobody;
         }
     }
@@ -100,14 +112,32 @@ impl Asking {
     }
 }
 
+/// The states that clients have come back with, for as long as they could come again.
+#[derive(Debug, Default)]
+pub(crate) struct Spent(Mutex<HashMap<blake3::Hash, Instant>>);
+
+impl Spent {
+    /// Whether it is the first time.
+    fn spend(&self, state: &str) -> bool {
+        let now = Instant::now();
+        let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.retain(|_, when| now.duration_since(*when) < 2 * limits::ASKING);
+        spent.insert(blake3::hash(state.as_bytes()), now).is_none()
+    }
+}
+
 /// Hands questions over to the task that the call belongs to, which can talk to the client.
 #[derive(Debug)]
-struct Channel(mpsc::UnboundedSender<Asked>);
+struct Channel {
+    questions: mpsc::UnboundedSender<Asked>,
+    asked: Arc<Notify>,
+}
 
 impl Approver for Channel {
     fn ask(&self, question: &Question) -> Verdict {
         let (sender, receiver) = oneshot::channel();
-        match self.0.send((question.clone(), sender)) {
+        self.asked.notify_one();
+        match self.questions.send((question.clone(), sender)) {
             Ok(()) => receiver.blocking_recv().unwrap_or(Verdict::Nobody),
             Err(_) => Verdict::Nobody,
         }
@@ -139,6 +169,7 @@ struct State {
 impl Rounds {
     fn continued(
         codec: &RequestStateCodec,
+        spent: &Spent,
         about: &[u8],
         request: &CallToolRequestParams,
     ) -> Result<Self, ErrorData> {
@@ -149,6 +180,10 @@ impl Rounds {
             ErrorData::invalid_params(problem, None)
         })?;
         let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
+        // An answer is good once: whoever comes with it again is asked again.
+        if answer.is_some() && !spent.spend(request.request_state.as_deref().unwrap_or_default()) {
+            return Ok(Self(Mutex::default()));
+        }
         let mut refused = None;
         if let Some(answer) = answer {
             let answer = serde_json::from_value(answer.clone()).map_err(|error| {
@@ -184,11 +219,9 @@ impl Approver for Rounds {
     }
 }
 
-/// What a person is asked about, whole: another diff is another question.
+/// What a person is asked about, whole: another content is another question.
 fn digest(question: &Question) -> String {
-    let Question { tool, access, given, path, reason, diff } = question;
-    let whole = json!([tool, access.name(), given, path, reason.to_string(), diff]);
-    blake3::hash(whole.to_string().as_bytes()).to_hex().to_string()
+    question.subject.to_hex().to_string()
 }
 
 async fn elicit(question: &Question, context: &RequestContext<RoleServer>) -> Verdict {
@@ -222,7 +255,13 @@ fn form(question: &Question) -> Result<ElicitRequestParams, ErrorData> {
     if let Some(diff) = &question.diff {
         let shown: String = diff.chars().take(limits::DIFF_CHARS).collect();
         let more = if shown.len() < diff.len() { "\n… (the rest is not shown)" } else { "" };
-        message.push_str(&format!("\n\n{}{more}", shown.trim_end()));
+        // What is in files must not be able to dress up the question.
+        let lines = shown
+            .trim_end()
+            .lines()
+            .map(|line| pinfold::escaped(line.replace('\t', "    ").as_bytes()).to_string());
+        let lines: Vec<_> = lines.collect();
+        message.push_str(&format!("\n\n{}{more}", lines.join("\n")));
     }
     let schema = json!({
         "type": "object",

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pinfold::{Call, Cancel, Error, Progress};
-use pinfold_dialects::Toolbox;
+use pinfold_dialects::{Toolbox, code};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
 };
@@ -35,9 +35,15 @@ pub(crate) async fn call(
         return Err(ErrorData::invalid_params(error, None));
     };
     let ended = Ended { request: context.ct.clone(), server: shared.stopping.clone() };
+    // What does not come as far as the tool is in the audit log all the same.
+    let refused = |code: &str| {
+        let tool = tool.entry.name.to_owned();
+        let call = Call { tool, client: client.clone(), ..Call::default() };
+        conversation.whole().session().record(&call, code, Instant::now(), 0);
+    };
     let cancelled = || Ok(reply::result(tool.refuse(&Error::Cancelled), None).into());
     // The first thing that is waited for: whoever comes first stands in front.
-    let _turn = match tool.entry.hints.read_only {
+    let mut turn = match tool.entry.hints.read_only {
         true => None,
         false => tokio::select! {
             turn = conversation.changing.lock() => Some(turn),
@@ -49,18 +55,22 @@ pub(crate) async fn call(
     let tools = match standing.await? {
         Standing::Known(Ok(tools)) => tools,
         Standing::Known(Err(nothing)) => {
+            refused(code(&nothing));
             return Ok(reply::result(tool.refuse(&nothing), None).into());
         }
         Standing::Ask(ask) => return Ok((*ask).into()),
     };
     let session = tools.session().id();
-    let (mut asking, approver) = Asking::new(shared.codec.as_ref(), session, &request, &context)?;
+    let (mut asking, approver) =
+        Asking::new(shared.codec.as_ref(), &shared.spent, session, &request, &context)
+            .inspect_err(|_| refused("invalid_argument"))?;
     let cancel = Cancel::default();
     let progress = Progress::default();
     let begin = Instant::now();
     let name = tool.entry.name;
     let arguments = Value::Object(request.arguments.unwrap_or_default());
     let (stop, seen) = (cancel.clone(), progress.clone());
+    let client = client.clone();
     let call = Call { cancel: stop, progress: seen, approver, client, ..Call::default() };
     let before = ended.clone();
     let work = move || {
@@ -72,12 +82,15 @@ pub(crate) async fn call(
     };
     let mut work = shared.running.spawn_blocking(work);
     let mut reports = Reports::new(context.meta.get_progress_token(), options.progress_every);
+    let asked = asking.asked();
     let done = {
         let mut questions = std::pin::pin!(asking.go_on(&context));
         loop {
             tokio::select! {
                 done = &mut work => break Some(done),
                 () = ended.wait() => break None,
+                // Others need not wait for the person: after a yes, the change is planned anew.
+                () = asked.notified() => turn = None,
                 // What is said about the way there is said before the answer is.
                 () = reports.due() => reports.say(&progress, &context.peer).await,
                 () = &mut questions => unreachable!("they go on until the call is done"),
@@ -92,6 +105,7 @@ pub(crate) async fn call(
             work.await
         }
     };
+    drop(turn);
     if let Some(asks) = asking.pending(shared.codec.as_ref())? {
         return Ok(asks.into());
     }

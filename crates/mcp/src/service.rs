@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::approve::Spent;
 use crate::conversation::Conversation;
 use crate::{Server, limits};
 
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// Signs what clients carry from one round of a call to the next.
     pub(crate) codec: Option<RequestStateCodec>,
+    pub(crate) spent: Spent,
     named: Mutex<HashMap<String, (Instant, Arc<Conversation>)>>,
 }
 
@@ -83,6 +85,7 @@ impl Service {
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
             codec: codec(),
+            spent: Spent::default(),
             named: Mutex::default(),
         }))
     }

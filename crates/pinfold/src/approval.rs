@@ -29,6 +29,8 @@ pub struct Question {
     pub reason: Reason,
     /// What would change, where that can be shown.
     pub diff: Option<String>,
+    /// What a yes is good for, by hash: all of the above, and the file as it is and would be.
+    pub subject: Hash,
 }
 
 impl Question {
@@ -63,21 +65,31 @@ pub(crate) struct Grants(Mutex<Vec<Grant>>);
 struct Grant {
     access: Access,
     path: PathBuf,
+    /// What it was asked about for.
+    reason: Reason,
     /// What the person was shown; `None` if it does not matter.
     subject: Option<Hash>,
 }
 
 impl Grants {
-    pub(crate) fn add(&self, access: Access, path: PathBuf, subject: Option<Hash>) {
-        self.lock().push(Grant { access, path, subject });
+    pub(crate) fn add(&self, access: Access, path: PathBuf, reason: Reason, subject: Option<Hash>) {
+        self.lock().push(Grant { access, path, reason, subject });
     }
 
-    /// Whether something was allowed: for the file itself, or a directory that it is in.
+    /// Whether something was allowed: just this, on just this file.
     pub(crate) fn cover(&self, access: Access, path: &Path, subject: Option<Hash>) -> bool {
         self.lock().iter().any(|grant| {
             grant.access == access
-                && path.starts_with(&grant.path)
+                && grant.path == path
                 && (grant.subject.is_none() || grant.subject == subject)
+        })
+    }
+
+    /// Whether what is met on a walk may be shown because a directory above it may be walked over: if it
+    /// would be asked about for the same reason, and no other.
+    pub(crate) fn cover_below(&self, path: &Path, reason: &Reason) -> bool {
+        self.lock().iter().any(|grant| {
+            grant.access == Access::Read && path.starts_with(&grant.path) && grant.reason == *reason
         })
     }
 

@@ -80,14 +80,28 @@ impl Trace {
         decision: &'static str,
         why: String,
     ) {
+        self.tried(access, given);
         let mut facts = self.lock();
-        facts.operation = Some(access.name());
         facts.decision = decision;
         facts.why = Some(why);
-        let path = real.map(|real| real.to_string_lossy().into_owned());
-        let noted = Noted { given: given.map(str::to_owned), path };
-        if !facts.paths.contains(&noted) {
-            facts.paths.push(noted);
+        let Some(path) = real.map(|real| real.to_string_lossy().into_owned()) else { return };
+        let given = given.map(str::to_owned);
+        match facts.paths.iter_mut().find(|noted| noted.given == given) {
+            Some(noted) => noted.path = Some(path),
+            None => facts.paths.push(Noted { given, path: Some(path) }),
+        }
+    }
+
+    /// Notes what a call is about, before it is known where that leads. To change a file is also to read
+    /// it, but the other way round it is not.
+    pub(crate) fn tried(&self, access: Access, given: Option<&str>) {
+        let mut facts = self.lock();
+        if access != Access::Read || facts.operation.is_none() {
+            facts.operation = Some(access.name());
+        }
+        let given = given.map(str::to_owned);
+        if given.is_some() && !facts.paths.iter().any(|noted| noted.given == given) {
+            facts.paths.push(Noted { given, path: None });
         }
     }
 

@@ -84,7 +84,11 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
     if verdict == Verdict::Ask {
         let wish = Wish { access: Access::Write, path: &path, place: &place, directory: false };
         let diff = receipt.diff.clone();
-        let subject = Some(blake3::hash(diff.as_deref().map_or(&after[..], str::as_bytes)));
+        // The diff may be cut: what counts is what is there, and what would be.
+        let there = target.hash().map_err(|error| view.missed(&path, error))?;
+        let mut subject = blake3::Hasher::new();
+        subject.update(there.as_ref().map_or(&[][..], |hash| hash.as_bytes())).update(&after);
+        let subject = Some(subject.finalize());
         let shown = Shown { diff, subject };
         if !agreed(&wish, view, receipt, &shown) {
             drop(target);

@@ -345,8 +345,8 @@ pub enum Denial {
     Nobody {
         /// Why somebody would have to be.
         reason: Reason,
-        /// The rule that would allow it.
-        allow: String,
+        /// The rule that would allow it, if one would.
+        allow: Option<String>,
     },
     /// A person is being asked, and the call will be made again with the answer.
     #[error("a person is being asked")]
@@ -401,8 +401,13 @@ impl Error {
                 Some("leave that character out, or write the whole file as utf-8".into())
             }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
-            Self::Denied { denial: Denial::Nobody { allow, .. }, .. } => {
-                Some(format!("tell the person, who can allow it with `--allow '{allow}'`"))
+            Self::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
+                // The person may paste it, and the agent has chosen the name.
+                let quoted = allow.replace('\'', "'\\''");
+                Some(format!("tell the person, who can allow it with `--allow '{quoted}'`"))
+            }
+            Self::Denied { denial: Denial::Nobody { allow: None, .. }, .. } => {
+                Some("tell the person".into())
             }
             Self::Denied { denial: Denial::Policy(_), .. } => {
                 Some("work without it, or tell the person".into())

@@ -42,6 +42,7 @@ impl View<'_> {
     /// Whether a path may be looked at, as far as its spelling says. What is refused by its name is
     /// refused whether it is there or not.
     pub(crate) fn may_look_for(&self, path: &RawPath) -> Result<(), Error> {
+        self.call().trace.tried(Access::Read, Some(path.as_str()));
         let given = self.spelled(path);
         let decision = self.session().policy().decide(Access::Read, Some(&given), None, false);
         match decision {
@@ -82,6 +83,12 @@ impl View<'_> {
         if self.granted(wish, shown.subject) {
             return Ok(Permit::Yes);
         }
+        let mut whole = blake3::Hasher::new();
+        for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
+            whole.update(part.as_bytes()).update(b"\0");
+        }
+        whole.update(real.as_os_str().as_bytes()).update(b"\0");
+        whole.update(shown.subject.as_ref().map_or(&[][..], |subject| subject.as_bytes()));
         let question = Question {
             tool: self.tool().to_owned(),
             access,
@@ -89,14 +96,15 @@ impl View<'_> {
             path: real.clone(),
             reason: reason.clone(),
             diff: shown.diff,
+            subject: whole.finalize(),
         };
         let denial = match self.ask(&question) {
             Verdict::Once => {
-                self.grants().add(access, real, shown.subject);
+                self.grants().add(access, real, reason, shown.subject);
                 return Ok(Permit::LookAgain);
             }
             Verdict::Session => {
-                self.session().grants().add(access, real, None);
+                self.session().grants().add(access, real, reason, None);
                 return Ok(Permit::LookAgain);
             }
             Verdict::No(words) => {
@@ -109,7 +117,12 @@ impl View<'_> {
             }
             Verdict::Nobody => {
                 self.note(access, path, Some(&real), "nobody", reason.to_string());
-                Denial::Nobody { reason, allow: policy.allowing(access, &real) }
+                // What a rule asks about, no other rule allows.
+                let allow = match reason {
+                    Reason::Rule(_) => None,
+                    _ => policy.allowing(access, &real),
+                };
+                Denial::Nobody { reason, allow }
             }
         };
         // Whoever ended the call did so while the person was asked.
@@ -129,7 +142,7 @@ impl View<'_> {
         granted
     }
 
-    /// The refusal for something that is not there, where one may not know whether it is.
+    /// The refusal for something of which one may not know whether it is there, or what it is.
     pub(crate) fn hides(&self, path: &RawPath) -> Option<Error> {
         let (place, missing) = self.session().workspace().missing(path).ok()?;
         let path_of = missing.iter().fold(place.path.clone(), |path, name| path.join(name));
@@ -173,16 +186,17 @@ impl View<'_> {
     /// Whether what was met on a walk can be shown without asking.
     pub(crate) fn shows(&self, root: usize, below: &[u8], directory: bool) -> bool {
         let policy = self.session().policy();
-        if policy.surely_shows(below) {
+        // In a part of the workspace, what is above it counts as well.
+        if !self.session().workspace().is_narrowed() && policy.surely_shows(below) {
             return true;
         }
         let real = self.real_root(root).join(OsStr::from_bytes(below));
         match policy.decide(Access::Read, None, Some(&real), directory) {
             Decision::Allow(_) => true,
             Decision::Deny(_) => false,
-            Decision::Ask(_) => {
-                self.session().grants().cover(Access::Read, &real, None)
-                    || self.grants().cover(Access::Read, &real, None)
+            Decision::Ask(reason) => {
+                self.session().grants().cover_below(&real, &reason)
+                    || self.grants().cover_below(&real, &reason)
             }
         }
     }
@@ -212,12 +226,6 @@ impl View<'_> {
         why: String,
     ) {
         self.call().trace.decided(access, Some(path.as_str()), real, decision, why);
-    }
-
-    /// Everything that may be looked at is.
-    pub(crate) fn note_everything(&self) {
-        let why = format!("the mode `{}`", self.session().settings().permissions.mode.name());
-        self.call().trace.decided(Access::Read, None, None, "allow", why);
     }
 
     /// A path as it was spelled, below the real path of the root that it names.

@@ -10,7 +10,6 @@ mod rules;
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -164,12 +163,18 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    pub(crate) fn new(permissions: &Permissions, roots: Vec<PathBuf>) -> Result<Self, BadRule> {
+    /// `spelled` are the roots as they were given, which rules may begin with.
+    pub(crate) fn new(
+        permissions: &Permissions,
+        roots: Vec<PathBuf>,
+        spelled: &[PathBuf],
+    ) -> Result<Self, BadRule> {
+        let known: Vec<_> = roots.iter().chain(spelled).cloned().collect();
         Ok(Self {
             mode: permissions.mode,
-            deny: Rules::broad("deny", &permissions.deny)?,
-            ask: Rules::broad("ask", &permissions.ask)?,
-            allow: Rules::exact("allow", &permissions.allow)?,
+            deny: Rules::broad("deny", &permissions.deny, &known)?,
+            ask: Rules::broad("ask", &permissions.ask, &known)?,
+            allow: Rules::exact("allow", &permissions.allow, &known)?,
             protected: Protected::new(),
             own: Vec::new(),
             roots,
@@ -201,7 +206,9 @@ impl Policy {
             return Decision::Allow(Reason::Mode(self.mode));
         }
         if let Some(text) = self.ask.matches(access, &names) {
-            return Decision::Ask(rule(text));
+            // A yes to something else by that rule is none to a secret.
+            let reason = self.protected.matches(access, &names);
+            return Decision::Ask(reason.unwrap_or_else(|| rule(text)));
         }
         let real = Names::new(real.into_iter().flat_map(|path| self.below_roots(path)), directory);
         if let Some(text) = self.allow.matches(access, &real) {
@@ -231,7 +238,9 @@ impl Policy {
 
     /// Puts files of our own out of reach.
     pub(crate) fn keep_out(&mut self, own: impl IntoIterator<Item = PathBuf>) {
-        let inside = |own: &PathBuf| self.roots.iter().any(|root| own.starts_with(root));
+        let inside = |own: &PathBuf| {
+            self.roots.iter().any(|root| own.starts_with(root) || root.starts_with(own))
+        };
         self.own.extend(own.into_iter().filter(inside));
     }
 
@@ -245,13 +254,17 @@ impl Policy {
         self.roots.iter().filter_map(move |root| path.strip_prefix(root).ok())
     }
 
-    /// The rule that would allow something, for the person to add.
-    pub(crate) fn allowing(&self, access: Access, real: &Path) -> String {
-        let below = self.below_roots(real).next().unwrap_or(real);
-        let pattern = String::from_utf8_lossy(below.as_os_str().as_bytes());
+    /// The rule that would allow something, for the person to add. None for names that cannot be typed.
+    pub(crate) fn allowing(&self, access: Access, real: &Path) -> Option<String> {
+        let below = self.below_roots(real).max_by_key(|below| below.as_os_str().len());
+        let below = below.unwrap_or(real);
+        let pattern = below.to_str()?;
+        let typed = |letter: char| letter == ' ' || !letter.is_whitespace() && !letter.is_control();
+        let shown = pinfold_confine::escaped(pattern.as_bytes()).to_string() == pattern;
         match pattern.is_empty() {
-            true => access.name().to_owned(),
-            false => format!("{}(/{})", access.name(), rules::literal(&pattern)),
+            true => Some(access.name().to_owned()),
+            false if !shown || !pattern.chars().all(typed) => None,
+            false => Some(format!("{}(/{})", access.name(), rules::literal(pattern))),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinfold_confine::{Place, RelPath, Workspace, escaped, real_path_of};
+use pinfold_confine::{Place, RelPath, Workspace, escaped, ways_to};
 
 use crate::approval::Grants;
 use crate::audit::{Audit, Line};
@@ -86,17 +86,20 @@ impl Session {
 
     /// A session on a workspace that others may use as well.
     pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
-        let mut policy = Policy::new(&settings.permissions, real_roots(&workspace).collect())?;
+        let mut policy = {
+            let spelled: Vec<_> = workspace.roots().map(Path::to_owned).collect();
+            Policy::new(&settings.permissions, real_roots(&workspace).collect(), &spelled)?
+        };
         let audit = settings.audit.as_ref().map(|path| {
             Audit::open(path).map_err(|cause| OpenError::Audit { path: path.clone(), cause })
         });
         let audit = audit.transpose()?;
-        policy.keep_out(audit.iter().map(|audit| real_path_of(audit.path())));
+        policy.keep_out(audit.iter().flat_map(|audit| ways_to(audit.path())));
         let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
         let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
         let journal = directory
             .map(|directory| Arc::new(Journal::new(directory, keep_for, settings.journal_bytes)));
-        policy.keep_out(journal.iter().map(|journal| real_path_of(journal.directory())));
+        policy.keep_out(journal.iter().flat_map(|journal| ways_to(journal.directory())));
         let id = fresh_id().unwrap_or_default();
         Ok(Self {
             workspace,
@@ -127,7 +130,7 @@ impl Session {
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
         if let Some(policy) = Arc::get_mut(&mut self.policy) {
-            policy.keep_out(own.into_iter().map(|path| real_path_of(&path)));
+            policy.keep_out(own.into_iter().flat_map(|path| ways_to(&path)));
         }
         self
     }

@@ -116,8 +116,12 @@ impl<'s> View<'s> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
             None => {
-                self.note_everything();
-                Ok(self.session.workspace().outermost_roots())
+                let roots = self.session.workspace().outermost_roots();
+                roots.iter().try_for_each(|root| {
+                    let path = RawPath::from(self.session.absolute(root));
+                    self.directory(&path).map(|_| ())
+                })?;
+                Ok(roots)
             }
         }
     }
@@ -166,12 +170,20 @@ impl<'s> View<'s> {
 
     /// Finds what is to be removed, and holds it.
     pub fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
+        self.call.trace.tried(Access::Delete, Some(path.as_str()));
+        self.may_look_for(path)?;
         let removal = self.session.workspace().removal(path, &self.patience());
-        removal.map_err(|error| self.missed(path, error))
+        let removal = removal.map_err(|error| self.missed(path, error))?;
+        // A link is deleted itself, and where it leads is not looked at.
+        let wish = Wish { access: Access::Read, path, place: removal.place(), directory: false };
+        self.must_ask(&wish)?;
+        Ok(removal)
     }
 
     /// Finds the file that a change is aimed at, and holds it.
     pub fn target(&self, path: &RawPath) -> Result<Target, Error> {
+        self.call.trace.tried(Access::Write, Some(path.as_str()));
+        self.may_look_for(path)?;
         loop {
             let target = self.session.workspace().target(path, &self.patience());
             let target = target.map_err(|error| match error {
@@ -180,13 +192,11 @@ impl<'s> View<'s> {
                 }
                 other => self.missed(path, other),
             })?;
-            // What is there is compared with what it becomes, and shown: that is reading.
-            if target.meta().is_none() {
-                return Ok(target);
-            }
+            // What is there is compared with what it becomes, and shown: that is reading. Where nothing
+            // may be read, it is not said either that nothing is there.
             let place = target.place().clone();
             let wish = Wish { access: Access::Read, path, place: &place, directory: false };
-            if !self.must_ask(&wish)? {
+            if !self.must_ask(&wish)? || target.meta().is_none() {
                 return Ok(target);
             }
             // Nobody else should have to wait for the file while a person thinks.
@@ -251,11 +261,13 @@ impl<'s> View<'s> {
         if matches!(error, Fence::Impatient) {
             return self.impatient(path);
         }
+        if let Some(denied) = self.hides(path) {
+            return denied;
+        }
         match Error::looking(path, error) {
-            Error::NotFound { path, .. } => match self.hides(&path) {
-                Some(denied) => denied,
-                None => Error::NotFound { near: near_misses(self, &path), path },
-            },
+            Error::NotFound { path, .. } => {
+                Error::NotFound { near: near_misses(self, &path), path }
+            }
             Error::Outside { path, .. } => Error::Outside { path, roots: self.session.roots() },
             other => other,
         }

@@ -148,10 +148,10 @@ fn a_narrowed_session_keeps_its_rules() {
     let dir = workspace();
     let session = denying(&dir, &["Read(secrets/key.txt)", "Edit(/src)"]);
     let narrowed = session.narrowed([dir.path().join("secrets")]).unwrap();
-    assert!(matches!(denial(&narrowed, &Read::new("key.txt")), Denial::Policy(_)));
-    assert!(narrowed.perform(&Read::new("public.txt")).is_ok());
+    assert!(matches!(denial(&narrowed, &Read::new("secrets/key.txt")), Denial::Policy(_)));
+    assert!(narrowed.perform(&Read::new("secrets/public.txt")).is_ok());
     let narrowed = session.narrowed([dir.path().join("src")]).unwrap();
-    assert!(matches!(denial(&narrowed, &Write::new("a.txt", "x")), Denial::Policy(_)));
+    assert!(matches!(denial(&narrowed, &Write::new("src/a.txt", "x")), Denial::Policy(_)));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn protected_places_ask_whether_they_are_there_or_not() {
             panic!("{path}")
         };
         assert_eq!(reason, Reason::MakesCodeRun);
-        assert!(allow.starts_with("Write(/"), "{allow}");
+        assert!(allow.unwrap().starts_with("Write(/"));
     }
     assert_eq!(fs::read_to_string(dir.path().join(".git/config")).unwrap(), "[core]\n");
     assert!(!dir.path().join(".mcp.json").exists() && !dir.path().join("sub").exists());
@@ -177,7 +177,7 @@ fn protected_places_ask_whether_they_are_there_or_not() {
             let Denial::Nobody { reason, allow } = denial(&session, &operation) else {
                 panic!("{path}")
             };
-            assert_eq!((reason, allow.as_str()), (Reason::Secret, "Read(/.env)"));
+            assert_eq!((reason, allow.as_deref()), (Reason::Secret, Some("Read(/.env)")));
         }
     }
     assert!(session.perform(&Write::new("src/new.txt", "x")).is_ok());
@@ -285,6 +285,120 @@ fn reading_a_secret_can_be_allowed() {
     session.perform(&Read::new(".env")).unwrap();
     let searched = session.perform(&Search::new("hunter2")).unwrap();
     assert_eq!((searched.total, searched.skipped.withheld), (1, 0));
+}
+
+#[test]
+fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
+    let dir = workspace();
+    fs::create_dir(dir.path().join(".aws")).unwrap();
+    fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
+    // To list a directory of secrets is not to read them by name.
+    let person = Person::saying(&[Verdict::Session, Verdict::No(None)]);
+    let session = session(&dir, Settings::default()).with_approver(person.clone());
+    assert_eq!(session.perform(&List::new(".aws")).unwrap().entries.len(), 1);
+    assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::Person(_)));
+    // To search everything, where everything asks, is not to search secrets.
+    let person = Person::saying(&[Verdict::Once]);
+    let session = self::session(&dir, permissions(Mode::Ask, &[], &["Read"], &[]));
+    let session = session.with_approver(person.clone());
+    let searched = session.perform(&Search::new("plain|hunter2|aws_secret")).unwrap();
+    assert_eq!((searched.total, searched.skipped.withheld), (1, 2), "{:?}", person.asked());
+    // To change a file is not to change what lies in a directory of its name.
+    let person = Person::saying(&[Verdict::Session, Verdict::Once, Verdict::No(None)]);
+    let session = self::session(&dir, Settings::default()).with_approver(person);
+    session.perform(&Write::new(".claude", "x")).unwrap();
+    session.perform(&Delete::new(".claude")).unwrap();
+    let write = Write::new(".claude/settings.json", "{}");
+    assert!(matches!(denial(&session, &write), Denial::Person(_)));
+}
+
+#[test]
+fn a_root_that_is_narrowed_to_secrets_is_asked_about() {
+    let dir = workspace();
+    fs::create_dir(dir.path().join(".aws")).unwrap();
+    fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
+    let session = session(&dir, Settings::default());
+    let narrowed = session.narrowed([dir.path().join(".aws")]).unwrap();
+    assert!(matches!(denial(&narrowed, &Search::new("secret")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&narrowed, &Find::new("**")), Denial::Nobody { .. }));
+}
+
+#[test]
+fn whether_a_denied_file_is_there_is_not_said() {
+    let dir = workspace();
+    fs::create_dir(dir.path().join("secrets/sub")).unwrap();
+    let session = denying(&dir, &["Read(secrets/**)"]);
+    let says = |path: &str| {
+        let absent = Error::Denied {
+            path: path.into(),
+            access: Access::Read,
+            denial: Denial::Policy(Reason::Rule("Read(secrets/**)".into())),
+        };
+        let said = |error: Option<Error>| error.unwrap().to_string();
+        for error in [
+            session.perform(&Read::new(path)).err(),
+            session.perform(&Write::new(path, "x")).err(),
+            session.perform(&edit(path, "a", "b")).err(),
+            session.perform(&Delete::new(path)).err(),
+            session.perform(&List::new(path)).err(),
+            session.perform(&Info::new(path)).err(),
+        ] {
+            assert_eq!(said(error), absent.to_string(), "{path}");
+        }
+    };
+    for path in [
+        "secrets/key.txt",
+        "secrets/none",
+        "secrets/sub",
+        "secrets/sub/none",
+        "secrets/key.txt/x",
+        "src/dir-alias/key.txt",
+        "src/dir-alias/none",
+        "src/dir-alias/sub",
+    ] {
+        says(path);
+    }
+}
+
+#[test]
+fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
+    let dir = workspace();
+    let long = "line\n".repeat(10_000);
+    fs::write(dir.path().join("src/long.txt"), &long).unwrap();
+    let root = dir.path().to_owned();
+    let asked = Arc::new(Mutex::new(0));
+    let count = asked.clone();
+    // While the person thinks, somebody changes what the diff did not show.
+    let change = Meanwhile(move |_: &Question| {
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        match *count {
+            1 => {
+                fs::write(root.join("src/long.txt"), format!("{}mine\n", "line\n".repeat(10_000)))
+                    .unwrap();
+                Verdict::Once
+            }
+            _ => Verdict::No(None),
+        }
+    });
+    let settings = Settings { output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
+    let session = session(&dir, settings).with_approver(change);
+    let write = Write::new("src/long.txt", "other\n".repeat(10_000));
+    assert!(matches!(denial(&session, &write), Denial::Person(_)));
+    assert_eq!(*asked.lock().unwrap(), 2);
+}
+
+#[test]
+fn what_the_person_is_told_to_type_is_safe() {
+    let dir = workspace();
+    let session = session(&dir, permissions(Mode::Ask, &[], &["Edit(asked)"], &[]));
+    let hint = |path: &str| session.perform(&Write::new(path, "x")).unwrap_err().with_hint();
+    assert!(
+        hint("x'; touch PWNED; echo '")
+            .contains(r"--allow 'Write(/x'\''; touch PWNED; echo '\'')'")
+    );
+    assert!(!hint("x\u{1b}[2J").contains("--allow"));
+    assert!(!hint("asked").contains("--allow"), "another rule would not help");
 }
 
 #[test]
@@ -427,6 +541,12 @@ fn our_own_files_are_out_of_reach() {
     let session = session(&dir, settings).keeping_out_of([config]);
     session.perform(&Write::new("src/a.txt", "x")).unwrap();
     symlink("../audit.jsonl", dir.path().join("src/log")).unwrap();
+    // Nor is a link on the way to them.
+    let link = dir.path().join("linked.toml");
+    symlink("config.toml", &link).unwrap();
+    let linked = self::session(&dir, permissions(Mode::BypassPermissions, &[], &[], &[]))
+        .keeping_out_of([link]);
+    assert_eq!(denial(&linked, &Delete::new("linked.toml")), Denial::Policy(Reason::Own));
     for path in ["audit.jsonl", "src/log", "config.toml", "state/journal/log.jsonl"] {
         assert_eq!(denial(&session, &Read::new(path)), Denial::Policy(Reason::Own), "{path}");
         assert_eq!(denial(&session, &Write::new(path, "x")), Denial::Policy(Reason::Own), "{path}");
@@ -471,6 +591,7 @@ fn calls_are_audited() {
     assert!(denied["paths"][0]["path"].as_str().unwrap().ends_with("secrets/key.txt"));
     assert_eq!(denied["why"], "the rule `Read(secrets/**)`");
     assert_eq!((&missing["outcome"], &missing["decision"]), (&"failed".into(), &"none".into()));
+    assert_eq!(missing["paths"][0]["given"], "src/none");
     assert!(!fs::read_to_string(&log).unwrap().contains("fancy"), "no contents");
 }
 

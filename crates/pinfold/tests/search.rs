@@ -439,16 +439,16 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
         ("line.txt", &words.repeat(4_000)),
     ]);
     let pattern = r"(?:\w{1,30}\s){5,15}[!-/]";
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     for multiline in [true, false] {
         for path in ["lines.txt", "line.txt"] {
             let search = Search { multiline, path: Some(path.into()), ..Search::new(pattern) };
             let call = Call::default();
             let cancel = call.cancel.clone();
             // Whoever waits gives up before it has begun, so that only the checks on the way count.
-            let ended = std::thread::scope(|scope| {
+            let ended = thread::scope(|scope| {
                 scope.spawn(move || {
-                    std::thread::sleep(std::time::Duration::from_millis(200));
+                    thread::sleep(Duration::from_millis(200));
                     cancel.cancel();
                 });
                 session.perform_with(&search, &call).map(|_| ())
@@ -460,5 +460,5 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
         }
     }
     // Some hundred seconds, if nothing looked at the clock.
-    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }

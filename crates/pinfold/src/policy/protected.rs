@@ -95,7 +95,7 @@ impl Protected {
                 None => format!("{tool}(**/{pattern})"),
             };
             let rules: Vec<_> = patterns.iter().map(|pattern| anywhere(pattern)).collect();
-            Rules::broad("built-in", &rules).expect("these are good rules")
+            Rules::broad("built-in", &rules, &[]).expect("these are good rules")
         };
         Self { secrets: rules("Read", SECRETS), run: rules("*", RUN) }
     }

@@ -1,6 +1,6 @@
 //! Rules as people write them: `Tool(pattern)`, `Tool`, `*`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 use ignore::Match;
@@ -8,6 +8,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::Access;
 use super::fold::{Names, folded};
+use crate::limits::{GLOB_BRACES, GLOB_CHARS};
 
 /// A rule that cannot be understood.
 #[derive(Debug, thiserror::Error)]
@@ -46,20 +47,33 @@ const ALL: [Access; 3] = [Access::Read, Access::Write, Access::Delete];
 
 impl Rules {
     /// Rules that refuse or ask: no spelling slips by.
-    pub(super) fn broad(list: &'static str, rules: &[String]) -> Result<Self, BadRule> {
-        Self::new(list, rules, true)
+    pub(super) fn broad(
+        list: &'static str,
+        rules: &[String],
+        roots: &[PathBuf],
+    ) -> Result<Self, BadRule> {
+        Self::new(list, rules, roots, true)
     }
 
     /// Rules that allow: only what they say.
-    pub(super) fn exact(list: &'static str, rules: &[String]) -> Result<Self, BadRule> {
-        Self::new(list, rules, false)
+    pub(super) fn exact(
+        list: &'static str,
+        rules: &[String],
+        roots: &[PathBuf],
+    ) -> Result<Self, BadRule> {
+        Self::new(list, rules, roots, false)
     }
 
-    fn new(list: &'static str, rules: &[String], broad: bool) -> Result<Self, BadRule> {
+    fn new(
+        list: &'static str,
+        rules: &[String],
+        roots: &[PathBuf],
+        broad: bool,
+    ) -> Result<Self, BadRule> {
         let bad = |rule: &str, problem: String| BadRule { list, rule: rule.into(), problem };
         let mut parsed = Vec::new();
         for rule in rules {
-            let (about, pattern) = parse(rule).map_err(|problem| bad(rule, problem))?;
+            let (about, pattern) = parse(rule, roots).map_err(|problem| bad(rule, problem))?;
             parsed.push((about, if broad { folded(&pattern) } else { pattern }, rule));
         }
         let compile = |access: Access| {
@@ -112,7 +126,9 @@ impl List {
         match self.patterns.matched_path_or_any_parents(path, directory) {
             Match::Ignore(glob) => {
                 let same = |(pattern, _): &&(String, String)| pattern == glob.original();
-                self.rules.iter().rev().find(same).map(|(_, rule)| rule.as_str())
+                let rule = self.rules.iter().rev().find(same).map(|(_, rule)| rule.as_str());
+                // That something matched counts, whatever it is called.
+                Some(rule.unwrap_or(glob.original()))
             }
             Match::Whitelist(_) | Match::None => None,
         }
@@ -122,7 +138,7 @@ impl List {
 const EVERYTHING: &str = "**";
 
 /// What a rule is about, and its pattern.
-fn parse(rule: &str) -> Result<(&'static [Access], String), String> {
+fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), String> {
     const SHAPE: &str = "is none: write `Tool(pattern)`, `Tool` or `*`, such as `Edit(src/**)`";
     let trimmed = rule.trim();
     let (tool, pattern) = match trimmed.split_once('(') {
@@ -137,12 +153,28 @@ fn parse(rule: &str) -> Result<(&'static [Access], String), String> {
         "" => return Err(SHAPE.into()),
         other => return Err(unknown(other)),
     };
+    // Blanks around a pattern are nobody's wish; one at the end of a name is written as `\ `.
+    let trimmed = pattern.trim();
+    let pattern = match trimmed.ends_with('\\') {
+        true => pattern.trim_start(),
+        false => trimmed,
+    };
     let bare = pattern.strip_prefix('!').unwrap_or(pattern);
     if bare.trim().is_empty() || bare.trim_matches('/').is_empty() {
         return Err("has an empty pattern".into());
     }
     if pattern.starts_with('#') {
         return Err("has a comment for a pattern; write `\\#` for a name that begins so".into());
+    }
+    // What would never match anything must not look like a rule.
+    if bare.starts_with(['"', '\'', '~', '!']) {
+        return Err("begins with a quote, `~` or a second `!`, which mean nothing here".into());
+    }
+    if bare.split('/').any(|name| name == "..") || bare.trim_start_matches('/').contains("//") {
+        return Err("has `..` or an empty name in its pattern".into());
+    }
+    if pinfold_confine::brace_depth(bare) > GLOB_BRACES || bare.len() > GLOB_CHARS {
+        return Err("has a pattern that is too long or too deeply nested".into());
     }
     // The matcher takes a bracket that is never closed for itself; who wrote it meant something else.
     if let Err(error) = GlobBuilder::new(bare).literal_separator(true).build() {
@@ -151,7 +183,26 @@ fn parse(rule: &str) -> Result<(&'static [Access], String), String> {
     if pattern.contains(['\n', '\0']) {
         return Err("has a line end or NUL in its pattern".into());
     }
-    Ok((about, pattern.to_owned()))
+    Ok((about, anchored(pattern, roots)))
+}
+
+/// A pattern in `.gitignore`'s words: one that begins with a root's own path, or with `./`, is meant from
+/// there.
+fn anchored(pattern: &str, roots: &[PathBuf]) -> String {
+    let (not, bare) = match pattern.strip_prefix('!') {
+        Some(bare) => ("!", bare),
+        None => ("", pattern),
+    };
+    let here = bare.strip_prefix("./").map(|below| below.trim_start_matches("./"));
+    let below = here.or_else(|| {
+        let inside = |root: &PathBuf| bare.strip_prefix(root.to_str()?)?.strip_prefix('/');
+        roots.iter().filter(|root| root.parent().is_some()).find_map(inside)
+    });
+    match below {
+        Some("") => format!("{not}{EVERYTHING}"),
+        Some(below) => format!("{not}/{below}"),
+        None => pattern.to_owned(),
+    }
 }
 
 fn unknown(tool: &str) -> String {

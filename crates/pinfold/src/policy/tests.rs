@@ -7,7 +7,7 @@ const ROOT: &str = "/ws";
 fn policy(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Policy {
     let list = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
     let permissions = Permissions { mode, allow: list(allow), ask: list(ask), deny: list(deny) };
-    Policy::new(&permissions, vec![ROOT.into()]).unwrap()
+    Policy::new(&permissions, vec![ROOT.into()], &[]).unwrap()
 }
 
 /// `a`llow, as`k` or `d`eny.
@@ -109,6 +109,12 @@ fn patterns_are_gitignores() {
         ("a?c", &["abc"], &["abbc"]),
         ("[ab].txt", &["a.txt"], &["c.txt"]),
         ("\\!x", &["!x"], &["x"]),
+        (" src/** ", &["src/a"], &["x/src/a"]),
+        ("src/**\u{a0}", &["src/a"], &["x/src/a"]),
+        ("./src/**", &["src/a"], &["x/src/a"]),
+        ("./src", &["src/a"], &["x/src/a"]),
+        ("/ws/src/**", &["src/a"], &["x/src/a", "ws/src/a"]),
+        ("src\\ ", &["src "], &["srcs"]),
     ] {
         let policy = policy(Mode::SecureFileAccess, &[], &[], &[&format!("Read({pattern})")]);
         for path in matching {
@@ -118,6 +124,13 @@ fn patterns_are_gitignores() {
             assert_eq!(decided(&policy, Access::Read, path), 'a', "{pattern} {path}");
         }
     }
+}
+
+#[test]
+fn a_rule_with_a_blank_too_many_takes_nothing_from_others() {
+    let policy = policy(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)", "Read(**/*.txt )"]);
+    assert_eq!(decided(&policy, Access::Read, "secrets/key.txt"), 'd');
+    assert_eq!(decided(&policy, Access::Read, "a.txt"), 'd');
 }
 
 #[test]
@@ -177,13 +190,19 @@ fn rules_that_do_not_parse_are_named() {
         ("Edit(#x)", "comment"),
         ("Edit(a[)", "pattern"),
         ("Edit({a,b)", "pattern"),
+        ("Edit(\"src/**\")", "quote"),
+        ("Edit(~/x)", "`~`"),
+        ("Edit(!!x)", "second `!`"),
+        ("Edit(a/../b)", "`..`"),
+        ("Edit(a//b)", "empty name"),
+        ("Edit({{{{{{{{{{{{a}}}}}}}}}}}})", "deeply nested"),
         ("Grep(x)", "`Read` covers it"),
         ("file.patch(x)", "`Edit` covers it"),
         ("Reed(x)", "`Read`, `Write`, `Edit`, `Delete` and `*`"),
         ("read", "names no operation"),
     ] {
         let permissions = Permissions { deny: vec![rule.into()], ..Permissions::default() };
-        let error = Policy::new(&permissions, vec![ROOT.into()]).unwrap_err().to_string();
+        let error = Policy::new(&permissions, vec![ROOT.into()], &[]).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
         assert!(error.contains(&format!("the deny rule `{rule}`")), "{error}");
     }
@@ -207,10 +226,22 @@ fn our_own_files_are_out_of_reach_in_every_mode() {
 fn the_rule_that_would_allow_something_does() {
     for path in ["a/b.txt", "odd [x]*?{y}\\z!#.txt", "!x", "#x", "end ", "ü"] {
         let real = Path::new(ROOT).join(path);
-        let rule = policy(Mode::Ask, &[], &[], &[]).allowing(Access::Write, &real);
+        let rule = policy(Mode::Ask, &[], &[], &[]).allowing(Access::Write, &real).unwrap();
         let allowing = policy(Mode::Ask, &[&rule], &[], &[]);
         assert_eq!(decided(&allowing, Access::Write, path), 'a', "{rule}");
         assert_eq!(decided(&allowing, Access::Write, "other"), 'k', "{rule}");
+    }
+}
+
+#[test]
+fn names_that_cannot_be_typed_are_no_rules() {
+    for path in ["a\tb", "a\u{1b}[2J", "a\n", "end\u{a0}", "\u{202e}x"] {
+        let real = Path::new(ROOT).join(path);
+        assert_eq!(
+            policy(Mode::Ask, &[], &[], &[]).allowing(Access::Write, &real),
+            None,
+            "{path:?}"
+        );
     }
 }
 
