@@ -10,12 +10,12 @@ mod rules;
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use fold::Names;
-use protected::Protected;
 pub use rules::BadRule;
 use rules::Rules;
 
@@ -154,7 +154,6 @@ pub(crate) struct Policy {
     deny: Rules,
     ask: Rules,
     allow: Rules,
-    protected: Protected,
     /// The roots that patterns are relative to: those that the person gave, however narrow the
     /// workspace has become since.
     roots: Vec<PathBuf>,
@@ -175,7 +174,6 @@ impl Policy {
             deny: Rules::broad("deny", &permissions.deny, &known)?,
             ask: Rules::broad("ask", &permissions.ask, &known)?,
             allow: Rules::exact("allow", &permissions.allow, &known)?,
-            protected: Protected::new(),
             own: Vec::new(),
             roots,
         })
@@ -190,6 +188,12 @@ impl Policy {
         real: Option<&Path>,
         directory: bool,
     ) -> Decision {
+        let mut known = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
+        let plain = |below: &Path| self.surely_shows(below.as_os_str().as_bytes());
+        if self.allow.is_empty() && known.all(plain) {
+            // Most paths are in no rule, and look like no place that is asked about.
+            return self.by_mode(access);
+        }
         if real.is_some_and(|real| self.own.iter().any(|own| real.starts_with(own))) {
             return Decision::Deny(Reason::Own);
         }
@@ -207,22 +211,28 @@ impl Policy {
         }
         if let Some(text) = self.ask.matches(access, &names) {
             // A yes to something else by that rule is none to a secret.
-            let reason = self.protected.matches(access, &names);
+            let reason = protected::matches(access, &names);
             return Decision::Ask(reason.unwrap_or_else(|| rule(text)));
         }
         let real = Names::new(real.into_iter().flat_map(|path| self.below_roots(path)), directory);
         if let Some(text) = self.allow.matches(access, &real) {
             return Decision::Allow(rule(text));
         }
-        if let Some(reason) = self.protected.matches(access, &names) {
+        if let Some(reason) = protected::matches(access, &names) {
             return Decision::Ask(reason);
         }
+        self.by_mode(access)
+    }
+
+    /// What holds where no rule says otherwise, and nothing is asked about by itself.
+    fn by_mode(&self, access: Access) -> Decision {
         let reason = Reason::Mode(self.mode);
         match (self.mode, access) {
-            (_, Access::Read) => Decision::Allow(reason),
+            (_, Access::Read) | (Mode::BypassPermissions, _) => Decision::Allow(reason),
             (Mode::SecureFileAccess, _) | (Mode::AcceptEdits, Access::Write) => {
                 Decision::Allow(reason)
             }
+            (Mode::Plan, _) => Decision::Deny(reason),
             _ => Decision::Ask(reason),
         }
     }
@@ -233,7 +243,7 @@ impl Policy {
         self.own.is_empty()
             && self.deny.is_empty()
             && self.ask.is_empty()
-            && !self.protected.suspects(below)
+            && !protected::suspects(below)
     }
 
     /// Puts files of our own out of reach.

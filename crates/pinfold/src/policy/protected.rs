@@ -1,5 +1,7 @@
 //! What is asked about unless the person has said otherwise: by name, at any depth, there or not.
 
+use std::sync::LazyLock;
+
 use super::fold::Names;
 use super::rules::Rules;
 use super::{Access, Reason};
@@ -81,39 +83,39 @@ const RUN: &[&str] = &[
     ".cargo/config.toml",
 ];
 
-#[derive(Debug)]
-pub(super) struct Protected {
-    secrets: Rules,
-    run: Rules,
+/// The same for all: compiled when a path first looks as if it could be one of these.
+static SECRET_RULES: LazyLock<Rules> = LazyLock::new(|| rules("Read", SECRETS));
+static RUN_RULES: LazyLock<Rules> = LazyLock::new(|| rules("*", RUN));
+
+fn rules(tool: &str, patterns: &[&str]) -> Rules {
+    let anywhere = |pattern: &str| match pattern.strip_prefix('!') {
+        Some(pattern) => format!("{tool}(!**/{pattern})"),
+        None => format!("{tool}(**/{pattern})"),
+    };
+    let rules: Vec<_> = patterns.iter().map(|pattern| anywhere(pattern)).collect();
+    Rules::broad("built-in", &rules, &[]).expect("these are good rules")
 }
 
-impl Protected {
-    pub(super) fn new() -> Self {
-        let rules = |tool: &str, patterns: &[&str]| {
-            let anywhere = |pattern: &str| match pattern.strip_prefix('!') {
-                Some(pattern) => format!("{tool}(!**/{pattern})"),
-                None => format!("{tool}(**/{pattern})"),
-            };
-            let rules: Vec<_> = patterns.iter().map(|pattern| anywhere(pattern)).collect();
-            Rules::broad("built-in", &rules, &[]).expect("these are good rules")
-        };
-        Self { secrets: rules("Read", SECRETS), run: rules("*", RUN) }
-    }
-
-    pub(super) fn matches(&self, access: Access, names: &Names<'_>) -> Option<Reason> {
-        match access {
-            Access::Read => self.secrets.matches(access, names).map(|_| Reason::Secret),
-            Access::Write | Access::Delete => {
-                self.run.matches(access, names).map(|_| Reason::MakesCodeRun)
-            }
+/// Why a person is asked about a file by itself, if so.
+pub(super) fn matches(access: Access, names: &Names<'_>) -> Option<Reason> {
+    match access {
+        Access::Read => SECRET_RULES.matches(access, names).map(|_| Reason::Secret),
+        Access::Write | Access::Delete => {
+            RUN_RULES.matches(access, names).map(|_| Reason::MakesCodeRun)
         }
     }
+}
 
-    /// Whether a path could be that of a secret. Wrong one way only, and quick.
-    pub(super) fn suspects(&self, path: &[u8]) -> bool {
-        let name = &path[memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1)..];
-        path.first() == Some(&b'.') || memchr::memmem::find(path, b"/.").is_some() || odd_name(name)
-    }
+/// Whether a path could be one that is asked about by itself. Wrong one way only, and quick.
+pub(super) fn suspects(path: &[u8]) -> bool {
+    let name = &path[memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1)..];
+    path.first() == Some(&b'.')
+        || memchr::memmem::find(path, b"/.").is_some()
+        // A directory that is odd makes its whole path so.
+        || path.iter().any(|byte| !byte.is_ascii() || byte.is_ascii_control())
+        || memchr::memmem::find(path, b"./").is_some()
+        || memchr::memmem::find(path, b" /").is_some()
+        || odd_name(name)
 }
 
 /// Whether a name that is not hidden could be that of a secret.
@@ -127,12 +129,11 @@ fn odd_name(name: &[u8]) -> bool {
         let from = name.len().checked_sub(with.len());
         from.is_some_and(|from| name[from..].eq_ignore_ascii_case(with))
     };
-    let odd = |byte: &u8| !byte.is_ascii() || byte.is_ascii_control();
     matches!(name.last(), Some(b'.' | b' '))
         || begins(b"id_")
         || begins(b"_netrc")
+        || begins(b"lefthook.yml")
         || ENDS.iter().any(ends)
-        || name.iter().any(odd)
 }
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
 
     fn asks(access: Access, path: &str) -> bool {
         let names = Names::new([Path::new(path)].into_iter(), false);
-        Protected::new().matches(access, &names).is_some()
+        matches(access, &names).is_some()
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
             "home/.docker/config.json",
         ] {
             assert!(asks(Access::Read, path), "{path}");
-            assert!(Protected::new().suspects(path.as_bytes()), "{path}");
+            assert!(suspects(path.as_bytes()), "{path}");
         }
         for path in [
             ".env.example",
@@ -202,6 +203,7 @@ mod tests {
         ] {
             assert!(asks(Access::Write, path), "{path}");
             assert!(asks(Access::Delete, path), "{path}");
+            assert!(suspects(path.as_bytes()), "{path}");
             assert!(!asks(Access::Read, ".gitignore"));
         }
         for path in [".gitignore", ".github/CODEOWNERS", "src/main.rs", "git/config", "Makefile"] {
