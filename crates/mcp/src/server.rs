@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use pinfold::Call;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
@@ -188,7 +190,16 @@ impl ServerHandler for Server {
             _ => false,
         };
         if known {
-            let problem = self.problem(params.unwrap_or_default());
+            let params = params.unwrap_or_default();
+            if let (Some(tool), Ok(conversation)) =
+                (params["name"].as_str(), self.conversation(&context))
+            {
+                let client = context.client_info().map(|client| client.name.into());
+                let call = Call { tool: tool.to_owned(), client, ..Call::default() };
+                let session = conversation.whole().session();
+                session.record(&call, "invalid_argument", Instant::now(), 0);
+            }
+            let problem = self.problem(params);
             let problem = problem.unwrap_or_else(|| {
                 format!("the parameters of `{method}` are not what they must be")
             });
