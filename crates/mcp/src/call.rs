@@ -65,7 +65,8 @@ pub(crate) async fn call(
         Asking::new(shared.codec.as_ref(), &shared.spent, session, &request, &context)
             .inspect_err(|_| refused("invalid_argument"))?;
     let cancel = Cancel::default();
-    let progress = Progress::default();
+    let token = context.meta.get_progress_token();
+    let progress = if token.is_some() { Progress::watched() } else { Progress::default() };
     let begin = Instant::now();
     let name = tool.entry.name;
     let arguments = Value::Object(request.arguments.unwrap_or_default());
@@ -81,7 +82,7 @@ pub(crate) async fn call(
         perform(&tools, name, arguments, &call)
     };
     let mut work = shared.running.spawn_blocking(work);
-    let mut reports = Reports::new(context.meta.get_progress_token(), options.progress_every);
+    let mut reports = Reports::new(token, options.progress_every);
     let asked = asking.asked();
     let done = {
         let mut questions = std::pin::pin!(asking.go_on(&context));

@@ -40,17 +40,25 @@ impl Cancel {
     }
 }
 
-/// How far a call has come, shared by whoever does the work and whoever watches.
+/// How far a call has come, shared by whoever does the work and whoever watches. By default nobody does,
+/// and nothing is counted.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<AtomicU64>);
+pub struct Progress(Option<Arc<AtomicU64>>);
 
 impl Progress {
+    /// One that somebody watches.
+    pub fn watched() -> Self {
+        Self(Some(Arc::default()))
+    }
+
     /// How many files and directories a walk has met so far. It only grows.
     pub fn met(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.as_ref().map_or(0, |met| met.load(Ordering::Relaxed))
     }
 
     pub(crate) fn meet(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        if let Some(met) = &self.0 {
+            met.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }

@@ -108,14 +108,20 @@ pub(super) fn matches(access: Access, names: &Names<'_>) -> Option<Reason> {
 
 /// Whether a path could be one that is asked about by itself. Wrong one way only, and quick.
 pub(super) fn suspects(path: &[u8]) -> bool {
-    let name = &path[memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1)..];
-    path.first() == Some(&b'.')
-        || memchr::memmem::find(path, b"/.").is_some()
-        // A directory that is odd makes its whole path so.
-        || path.iter().any(|byte| !byte.is_ascii() || byte.is_ascii_control())
-        || memchr::memmem::find(path, b"./").is_some()
-        || memchr::memmem::find(path, b" /").is_some()
-        || odd_name(name)
+    let mut before = b'/';
+    let mut name = 0;
+    for (at, byte) in path.iter().copied().enumerate() {
+        let hidden = before == b'/' && byte == b'.';
+        let trails = byte == b'/' && matches!(before, b'.' | b' ');
+        if hidden || trails || !byte.is_ascii() || byte.is_ascii_control() {
+            return true;
+        }
+        if byte == b'/' {
+            name = at + 1;
+        }
+        before = byte;
+    }
+    odd_name(&path[name..])
 }
 
 /// Whether a name that is not hidden could be that of a secret.
