@@ -109,10 +109,12 @@ fn unknown_key(error: &str) -> Option<String> {
     // Between backticks, every second part is a name.
     let known =
         known.split('`').skip(1).step_by(2).chain(if before.is_empty() { KNOWN } else { [""; 3] });
-    let nearest = known.max_by(|one, other| {
-        strsim::jaro_winkler(key, one).total_cmp(&strsim::jaro_winkler(key, other))
-    })?;
-    Some(format!("there is no key `{key}`; did you mean `{nearest}`?"))
+    let likeness = |known: &str| strsim::jaro_winkler(key, known);
+    let nearest = known.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    Some(match likeness(nearest) > 0.8 {
+        true => format!("there is no key `{key}`; did you mean `{nearest}`?"),
+        false => format!("there is no key `{key}`; docs/CONFIG.md has those that there are"),
+    })
 }
 
 /// Keys at the top that are not about sessions.
@@ -181,6 +183,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, named) in [
             ("durabilty = \"full\"", "did you mean `durability`?"),
+            ("unknwn = 1", "there is no key `unknwn`; docs/CONFIG.md"),
             ("client_root = \"ignore\"", "did you mean `client_roots`?"),
             ("[htpp]\na = 1", "did you mean `http`?"),
             ("durability = \"most\"", "most"),

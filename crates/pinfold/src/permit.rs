@@ -68,17 +68,9 @@ impl View<'_> {
         wish: &Wish<'_>,
         shown: impl FnOnce() -> Shown,
     ) -> Result<Permit, Error> {
-        let Wish { access, path, place, directory } = *wish;
-        let (given, real) = (self.spelled(path), self.real(place));
-        let policy = self.session().policy();
-        let reason = match policy.decide(access, Some(&given), Some(&real), directory) {
-            Decision::Allow(reason) => {
-                self.note(access, path, Some(&real), "allow", reason.to_string());
-                return Ok(Permit::Yes);
-            }
-            Decision::Deny(reason) => return Err(self.refused(access, path, Some(&real), reason)),
-            Decision::Ask(reason) => reason,
-        };
+        let Wish { access, path, place, .. } = *wish;
+        let Some(reason) = self.asks_for(wish)? else { return Ok(Permit::Yes) };
+        let real = self.real(place);
         let shown = shown();
         if self.granted(wish, shown.subject) {
             return Ok(Permit::Yes);
@@ -120,7 +112,7 @@ impl View<'_> {
                 // What a rule asks about, no other rule allows.
                 let allow = match reason {
                     Reason::Rule(_) => None,
-                    _ => policy.allowing(access, &real),
+                    _ => self.session().policy().allowing(access, &real),
                 };
                 Denial::Nobody { reason, allow }
             }
@@ -155,15 +147,20 @@ impl View<'_> {
 
     /// Whether a person has to be asked about a wish, which is not refused.
     pub(crate) fn must_ask(&self, wish: &Wish<'_>) -> Result<bool, Error> {
+        Ok(self.asks_for(wish)?.is_some())
+    }
+
+    /// What a person has to be asked about a wish for, if so. It is not refused.
+    fn asks_for(&self, wish: &Wish<'_>) -> Result<Option<Reason>, Error> {
         let Wish { access, path, place, directory } = *wish;
         let (given, real) = (self.spelled(path), self.real(place));
         match self.session().policy().decide(access, Some(&given), Some(&real), directory) {
             Decision::Allow(reason) => {
                 self.note(access, path, Some(&real), "allow", reason.to_string());
-                Ok(false)
+                Ok(None)
             }
             Decision::Deny(reason) => Err(self.refused(access, path, Some(&real), reason)),
-            Decision::Ask(_) => Ok(true),
+            Decision::Ask(reason) => Ok(Some(reason)),
         }
     }
 
