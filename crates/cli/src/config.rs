@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use etcetera::BaseStrategy as _;
-use pinfold::Settings;
+use pinfold::{Settings, UnknownKey, unknown_key};
 use pinfold_confine::read_config;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -95,25 +95,15 @@ fn from<T: DeserializeOwned>(value: toml::Value) -> Result<T> {
 fn read<T>(result: Result<T, toml::de::Error>) -> Result<T> {
     result.map_err(|error| {
         let text = error.to_string();
-        match unknown_key(&text) {
-            Some(better) => anyhow!(better),
+        match unknown_key(&text, &KNOWN) {
+            Some(UnknownKey { key, near: Some(near) }) => {
+                anyhow!("there is no key `{key}`; did you mean `{near}`?")
+            }
+            Some(UnknownKey { key, near: None }) => {
+                anyhow!("there is no key `{key}`; docs/CONFIG.md has those that there are")
+            }
             None => anyhow!("{}", text.trim_end()),
         }
-    })
-}
-
-/// What to say of a key that is not known, rather than all that are.
-fn unknown_key(error: &str) -> Option<String> {
-    let (before, after) = error.split_once("unknown field `")?;
-    let (key, known) = after.split_once('`')?;
-    // Between backticks, every second part is a name.
-    let known =
-        known.split('`').skip(1).step_by(2).chain(if before.is_empty() { KNOWN } else { [""; 3] });
-    let likeness = |known: &str| strsim::jaro_winkler(key, known);
-    let nearest = known.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
-    Some(match likeness(nearest) > 0.8 {
-        true => format!("there is no key `{key}`; did you mean `{nearest}`?"),
-        false => format!("there is no key `{key}`; docs/CONFIG.md has those that there are"),
     })
 }
 

@@ -9,7 +9,7 @@ use pinfold::{
     AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
     MatchingSetting, Mode, Permissions, SeenSetting, Session, Settings,
 };
-use pinfold_dialects::{Dialect, Toolbox, dialect, dialects};
+use pinfold_dialects::{Dialect, Toolbox, named_dialects};
 
 use crate::config::{self, Config};
 use crate::prompt::Terminal;
@@ -23,8 +23,8 @@ pub(crate) struct Options {
     roots: Vec<PathBuf>,
 
     /// The tools to serve: `classic`, `dotted`, `scoped`, several with commas, or `all`
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = dialect_names)]
-    dialect: Vec<DialectNames>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = dialect_name)]
+    dialect: Vec<String>,
 
     /// A configuration file [default: pinfold/config.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE")]
@@ -100,7 +100,7 @@ pub(crate) struct Options {
     documents: Option<DocumentsOption>,
 
     /// What holds where no rule says otherwise [default: secure-file-access]
-    #[arg(long, value_name = "MODE", value_parser = mode)]
+    #[arg(long, value_name = "MODE", value_parser = str::parse::<Mode>)]
     mode: Option<Mode>,
 
     /// Change nothing, whatever the rules say: the mode `plan`
@@ -156,11 +156,6 @@ enum AuditFailureOption {
     Ignore,
 }
 
-fn mode(name: &str) -> Result<Mode, String> {
-    let named = Mode::ALL.into_iter().find(|mode| mode.name() == name);
-    named.ok_or_else(|| format!("the modes are {}", Mode::ALL.map(Mode::name).join(", ")))
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 enum DocumentsOption {
     Extract,
@@ -174,19 +169,8 @@ enum DurabilityOption {
     Full,
 }
 
-/// What one name on the command line stands for.
-#[derive(Clone)]
-struct DialectNames(Vec<&'static Dialect>);
-
-fn dialect_names(name: &str) -> Result<DialectNames, String> {
-    match (name, dialect(name)) {
-        ("all", _) => Ok(DialectNames(dialects().to_vec())),
-        (_, Some(found)) => Ok(DialectNames(vec![found])),
-        (_, None) => {
-            let names = dialects().map(|dialect| dialect.name).join(", ");
-            Err(format!("the dialects are {names}, and `all` for all of them"))
-        }
-    }
+fn dialect_name(name: &str) -> Result<String, String> {
+    named_dialects([name]).map(|_| name.to_owned())
 }
 
 impl Options {
@@ -241,12 +225,8 @@ impl Options {
         if let Some(approver) = approver {
             session = session.with_approver(approver);
         }
-        let mut chosen: Vec<&'static Dialect> = Vec::new();
-        for dialect in self.dialect.iter().flat_map(|names| &names.0) {
-            if !chosen.iter().any(|known| known.name == dialect.name) {
-                chosen.push(dialect);
-            }
-        }
+        let chosen = named_dialects(self.dialect.iter().map(String::as_str));
+        let chosen = chosen.map_err(anyhow::Error::msg)?;
         Ok(Toolbox::new(session, if chosen.is_empty() { default } else { &chosen }))
     }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use pinfold_dialects::{CLASSIC, Format};
+use pinfold_dialects::{CLASSIC, Format, list};
 
 use crate::options::Options;
 
@@ -36,7 +36,7 @@ impl Tools {
             FormatOption::Anthropic => Format::Anthropic,
             FormatOption::Gemini => Format::Gemini,
         };
-        crate::batch::print_line(&serde_json::to_string_pretty(&toolbox.list(format))?)?;
+        crate::batch::print_line(&serde_json::to_string_pretty(&list(toolbox.tools(), format))?)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -4,11 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test prepares real files")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use pinfold_testkit::mcp::{Lines, Web, alone, answer};
-use pinfold_testkit::{Door, Stage, run_corpus};
+use pinfold_testkit::{Door, Process, Stage, run_corpus};
 use serde_json::{Value, json};
 
 fn pinfold(stage: &Stage, command: &str) -> Command {
@@ -26,36 +25,8 @@ fn pinfold(stage: &Stage, command: &str) -> Command {
     process
 }
 
-struct Batch {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Door for Batch {
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        let line = json!({"tool": tool, "args": arguments}).to_string();
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap()
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let status = self.process.wait().unwrap();
-        assert!(status.success() || std::thread::panicking(), "batch ended with {status}");
-    }
-}
-
 fn batch(stage: &Stage) -> Option<Box<dyn Door>> {
-    let mut process =
-        pinfold(stage, "batch").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let input = process.stdin.take();
-    let output = BufReader::new(process.stdout.take().unwrap());
-    Some(Box::new(Batch { process, input, output }))
+    Some(Box::new(Process::start(&mut pinfold(stage, "batch"))))
 }
 
 struct Call(Command);

@@ -53,17 +53,26 @@ impl Root {
     /// What of this root is in a directory too: all of it, a part, or nothing.
     pub(crate) fn narrowed(&self, directory: &Path) -> Option<Self> {
         let canonical = std::fs::canonicalize(directory).ok()?;
-        let canonical = names(&canonical).ok()?;
-        if self.canonical_names.starts_with(&canonical) {
-            let handle = self.handle.try_clone().ok()?;
-            return Some(Self {
-                given: self.given.clone(),
-                given_names: self.given_names.clone(),
-                canonical_names: self.canonical_names.clone(),
-                handle,
-                way: self.way,
-            });
+        if self.canonical_names.starts_with(&names(&canonical).ok()?) {
+            return self.again();
         }
+        self.inside(&canonical)
+    }
+
+    /// Another handle on this root.
+    pub(crate) fn again(&self) -> Option<Self> {
+        Some(Self {
+            given: self.given.clone(),
+            given_names: self.given_names.clone(),
+            canonical_names: self.canonical_names.clone(),
+            handle: self.handle.try_clone().ok()?,
+            way: self.way,
+        })
+    }
+
+    /// A directory in this root, or the root itself, as a root.
+    pub(crate) fn inside(&self, directory: &Path) -> Option<Self> {
+        let canonical = names(&std::fs::canonicalize(directory).ok()?).ok()?;
         let below = canonical.strip_prefix(self.canonical_names.as_slice())?;
         let path: RelPath = below.iter().cloned().collect();
         let handle = self.open_below(&path, sys::HANDLE).ok()?;

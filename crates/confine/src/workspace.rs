@@ -18,8 +18,10 @@ use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, is_tem
 pub struct Workspace {
     roots: Vec<Root>,
     /// Where relative paths start, if that is not the first root: what that was before the workspace
-    /// was narrowed.
+    /// was narrowed, or a directory in it that was chosen.
     base: Option<Base>,
+    /// Whether it is a part of another.
+    narrowed: bool,
     pub(crate) known_patterns: KnownPatterns,
 }
 
@@ -61,7 +63,7 @@ impl Workspace {
             Root::open(path.as_ref(), way).map_err(|error| (number, error))
         };
         let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
-        Ok(Self { roots, base: None, known_patterns: KnownPatterns::default() })
+        Ok(Self { roots, base: None, narrowed: false, known_patterns: KnownPatterns::default() })
     }
 
     /// The part of this workspace that is in some other directories too: of each of them what is
@@ -85,12 +87,34 @@ impl Workspace {
             canonical_names: first.canonical_names().to_vec(),
         });
         let (base, known_patterns) = (Some(base), KnownPatterns::default());
-        (!roots.is_empty()).then_some(Self { roots, base, known_patterns })
+        (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, known_patterns })
+    }
+
+    /// The same workspace, in which relative paths start at a directory of it. `None` if it is not in
+    /// it, or no directory.
+    pub fn starting_at(&self, directory: &Path) -> Option<Self> {
+        let base = self.roots.iter().find_map(|root| root.inside(directory))?;
+        let first = self.roots.first()?.canonical_names() == base.canonical_names();
+        let base = (!first).then(|| Base {
+            given: base.given().to_owned(),
+            canonical_names: base.canonical_names().to_vec(),
+        });
+        Some(Self {
+            roots: self.roots.iter().map(Root::again).collect::<Option<_>>()?,
+            base,
+            narrowed: self.narrowed,
+            known_patterns: KnownPatterns::default(),
+        })
     }
 
     /// Whether it is a part of another.
     pub fn is_narrowed(&self) -> bool {
-        self.base.is_some()
+        self.narrowed
+    }
+
+    /// Whether relative paths start at a directory that was chosen, and is not a root.
+    pub fn starts_within(&self) -> bool {
+        self.base.is_some() && !self.narrowed
     }
 
     /// Where relative paths start, as it was given.

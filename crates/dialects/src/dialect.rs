@@ -20,7 +20,24 @@ pub fn dialects() -> [&'static Dialect; 3] {
     [&CLASSIC, &DOTTED, &SCOPED]
 }
 
-/// The dialect with a name.
-pub fn dialect(name: &str) -> Option<&'static Dialect> {
-    dialects().into_iter().find(|dialect| dialect.name == name)
+/// The dialects that some names mean, each of them once; `all` means all of them. Or what there is to
+/// choose from, if a name means none.
+pub fn named_dialects<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<Vec<&'static Dialect>, String> {
+    let mut chosen: Vec<&'static Dialect> = Vec::new();
+    for name in names {
+        let mut meant =
+            dialects().into_iter().filter(|dialect| name == "all" || name == dialect.name);
+        let first = meant.next().ok_or_else(|| {
+            let names = dialects().map(|dialect| dialect.name).join(", ");
+            format!("the dialects are {names}, and `all` for all of them")
+        })?;
+        for dialect in std::iter::once(first).chain(meant) {
+            if !chosen.iter().any(|known| known.name == dialect.name) {
+                chosen.push(dialect);
+            }
+        }
+    }
+    Ok(chosen)
 }

@@ -1,8 +1,10 @@
 //! Tool lists in the forms that model providers and clients take.
 
+use std::str::FromStr;
+
 use serde_json::{Value, json};
 
-use crate::{Equipped, Toolbox};
+use crate::Equipped;
 
 /// A form of tool list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,17 +19,40 @@ pub enum Format {
     Gemini,
 }
 
-impl Toolbox {
-    /// The tools as a list in some form.
-    pub fn list(&self, format: Format) -> Value {
-        let tools = self.tools().iter();
-        match format {
-            Format::Mcp => json!({ "tools": tools.map(mcp).collect::<Vec<_>>() }),
-            Format::OpenAi => tools.map(open_ai).collect(),
-            Format::Anthropic => tools.map(anthropic).collect(),
-            Format::Gemini => {
-                json!([{ "functionDeclarations": tools.map(gemini).collect::<Vec<_>>() }])
-            }
+impl Format {
+    /// Every form.
+    pub const ALL: [Self; 4] = [Self::Mcp, Self::OpenAi, Self::Anthropic, Self::Gemini];
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    /// The form with a name, or what the names are.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|format| format.name() == name);
+        named.ok_or_else(|| format!("the formats are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// Tools as a list in some form.
+pub fn list(tools: &[Equipped], format: Format) -> Value {
+    let tools = tools.iter();
+    match format {
+        Format::Mcp => json!({ "tools": tools.map(mcp).collect::<Vec<_>>() }),
+        Format::OpenAi => tools.map(open_ai).collect(),
+        Format::Anthropic => tools.map(anthropic).collect(),
+        Format::Gemini => {
+            json!([{ "functionDeclarations": tools.map(gemini).collect::<Vec<_>>() }])
         }
     }
 }

@@ -37,11 +37,8 @@ pub struct Equipped {
 impl Toolbox {
     /// Serves `dialects` on a session. Without any, the default one.
     pub fn new(session: impl Into<Arc<Session>>, dialects: &[&'static Dialect]) -> Self {
-        let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
-        let tools = dialects
-            .iter()
-            .flat_map(|dialect| dialect.tools.iter().map(|entry| Equipped::new(dialect, entry)));
-        Self { session: session.into(), tools: tools.collect(), first: dialects[0] }
+        let first = dialects.first().copied().unwrap_or(&crate::CLASSIC);
+        Self { session: session.into(), tools: equip(dialects).into(), first }
     }
 
     /// The same tools on another session.
@@ -147,6 +144,15 @@ impl Toolbox {
             self.tools.iter().find(|tool| crate::export::without_dots(tool.entry.name) == name)
         })
     }
+}
+
+/// The tools of some dialects. Without any, those of the default one.
+pub fn equip(dialects: &[&'static Dialect]) -> Vec<Equipped> {
+    let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
+    let tools = dialects
+        .iter()
+        .flat_map(|dialect| dialect.tools.iter().map(|entry| Equipped::new(dialect, entry)));
+    tools.collect()
 }
 
 impl Equipped {

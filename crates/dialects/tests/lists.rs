@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use pinfold::Session;
-use pinfold_dialects::{CLASSIC, Format, Toolbox, dialects};
+use pinfold_dialects::{CLASSIC, Format, Toolbox, dialects, equip, list};
 use serde_json::Value;
 
 fn toolbox() -> Toolbox {
@@ -18,7 +18,7 @@ fn every_format_is_as_it_was() {
         ("anthropic", Format::Anthropic),
         ("gemini", Format::Gemini),
     ] {
-        insta::assert_json_snapshot!(name, toolbox().list(format));
+        insta::assert_json_snapshot!(name, list(toolbox().tools(), format));
     }
 }
 
@@ -62,7 +62,7 @@ fn only_tools_that_change_nothing_say_so() {
 #[test]
 fn providers_that_know_no_dots_get_names_that_are_known_again() {
     let toolbox = toolbox();
-    for tool in toolbox.list(Format::OpenAi).as_array().unwrap() {
+    for tool in list(toolbox.tools(), Format::OpenAi).as_array().unwrap() {
         let name = tool["function"]["name"].as_str().unwrap();
         assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{name}");
         let answer = toolbox.call(name, Value::Null).to_json();
@@ -72,7 +72,6 @@ fn providers_that_know_no_dots_get_names_that_are_known_again() {
 
 #[test]
 fn the_default_list_is_short() {
-    let session = Session::open([env!("CARGO_MANIFEST_DIR")]).unwrap();
-    let list = Toolbox::new(session, &[&CLASSIC]).list(Format::Mcp).to_string();
+    let list = list(&equip(&[&CLASSIC]), Format::Mcp).to_string();
     assert!(list.len() <= 6_000, "{} bytes are paid for in every conversation", list.len());
 }

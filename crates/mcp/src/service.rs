@@ -148,7 +148,7 @@ fn codec() -> Option<RequestStateCodec> {
 }
 
 fn list(toolbox: &Toolbox) -> ListToolsResult {
-    let Value::Object(mut list) = toolbox.list(Format::Mcp) else {
+    let Value::Object(mut list) = pinfold_dialects::list(toolbox.tools(), Format::Mcp) else {
         unreachable!("it is an object")
     };
     let tools: Vec<Listed> = serde_json::from_value(list.remove("tools").unwrap_or_default())

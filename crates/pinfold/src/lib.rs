@@ -62,6 +62,6 @@ pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
     AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
-    MatchingSetting, SeenSetting, Settings,
+    MatchingSetting, SeenSetting, Settings, UnknownKey, unknown_key,
 };
 pub use view::View;

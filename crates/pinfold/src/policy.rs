@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::Deserialize;
 
@@ -51,7 +52,8 @@ impl Access {
 }
 
 /// What holds where no rule says otherwise.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 pub enum Mode {
     /// Files may be read; whatever changes something asks.
     #[serde(rename = "default")]
@@ -98,8 +100,19 @@ impl Mode {
     }
 }
 
+impl FromStr for Mode {
+    type Err = String;
+
+    /// The mode with a name, or what the names are.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        named.ok_or_else(|| format!("the modes are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
 /// The settings in `[permissions]`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
     /// What holds where no rule says otherwise.
@@ -148,7 +161,7 @@ impl fmt::Display for Reason {
 }
 
 /// The rules and the mode, ready to be asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Policy {
     mode: Mode,
     deny: Rules,
@@ -177,6 +190,11 @@ impl Policy {
             own: Vec::new(),
             roots,
         })
+    }
+
+    /// The same rules with another mode.
+    pub(crate) fn in_mode(&self, mode: Mode) -> Self {
+        Self { mode, ..self.clone() }
     }
 
     /// What is to become of a wish to do something to a path. `given` is how the path was spelled,

@@ -19,7 +19,7 @@ use crate::policy::Policy;
 use crate::positions::Positions;
 use crate::search::Needles;
 use crate::{
-    Approver, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting, Operation,
+    Approver, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting, Mode, Operation,
     Settings, Trace, View,
 };
 
@@ -148,6 +148,22 @@ impl Session {
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let workspace = self.workspace.narrowed(to)?;
         Some(self.going_on(Arc::new(workspace)))
+    }
+
+    /// This conversation, with relative paths and searches that start at a directory of the workspace.
+    /// `None` if it is not in it, or no directory.
+    pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
+        let workspace = self.workspace.starting_at(directory.as_ref())?;
+        Some(self.going_on(Arc::new(workspace)))
+    }
+
+    /// This conversation in another mode. The rules stay.
+    #[must_use]
+    pub fn in_mode(&self, mode: Mode) -> Self {
+        let mut session = self.going_on(self.workspace.clone());
+        session.settings.permissions.mode = mode;
+        session.policy = Arc::new(self.policy.in_mode(mode));
+        session
     }
 
     fn going_on(&self, workspace: Arc<Workspace>) -> Self {

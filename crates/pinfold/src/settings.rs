@@ -12,6 +12,7 @@ use crate::{Permissions, limits};
 
 /// Everything that can be set; each has a default.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Whether tools that want absolute paths take relative ones too, as below the first root.
@@ -86,6 +87,7 @@ impl Default for Settings {
 
 /// The values of `audit_failure`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum AuditFailure {
     /// They are refused.
@@ -96,6 +98,7 @@ pub enum AuditFailure {
 
 /// The values of `durability`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum DurabilitySetting {
     /// Flush nothing.
@@ -118,6 +121,7 @@ impl From<DurabilitySetting> for Durability {
 
 /// The values of `seen`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum SeenSetting {
     /// A file that is there must have been read in this session.
@@ -128,6 +132,7 @@ pub enum SeenSetting {
 
 /// The values of `journal`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(untagged)]
 pub enum JournalSetting {
     /// In the user's state directory, or not at all.
@@ -153,6 +158,7 @@ impl JournalSetting {
 
 /// The values of `journal_failure`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum JournalFailure {
     /// The change is refused.
@@ -163,6 +169,7 @@ pub enum JournalFailure {
 
 /// The values of `documents`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentsSetting {
     /// Their text is read.
@@ -173,6 +180,7 @@ pub enum DocumentsSetting {
 
 /// The values of `matching`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum MatchingSetting {
     /// The text as it is, then whole lines without regard to blanks at their ends, then whole lines
@@ -180,4 +188,27 @@ pub enum MatchingSetting {
     Ladder,
     /// The text as it is, whatever its line ends.
     Exact,
+}
+
+/// A key that nobody knows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnknownKey {
+    /// The key.
+    pub key: String,
+    /// One that is known, and is called almost like it.
+    pub near: Option<String>,
+}
+
+/// What to say of a key that is not known, rather than all that are: made of what serde says.
+/// `more` are keys that are known besides.
+pub fn unknown_key(error: &str, more: &[&str]) -> Option<UnknownKey> {
+    let (before, after) = error.split_once("unknown field `")?;
+    let (key, known) = after.split_once('`')?;
+    // Between backticks, every second part is a name.
+    let known = known.split('`').skip(1).step_by(2);
+    let known = known.chain(more.iter().copied().filter(|_| before.is_empty()));
+    let likeness = |known: &str| strsim::jaro_winkler(key, known);
+    let nearest = known.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    let near = (likeness(nearest) > 0.8).then(|| nearest.to_owned());
+    Some(UnknownKey { key: key.to_owned(), near })
 }

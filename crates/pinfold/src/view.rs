@@ -111,10 +111,15 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Where to look: the directory at a path, or without one every root that is in no other.
+    /// Where to look: the directory at a path, or without one where relative paths start if that was
+    /// chosen, else every root that is in no other.
     pub fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
+            None if self.session.workspace().starts_within() => {
+                let base = self.session.workspace().base().to_string_lossy();
+                Ok(vec![self.directory(&RawPath::from(base))?])
+            }
             None => {
                 let roots = self.session.workspace().outermost_roots();
                 roots.iter().try_for_each(|root| {

@@ -7,9 +7,11 @@
 
 mod compare;
 pub mod mcp;
+mod process;
 mod scenario;
 mod stage;
 
+pub use process::Process;
 pub use scenario::{Scenario, corpus};
 pub use stage::Stage;
 

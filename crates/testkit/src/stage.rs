@@ -36,6 +36,15 @@ pub(crate) enum Entry {
 pub(crate) type Entries = BTreeMap<String, Entry>;
 
 impl Stage {
+    /// What a package in another language is to open, with all dialects: its options, as JSON text.
+    pub fn options(&self) -> String {
+        let mut options = self.settings.clone();
+        let roots = self.roots.iter().map(|root| root.to_str().unwrap());
+        options.insert("root".into(), roots.collect());
+        options.insert("dialect".into(), "all".into());
+        Value::from(options).to_string()
+    }
+
     pub(crate) fn set(scenario: &Path) -> Self {
         let dir = TempDir::with_prefix("stage-").unwrap();
         let setup = read_json(&scenario.join("setup.json")).unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct BadRule {
 }
 
 /// One list of rules, by what they are about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rules {
     by_access: [List; 3],
     /// Whether spellings that count as the same are, and every spelling of a path is looked at.
@@ -31,6 +31,7 @@ pub(super) struct Rules {
 }
 
 /// The rules of a list that are about one kind of access.
+#[derive(Clone)]
 struct List {
     patterns: Gitignore,
     /// Each pattern's rule, by the pattern as it was given to the matcher.

@@ -1,0 +1,24 @@
+//! Answers in the one shape that programs get.
+
+use pinfold_dialects::Answer;
+use serde_json::{Value, json};
+
+/// An answer as JSON text. That of a dialect which answers with objects has the object in `data`.
+pub(crate) fn text(answer: Answer) -> String {
+    match answer {
+        Answer::Classic(_) => answer.to_json_text(),
+        Answer::Structured { value, failed: false } => {
+            json!({ "success": true, "data": value }).to_string()
+        }
+        Answer::Structured { value, failed: true } => {
+            let said = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
+            json!({
+                "success": false,
+                "error": said("message"),
+                "metadata": { "code": said("error") },
+                "data": value,
+            })
+            .to_string()
+        }
+    }
+}

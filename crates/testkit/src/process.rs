@@ -1,0 +1,44 @@
+//! A door in another process: a call a line in, an answer a line out.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::Door;
+
+/// A process that takes `{"tool", "args"}` a line and answers each with a line, until its input ends.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, input, output }
+    }
+}
+
+impl Door for Process {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let line = json!({"tool": tool, "args": arguments}).to_string();
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let status = self.child.wait().unwrap();
+        assert!(status.success() || std::thread::panicking(), "it ended with {status}");
+    }
+}

@@ -1,0 +1,34 @@
+// A model that follows a script, so that the examples run without a key: it looks for a typo, reads the
+// file, mends it, and says so. Also the file with the typo.
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const root = mkdtempSync(join(tmpdir(), "pinfold-example-"));
+export const file = join(root, "greeting.txt");
+writeFileSync(file, "Helo, world!\n");
+
+export const task = "There is a typo in one of my files. Find it and mend it.";
+
+/** What the model does, turn by turn: calls of tools, then words. */
+export const script = [
+  { tool: "Grep", args: { pattern: "Helo" } },
+  { tool: "Read", args: { file_path: file } },
+  { tool: "Edit", args: { file_path: file, old_string: "Helo", new_string: "Hello" } },
+  { text: "It said `Helo`; now it says `Hello`." },
+];
+
+/** Serves the script in a provider's form: `form(turn, number)` makes a turn the body of an answer. */
+export async function serve(form) {
+  let number = 0;
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify(form(script[number], number)));
+      number += 1;
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
+}

@@ -1,0 +1,17 @@
+//! The scenario corpus through the npm package: a process for each scenario, which `test/door.mjs` runs.
+
+use std::process::Command;
+
+use pinfold_testkit::{Door, Process, Stage, run_corpus};
+
+fn open(stage: &Stage) -> Option<Box<dyn Door>> {
+    let door = concat!(env!("CARGO_MANIFEST_DIR"), "/test/door.mjs");
+    Some(Box::new(Process::start(Command::new("node").arg(door).arg(stage.options()))))
+}
+
+fn main() {
+    match std::env::var_os("PINFOLD_NODE_PACKAGE") {
+        Some(_) => run_corpus(&[("node", open)]),
+        None => eprintln!("skipped: the npm package is not built; `cargo xtask test` does that"),
+    }
+}

@@ -1,0 +1,554 @@
+// Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: not for editing.
+
+/** What can be set, by the names of the configuration file. */
+export interface Settings {
+  /**
+   * Whether tools that want absolute paths take relative ones too, as below the first root.
+   * Default: `false`.
+   */
+  relative_paths?: boolean | null | undefined;
+  /**
+   * Whether changes are only described, and never made.
+   * Default: `false`.
+   */
+  dry_run?: boolean | null | undefined;
+  /**
+   * What is flushed to the disk before a change counts as made.
+   * `none`: Flush nothing.
+   * `data`: Flush the content before it takes its place.
+   * `full`: Flush the directory too.
+   * Default: `"data"`.
+   */
+  durability?: "none" | "data" | "full" | null | undefined;
+  /**
+   * Whether a file must have been read before it is changed; by dialect if not set.
+   * `require`: A file that is there must have been read in this session.
+   * `off`: Any file can be changed.
+   */
+  seen?: "require" | "off" | null | undefined;
+  /**
+   * How the text that an edit replaces is looked for.
+   * `ladder`: The text as it is, then whole lines without regard to blanks at their ends, then whole lines with another indentation.
+   * `exact`: The text as it is, whatever its line ends.
+   * Default: `"ladder"`.
+   */
+  matching?: "ladder" | "exact" | null | undefined;
+  /**
+   * The largest file that can be edited, in bytes.
+   * Default: `104857600`.
+   */
+  edit_bytes?: number | null | undefined;
+  /** Whether changes are journalled, so that they can be taken back; by door if not set: the command line does so, a program that uses the library has to ask for it. */
+  journal?: boolean | string | null | undefined;
+  /**
+   * For how many days the journal keeps what it displaced.
+   * Default: `30`.
+   */
+  journal_days?: number | null | undefined;
+  /**
+   * How many bytes of displaced files the journal keeps.
+   * Default: `1073741824`.
+   */
+  journal_bytes?: number | null | undefined;
+  /**
+   * What becomes of a change that cannot be journalled.
+   * `refuse`: The change is refused.
+   * `say`: The change is made, and it is said that it cannot be taken back.
+   * Default: `"refuse"`.
+   */
+  journal_failure?: "refuse" | "say" | null | undefined;
+  /** How many bytes of text one answer may hold; by dialect if not set. */
+  output_bytes?: number | null | undefined;
+  /**
+   * Where a long line is cut, in characters.
+   * Default: `2000`.
+   */
+  max_line_chars?: number | null | undefined;
+  /**
+   * What becomes of PDF files.
+   * `extract`: Their text is read.
+   * `reject`: They are refused.
+   * Default: `"extract"`.
+   */
+  documents?: "extract" | "reject" | null | undefined;
+  /** Images with a longer side, in pixels, are shrunk; none if not set. */
+  image_side?: number | null | undefined;
+  /** Images with more bytes are shrunk; none if not set. */
+  image_bytes?: number | null | undefined;
+  /**
+   * How many files `Glob` names.
+   * Default: `1000`.
+   */
+  glob_limit?: number | null | undefined;
+  /**
+   * How long one call may take, in seconds. While a person is asked, the clock stands still.
+   * Default: `60`.
+   */
+  deadline_seconds?: number | null | undefined;
+  /** A file that gets a line for every call. */
+  audit?: string | null | undefined;
+  /**
+   * What becomes of changes while that file cannot be written.
+   * `refuse`: They are refused.
+   * `ignore`: They are made.
+   * Default: `"refuse"`.
+   */
+  audit_failure?: "refuse" | "ignore" | null | undefined;
+  /** Who may do what. */
+  permissions?: {
+    /**
+     * What holds where no rule says otherwise.
+     * `default`: Files may be read; whatever changes something asks.
+     * `secure-file-access`: Changes are allowed, too, but for protected places, which ask.
+     * `acceptEdits`: As that, but deleting asks.
+     * `plan`: Nothing is changed, whatever the rules say.
+     * `dontAsk`: What would ask is refused.
+     * `bypassPermissions`: Nothing asks. The fence and deny rules hold.
+     * Default: `"secure-file-access"`.
+     */
+    mode?: "default" | "secure-file-access" | "acceptEdits" | "plan" | "dontAsk" | "bypassPermissions" | null | undefined;
+    /**
+     * What is allowed: each `Tool(pattern)`, `Tool` or `*`.
+     * Default: `[]`.
+     */
+    allow?: Array<string> | null | undefined;
+    /**
+     * What a person is asked about.
+     * Default: `[]`.
+     */
+    ask?: Array<string> | null | undefined;
+    /**
+     * What is refused.
+     * Default: `[]`.
+     */
+    deny?: Array<string> | null | undefined;
+  } | null | undefined;
+}
+
+/** The arguments of `Read`. */
+export interface ReadArgs {
+  /** Absolute path. */
+  file_path: string;
+  /** First line, counting from 1. */
+  offset?: number | null | undefined;
+  /** Most lines; 2000 if left out. */
+  limit?: number | null | undefined;
+  /** Pages of a PDF, such as `3` or `2-5`. */
+  pages?: string | null | undefined;
+}
+
+/** The arguments of `Write`. */
+export interface WriteArgs {
+  /** Absolute path. */
+  file_path: string;
+  /** The whole new content, stored as UTF-8. */
+  content: string;
+}
+
+/** The arguments of `Edit`. */
+export interface EditArgs {
+  /** Absolute path. */
+  file_path: string;
+  /** The text to replace, exactly as it is in the file. */
+  old_string: string;
+  /** The text to put in its place. */
+  new_string: string;
+  /** Replace every occurrence. */
+  replace_all?: boolean | null | undefined;
+}
+
+/** The arguments of `MultiEdit`. */
+export interface MultiEditArgs {
+  /** Absolute path. */
+  file_path: string;
+  /** The replacements, in order. */
+  edits: Array<{
+    old_string: string;
+    new_string: string;
+    replace_all?: boolean | null | undefined;
+  }>;
+}
+
+/** The arguments of `Delete`. */
+export interface DeleteArgs {
+  /** Absolute path, or relative to the workspace root. */
+  path: string;
+}
+
+/** The arguments of `LS`. */
+export interface LSArgs {
+  /** Absolute path. */
+  path: string;
+  /** Globs to leave out. */
+  ignore?: Array<string> | null | undefined;
+}
+
+/** The arguments of `Glob`. */
+export interface GlobArgs {
+  /** Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`. */
+  pattern: string;
+  /** Absolute path to start from; all if left out. */
+  path?: string | null | undefined;
+}
+
+/** The arguments of `Grep`. */
+export interface GrepArgs {
+  /** Regex, matched line by line unless multiline. */
+  pattern: string;
+  /** Absolute path: file or directory; all if left out. */
+  path?: string | null | undefined;
+  /** Files to search, such as `*.ts,!*.test.ts`. */
+  glob?: string | null | undefined;
+  /** Ripgrep file type, such as `py`. */
+  type?: string | null | undefined;
+  /** Paths, newest first (default); lines; or matches by file. */
+  output_mode?: "files_with_matches" | "content" | "count" | null | undefined;
+  /** Ignore case. */
+  "-i"?: boolean | null | undefined;
+  /** Line numbers; true if left out. */
+  "-n"?: boolean | null | undefined;
+  /** Lines after a match. */
+  "-A"?: number | null | undefined;
+  /** Lines before a match. */
+  "-B"?: number | null | undefined;
+  /** Lines around a match. */
+  "-C"?: number | null | undefined;
+  /** Matches span lines, `.` matches line ends. */
+  multiline?: boolean | null | undefined;
+  /** The pattern is plain text. */
+  literal?: boolean | null | undefined;
+  /** Most lines (content) or files; 250 if left out, 0 for all. */
+  head_limit?: number | null | undefined;
+  /** How many to skip. */
+  offset?: number | null | undefined;
+}
+
+/** The arguments of `file.read`. */
+export interface FileReadArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+  /** First line, counting from 1. */
+  offset?: number | null | undefined;
+  /** Most lines; all if left out. */
+  limit?: number | null | undefined;
+}
+
+/** What `file.read` answers. */
+export interface FileReadData {
+  /** The lines, each with its number and a tab before it. */
+  content: string;
+  /** How many lines the file has. */
+  total_lines: number;
+  /** Whether lines were left out after the last one shown. */
+  truncated: boolean;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `file.write`. */
+export interface FileWriteArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+  /** The file's whole new content, stored as UTF-8 exactly as given. */
+  content: string;
+}
+
+/** What `file.write` answers. */
+export interface FileWriteData {
+  /** Whether the file has the content now. */
+  success: boolean;
+  /** Bytes written; 0 if the file had this content already. */
+  bytes_written: number;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `file.patch`. */
+export interface FilePatchArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+  /** The replacements, in order. */
+  patches: Array<{
+    /** The text to replace, exactly as it is in the file. */
+    find: string;
+    /** The text to put in its place. */
+    replace: string;
+  }>;
+}
+
+/** What `file.patch` answers. */
+export interface FilePatchData {
+  /** Whether the patches are applied. */
+  success: boolean;
+  /** How many patches were applied. */
+  patches_applied: number;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `file.delete`. */
+export interface FileDeleteArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+}
+
+/** What `file.delete` answers. */
+export interface FileDeleteData {
+  /** Whether the file is gone. */
+  success: boolean;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `file.list`. */
+export interface FileListArgs {
+  /** Directory relative to the workspace root; the root if left out. */
+  path?: string | null | undefined;
+  /** Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`. */
+  pattern?: string | null | undefined;
+}
+
+/** What `file.list` answers. */
+export interface FileListData {
+  /** The files, by path. */
+  files: Array<{
+    /** Path relative to the workspace root. */
+    path: string;
+    /** Size in bytes. */
+    size: number;
+    /** When it was last changed, in UTC. */
+    modified: string;
+  }>;
+  /** How many may not be shown. */
+  withheld?: number | null | undefined;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `file.search`. */
+export interface FileSearchArgs {
+  /** Regex, matched line by line. */
+  pattern: string;
+  /** File or directory relative to the workspace root; the root if left out. */
+  path?: string | null | undefined;
+  /** Files to search, such as `*.py,!test_*`. */
+  glob?: string | null | undefined;
+  /** Whether upper and lower case differ; true if left out. */
+  case_sensitive?: boolean | null | undefined;
+  /** Lines before and after each match. */
+  context_lines?: number | null | undefined;
+  /** Most matches to show; 100 if left out. */
+  max_results?: number | null | undefined;
+}
+
+/** What `file.search` answers. */
+export interface FileSearchData {
+  /** The matches, by path. */
+  matches: Array<{
+    /** Path relative to the workspace root. */
+    path: string;
+    /** Line number, counting from 1. */
+    line: number;
+    /** The line; with context, all lines, the matching one after `--> `. */
+    content: string;
+  }>;
+  /** Whether there are more than are shown. */
+  truncated: boolean;
+  /** How many may not be shown. */
+  withheld?: number | null | undefined;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `read_file`. */
+export interface ReadFileArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+  /** First line, counting from 1. */
+  startLine?: number | null | undefined;
+  /** Last line, itself included. */
+  endLine?: number | null | undefined;
+}
+
+/** What `read_file` answers. */
+export interface ReadFileData {
+  /** The lines as they are in the file. */
+  content: string;
+  /** How many lines the file has. */
+  lines: number;
+  /** Whether lines that were asked for are missing because there were too many. */
+  truncated: boolean;
+  /** The file's encoding. */
+  encoding: string;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `write_file`. */
+export interface WriteFileArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+  /** The file's whole new content. */
+  content: string;
+  /** Encoding to store it in, e.g. `latin1`; `utf-8` if left out. */
+  encoding?: string | null | undefined;
+  /** Whether to create missing directories; false if left out. */
+  createDirs?: boolean | null | undefined;
+}
+
+/** What `write_file` answers. */
+export interface WriteFileData {
+  /** The file. */
+  path: string;
+  /** Its size in bytes. */
+  bytes: number;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `list_directory`. */
+export interface ListDirectoryArgs {
+  /** Directory relative to the workspace root. */
+  path: string;
+  /** List what is in subdirectories too. */
+  recursive?: boolean | null | undefined;
+  /** How many levels; 1 is the directory's own entries. */
+  depth?: number | null | undefined;
+  /** Only entries that this glob fits, such as `*.ts` or `src/**\/*.ts`. */
+  glob?: string | null | undefined;
+  /** List hidden entries too. */
+  includeHidden?: boolean | null | undefined;
+}
+
+/** What `list_directory` answers. */
+export interface ListDirectoryData {
+  /** The entries, by path. */
+  entries: Array<{
+    /** Its name. */
+    name: string;
+    /** Path relative to the workspace root. */
+    path: string;
+    /** `file`, `directory`, `symlink` or `other`. */
+    type: string;
+    /** Size in bytes; 0 for directories. */
+    size: number;
+  }>;
+  /** How many there are, shown or not. */
+  total: number;
+  /** Whether there are more than are shown. */
+  truncated: boolean;
+  /** How many may not be shown. */
+  withheld?: number | null | undefined;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `search_files`. */
+export interface SearchFilesArgs {
+  /** What to search for. */
+  pattern: string;
+  /** File or directory relative to the workspace root; the root if left out. */
+  path?: string | null | undefined;
+  /** The pattern is a regex. */
+  regex?: boolean | null | undefined;
+  /** Whether upper and lower case differ; true if left out. */
+  caseSensitive?: boolean | null | undefined;
+  /** Lines before and after each match. */
+  contextLines?: number | null | undefined;
+  /** Files to search, such as `*.py,!test_*`. */
+  glob?: string | null | undefined;
+}
+
+/** What `search_files` answers. */
+export interface SearchFilesData {
+  /** The matches, by path. */
+  matches: Array<{
+    /** Path relative to the workspace root. */
+    file: string;
+    /** Line number, counting from 1. */
+    line: number;
+    /** The matching line. */
+    content: string;
+    /** The lines around it. */
+    context: {
+      /** Lines before it. */
+      before: Array<string>;
+      /** Lines after it. */
+      after: Array<string>;
+    };
+  }>;
+  /** How many there are, shown or not. */
+  totalMatches: number;
+  /** How many files were searched. */
+  filesSearched: number;
+  /** How many may not be shown. */
+  withheld?: number | null | undefined;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `get_file_info`. */
+export interface GetFileInfoArgs {
+  /** Path relative to the workspace root. */
+  path: string;
+}
+
+/** What `get_file_info` answers. */
+export interface GetFileInfoData {
+  /** Its name, without directories. */
+  name: string;
+  /** Its path. */
+  path: string;
+  /** `file`, `directory`, `symlink` or `other`. */
+  type: string;
+  /** Its size in bytes. */
+  size: number;
+  /** When it was last changed, in UTC. */
+  modified: string;
+  /** Its media type. */
+  mime: string;
+  /** How many lines it has; null where it is not text. */
+  lines: number | null;
+  /** Whether it is a symlink. */
+  isSymlink: boolean;
+  /** Where it points, as it is written in the link; null for other things. */
+  symlinkTarget: string | null;
+}
+
+/** Every tool's arguments, by its name. */
+export interface ToolArgs {
+  "Read": ReadArgs;
+  "Write": WriteArgs;
+  "Edit": EditArgs;
+  "MultiEdit": MultiEditArgs;
+  "Delete": DeleteArgs;
+  "LS": LSArgs;
+  "Glob": GlobArgs;
+  "Grep": GrepArgs;
+  "file.read": FileReadArgs;
+  "file.write": FileWriteArgs;
+  "file.patch": FilePatchArgs;
+  "file.delete": FileDeleteArgs;
+  "file.list": FileListArgs;
+  "file.search": FileSearchArgs;
+  "read_file": ReadFileArgs;
+  "write_file": WriteFileArgs;
+  "list_directory": ListDirectoryArgs;
+  "search_files": SearchFilesArgs;
+  "get_file_info": GetFileInfoArgs;
+}
+
+/** What tools answer that answer with an object, by their names. */
+export interface ToolData {
+  "file.read": FileReadData;
+  "file.write": FileWriteData;
+  "file.patch": FilePatchData;
+  "file.delete": FileDeleteData;
+  "file.list": FileListData;
+  "file.search": FileSearchData;
+  "read_file": ReadFileData;
+  "write_file": WriteFileData;
+  "list_directory": ListDirectoryData;
+  "search_files": SearchFilesData;
+  "get_file_info": GetFileInfoData;
+}

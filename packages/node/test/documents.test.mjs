@@ -1,0 +1,39 @@
+// What the documentation shows is what happens.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { workspace } from "./workspace.mjs";
+
+const run = promisify(execFile);
+const home = join(import.meta.dirname, "..");
+
+for (const example of ["ai-sdk", "anthropic", "gemini", "openai"]) {
+  test(`the example ${example} mends the file`, async () => {
+    const environment = { ...process.env };
+    for (const name of ["OPENAI", "ANTHROPIC", "GEMINI"]) delete environment[`${name}_API_KEY`];
+    const file = join(home, "examples", `${example}.mjs`);
+    const { stdout } = await run(process.execPath, [file], { env: environment });
+    const said = ['Grep "Helo"', "Read greeting.txt", "Edit greeting.txt"];
+    assert.deepEqual(stdout.split("\n").slice(0, 3), said);
+    assert.match(stdout, /\nHello, world!\n/);
+  });
+}
+
+test("what the README shows works when it is copied", async (t) => {
+  const readme = readFileSync(join(home, "README.md"), "utf8");
+  const blocks = [...readme.matchAll(/```js\n(.*?)```(?:[^`]*```text\n(.*?)```)?/gs)];
+  assert.ok(blocks.length >= 3);
+  for (const [, code, output] of blocks) {
+    const directory = workspace(t);
+    mkdirSync(join(directory, "node_modules"));
+    symlinkSync(home, join(directory, "node_modules", "pinfold"));
+    writeFileSync(join(directory, "agent.mjs"), code);
+    const { stdout } = await run(process.execPath, ["agent.mjs"], { cwd: directory });
+    if (output !== undefined) {
+      assert.equal(stdout.replaceAll(directory, "/home/me/agent"), output);
+    }
+  }
+});

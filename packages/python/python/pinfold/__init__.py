@@ -1,0 +1,57 @@
+"""File tools for AI agents, fenced to a workspace.
+
+    >>> from pinfold import Session
+    >>> session = Session("/path/to/project")
+    >>> session.call("Read", file_path="/path/to/project/README.md").output
+"""
+
+from ._settings import Permissions, Settings
+from .context import CancelToken, CanUseTool, Decision, ExecutionContext, Question
+from .registry import ToolRegistry, register_file_tools
+from .results import Image, ToolResult
+from .session import Dialect, SchemaFormat, Session, Sessions, tool_schemas
+from .tools import (
+    BaseTool,
+    DeleteTool,
+    EditTool,
+    FileTool,
+    GlobTool,
+    GrepTool,
+    LSTool,
+    MultiEditTool,
+    ReadTool,
+    ToolCategory,
+    ToolParameter,
+    WriteTool,
+)
+
+__all__ = [
+    "BaseTool",
+    "CanUseTool",
+    "CancelToken",
+    "Decision",
+    "DeleteTool",
+    "Dialect",
+    "EditTool",
+    "ExecutionContext",
+    "FileTool",
+    "GlobTool",
+    "GrepTool",
+    "Image",
+    "LSTool",
+    "MultiEditTool",
+    "Permissions",
+    "Question",
+    "ReadTool",
+    "SchemaFormat",
+    "Session",
+    "Sessions",
+    "Settings",
+    "ToolCategory",
+    "ToolParameter",
+    "ToolRegistry",
+    "ToolResult",
+    "WriteTool",
+    "register_file_tools",
+    "tool_schemas",
+]
