@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
@@ -65,7 +65,7 @@ class Session:
 
         def ask(question: str) -> str:
             try:
-                decision = put(job.decide, name, job.args, json.loads(question))
+                decision = job.put(question)
                 if inspect.isawaitable(decision):
                     decision = asyncio.run(_waited(decision))
             except Exception as error:
@@ -74,7 +74,7 @@ class Session:
 
         with job:
             answer = self._native.call(
-                name, job.text, job.about, job.native, ask if job.decide else None
+                name, job.text, job.about, job.native, ask if job.can_use_tool else None
             )
         return parse_result(answer)
 
@@ -94,7 +94,7 @@ class Session:
 
         async def decide(question: str) -> str:
             try:
-                decision = put(job.decide, name, job.args, json.loads(question))
+                decision = job.put(question)
                 if inspect.isawaitable(decision):
                     decision = await decision
             except Exception as error:
@@ -118,7 +118,7 @@ class Session:
 
         with job:
             self._native.start(
-                name, job.text, job.about, job.native, ask if job.decide else None, done
+                name, job.text, job.about, job.native, ask if job.can_use_tool else None, done
             )
             try:
                 answer = await asyncio.shield(settled)
@@ -182,13 +182,15 @@ class _Job:
         args: Mapping[str, Any],
         context: ExecutionContext | None,
     ) -> None:
-        self.args = dict(args)
+        # What is no mapping is refused by the engine, in its own words.
+        self.args: Any = dict(args) if isinstance(args, Mapping) else args
         self.native = _native.Cancel()
         # The context's own token may end other calls too; this one ends with either.
         self.token = CancelToken()
         self.outer = context.cancel if context else None
         chosen = context.can_use_tool if context else None
-        self.decide = cast("Callable[..., Any]", chosen or session._can_use_tool)
+        self.name = name
+        self.can_use_tool = chosen or session._can_use_tool
         about: dict[str, Any] = {}
         if context is not None:
             about = {
@@ -202,6 +204,11 @@ class _Job:
         except (TypeError, ValueError, RecursionError) as error:
             about["problem"] = str(error)
         self.about = json.dumps(about, default=_plain)
+
+    def put(self, question: str) -> Any:
+        """Puts a question to whoever decides."""
+        assert self.can_use_tool is not None, "nobody is asked if nobody decides"
+        return put(self.can_use_tool, self.name, self.args, json.loads(question))
 
     def __enter__(self) -> None:
         self.token._watch(self.native.cancel)

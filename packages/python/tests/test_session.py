@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from pinfold import CancelToken, Decision, ExecutionContext, Question, Session, tool_schemas
+from workspace import Workspace
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Calls(Workspace):
+    def test_a_result_is_a_value_whether_the_call_succeeds_or_fails(self) -> None:
+        path = self.write("a.txt", "one\ntwo\n")
+        session = Session(self.root)
+        result = session.call("Read", file_path=path)
+        self.assertTrue(result.success)
+        self.assertEqual(result.output, "     1\tone\n     2\ttwo\n")
+        self.assertEqual(result.short_result, "Read 2 lines")
+        self.assertEqual(result.metadata["total_lines"], 2)
+        self.assertEqual(result.metadata["file_path"], path)
+        missing = session.call("Read", file_path=self.path("b.txt"))
+        self.assertFalse(missing.success)
+        self.assertEqual(missing.output, "")
+        self.assertIn("File not found", missing.error or "")
+        self.assertEqual(missing.metadata["code"], "file_not_found")
+        self.assertEqual(missing.to_dict()["content"], "")
+
+    def test_arguments_that_are_none_are_refused(self) -> None:
+        session = Session(self.root)
+        circular: dict[str, Any] = {}
+        circular["self"] = circular
+        bad: list[dict[str, Any]] = [
+            {}, {"file_path": 1}, {"file_path": b"x"}, {"file_path": object()}, circular,
+            {"file_path": "\ud800"}, {"file_path": "/x", "limit": float("nan")},
+            {"file_path": "/x", "colour": 1},
+        ]  # fmt: skip
+        for args in bad:
+            result = session.run("Read", args)
+            self.assertFalse(result.success)
+            self.assertEqual(result.metadata["code"], "invalid_argument", result.error)
+        self.assertEqual(session.call("Fly").metadata["code"], "unknown_tool")
+
+    def test_arguments_can_be_called_anything(self) -> None:
+        self.write("a.txt", "one\nTWO\nthree\n")
+        session = Session(pathlib.Path(self.root))
+        result = session.call(
+            "Grep", pattern="two", path=pathlib.Path(self.root),
+            output_mode="content", **{"-i": True, "-A": 1},
+        )  # fmt: skip
+        self.assertEqual(result.output, f"{self.root}/a.txt:2:TWO\n{self.root}/a.txt-3-three\n")
+
+    def test_what_was_read_is_remembered_by_its_own_session_only(self) -> None:
+        path = self.write("a.txt", "one\n")
+        ours, theirs = Session(self.root), Session(self.root)
+        ours.call("Read", file_path=path)
+        refused = theirs.call("Edit", file_path=path, old_string="one", new_string="two")
+        self.assertEqual(refused.metadata["code"], "not_read")
+        done = ours.call("Edit", file_path=path, old_string="one", new_string="two")
+        self.assertTrue(done.success, done.error)
+        self.assertEqual(self.read("a.txt"), "two\n")
+
+    def test_images_come_as_data(self) -> None:
+        path = self.write("p.png", base64.b64decode(PIXEL))
+        result = Session(self.root).call("Read", file_path=path)
+        self.assertEqual([(image.data, image.media_type) for image in result.images],
+                         [(PIXEL, "image/png")])  # fmt: skip
+
+    def test_tools_that_answer_with_objects_have_them_in_data(self) -> None:
+        self.write("a.txt", "ä\n")
+        session = Session(self.root, dialect=["dotted", "scoped"])
+        result = session.call("file.read", path="a.txt")
+        assert result.data is not None
+        self.assertEqual(result.data["total_lines"], 1)
+        self.assertEqual(json.loads(result.output), result.data)
+        missing = session.call("read_file", path="b.txt")
+        self.assertEqual(missing.metadata["code"], "FILESYSTEM_ERROR")
+        self.assertEqual(missing.data, missing.to_dict())
+        self.assertTrue(session.call("file_read", path="a.txt").success)
+
+    def test_options_that_are_wrong_are_named(self) -> None:
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"durabilty": "full"}, "no option `durabilty`; did you mean `durability`?"),
+            ({"durability": "most"}, "most"),
+            ({"permissions": {"modes": "plan"}}, "did you mean `mode`?"),
+            ({"permissions": {"deny": ["Fly(**)"]}}, "Fly"),
+            ({"dialect": "old"}, "the dialects are"),
+        ]
+        for options, named in cases:
+            with self.assertRaises(ValueError) as raised:
+                Session(self.root, **options)
+            self.assertIn(named, str(raised.exception))
+        with self.assertRaisesRegex(ValueError, "nowhere"):
+            Session(self.path("nowhere"))
+        with self.assertRaises(TypeError):
+            Session(self.root, can_use_tool="yes")  # type: ignore[arg-type]
+
+    def test_settings_have_the_names_of_the_configuration_file(self) -> None:
+        self.write("a.txt", "one\n")
+        session = Session(self.root, relative_paths=True, dry_run=True, seen="off")
+        result = session.call("Write", file_path="a.txt", content="two\n")
+        self.assertTrue(result.output.startswith("[Dry Run] Would"))
+        self.assertEqual(self.read("a.txt"), "one\n")
+        # A context that does not ask for a dry run takes none back.
+        context = ExecutionContext(self.root)
+        session.run("Write", {"file_path": "a.txt", "content": "two\n"}, context)
+        self.assertEqual(self.read("a.txt"), "one\n")
+
+    def test_a_working_directory_is_where_relative_paths_and_searches_start(self) -> None:
+        self.write("top.txt", "here\n")
+        inner = self.write("sub/in.txt", "here\n")
+        session = Session(self.root, relative_paths=True)
+        context = ExecutionContext(self.path("sub"))
+        self.assertTrue(session.run("Read", {"file_path": "in.txt"}, context).success)
+        found = session.run("Grep", {"pattern": "here"}, context)
+        self.assertEqual(found.output.strip(), inner)
+        outside = session.run("Read", {"file_path": "x"}, ExecutionContext("/"))
+        self.assertEqual(outside.metadata["code"], "invalid_argument")
+
+    def test_schemas_need_no_session(self) -> None:
+        self.assertEqual(tool_schemas("openai")[0]["function"]["name"], "Read")
+        self.assertEqual(tool_schemas("anthropic", "scoped")[0]["name"], "read_file")
+        self.assertEqual(len(tool_schemas("gemini", "all")[0]["functionDeclarations"]), 19)
+        self.assertEqual(len(tool_schemas("mcp")), 8)
+        with self.assertRaisesRegex(ValueError, "the formats are"):
+            tool_schemas("morse")  # type: ignore[arg-type]
+        session = Session(self.root)
+        self.assertEqual(session.tool_schemas("anthropic"), tool_schemas("anthropic"))
+        line = session.format_compact_params("Read", {"file_path": self.path("a"), "offset": 2})
+        self.assertEqual(line, "a 2:2000")
+
+
+class Asking(Workspace):
+    def asking(self, can_use_tool: Any = None) -> Session:
+        return Session(self.root, can_use_tool=can_use_tool, permissions={"mode": "default"})
+
+    def test_a_yes_is_enough_and_is_asked_for_on_the_calling_thread(self) -> None:
+        asked: list[Any] = []
+
+        def decide(tool: str, args: dict[str, Any], question: Question) -> bool:
+            asked.append((threading.get_ident(), tool, args, question))
+            return True
+
+        result = self.asking(decide).call("Write", file_path=self.path("new"), content="x\n")
+        self.assertTrue(result.success, result.error)
+        [(thread, tool, args, question)] = asked
+        self.assertEqual(thread, threading.get_ident())
+        self.assertEqual((tool, args["content"]), ("Write", "x\n"))
+        self.assertEqual(question["path"], self.path("new"))
+        self.assertIn("+x", question["diff"])
+
+    def test_whatever_is_no_clear_yes_is_a_no(self) -> None:
+        answers: list[Any] = [
+            False, None, 1, "yes", {}, [], object(), Decision(False),
+            Decision(allow="yes"),  # type: ignore[arg-type]
+            {"behavior": "allow", "remember": object()},
+        ]  # fmt: skip
+        for answer in answers:
+            session = self.asking(lambda tool, args, answer=answer: answer)
+            result = session.call("Write", file_path=self.path("new"), content="x")
+            self.assertFalse(result.success, answer)
+            self.assertEqual(result.metadata["code"], "permission_denied")
+            self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_callbacks_that_raise_are_a_no_with_their_words(self) -> None:
+        def broken(tool: str, args: dict[str, Any]) -> bool:
+            raise RuntimeError("the dialog is broken")
+
+        async def broken_later(tool: str, args: dict[str, Any]) -> bool:
+            raise RuntimeError("the dialog is broken")
+
+        for callback in (broken, broken_later):
+            result = self.asking(callback).call("Write", file_path=self.path("new"), content="x")
+            self.assertEqual(result.metadata["code"], "permission_denied")
+            self.assertIn("the dialog is broken", result.error or "")
+            self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_what_ends_a_program_also_ends_its_call(self) -> None:
+        def interrupted(tool: str, args: dict[str, Any]) -> bool:
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            self.asking(interrupted).call("Write", file_path=self.path("new"), content="x")
+        self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_decisions_have_words_and_can_be_remembered(self) -> None:
+        session = self.asking(lambda tool, args: Decision(False, "not on a Monday"))
+        result = session.call("Write", file_path=self.path("new"), content="x")
+        self.assertIn("not on a Monday", result.error or "")
+        asked: list[str] = []
+
+        async def once(tool: str, args: dict[str, Any]) -> Decision:
+            asked.append(tool)
+            return Decision(True, remember=True)
+
+        session = self.asking(once)
+        self.assertTrue(session.call("Write", file_path=self.path("new"), content="x").success)
+        edited = session.call("Edit", file_path=self.path("new"), old_string="x", new_string="y")
+        self.assertTrue(edited.success)
+        self.assertEqual(asked, ["Write"])
+
+    def test_the_mode_of_a_call_is_its_own(self) -> None:
+        session = self.asking(lambda tool, args: self.fail("nobody was to be asked"))
+        write = {"file_path": self.path("new"), "content": "x"}
+        plan = session.run("Write", write, ExecutionContext(self.root, permission_mode="plan"))
+        self.assertEqual(plan.metadata["code"], "permission_denied")
+        unknown = session.run("Write", write, ExecutionContext(self.root, permission_mode="x"))
+        self.assertIn("no permission mode `x`", unknown.error or "")
+        context = ExecutionContext(self.root, permission_mode="acceptEdits")
+        self.assertTrue(session.run("Write", write, context).success)
+
+    def test_a_call_that_is_cancelled_while_somebody_thinks_ends(self) -> None:
+        token = CancelToken()
+
+        def decide(tool: str, args: dict[str, Any]) -> bool:
+            token.cancel()
+            return True
+
+        context = ExecutionContext(self.root, can_use_tool=decide, cancel=token)
+        result = self.asking().run(
+            "Write", {"file_path": self.path("new"), "content": "x"}, context
+        )
+        self.assertEqual(result.metadata["code"], "cancelled")
+        self.assertFalse(os.path.exists(self.path("new")))
+        self.assertTrue(token.is_cancelled())
+
+
+class Processes(Workspace):
+    def python(self, program: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", program, self.root],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def test_control_c_ends_a_call(self) -> None:
+        # A person who never decides, so that the call would go on for ever.
+        program = (
+            "import sys, threading\n"
+            "from pinfold import *\n"
+            "def decide(tool, args):\n"
+            "    print('asked', flush=True)\n"
+            "    threading.Event().wait()\n"
+            "session = Session(sys.argv[1], can_use_tool=decide, permissions={'mode': 'default'})\n"
+            "session.call('Write', file_path=sys.argv[1] + '/new', content='x')\n"
+        )
+        with self.python(program) as process:
+            assert process.stdout is not None and process.stderr is not None
+            self.assertEqual(process.stdout.readline(), "asked\n")
+            process.send_signal(signal.SIGINT)
+            self.assertIn("KeyboardInterrupt", process.stderr.read())
+        self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_a_forked_process_has_threads_of_its_own(self) -> None:
+        self.write("a.txt", "one\n")
+        program = (
+            "import os, sys\n"
+            "from pinfold import Session\n"
+            "session = Session(sys.argv[1])\n"
+            "read = lambda: session.call('Read', file_path=sys.argv[1] + '/a.txt').short_result\n"
+            "print(read(), flush=True)\n"
+            "child = os.fork()\n"
+            "print(read(), flush=True)\n"
+            "if child:\n"
+            "    os.waitpid(child, 0)\n"
+        )
+        with self.python(program) as process:
+            assert process.stdout is not None
+            self.assertEqual(process.stdout.read(), "Read 1 line\n" * 3)
+
+    def test_other_threads_run_while_the_engine_works(self) -> None:
+        # The call cannot end before the other thread has run: it is that thread that decides.
+        decided, asked = threading.Event(), threading.Event()
+
+        def decide(tool: str, args: dict[str, Any]) -> bool:
+            asked.set()
+            return decided.wait()
+
+        def other() -> None:
+            asked.wait()
+            decided.set()
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        session = Session(self.root, can_use_tool=decide, permissions={"mode": "default"})
+        self.assertTrue(session.call("Write", file_path=self.path("new"), content="x").success)
+        thread.join()
