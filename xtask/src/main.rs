@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test"] => test(),
-        ["conformance"] => conformance::run(&Packages::install()),
+        ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
@@ -46,12 +46,15 @@ fn test() -> Result<()> {
     run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     run(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     let rg = tool("rg", "ripgrep", "15.2.0")?;
-    let packages = Packages::install();
+    let mut packages = Packages::install()?;
+    packages.install_for_own()?;
+    let own = packages.build_own()?;
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
     let mut environment = vec![("PINFOLD_RG", rg.as_str())];
     environment.extend(node_modules.as_deref().map(|path| ("PINFOLD_NODE_MODULES", path)));
     environment.extend(python.as_deref().map(|path| ("PINFOLD_PYTHON", path)));
+    environment.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
     if has_nextest() {
         run(&["nextest", "run", "--workspace", "--no-fail-fast"], &environment)?;
     } else {
@@ -60,6 +63,7 @@ fn test() -> Result<()> {
     }
     // Neither of them runs the examples in the documentation.
     run(&["test", "--workspace", "--doc"], &[])?;
+    packages.test_own()?;
     conformance::run(&packages)?;
     packages.complain();
     Ok(())

@@ -1,11 +1,19 @@
-//! What tests need from other languages' registries: installed below `target`, once for each version.
+//! What tests need from other languages' registries, and Pinfold's own packages for these languages: all of it
+//! installed below `target`, once for each version, or in `packages/node/node_modules`.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where the packages are named.
+use anyhow::{Result, anyhow, bail};
+
+/// Where the packages are named that clients in tests need.
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/tests/clients");
+
+/// Where Pinfold's own packages are.
+const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packages");
 
 /// The packages that could be installed, and loud words about those that could not.
 #[derive(Default)]
@@ -14,68 +22,145 @@ pub(crate) struct Packages {
     pub(crate) node_modules: Option<PathBuf>,
     /// A Python that has the packages.
     pub(crate) python: Option<PathBuf>,
+    /// Whether the tools are there that build Pinfold's own package for Node.
+    own_node: bool,
+    /// A Python that has what the tests of Pinfold's own package need, and gets that package.
+    own_python: Option<PathBuf>,
     missing: Vec<String>,
 }
 
 impl Packages {
     /// Installs what is not there yet.
-    pub(crate) fn install() -> Self {
+    pub(crate) fn install() -> Result<Self> {
         let mut packages = Self::default();
-        match node() {
-            Ok(modules) => packages.node_modules = Some(modules),
-            Err(problem) => packages.missing.push(format!("Node packages: {problem}")),
+        packages.node_modules = packages.given("npm", "tests with Node clients", node)?;
+        packages.python = packages.given("python3", "tests with Python clients", clients_python)?;
+        Ok(packages)
+    }
+
+    /// Installs what building and testing Pinfold's own packages takes.
+    pub(crate) fn install_for_own(&mut self) -> Result<()> {
+        self.own_node = self.given("npm", "Pinfold's Node package", own_node)?.is_some();
+        self.own_python = self.given("python3", "Pinfold's Python package", own_python)?;
+        Ok(())
+    }
+
+    /// Installs something if there is the program that it takes.
+    fn given<T>(
+        &mut self,
+        program: &str,
+        what: &str,
+        install: fn() -> Result<T, String>,
+    ) -> Result<Option<T>> {
+        let mut ask = Command::new(program);
+        ask.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        if !ask.status().is_ok_and(|status| status.success()) {
+            self.missing.push(format!("{what} (there is no `{program}`)"));
+            return Ok(None);
         }
-        match python() {
-            Ok(python) => packages.python = Some(python),
-            Err(problem) => packages.missing.push(format!("Python packages: {problem}")),
+        install().map(Some).map_err(|problem| anyhow!("{what}: {problem}"))
+    }
+
+    /// Builds Pinfold's own packages, with the profile of the tests. Gives what the tests have to be told.
+    pub(crate) fn build_own(&self) -> Result<Vec<(&'static str, String)>> {
+        let mut environment = Vec::new();
+        if self.own_node {
+            must(npm().args(["run", "build:debug"]))?;
+            environment.push(("PINFOLD_NODE_PACKAGE", "built".to_owned()));
         }
-        packages
+        if let Some(python) = &self.own_python {
+            let mut pip = pip(python);
+            pip.arg("--force-reinstall").arg("--no-deps").arg(Path::new(OURS).join("python"));
+            must(pip.env("MATURIN_PEP517_ARGS", "--profile dev"))?;
+            environment.push(("PINFOLD_PYTHON_PACKAGE", python.display().to_string()));
+        }
+        Ok(environment)
+    }
+
+    /// Runs the tests that the packages have in their own languages.
+    pub(crate) fn test_own(&self) -> Result<()> {
+        if self.own_node {
+            must(npm().arg("test"))?;
+        }
+        if let Some(python) = &self.own_python {
+            let home = Path::new(OURS).join("python");
+            must(Command::new(python).args(["-m", "mypy"]).current_dir(&home))?;
+            let mut tests = Command::new(python);
+            must(tests.args(["-m", "unittest", "--quiet"]).current_dir(home.join("tests")))?;
+        }
+        Ok(())
     }
 
     /// Says which tests did not run.
     pub(crate) fn complain(&self) {
         for missing in &self.missing {
-            eprintln!("xtask: !!! SKIPPED, SINCE NOT INSTALLED: {missing} !!!");
+            eprintln!("xtask: !!! SKIPPED: {missing} !!!");
         }
     }
 }
 
 fn node() -> Result<PathBuf, String> {
-    let place = place("node", &["package.json", "package-lock.json"])?;
+    let files = ["package.json", "package-lock.json"].map(|file| Path::new(CLIENTS).join(file));
+    let place = place("node", &files)?;
     let modules = place.join("node_modules");
-    if !place.join("installed").exists() {
-        for file in ["package.json", "package-lock.json"] {
-            fs::copy(Path::new(CLIENTS).join(file), place.join(file)).map_err(words)?;
+    once(&place, || {
+        for file in &files {
+            fs::copy(file, place.join(file.file_name().unwrap_or_default())).map_err(words)?;
         }
         let mut npm = Command::new("npm");
         // The package `node` puts its program in place by a script.
         npm.args(["ci", "--no-audit", "--no-fund", "--foreground-scripts"]).current_dir(&place);
         run(&mut npm)?;
-        run(Command::new(modules.join(".bin/node")).arg("--version"))?;
-        fs::write(place.join("installed"), "").map_err(words)?;
-    }
+        run(Command::new(modules.join(".bin/node")).arg("--version"))
+    })?;
     Ok(modules)
 }
 
-fn python() -> Result<PathBuf, String> {
-    let place = place("python", &["requirements.txt"])?;
-    let python = place.join("bin/python");
-    if !place.join("installed").exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-        let mut pip = Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-        run(pip.arg(Path::new(CLIENTS).join("requirements.txt")))?;
-        fs::write(place.join("installed"), "").map_err(words)?;
+fn own_node() -> Result<(), String> {
+    let lock = Path::new(OURS).join("node/package-lock.json");
+    let place = place("own-node", &[lock])?;
+    if !Path::new(OURS).join("node/node_modules").exists() {
+        let _ = fs::remove_file(place.join("installed"));
     }
+    once(&place, || run(npm().args(["ci", "--no-audit", "--no-fund"])))
+}
+
+fn clients_python() -> Result<PathBuf, String> {
+    python("python", &Path::new(CLIENTS).join("requirements.txt"))
+}
+
+fn own_python() -> Result<PathBuf, String> {
+    python("own-python", &Path::new(OURS).join("python/requirements-dev.txt"))
+}
+
+/// A Python of its own with the packages that a file names.
+fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
+    let place = place(name, &[requirements.to_owned()])?;
+    let python = place.join("bin/python");
+    once(&place, || {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+        run(pip(&python).arg("-r").arg(requirements))
+    })?;
     Ok(python)
 }
 
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+fn npm() -> Command {
+    let mut npm = Command::new("npm");
+    npm.current_dir(Path::new(OURS).join("node"));
+    npm
+}
+
 /// A directory for exactly these versions.
-fn place(name: &str, files: &[&str]) -> Result<PathBuf, String> {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+fn place(name: &str, files: &[PathBuf]) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     for file in files {
-        fs::read(Path::new(CLIENTS).join(file)).map_err(words)?.hash(&mut hasher);
+        fs::read(file).map_err(words)?.hash(&mut hasher);
     }
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/clients");
     let place = target.join(format!("{name}-{:016x}", hasher.finish()));
@@ -83,13 +168,33 @@ fn place(name: &str, files: &[&str]) -> Result<PathBuf, String> {
     place.canonicalize().map_err(words)
 }
 
+/// Installs something, unless that was done before and did not fail.
+fn once(place: &Path, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let mark = place.join("installed");
+    if mark.exists() {
+        return Ok(());
+    }
+    install()?;
+    fs::write(mark, "").map_err(words)
+}
+
+fn must(command: &mut Command) -> Result<()> {
+    match run(command) {
+        Ok(()) => Ok(()),
+        Err(problem) => bail!(problem),
+    }
+}
+
 fn run(command: &mut Command) -> Result<(), String> {
-    eprintln!("xtask: {command:?}");
-    let status = command.stdin(Stdio::null()).status();
-    match status {
+    let mut said: Vec<_> = vec![command.get_program()];
+    said.extend(command.get_args());
+    let said = said.join(OsStr::new(" "));
+    let said = said.display();
+    eprintln!("xtask: {said}");
+    match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?} ended with {status}")),
-        Err(error) => Err(format!("{command:?}: {error}")),
+        Ok(status) => Err(format!("`{said}` ended with {status}")),
+        Err(error) => Err(format!("`{said}`: {error}")),
     }
 }
 

@@ -77,13 +77,14 @@ impl Serve {
                 let listener = self.listen(address)?;
                 let at = listener.local_addr()?;
                 let token = Token::get(self.token_file.as_deref(), at)?;
-                eprintln!("listening on http://{at}/mcp");
-                eprintln!("{}", token.whence());
                 let mut http = HttpOptions::new(self.guard(&config.http, token.text()));
                 http.body_limit = config.http.body_limit.unwrap_or(http.body_limit);
                 http.sessions = options.sessions;
                 http.session_idle = options.session_idle;
-                serve_http(&service, listener, http)?;
+                serve_http(&service, listener, http, || {
+                    eprintln!("listening on http://{at}/mcp");
+                    eprintln!("{}", token.whence());
+                })?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -20,11 +20,13 @@ pub fn serve_stdio(service: &Service) -> io::Result<()> {
     served
 }
 
-/// Serves any number of clients over HTTP, until a signal says so.
+/// Serves any number of clients over HTTP, until a signal says so, which may come as soon as `ready` is
+/// called.
 pub fn serve_http(
     service: &Service,
     listener: TcpListener,
     options: HttpOptions,
+    ready: impl FnOnce(),
 ) -> io::Result<()> {
     let mut builder = Builder::new_multi_thread();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -33,7 +35,9 @@ pub fn serve_http(
     let served = runtime.block_on(async {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        http::serve(service, listener, options, signals()?).await;
+        let stop = signals()?;
+        ready();
+        http::serve(service, listener, options, stop).await;
         Ok(())
     });
     runtime.shutdown_background();
