@@ -10,13 +10,13 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Result, bail};
 
-use packages::Packages;
+use packages::{Packages, Profile};
 
 const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
 cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
-                           serve, documents DIR…";
+                           serve, packages, documents DIR…";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -48,7 +48,7 @@ fn test() -> Result<()> {
     let rg = tool("rg", "ripgrep", "15.2.0")?;
     let mut packages = Packages::install()?;
     packages.install_for_own()?;
-    let own = packages.build_own()?;
+    let own = packages.build_own(Profile::Dev)?;
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
     let mut environment = vec![("PINFOLD_RG", rg.as_str())];
@@ -94,12 +94,21 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
     if matches!(name, "read" | "serve") {
         run(&["build", "--release", "--package", "pinfold-cli"], &[])?;
     }
+    let mut own = Vec::new();
+    if name == "packages" {
+        let mut packages = Packages::default();
+        packages.install_for_own()?;
+        own = packages.build_own(Profile::Release)?;
+    }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
     let program = program.display().to_string();
     let mut arguments =
         vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--bin", name, "--"];
     arguments.extend(rest);
-    run(&arguments, &[("PINFOLD_RG", &rg), ("PINFOLD_FD", &fd), ("PINFOLD_BIN", &program)])
+    let mut environment =
+        vec![("PINFOLD_RG", &*rg), ("PINFOLD_FD", &fd), ("PINFOLD_BIN", &program)];
+    environment.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
+    run(&arguments, &environment)
 }
 
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {

@@ -29,6 +29,15 @@ pub(crate) struct Packages {
     missing: Vec<String>,
 }
 
+/// How packages are built.
+#[derive(Clone, Copy)]
+pub(crate) enum Profile {
+    /// As tests are.
+    Dev,
+    /// As they are published.
+    Release,
+}
+
 impl Packages {
     /// Installs what is not there yet.
     pub(crate) fn install() -> Result<Self> {
@@ -61,17 +70,21 @@ impl Packages {
         install().map(Some).map_err(|problem| anyhow!("{what}: {problem}"))
     }
 
-    /// Builds Pinfold's own packages, with the profile of the tests. Gives what the tests have to be told.
-    pub(crate) fn build_own(&self) -> Result<Vec<(&'static str, String)>> {
+    /// Builds Pinfold's own packages. Gives what tests and benchmarks have to be told.
+    pub(crate) fn build_own(&self, profile: Profile) -> Result<Vec<(&'static str, String)>> {
+        let (script, arguments) = match profile {
+            Profile::Dev => ("build:debug", "--profile dev"),
+            Profile::Release => ("build", ""),
+        };
         let mut environment = Vec::new();
         if self.own_node {
-            must(npm().args(["run", "build:debug"]))?;
+            must(npm().args(["run", script]))?;
             environment.push(("PINFOLD_NODE_PACKAGE", "built".to_owned()));
         }
         if let Some(python) = &self.own_python {
             let mut pip = pip(python);
             pip.arg("--force-reinstall").arg("--no-deps").arg(Path::new(OURS).join("python"));
-            must(pip.env("MATURIN_PEP517_ARGS", "--profile dev"))?;
+            must(pip.env("MATURIN_PEP517_ARGS", arguments))?;
             environment.push(("PINFOLD_PYTHON_PACKAGE", python.display().to_string()));
         }
         Ok(environment)

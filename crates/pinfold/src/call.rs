@@ -2,6 +2,7 @@
 
 use crate::Approver;
 use crate::audit::Trace;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,18 +26,37 @@ pub struct Call {
 }
 
 /// A signal to stop, shared by whoever gives it and whoever heeds it.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub struct Cancel {
+    given: Arc<AtomicBool>,
+    beat: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
 
 impl Cancel {
+    /// The same signal, which is given as well when `beat` says so. It is asked often for as long as the call
+    /// works, on whatever thread does.
+    #[must_use]
+    pub fn beating(&self, beat: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { given: self.given.clone(), beat: Some(Arc::new(beat)) }
+    }
+
     /// Asks the call to stop soon.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.given.store(true, Ordering::Relaxed);
     }
 
     /// Whether the call was asked to stop.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        if self.beat.as_ref().is_some_and(|beat| beat()) {
+            self.cancel();
+        }
+        self.given.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Cancel").field(&self.given).finish()
     }
 }
 

@@ -1,23 +1,20 @@
 //! The native part of the Python package: JSON text in, JSON text out, with the interpreter let go.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
-use pinfold_embed::{Host, Mailbox, Request, Tools};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pinfold_embed::{Host, Request, Tools};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// How long a call may take before signals such as Ctrl-C are looked for, and from then on how often.
+/// How long a call may take before signals are looked for, and from then on how often.
 const PULSE: Duration = Duration::from_millis(50);
 
 /// Ends a call.
 #[pyclass(frozen)]
 #[derive(Default)]
-struct Cancel {
-    cancel: pinfold::Cancel,
-    mailbox: Arc<Mailbox>,
-}
+struct Cancel(pinfold::Cancel);
 
 #[pymethods]
 impl Cancel {
@@ -28,33 +25,78 @@ impl Cancel {
 
     /// Asks the call to end soon.
     fn cancel(&self) {
-        self.cancel.cancel();
-        self.mailbox.close();
+        self.0.cancel();
     }
 
     /// Whether that was asked.
     fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.0.is_cancelled()
     }
 }
 
-/// What comes to the thread that waits for a call.
-enum Event {
-    Question(String),
-    Answer(String),
+/// What interrupts a call that is made on this thread: a signal such as Ctrl-C, or what a callback raised that
+/// is no mere failure.
+struct Interruption {
+    thread: ThreadId,
+    last: Mutex<Instant>,
+    raised: Mutex<Option<PyErr>>,
 }
 
-/// Asks on the thread that waits for the call.
-struct Waiting {
-    events: Sender<Event>,
-    mailbox: Arc<Mailbox>,
+impl Interruption {
+    fn new() -> Self {
+        let thread = thread::current().id();
+        Self { thread, last: Mutex::new(Instant::now()), raised: Mutex::default() }
+    }
+
+    /// Whether something has come up. Signals are looked for on the thread that makes the call, every so often.
+    fn beat(&self) -> bool {
+        if thread::current().id() != self.thread {
+            return false;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() < PULSE {
+            return false;
+        }
+        *last = Instant::now();
+        match Python::try_attach(|py| py.check_signals()) {
+            Some(Err(error)) => {
+                self.raise(error);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn raise(&self, error: PyErr) {
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    fn take(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
-impl Host for Waiting {
+/// Asks on the thread that makes the call, which what is raised there ends.
+struct Here {
+    ask: Py<PyAny>,
+    cancel: pinfold::Cancel,
+    interruption: Arc<Interruption>,
+}
+
+impl Host for Here {
     fn ask(&self, question: &str) -> String {
-        match self.events.send(Event::Question(question.to_owned())) {
-            Ok(()) => self.mailbox.take(),
-            Err(_) => "false".to_owned(),
+        let decision = Python::try_attach(|py| {
+            let decision = self.ask.call1(py, (question,));
+            decision.and_then(|decision| decision.extract::<String>(py))
+        });
+        match decision {
+            Some(Ok(decision)) => decision,
+            Some(Err(error)) => {
+                self.interruption.raise(error);
+                self.cancel.cancel();
+                "false".to_owned()
+            }
+            None => "false".to_owned(),
         }
     }
 }
@@ -88,7 +130,7 @@ impl NativeTools {
         Ok(Self(Arc::new(tools)))
     }
 
-    /// Makes a call and waits for its answer. Questions are put to `ask` on this thread.
+    /// Makes a call on this thread, and gives its answer. Questions are put to `ask`.
     #[pyo3(signature = (tool, arguments, context, cancel, ask=None))]
     fn call(
         &self,
@@ -99,37 +141,18 @@ impl NativeTools {
         cancel: &Cancel,
         ask: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let (events, mut incoming) = channel();
-        let mailbox = cancel.mailbox.clone();
-        let host = ask.is_some().then(|| Waiting { events: events.clone(), mailbox });
-        let request = Request { tool, arguments, context, cancel: cancel.cancel.clone() };
-        let tools = self.0.clone();
-        pinfold_embed::run(move || {
-            // Whoever waited may be gone.
-            let _ = events.send(Event::Answer(tools.call(&request, host)));
+        let interruption = Arc::new(Interruption::new());
+        let beat = interruption.clone();
+        let cancel = cancel.0.beating(move || beat.beat());
+        let host = ask.map(|ask| {
+            let (cancel, interruption) = (cancel.clone(), interruption.clone());
+            Here { ask, cancel, interruption }
         });
-        loop {
-            match next(py, &mut incoming) {
-                Ok(Event::Answer(answer)) => return Ok(answer),
-                Ok(Event::Question(question)) => {
-                    let decision = ask.as_ref().map(|ask| ask.call1(py, (question,)));
-                    let decision = decision.transpose().and_then(|decision| {
-                        decision.map_or(Ok(String::new()), |decision| decision.extract(py))
-                    });
-                    match decision {
-                        Ok(decision) => cancel.mailbox.put(decision),
-                        Err(error) => return Err(give_up(py, cancel, &mut incoming, error)),
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(error) = py.check_signals() {
-                        return Err(give_up(py, cancel, &mut incoming, error));
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(PyRuntimeError::new_err("the call was lost"));
-                }
-            }
+        let request = Request { tool, arguments, context, cancel };
+        let answer = py.detach(|| self.0.call(&request, host));
+        match interruption.take() {
+            Some(error) => Err(error),
+            None => Ok(answer),
         }
     }
 
@@ -145,7 +168,7 @@ impl NativeTools {
         ask: Option<Py<PyAny>>,
         done: Py<PyAny>,
     ) {
-        let request = Request { tool, arguments, context, cancel: cancel.cancel.clone() };
+        let request = Request { tool, arguments, context, cancel: cancel.0.clone() };
         let tools = self.0.clone();
         pinfold_embed::run(move || {
             let answer = tools.call(&request, ask.map(Function));
@@ -172,19 +195,6 @@ impl NativeTools {
     fn schemas(&self, format: &str) -> PyResult<String> {
         self.0.schemas(format).map_err(PyValueError::new_err)
     }
-}
-
-/// Ends a call for which nobody will wait any more, and waits until it has ended: what it does after that
-/// would surprise.
-fn give_up(py: Python<'_>, cancel: &Cancel, incoming: &mut Receiver<Event>, error: PyErr) -> PyErr {
-    cancel.cancel();
-    while let Ok(Event::Question(_)) | Err(RecvTimeoutError::Timeout) = next(py, incoming) {}
-    error
-}
-
-/// Waits for what comes next, without the interpreter.
-fn next(py: Python<'_>, incoming: &mut Receiver<Event>) -> Result<Event, RecvTimeoutError> {
-    py.detach(move || incoming.recv_timeout(PULSE))
 }
 
 /// The tools of some dialects, as JSON text.
