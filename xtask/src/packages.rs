@@ -72,9 +72,11 @@ impl Packages {
 
     /// Builds Pinfold's own packages. Gives what tests and benchmarks have to be told.
     pub(crate) fn build_own(&self, profile: Profile) -> Result<Vec<(&'static str, String)>> {
+        // The builder of the Node package names the target, so what it has built is found by that.
+        let target = format!("--target {}", host()?);
         let (script, arguments) = match profile {
-            Profile::Dev => ("build:debug", "--profile dev"),
-            Profile::Release => ("build", ""),
+            Profile::Dev => ("build:debug", format!("--profile dev {target}")),
+            Profile::Release => ("build", target),
         };
         let mut environment = Vec::new();
         if self.own_node {
@@ -189,6 +191,14 @@ fn once(place: &Path, install: impl FnOnce() -> Result<(), String>) -> Result<()
     }
     install()?;
     fs::write(mark, "").map_err(words)
+}
+
+/// The machine that programs are built on, and for.
+fn host() -> Result<String> {
+    let said = Command::new("rustc").arg("-vV").output()?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| anyhow!("`rustc -vV` names no host"))
 }
 
 fn must(command: &mut Command) -> Result<()> {
