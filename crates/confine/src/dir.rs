@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use crate::patience::PAUSE;
+use crate::sys::Locked;
 use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Result, is_temporary, sys};
 
 /// How long another process may hold a directory's lock. A change holds it for microseconds.
@@ -76,14 +77,14 @@ impl Dir {
         let fd = match self.readable() {
             Ok(fd) => fd,
             // Not readable, but perhaps writable: then there is nothing to lock.
-            Err(Errno::ACCESS) => return Ok(DirLock { _fd: None }),
+            Err(Errno::ACCESS) => return Ok(DirLock { _lock: None }),
             Err(other) => return Err(other.into()),
         };
         let start = Instant::now();
         let mut pause = Duration::from_micros(20);
         loop {
             match sys::try_lock(&fd) {
-                Ok(()) => return Ok(DirLock { _fd: Some(fd) }),
+                Ok(()) => return Ok(DirLock { _lock: Some(Locked(fd)) }),
                 Err(Errno::WOULDBLOCK) if start.elapsed() < LONGEST_WAIT => {
                     patience.check()?;
                     thread::sleep(pause);
@@ -92,7 +93,7 @@ impl Dir {
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
                 // File systems without locks.
                 Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                    return Ok(DirLock { _fd: None });
+                    return Ok(DirLock { _lock: None });
                 }
                 Err(other) => return Err(other.into()),
             }
@@ -120,5 +121,5 @@ impl Dir {
 /// A directory's lock. It belongs to a handle of its own, and ends with it.
 #[derive(Debug)]
 pub(crate) struct DirLock {
-    _fd: Option<OwnedFd>,
+    _lock: Option<Locked>,
 }

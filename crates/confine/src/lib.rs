@@ -34,7 +34,8 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, may_write, read_config, read_secret, remove_secret, terminal, ways_to, write_secret,
+    LogFile, identity, may_write, read_config, read_secret, remove_secret, terminal, ways_to,
+    write_secret,
 };
 pub use atomic::{Committed, Displaced, Durability};
 pub use blake3::{Hash, hash};

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -26,7 +27,7 @@ pub(crate) struct Root {
     given: PathBuf,
     given_names: Vec<Name>,
     canonical_names: Vec<Name>,
-    handle: OwnedFd,
+    handle: Arc<OwnedFd>,
     way: Way,
 }
 
@@ -34,7 +35,7 @@ impl Root {
     /// Opens a root, once. `way` is chosen by what the kernel can, unless it is given.
     pub(crate) fn open(path: &Path, way: Option<Way>) -> Result<Self> {
         let mut given = std::path::absolute(path).map_err(Error::Os)?;
-        let handle = sys::open_root(&given)?;
+        let handle = Arc::new(sys::open_root(&given)?);
         let canonical = std::fs::canonicalize(&given).map_err(Error::Os)?;
         if given.components().any(|part| part == std::path::Component::ParentDir) {
             // What `..` stands for depends on links before it: only the real path will do.
@@ -54,20 +55,20 @@ impl Root {
     pub(crate) fn narrowed(&self, directory: &Path) -> Option<Self> {
         let canonical = std::fs::canonicalize(directory).ok()?;
         if self.canonical_names.starts_with(&names(&canonical).ok()?) {
-            return self.again();
+            return Some(self.again());
         }
         self.inside(&canonical)
     }
 
-    /// Another handle on this root.
-    pub(crate) fn again(&self) -> Option<Self> {
-        Some(Self {
+    /// This root once more, by the same handle.
+    pub(crate) fn again(&self) -> Self {
+        Self {
             given: self.given.clone(),
             given_names: self.given_names.clone(),
             canonical_names: self.canonical_names.clone(),
-            handle: self.handle.try_clone().ok()?,
+            handle: self.handle.clone(),
             way: self.way,
-        })
+        }
     }
 
     /// A directory in this root, or the root itself, as a root.
@@ -75,7 +76,7 @@ impl Root {
         let canonical = names(&std::fs::canonicalize(directory).ok()?).ok()?;
         let below = canonical.strip_prefix(self.canonical_names.as_slice())?;
         let path: RelPath = below.iter().cloned().collect();
-        let handle = self.open_below(&path, sys::HANDLE).ok()?;
+        let handle = Arc::new(self.open_below(&path, sys::HANDLE).ok()?);
         // As it is called below the root's own name, so that it is found under that.
         let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
         let given = given_names

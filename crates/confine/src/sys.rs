@@ -239,6 +239,24 @@ pub(crate) fn try_lock(dir: impl AsFd) -> Result<()> {
     call("flock", || fs::flock(dir.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }
 
+/// A handle that something was locked by. The lock ends with this, also where a process that was forked
+/// meanwhile has the handle too.
+#[derive(Debug)]
+pub(crate) struct Locked(pub(crate) OwnedFd);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // There is no way for it to fail that would leave the lock.
+        let _ = fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+impl AsFd for Locked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Locks a draft as its writer's, or fails with `EWOULDBLOCK` if it has one.
 pub(crate) fn claim(draft: impl AsFd) -> Result<()> {
     call("claim", || fs::flock(draft.as_fd(), FlockOperation::NonBlockingLockExclusive))

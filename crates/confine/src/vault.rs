@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::dir::Dir;
 use crate::draft::insist;
+use crate::sys::Locked;
 use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Removal, Result, Target, sys};
 
 /// A directory that belongs to this user alone.
@@ -48,7 +49,7 @@ impl Vault {
     }
 
     /// A handle on a log, locked, and still the one that has the name.
-    fn locked(&self, log: &Name, patience: &Patience) -> Result<std::os::fd::OwnedFd> {
+    fn locked(&self, log: &Name, patience: &Patience) -> Result<Locked> {
         loop {
             let fd = sys::append_at(self.dir.fd(), log.as_bytes())?;
             while let Err(errno) = sys::try_lock(&fd) {
@@ -63,7 +64,7 @@ impl Vault {
             }
             let (open, named) = (sys::stat(&fd)?, self.dir.meta(log));
             if named.is_ok_and(|named| named.identity == Meta::of(&open).identity) {
-                return Ok(fd);
+                return Ok(Locked(fd));
             }
         }
     }

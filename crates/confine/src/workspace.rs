@@ -100,7 +100,7 @@ impl Workspace {
             canonical_names: base.canonical_names().to_vec(),
         });
         Some(Self {
-            roots: self.roots.iter().map(Root::again).collect::<Option<_>>()?,
+            roots: self.roots.iter().map(Root::again).collect(),
             base,
             narrowed: self.narrowed,
             known_patterns: KnownPatterns::default(),
@@ -197,8 +197,8 @@ impl Workspace {
         }
         match &self.base {
             _ if path.is_absolute() => self.enter(steps),
-            // The base itself is what is left of it.
-            Some(base) if !steps.is_empty() => {
+            // Where it was narrowed, the base itself is what is left of it.
+            Some(base) if !steps.is_empty() || !self.narrowed => {
                 let base = base.canonical_names.iter().cloned().map(Step::Down);
                 self.enter(base.chain(steps).collect())
             }

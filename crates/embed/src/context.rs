@@ -15,7 +15,7 @@ pub(crate) struct Context {
     permission_mode: Option<String>,
     /// Whether changes are only described, if not as the session has it.
     pub(crate) dry_run: Option<bool>,
-    /// Why the arguments could not be written as JSON, if so.
+    /// Why the call cannot be made, if the package's own layer has found that out.
     pub(crate) problem: Option<String>,
 }
 

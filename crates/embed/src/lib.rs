@@ -13,5 +13,5 @@ mod reply;
 mod tools;
 
 pub use asking::{Host, Mailbox};
-pub use pool::run;
-pub use tools::{Request, Tools, describe, schemas};
+pub use pool::hurry;
+pub use tools::{Request, Tools, check, describe, schemas};

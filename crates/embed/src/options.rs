@@ -40,6 +40,9 @@ impl Options {
             options.remove("dialect").map_or(Ok(Vec::new()), |names_| names("dialect", names_))?;
         let dialects = named_dialects(dialects.iter().map(String::as_str));
         let dialects = dialects.map_err(|problem| format!("the option `dialect`: {problem}"))?;
+        if options.get("permissions").is_some_and(|permissions| !permissions.is_object()) {
+            return Err("the option `permissions` must be an object".into());
+        }
         for (name, value) in &options {
             let alone = Map::from_iter([(name.clone(), value.clone())]);
             settings(alone).map_err(|problem| match unknown_key(&problem, &KNOWN) {
@@ -51,7 +54,9 @@ impl Options {
             })?;
         }
         let roots = roots.into_iter().map(PathBuf::from).collect();
-        Ok(Self { roots, dialects, settings: settings(options)? })
+        let settings = settings(options)?;
+        settings.permissions.check().map_err(|bad| bad.to_string())?;
+        Ok(Self { roots, dialects, settings })
     }
 }
 
@@ -96,6 +101,8 @@ mod tests {
             (r#"{"durability": "most"}"#, "the option `durability`: unknown variant `most`"),
             (r#"{"permissions": {"modes": "plan"}}"#, "no option `modes`; did you mean `mode`?"),
             (r#"{"permissions": {"mode": "careful"}}"#, "careful"),
+            (r#"{"permissions": []}"#, "`permissions` must be an object"),
+            (r#"{"permissions": {"deny": ["Fly(x)"]}}"#, "Fly"),
             (r#"{"root": 1}"#, "`root` must be a string or a list"),
             (r#"{"root": []}"#, "names no directory"),
             (r#"{"dialect": "old"}"#, "the dialects are classic, dotted, scoped"),

@@ -10,13 +10,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use pinfold::Cancel;
+
 /// How many calls are at work at once; more wait for their turn. A search uses threads of its own.
 const WORKERS: usize = 32;
 
 /// How long a thread waits for more to do before it ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-type Work = Box<dyn FnOnce() + Send>;
+/// What is to be done, given whether there is a thread for it.
+type Work = Box<dyn FnOnce(bool) + Send>;
 
 struct Pool {
     state: Mutex<State>,
@@ -25,11 +28,13 @@ struct Pool {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<(Cancel, Work)>,
     /// Threads with nothing to do.
     idle: usize,
     /// Threads at work that wait for nobody.
     busy: usize,
+    /// All of them, those that wait for a decision too.
+    threads: usize,
 }
 
 /// The threads of this process, which has a number. A process that was forked has none of its parent's.
@@ -40,12 +45,39 @@ thread_local! {
     static HAS_PLACE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has something done on another thread.
-pub fn run(work: impl FnOnce() + Send + 'static) {
+/// Has something done on another thread; or, where there is none to be had, told so on this one.
+pub(crate) fn run(cancel: Cancel, work: impl FnOnce(bool) + Send + 'static) {
     let pool = Pool::here();
     let mut state = pool.lock();
-    state.waiting.push_back(Box::new(work));
+    state.waiting.push_back((cancel, Box::new(work)));
     pool.employ(state);
+}
+
+/// Has calls that were cancelled answered now, whoever else is at work.
+pub fn hurry() {
+    let pool = Pool::here();
+    let mut state = pool.lock();
+    let waiting = std::mem::take(&mut state.waiting);
+    let (over, waiting): (VecDeque<_>, _) =
+        waiting.into_iter().partition(|(cancel, _)| cancel.is_cancelled());
+    state.waiting = waiting;
+    drop(state);
+    if over.is_empty() {
+        return;
+    }
+    let over = Arc::new(Mutex::new(over));
+    let rest = over.clone();
+    let next = move || over.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let spawned = thread::Builder::new().name("pinfold".into()).spawn(move || {
+        while let Some((_, work)) = next() {
+            let _ = catch_unwind(AssertUnwindSafe(|| work(true)));
+        }
+    });
+    if spawned.is_err() {
+        // They have to wait for their turn after all.
+        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.lock().waiting.append(&mut rest);
+    }
 }
 
 /// Waits for somebody while others get this thread's place, if it has one.
@@ -86,20 +118,22 @@ impl Pool {
             return;
         }
         state.busy += 1;
+        state.threads += 1;
         drop(state);
         let pool = self.clone();
         let spawned = thread::Builder::new().name("pinfold".into()).spawn(move || {
             HAS_PLACE.set(true);
             pool.work();
+            pool.lock().threads -= 1;
         });
         if spawned.is_err() {
-            // The system has no more threads. Where there is none at all, the caller has to wait.
+            // The system has no more threads. Those that there are will come to it; without any, nobody would.
             let mut state = self.lock();
             state.busy -= 1;
-            let nobody = state.busy + state.idle == 0;
-            let work = if nobody { state.waiting.pop_front() } else { None };
+            state.threads -= 1;
+            let work = if state.threads == 0 { state.waiting.pop_front() } else { None };
             drop(state);
-            work.into_iter().for_each(|work| work());
+            work.into_iter().for_each(|(_, work)| work(false));
         }
     }
 
@@ -108,15 +142,20 @@ impl Pool {
         let mut state = self.lock();
         loop {
             match state.waiting.pop_front() {
-                Some(work) if state.busy <= WORKERS => {
+                Some((_, work)) if state.busy <= WORKERS => {
                     drop(state);
                     // Whoever waits for what panicked is told so by what it drops.
-                    let _ = catch_unwind(AssertUnwindSafe(work));
+                    let _ = catch_unwind(AssertUnwindSafe(|| work(true)));
                     state = self.lock();
                 }
                 Some(work) => {
                     // Some who waited came back: there are enough without this one.
                     state.waiting.push_front(work);
+                    state.busy -= 1;
+                    return;
+                }
+                None if state.idle >= WORKERS => {
+                    // Enough others wait for more to do.
                     state.busy -= 1;
                     return;
                 }
@@ -153,7 +192,7 @@ mod tests {
         let at_work = Arc::new(Mutex::new((0_usize, 0_usize)));
         for number in 0..2_000 {
             let (done, at_work) = (done.clone(), at_work.clone());
-            run(move || {
+            run(Cancel::default(), move |_| {
                 let mut count = at_work.lock().unwrap();
                 count.0 += 1;
                 count.1 = count.1.max(count.0);
@@ -177,7 +216,7 @@ mod tests {
         let many = 5 * WORKERS;
         for _ in 0..many {
             let (done, gate) = (done.clone(), gate.clone());
-            run(move || {
+            run(Cancel::default(), move |_| {
                 without_place(|| {
                     // Each waits until all of them do, which takes more threads than places.
                     let (waiting, more) = &*gate;
@@ -194,11 +233,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_cancelled_is_answered_while_others_work() {
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let (done, all) = channel();
+        for _ in 0..WORKERS {
+            let (done, gate) = (done.clone(), gate.clone());
+            run(Cancel::default(), move |_| {
+                drop(gate.lock().unwrap().recv());
+                done.send("worked").unwrap();
+            });
+        }
+        let cancel = Cancel::default();
+        run(cancel.clone(), move |_| done.send("cancelled").unwrap());
+        cancel.cancel();
+        hurry();
+        assert_eq!(all.recv().unwrap(), "cancelled");
+        drop(open);
+        assert_eq!(all.iter().count(), WORKERS);
+    }
+
+    #[test]
     fn panics_take_no_places() {
         let (done, all) = channel();
         for number in 0..4 * WORKERS {
             let done = done.clone();
-            run(move || {
+            run(Cancel::default(), move |_| {
                 assert!(number % 2 == 0, "on purpose");
                 done.send(()).unwrap();
             });

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use pinfold::{Call, Cancel, Error, Mode, Session};
+use pinfold_confine::identity;
 use pinfold_dialects::{Format, Toolbox, equip, list, named_dialects};
 use serde_json::{Value, json};
 
 use crate::asking::Asker;
 use crate::context::Context;
 use crate::options::Options;
-use crate::{Host, reply};
+use crate::{Host, pool, reply};
 
 /// How many combinations of directory and mode are kept ready.
 const VARIANTS: usize = 64;
@@ -25,8 +26,8 @@ pub struct Tools {
     variants: Mutex<HashMap<Variant, Arc<Toolbox>>>,
 }
 
-/// Where calls start, and in which mode.
-type Variant = (Option<PathBuf>, Option<Mode>);
+/// Where calls start, by path and by what it led to, and in which mode.
+type Variant = (Option<PathBuf>, Option<(u64, u64)>, Option<Mode>);
 
 /// A call.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +37,7 @@ pub struct Request {
     /// Its arguments, as JSON text.
     pub arguments: String,
     /// What holds for this call, as JSON text: `workdir`, `permission_mode`, `dry_run`, and
-    /// `problem` if the arguments could not be written. May be empty.
+    /// `problem` if the call cannot be made. May be empty.
     pub context: String,
     /// Lets somebody end the call.
     pub cancel: Cancel,
@@ -55,36 +56,54 @@ impl Tools {
     /// Makes a call, and waits for its answer: JSON text, whatever happens.
     pub fn call(&self, request: &Request, host: Option<impl Host>) -> String {
         let begin = Instant::now();
-        let ready = Context::parse(&request.context).and_then(|context| {
+        let ready = Context::parse(&request.context).and_then(|mut context| {
+            context.problem.take().map_or(Ok(()), Err)?;
             let toolbox = self.for_context(&context)?;
-            let arguments = match &context.problem {
-                Some(problem) => Err(problem.clone()),
-                None => serde_json::from_str(&request.arguments).map_err(|error| error.to_string()),
-            };
-            let arguments: Value =
-                arguments.map_err(|problem| format!("the arguments are not JSON: {problem}"))?;
+            let arguments: Value = serde_json::from_str(&request.arguments)
+                .map_err(|error| format!("the arguments are not JSON: {}", problem(&error)))?;
             Ok((toolbox, arguments, context.dry_run))
         });
-        let mut call = Call { cancel: request.cancel.clone(), ..Call::default() };
         match ready {
             Ok((toolbox, arguments, dry_run)) => {
-                call.dry_run = dry_run;
-                call.approver = host.map(|host| Arc::new(Asker(host)) as _);
+                let approver = host.map(|host| Arc::new(Asker(host)) as _);
+                let cancel = request.cancel.clone();
+                let call = Call { cancel, dry_run, approver, ..Call::default() };
                 reply::text(toolbox.call_with(&request.tool, arguments, &call))
             }
-            Err(problem) => {
-                let error = Error::InvalidArgument(problem);
-                let answer = match self.toolbox.find(&request.tool) {
-                    Some(tool) => tool.refuse(&error),
-                    None => self.toolbox.refuse(&error),
-                };
-                let text = reply::text(answer);
-                call.tool.clone_from(&request.tool);
-                let code = pinfold_dialects::code(&error);
-                self.toolbox.session().record(&call, code, begin, text.len());
-                text
-            }
+            Err(problem) => self.refuse(request, &Error::InvalidArgument(problem), begin),
         }
+    }
+
+    /// Makes a call on another thread. Its answer goes to `done`, there or, where there is no thread to be
+    /// had, here.
+    pub fn start(
+        self: &Arc<Self>,
+        request: Request,
+        host: Option<impl Host>,
+        done: impl FnOnce(String) + Send + 'static,
+    ) {
+        let tools = self.clone();
+        pool::run(request.cancel.clone(), move |able| {
+            done(if able {
+                tools.call(&request, host)
+            } else {
+                let what = "the system has no thread left for this call; try it again".to_owned();
+                tools.refuse(&request, &Error::Internal { what }, Instant::now())
+            });
+        });
+    }
+
+    /// The answer to a call that is not made.
+    fn refuse(&self, request: &Request, error: &Error, begin: Instant) -> String {
+        let answer = match self.toolbox.find(&request.tool) {
+            Some(tool) => tool.refuse(error),
+            None => self.toolbox.refuse(error),
+        };
+        let text = reply::text(answer);
+        let call = Call { tool: request.tool.clone(), ..Call::default() };
+        let code = pinfold_dialects::code(error);
+        self.toolbox.session().record(&call, code, begin, text.len());
+        text
     }
 
     /// The arguments of a call on one line, for a person.
@@ -115,7 +134,9 @@ impl Tools {
         if workdir.is_none() && mode.is_none() {
             return Ok(self.toolbox.clone());
         }
-        let key = (workdir.clone(), mode);
+        // What is at the path now may not be what was there before.
+        let there = workdir.as_deref().and_then(identity);
+        let key = (workdir.clone(), there, mode);
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = variants.get(&key) {
             return Ok(known.clone());
@@ -144,6 +165,20 @@ impl Tools {
         variants.insert(key, toolbox.clone());
         Ok(toolbox)
     }
+}
+
+/// What is wrong with a text that is to be JSON. Languages whose strings are no Unicode can make such.
+fn problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.contains("surrogate") || text.contains("hex escape") {
+        true => "a string in them has half of a surrogate pair, which is no character".to_owned(),
+        false => text,
+    }
+}
+
+/// What is wrong with options, if something is, as far as that can be said without their roots.
+pub fn check(options: &str) -> Result<(), String> {
+    Options::parse(options).map(|_| ())
 }
 
 /// The tools of some dialects, as JSON text: see [`Tools::describe`].

@@ -84,7 +84,7 @@ fn a_context_that_is_wrong_is_refused_by_name() {
         (json!({"workdir": dir.path().join("none")}), "no directory in the workspace"),
         (json!({"workdir": 1}), "context"),
         (json!({"permission_mode": "careful"}), "no permission mode `careful`"),
-        (json!({"problem": "too deep"}), "the arguments are not JSON: too deep"),
+        (json!({"problem": "it is too deep"}), "it is too deep"),
     ] {
         let answer = call(&tools, "LS", json!({"path": dir.path()}), context);
         assert_eq!(answer["metadata"]["code"], "invalid_argument", "{answer}");

@@ -229,7 +229,12 @@ mod python {
             for line in words(property) {
                 writeln!(text, "    # {line}").unwrap();
             }
-            let kind = if key == "permissions" { "Permissions".into() } else { of(property) };
+            let kind = match key.as_str() {
+                "permissions" => "Permissions".into(),
+                // To a schema, a path is just a string.
+                "audit" | "journal" => of(property).replace("str", "str | PathLike[str]"),
+                _ => of(property),
+            };
             writeln!(text, "    {key}: {kind}").unwrap();
         }
     }
@@ -238,7 +243,7 @@ mod python {
         let mut text = String::from(
             "\"\"\"What can be set, by the names of the configuration file.\n\n\
              Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: not for editing.\n\
-             \"\"\"\n\nfrom __future__ import annotations\n\nfrom typing import Literal, TypedDict\n",
+             \"\"\"\n\nfrom __future__ import annotations\n\nfrom os import PathLike\nfrom typing import Literal, TypedDict\n",
         );
         let settings = settings();
         let permissions = &settings["properties"]["permissions"];

@@ -125,6 +125,13 @@ pub struct Permissions {
     pub deny: Vec<String>,
 }
 
+impl Permissions {
+    /// Whether every rule can be understood.
+    pub fn check(&self) -> Result<(), BadRule> {
+        Policy::new(self, Vec::new(), &[]).map(|_| ())
+    }
+}
+
 /// What is to become of a wish.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Decision {

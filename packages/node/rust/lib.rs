@@ -1,10 +1,13 @@
 //! The native part of the npm package: JSON text in, JSON text out, off the event loop.
 
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::bindgen_prelude::{Function, Object};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Env, Error, Result, Status};
+use napi::{CleanupEnvHook, Env, Error, JsDeferred, Result, Status};
 use napi_derive::napi;
 use pinfold::Cancel;
 use pinfold_embed::{Host, Mailbox, Request, Tools};
@@ -15,7 +18,7 @@ pub struct NativeSession(Arc<Tools>);
 
 /// One call: what it is ended by, and where decisions for it are left.
 #[napi]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct NativeCall {
     cancel: Cancel,
     mailbox: Arc<Mailbox>,
@@ -34,6 +37,7 @@ impl NativeCall {
     pub fn cancel(&self) {
         self.cancel.cancel();
         self.mailbox.close();
+        pinfold_embed::hurry();
     }
 
     /// Leaves the decision that the call waits for: JSON text.
@@ -44,23 +48,75 @@ impl NativeCall {
 }
 
 type Ask = ThreadsafeFunction<String, (), String, Status, false, true>;
+type Resolver = Box<dyn FnOnce(Env) -> Result<String>>;
+
+/// What leads from a call's thread to the event loop. It must not be touched once the loop's environment has
+/// begun to end, which takes it apart: so whoever does anything with it holds the lock.
+struct Ways {
+    ask: Option<Ask>,
+    answer: Option<JsDeferred<String, Resolver>>,
+}
+
+#[derive(Clone)]
+struct Loop(Arc<Mutex<Ways>>);
+
+impl Loop {
+    fn lock(&self) -> MutexGuard<'_, Ways> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The environment ends: nothing leads there any more. What it takes apart itself is left to it.
+    fn ends(&self) {
+        let mut ways = self.lock();
+        std::mem::forget(ways.ask.take());
+        std::mem::forget(ways.answer.take());
+    }
+
+    /// Gives the answer, and ends the ways.
+    fn answer(&self, text: String, number: u64) {
+        let mut ways = self.lock();
+        ways.ask = None;
+        if let Some(deferred) = ways.answer.take() {
+            deferred.resolve(Box::new(move |env| {
+                let hook = UNDER_WAY.with_borrow_mut(|calls| calls.remove(&number));
+                hook.map_or(Ok(()), |hook| env.remove_env_cleanup_hook(hook))?;
+                Ok(text)
+            }));
+        }
+    }
+}
 
 /// Asks on the event loop, and waits for what is left in the mailbox.
-struct Loop {
-    ask: Ask,
+struct Asking {
+    event_loop: Loop,
     mailbox: Arc<Mailbox>,
 }
 
-impl Host for Loop {
+impl Host for Asking {
     fn ask(&self, question: &str) -> String {
-        let status = self.ask.call(question.to_owned(), ThreadsafeFunctionCallMode::NonBlocking);
+        let ways = self.event_loop.lock();
+        let status = ways
+            .ask
+            .as_ref()
+            .map(|ask| ask.call(question.to_owned(), ThreadsafeFunctionCallMode::NonBlocking));
+        drop(ways);
         match status {
-            Status::Ok => self.mailbox.take(),
+            Some(Status::Ok) => self.mailbox.take(),
             // The event loop is ending: there is nobody left to ask.
             _ => "false".to_owned(),
         }
     }
 }
+
+/// What an environment has to end when it ends itself.
+type Hook = CleanupEnvHook<(Loop, NativeCall)>;
+
+thread_local! {
+    /// The calls that this thread's event loop waits for.
+    static UNDER_WAY: RefCell<HashMap<u64, Hook>> = RefCell::default();
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 #[napi]
 impl NativeSession {
@@ -81,18 +137,23 @@ impl NativeSession {
         call: &NativeCall,
         ask: Option<Function<'_, String, ()>>,
     ) -> Result<Object<'e>> {
-        let host = ask.map(|ask| {
-            let ask: Ask = ask.build_threadsafe_function().weak::<true>().build()?;
-            Ok::<_, Error>(Loop { ask, mailbox: call.mailbox.clone() })
-        });
-        let host = host.transpose()?;
+        let asks = ask.is_some();
+        let ask = ask.map(|ask| ask.build_threadsafe_function().weak::<true>().build());
         let (deferred, promise) = env.create_deferred()?;
-        let tools = self.0.clone();
+        let ways = Ways { ask: ask.transpose()?, answer: Some(deferred) };
+        let event_loop = Loop(Arc::new(Mutex::new(ways)));
+        // What was made last is ended first, so this comes before the ways are taken apart.
+        let hook =
+            env.add_env_cleanup_hook((event_loop.clone(), call.clone()), |(ways, call)| {
+                ways.ends();
+                call.cancel();
+            })?;
+        let number = CALLS.fetch_add(1, Ordering::Relaxed);
+        UNDER_WAY.with_borrow_mut(|calls| calls.insert(number, hook));
+        let mailbox = call.mailbox.clone();
+        let host = asks.then(|| Asking { event_loop: event_loop.clone(), mailbox });
         let request = Request { tool, arguments, context, cancel: call.cancel.clone() };
-        pinfold_embed::run(move || {
-            let answer = tools.call(&request, host);
-            deferred.resolve(move |_| Ok(answer));
-        });
+        self.0.start(request, host, move |answer| event_loop.answer(answer, number));
         Ok(promise)
     }
 

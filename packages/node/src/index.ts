@@ -1,4 +1,7 @@
+import { resolve } from "node:path";
 import { NativeCall, NativeSession, schemas } from "../native/index.js";
+import { plain, wordsOf, written } from "./plain.js";
+import { isSignal, watch } from "./signals.js";
 import type {
   ArgsOf,
   CanUseTool,
@@ -6,13 +9,13 @@ import type {
   Decision,
   Dialect,
   Options,
+  PermissionManager,
   Question,
   SchemaFormat,
   ToolContext,
   ToolPlugin,
   ToolResult,
 } from "./types.js";
-import type { ToolArgs } from "./generated.js";
 
 export type * from "./generated.js";
 export type * from "./types.js";
@@ -25,45 +28,32 @@ export class Session {
   readonly tools: readonly ToolPlugin[];
 
   constructor(options: Options = {}) {
-    const { canUseTool, ...rest } = options;
+    const { canUseTool, ...rest } = plainly(options);
     if (canUseTool !== undefined && typeof canUseTool !== "function") {
       throw new TypeError("the option `canUseTool` must be a function");
     }
     this.#canUseTool = canUseTool;
-    // What JSON would leave out without a word must be refused by its name.
-    const visible = (_: string, value: unknown): unknown =>
-      typeof value === "function" || typeof value === "symbol" ? String(value) : value;
-    this.#native = new NativeSession(JSON.stringify(rest, visible));
+    this.#native = new NativeSession(JSON.stringify(plain(rest, "")));
     this.tools = this.#plugins();
   }
 
   /** Makes a call. Failures are results, not rejections. */
-  async call<Name extends keyof ToolArgs>(
+  async call<const Name extends string>(
     tool: Name,
     args: ArgsOf<Name>,
     context?: ToolContext,
-  ): Promise<ToolResult<DataOf<Name>>>;
-  async call(tool: string, args: unknown, context?: ToolContext): Promise<ToolResult>;
-  async call(tool: string, args: unknown, context?: ToolContext): Promise<ToolResult> {
+  ): Promise<ToolResult<DataOf<Name>>> {
     const call = new NativeCall();
-    const signal = context?.abortSignal ?? context?.signal;
-    const cancel = (): void => call.cancel();
-    if (signal?.aborted) {
-      cancel();
-    }
-    signal?.addEventListener("abort", cancel, { once: true });
     const said = written(args);
-    const about = JSON.stringify({
-      workdir: context?.workdir,
-      permission_mode: context?.permissionMode,
-      dry_run: context?.dryRun,
-      problem: said.problem,
-    });
-    const ask = this.#asker(tool, args, context, call);
+    const about = contextOf(context, said.problem);
+    const stops = about.signals.map((signal) => watch(signal, () => call.cancel()));
     try {
-      return result(await this.#native.start(tool, said.text, about, call, ask));
+      // What somebody decides about is what is done, whatever becomes of the arguments meanwhile.
+      const ask = this.#asker(String(tool), said.text, context, call);
+      const answer = await this.#native.start(String(tool), said.text, about.text, call, ask);
+      return result(answer) as ToolResult<DataOf<Name>>;
     } finally {
-      signal?.removeEventListener("abort", cancel);
+      stops.forEach((stop) => stop());
     }
   }
 
@@ -80,7 +70,7 @@ export class Session {
   /** Puts questions to whoever decides, if somebody does. */
   #asker(
     tool: string,
-    args: unknown,
+    args: string,
     context: ToolContext | undefined,
     call: NativeCall,
   ): ((question: string) => void) | undefined {
@@ -88,17 +78,16 @@ export class Session {
     if (decide === undefined) {
       return undefined;
     }
-    const decided = async (question: Question): Promise<unknown> => {
+    const decided = async (question: string): Promise<string> => {
       try {
-        return await decide(question);
+        const { text, problem } = written(await decide(JSON.parse(question) as Question));
+        return problem === undefined ? text : denial(problem);
       } catch (error) {
-        return { behavior: "deny", message: `whoever decides here failed: ${wordsOf(error)}` };
+        return denial(wordsOf(error));
       }
     };
     return (question) => {
-      void decided(JSON.parse(question) as Question).then((decision) => {
-        call.decide(written(decision).text);
-      });
+      void decided(question).then((decision) => call.decide(decision));
     };
   }
 
@@ -126,42 +115,83 @@ export function toolSchemas(
   format: SchemaFormat,
   options: { dialect?: Dialect | readonly Dialect[] } = {},
 ): Array<Record<string, unknown>> {
-  const dialects = options.dialect ?? "classic";
+  const { dialect, ...unknown } = plainly(options);
+  for (const name of Object.keys(unknown)) {
+    throw new TypeError(`there is no option \`${name}\` here; there is \`dialect\``);
+  }
+  const dialects = dialect ?? "classic";
   return listed(schemas(format, typeof dialects === "string" ? [dialects] : [...dialects]));
 }
 
 function decider(
   tool: string,
-  args: unknown,
+  args: string,
   context: ToolContext | undefined,
   canUseTool: CanUseTool | undefined,
 ): ((question: Question) => boolean | Decision | Promise<boolean | Decision>) | undefined {
   const callback = context?.canUseToolCallback ?? canUseTool;
-  const manager = context?.permissionManager;
+  const manager = context?.permissionManager as PermissionManager | undefined;
   if (typeof manager?.checkPermission === "function") {
     return (question) =>
-      manager.checkPermission!({
+      manager.checkPermission({
         ...question,
         toolName: tool,
-        toolInput: args as Record<string, unknown>,
+        toolInput: JSON.parse(args) as Record<string, unknown>,
         permissionMode: context?.permissionMode,
         canUseToolCallback: callback,
       });
   }
-  return callback && ((question) => callback(tool, args, question));
+  return callback && ((question) => callback(tool, JSON.parse(args), question));
 }
 
-/** A value as JSON, or why it is none. What is not given is an empty object. */
-function written(value: unknown): { text: string; problem?: string } {
-  try {
-    return { text: JSON.stringify(value ?? {}) ?? "null" };
-  } catch (error) {
-    return { text: "null", problem: wordsOf(error) };
+function denial(problem: string): string {
+  return JSON.stringify({ behavior: "deny", message: `whoever decides here failed: ${problem}` });
+}
+
+/** The options, which must not hide anything. */
+function plainly(options: Options): Options {
+  const prototype: unknown = typeof options === "object" && options && Object.getPrototypeOf(options);
+  if (prototype !== Object.prototype && !(prototype === null && options !== null)) {
+    throw new TypeError("the options must be a plain object");
   }
+  for (const [name, value] of Object.entries(options)) {
+    if (typeof value === "function" && name !== "canUseTool") {
+      throw new TypeError(`no option \`${name}\` is a function; \`canUseTool\` is`);
+    }
+  }
+  return options;
 }
 
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** What the engine is told about a call, and the signals that end it. */
+function contextOf(
+  context: ToolContext | undefined,
+  unwritten: string | undefined,
+): { text: string; signals: AbortSignal[] } {
+  let problem = unwritten && `the arguments are not JSON: ${unwritten}`;
+  const signals: AbortSignal[] = [];
+  for (const name of ["abortSignal", "signal"] as const) {
+    const signal = context?.[name];
+    if (isSignal(signal)) {
+      signals.push(signal);
+    } else if (signal !== undefined && signal !== null) {
+      problem ??= `the call's context: \`${name}\` is no AbortSignal`;
+    }
+  }
+  for (const [wrong, right] of [["dry_run", "dryRun"], ["permission_mode", "permissionMode"]] as const) {
+    if (context !== undefined && context !== null && wrong in context) {
+      problem ??= `the call's context has no \`${wrong}\`; there it is \`${right}\``;
+    }
+  }
+  const workdir = context?.workdir;
+  const about = {
+    // Now, and not when the call gets its turn.
+    workdir: typeof workdir === "string" ? resolve(workdir) : workdir,
+    permission_mode: context?.permissionMode,
+    dry_run: context?.dryRun,
+  };
+  const { text, problem: wrong } = written(about);
+  problem ??= wrong && `the call's context: ${wrong}`;
+  return { text: problem === undefined ? text : JSON.stringify({ problem }), signals };
 }
 
 function listed(text: string): Array<Record<string, unknown>> {

@@ -64,7 +64,7 @@ export interface PermissionRequest extends Question {
 
 /** Decides in place of `canUseToolCallback`, which it is given. */
 export interface PermissionManager {
-  checkPermission?(request: PermissionRequest): boolean | Decision | Promise<boolean | Decision>;
+  checkPermission(request: PermissionRequest): boolean | Decision | Promise<boolean | Decision>;
 }
 
 /** What holds for one call. */
@@ -75,8 +75,8 @@ export interface ToolContext {
   permissionMode?: string | undefined;
   /** Decides for this call, in place of the session's `canUseTool`. */
   canUseToolCallback?: CanUseTool | undefined;
-  /** Decides for this call, before anybody else. */
-  permissionManager?: PermissionManager | undefined;
+  /** Decides for this call, before anybody else, if it is a `PermissionManager`. */
+  permissionManager?: object | undefined;
   /** Ends the call: its result then has the code `cancelled`. */
   abortSignal?: AbortSignal | undefined;
   /** The same, by the name that `fetch` has for it. */
@@ -117,7 +117,7 @@ export type DataOf<Name> = Name extends keyof ToolData
   : unknown;
 
 /** What a tool takes. */
-export type ArgsOf<Name> = Name extends keyof ToolArgs ? ToolArgs[Name] : Record<string, unknown>;
+export type ArgsOf<Name> = Name extends keyof ToolArgs ? ToolArgs[Name] : unknown;
 
 /** A tool. */
 export interface ToolPlugin {

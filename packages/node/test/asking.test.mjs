@@ -64,6 +64,32 @@ test("callbacks that throw or reject are a no, with their words", async (t) => {
   }
 });
 
+test("whatever is thrown is a no, and the call ends", async (t) => {
+  const { file, write } = asking(t);
+  const wordless = () => { throw Object.create(null); };
+  const odd = Object.assign(new Error(), { message: Symbol("x") });
+  const callbacks = [wordless, () => { throw odd; }, () => ({ toJSON: wordless })];
+  for (const canUseToolCallback of callbacks) {
+    const result = await write({ canUseToolCallback });
+    assert.equal(result.metadata.code, "permission_denied");
+    assert.ok(!existsSync(file));
+  }
+});
+
+test("what is decided about is what is done", async (t) => {
+  const { session, file, args } = asking(t);
+  const harmless = (_, shown) => shown.content === "harmless";
+  const waiting = session.call("Write", args, { canUseToolCallback: harmless });
+  args.content = "harmless";
+  assert.equal((await waiting).success, false);
+  let times = 0;
+  const sly = { file_path: file, toJSON: () => ({ file_path: file, content: times++ ? "harmless" : "x" }) };
+  assert.equal((await session.call("Write", sly, { canUseToolCallback: harmless })).success, false);
+  const changing = (_, shown) => { shown.file_path = "/elsewhere"; return true; };
+  assert.equal((await session.call("Write", args, { canUseToolCallback: changing })).filePath, file);
+  assert.equal(readFileSync(file, "utf8"), "harmless");
+});
+
 test("a no can have words for the agent", async (t) => {
   const { write } = asking(t, {
     canUseTool: () => ({ behavior: "deny", message: "not on a Monday" }),
@@ -132,6 +158,48 @@ test("a call that was ended before it began does nothing", async (t) => {
     assert.equal(result.metadata.code, "cancelled");
     assert.ok(!existsSync(file));
   }
+});
+
+test("either signal ends a call, and what is none is refused", async (t) => {
+  const { file, write } = asking(t);
+  const never = new AbortController().signal;
+  const free = { permissionMode: "acceptEdits" };
+  const both = await write({ ...free, abortSignal: never, signal: AbortSignal.abort() });
+  assert.equal(both.metadata.code, "cancelled");
+  for (const context of [{ signal: { aborted: true } }, { workdir: 5n }, { workdir: 5 }, { dry_run: true }]) {
+    const result = await write({ ...free, ...context });
+    assert.equal(result.metadata.code, "invalid_argument");
+    assert.match(result.error, /context/);
+  }
+  assert.ok(!existsSync(file));
+});
+
+test("one signal can end any number of calls, without a word on the console", async (t) => {
+  const { session } = asking(t);
+  const warnings = [];
+  const listen = (warning) => warnings.push(warning.name);
+  process.on("warning", listen);
+  const controller = new AbortController();
+  let asked = 0;
+  const context = {
+    signal: controller.signal,
+    canUseToolCallback: () => {
+      asked += 1;
+      if (asked === 50) controller.abort();
+      return new Promise(() => {});
+    },
+  };
+  const root = workspace(t);
+  const other = new Session({ root, permissions: { mode: "default" } });
+  const calls = Array.from({ length: 50 }, (_, n) =>
+    other.call("Write", { file_path: join(root, `${n}`), content: "" }, context));
+  for (const result of await Promise.all(calls)) {
+    assert.equal(result.metadata.code, "cancelled");
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("warning", listen);
+  assert.deepEqual(warnings, []);
+  assert.equal((await session.call(undefined, {})).metadata.code, "unknown_tool");
 });
 
 test("a call that is ended while somebody thinks ends at once", async (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -66,6 +66,49 @@ test("a program ends when its calls have", async (t) => {
     cwd: import.meta.dirname,
   });
   assert.equal(stdout, "Read 1 line\n");
+});
+
+test("workers can be ended while questions are open, and leave no threads", async (t) => {
+  const root = workspace(t, { "a.txt": "x" });
+  const home = join(import.meta.dirname, "..");
+  const program = `
+    const { parentPort } = require("node:worker_threads");
+    const { Session } = require(${JSON.stringify(home)});
+    const root = ${JSON.stringify(root)};
+    const session = new Session({ root, permissions: { mode: "default" } });
+    let asked = 0;
+    const canUseToolCallback = () => {
+      asked += 1;
+      if (asked === 40) parentPort.postMessage("asked");
+      return new Promise(() => {});
+    };
+    for (let n = 0; n < 60; n += 1) {
+      session.call("Write", { file_path: root + "/" + n, content: "" }, { canUseToolCallback });
+      session.call("Read", { file_path: root + "/a.txt" });
+    }
+  `;
+  for (let n = 0; n < 20; n += 1) {
+    const worker = new Worker(program, { eval: true });
+    await new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+    await worker.terminate();
+  }
+  // The threads of those questions end: without that, there would be 800 of them for ever.
+  const threads = () => Number(readFileSync("/proc/self/status", "utf8").match(/^Threads:\s*(\d+)/m)[1]);
+  while (threads() > 100) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.deepEqual(readdirSync(root), ["a.txt"]);
+});
+
+test("a call that is ended before its turn need not wait for it", async (t) => {
+  const root = workspace(t, { "a.txt": "x" });
+  const session = new Session({ root });
+  // More than there are places, so that some wait.
+  const controller = new AbortController();
+  const pipe = Array.from({ length: 500 }, () =>
+    session.call("Grep", { pattern: "x" }, { signal: controller.signal }));
+  controller.abort();
+  for (const result of await Promise.all(pipe)) {
+    assert.ok(result.success || result.metadata.code === "cancelled", result.error);
+  }
 });
 
 test("a worker can be ended while its calls are under way", async (t) => {

@@ -103,13 +103,22 @@ test("options that are wrong are named", (t) => {
   const root = workspace(t);
   for (const [options, message] of [
     [{ root, dryRun: true }, /no option `dryRun`; did you mean `dry_run`/],
-    [{ root, canUseToolCallback: () => true }, /no option `canUseToolCallback`/],
+    [{ root, canUseToolCallback: () => true }, /no option `canUseToolCallback` is a function; `canUseTool` is/],
     [{ root, canUseTool: "yes" }, /`canUseTool` must be a function/],
     [{ root, permissions: { mode: "careful" } }, /careful/],
     [{ root, permissions: { deny: ["Fly(**)"] } }, /Fly/],
     [{ root, dialect: "old" }, /the dialects are/],
     [{ root: join(root, "nowhere") }, /cannot use .*nowhere/],
     [{ root: 7 }, /`root` must be/],
+    [{ root: NaN }, /`root` cannot be a number \(NaN\)/],
+    [{ root, permissions: new Map([["deny", ["Read"]]]) }, /`permissions` must be a plain object/],
+    [{ root, permissions: Object.create({ deny: ["Read"] }) }, /`permissions` must be a plain object/],
+    [{ root, permissions: [] }, /`permissions` must be an object/],
+    [{ root, permissions: { deny: [Symbol("x")] } }, /`permissions.deny\[0\]` cannot be a symbol/],
+    [{ root, [Symbol("x")]: 1 }, /must be a plain object/],
+    [new Map([["root", root]]), /must be a plain object/],
+    [5, /must be a plain object/],
+    [null, /must be a plain object/],
   ]) {
     assert.throws(() => createTools(options), message);
   }
@@ -134,6 +143,13 @@ test("a working directory is where relative paths and searches start", async (t)
   assert.equal(read.success, true, read.error);
   const found = await session.call("Grep", { pattern: "here" }, { workdir });
   assert.equal(found.content.trim(), join(workdir, "in.txt"));
+  for (const path of [".", "./", "../sub"]) {
+    const listed = await session.call("LS", { path }, { workdir });
+    assert.match(listed.content, /in\.txt/);
+    assert.doesNotMatch(listed.content, /top\.txt/);
+  }
+  const dotted = await new Session({ root, dialect: "dotted" }).call("file.list", {}, { workdir });
+  assert.deepEqual(dotted.data.files.map((file) => file.path), ["in.txt"]);
   const above = await session.call("Read", { file_path: "../top.txt" }, { workdir });
   assert.equal(above.success, true, above.error);
   const all = await session.call("Glob", { pattern: "**/*.txt" }, { workdir: root });
@@ -152,6 +168,7 @@ test("schemas are there without a session", () => {
   assert.equal(toolSchemas("gemini", { dialect: "all" })[0].functionDeclarations.length, 19);
   assert.equal(toolSchemas("mcp").length, 8);
   assert.throws(() => toolSchemas("morse"), /the formats are/);
+  assert.throws(() => toolSchemas("openai", { dialects: "dotted" }), /no option `dialects`/);
 });
 
 test("`import` and `require` give the same", () => {

@@ -13,7 +13,7 @@ interface TheirResult {
 
 interface TheirContext {
   workdir: string;
-  permissionManager?: { checkPermission(request: { toolName: string }): Promise<{ behavior: "allow" | "deny"; message?: string }> };
+  permissionManager?: { theirs(mode: "default" | "plan"): boolean };
   permissionMode?: string;
   canUseToolCallback?: (toolName: string, args: any) => Promise<boolean>;
   theirs?: number;
@@ -44,7 +44,11 @@ export const careful: Options = { permissions: { mode: "careful" } };
 export async function typed(session = new Session(options)): Promise<number> {
   const read: ToolResult = await session.call("Read", { file_path: "/a/b", limit: 3 });
   // @ts-expect-error: there is no such argument
-  await session.call("Read", { file_path: "/a/b", limits: 3 } satisfies import("pinfold").ReadArgs);
+  await session.call("Read", { file_path: "/a/b", limits: 3 });
+  // @ts-expect-error: it must be a string
+  await session.call("Read", { file_path: 42 });
+  const name: string = "Read";
+  await session.call(name, { whatever: "a model says" });
   const result = await session.call("file.read", { path: "b" });
   if (result.data && "total_lines" in result.data) {
     return result.data.total_lines;

@@ -1,23 +1,64 @@
 //! The native part of the Python package: JSON text in, JSON text out, with the interpreter let go.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use pinfold_embed::{Host, Request, Tools};
+use pinfold_embed::{Host, Mailbox, Request, Tools};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// How long a call may take before signals are looked for, and from then on how often.
 const PULSE: Duration = Duration::from_millis(50);
 
-/// Ends a call.
+/// How many threads of ours are in the interpreter, or about to be. Python takes its threads apart while it
+/// ends, so by then there must be none.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the interpreter is ending.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Does something in the interpreter, on a thread of ours. `None` if there is no interpreter any more.
+fn enter<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    INSIDE.fetch_add(1, Ordering::SeqCst);
+    let outcome = match ENDING.load(Ordering::SeqCst) {
+        true => None,
+        false => Python::try_attach(work),
+    };
+    INSIDE.fetch_sub(1, Ordering::SeqCst);
+    outcome
+}
+
+/// Keeps threads of ours out of the interpreter from now on, and waits for those that are in it. They are never
+/// there for long.
+#[pyfunction]
+fn end(py: Python<'_>) {
+    ENDING.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    py.detach(|| {
+        while INSIDE.load(Ordering::SeqCst) > 0 && begin.elapsed() < Duration::from_secs(5) {
+            thread::sleep(Duration::from_micros(100));
+        }
+    });
+}
+
+/// A process that was forked has none of its parent's threads.
+#[pyfunction]
+fn forked() {
+    INSIDE.store(0, Ordering::SeqCst);
+}
+
+/// One call: what it is ended by, and where decisions for it are left.
 #[pyclass(frozen)]
 #[derive(Default)]
-struct Cancel(pinfold::Cancel);
+struct Call {
+    cancel: pinfold::Cancel,
+    mailbox: Arc<Mailbox>,
+}
 
 #[pymethods]
-impl Cancel {
+impl Call {
     #[new]
     fn new() -> Self {
         Self::default()
@@ -25,12 +66,14 @@ impl Cancel {
 
     /// Asks the call to end soon.
     fn cancel(&self) {
-        self.0.cancel();
+        self.cancel.cancel();
+        self.mailbox.close();
+        pinfold_embed::hurry();
     }
 
-    /// Whether that was asked.
-    fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
+    /// Leaves the decision that the call waits for: JSON text.
+    fn decide(&self, decision: String) {
+        self.mailbox.put(decision);
     }
 }
 
@@ -101,20 +144,25 @@ impl Host for Here {
     }
 }
 
-/// Asks by calling a Python function on the thread that does the work.
-struct Function(Py<PyAny>);
+/// Has a Python function put the question somewhere, and waits for what is left in the mailbox.
+struct Elsewhere {
+    ask: Py<PyAny>,
+    mailbox: Arc<Mailbox>,
+}
 
-impl Host for Function {
+impl Host for Elsewhere {
     fn ask(&self, question: &str) -> String {
-        let decision = Python::try_attach(|py| match self.0.call1(py, (question,)) {
-            Ok(decision) => decision.extract::<String>(py).unwrap_or_default(),
+        let put = enter(|py| match self.ask.call1(py, (question,)) {
+            Ok(_) => true,
             Err(error) => {
                 error.write_unraisable(py, None);
-                String::new()
+                false
             }
         });
-        // Without an interpreter, nobody is left to ask.
-        decision.unwrap_or_else(|| "false".to_owned())
+        match put {
+            Some(true) => self.mailbox.take(),
+            _ => "false".to_owned(),
+        }
     }
 }
 
@@ -131,19 +179,19 @@ impl NativeTools {
     }
 
     /// Makes a call on this thread, and gives its answer. Questions are put to `ask`.
-    #[pyo3(signature = (tool, arguments, context, cancel, ask=None))]
+    #[pyo3(signature = (tool, arguments, context, call, ask=None))]
     fn call(
         &self,
         py: Python<'_>,
         tool: String,
         arguments: String,
         context: String,
-        cancel: &Cancel,
+        call: &Call,
         ask: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let interruption = Arc::new(Interruption::new());
         let beat = interruption.clone();
-        let cancel = cancel.0.beating(move || beat.beat());
+        let cancel = call.cancel.beating(move || beat.beat());
         let host = ask.map(|ask| {
             let (cancel, interruption) = (cancel.clone(), interruption.clone());
             Here { ask, cancel, interruption }
@@ -156,28 +204,29 @@ impl NativeTools {
         }
     }
 
-    /// Begins a call. Questions are put to `ask` and the answer to `done`, on another thread.
-    #[pyo3(signature = (tool, arguments, context, cancel, ask, done))]
+    /// Begins a call on another thread. Questions are put to `ask`, whose decisions `call` is given, and the
+    /// answer to `done`.
     #[allow(clippy::too_many_arguments, reason = "only the package's own layer calls it")]
     fn start(
         &self,
+        py: Python<'_>,
         tool: String,
         arguments: String,
         context: String,
-        cancel: &Cancel,
+        call: &Call,
         ask: Option<Py<PyAny>>,
         done: Py<PyAny>,
     ) {
-        let request = Request { tool, arguments, context, cancel: cancel.0.clone() };
-        let tools = self.0.clone();
-        pinfold_embed::run(move || {
-            let answer = tools.call(&request, ask.map(Function));
-            Python::try_attach(|py| {
-                if let Err(error) = done.call1(py, (answer,)) {
-                    error.write_unraisable(py, None);
-                }
-                drop(done);
-            });
+        let request = Request { tool, arguments, context, cancel: call.cancel.clone() };
+        if ENDING.load(Ordering::SeqCst) {
+            // No thread could give the answer back, and nobody can be asked any more.
+            let answer = py.detach(|| self.0.call(&request, None::<Elsewhere>));
+            finish(py, done, answer);
+            return;
+        }
+        let host = ask.map(|ask| Elsewhere { ask, mailbox: call.mailbox.clone() });
+        self.0.start(request, host, move |answer| {
+            enter(|py| finish(py, done, answer));
         });
     }
 
@@ -197,6 +246,18 @@ impl NativeTools {
     }
 }
 
+fn finish(py: Python<'_>, done: Py<PyAny>, answer: String) {
+    if let Err(error) = done.call1(py, (answer,)) {
+        error.write_unraisable(py, None);
+    }
+}
+
+/// What is wrong with options, as a `ValueError`.
+#[pyfunction]
+fn check(options: &str) -> PyResult<()> {
+    pinfold_embed::check(options).map_err(PyValueError::new_err)
+}
+
 /// The tools of some dialects, as JSON text.
 #[pyfunction]
 fn describe(dialects: Vec<String>) -> PyResult<String> {
@@ -214,8 +275,11 @@ fn schemas(format: &str, dialects: Vec<String>) -> PyResult<String> {
 /// What `pinfold` is made of.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Cancel>()?;
+    module.add_class::<Call>()?;
     module.add_class::<NativeTools>()?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(end, module)?)?;
+    module.add_function(wrap_pyfunction!(forked, module)?)?;
     module.add_function(wrap_pyfunction!(describe, module)?)?;
     module.add_function(wrap_pyfunction!(schemas, module)?)
 }

@@ -10,7 +10,15 @@ import sys
 import threading
 from typing import Any
 
-from pinfold import CancelToken, Decision, ExecutionContext, Question, Session, tool_schemas
+from pinfold import (
+    CancelToken,
+    Decision,
+    ExecutionContext,
+    Question,
+    Session,
+    ToolResult,
+    tool_schemas,
+)
 from workspace import Workspace
 
 PIXEL = (
@@ -158,15 +166,25 @@ class Asking(Workspace):
         self.assertEqual(question["path"], self.path("new"))
         self.assertIn("+x", question["diff"])
 
+    def decided_by(self, answer: Any) -> ToolResult:
+        def decide(tool: str, args: dict[str, Any]) -> Any:
+            return answer
+
+        return self.asking(decide).call("Write", file_path=self.path("new"), content="x")
+
     def test_whatever_is_no_clear_yes_is_a_no(self) -> None:
         answers: list[Any] = [
             False, None, 1, "yes", {}, [], object(), Decision(False),
             Decision(allow="yes"),  # type: ignore[arg-type]
             {"behavior": "allow", "remember": object()},
         ]  # fmt: skip
+        circular: dict[str, Any] = {"behavior": "allow"}
+        circular["self"] = circular
+        answers += [circular, Decision(False, message=ValueError("x"))]  # type: ignore[arg-type]
+        self.assertTrue(self.decided_by(True).success)
+        os.remove(self.path("new"))
         for answer in answers:
-            session = self.asking(lambda tool, args, answer=answer: answer)
-            result = session.call("Write", file_path=self.path("new"), content="x")
+            result = self.decided_by(answer)
             self.assertFalse(result.success, answer)
             self.assertEqual(result.metadata["code"], "permission_denied")
             self.assertFalse(os.path.exists(self.path("new")))
@@ -183,6 +201,45 @@ class Asking(Workspace):
             self.assertEqual(result.metadata["code"], "permission_denied")
             self.assertIn("the dialog is broken", result.error or "")
             self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_what_is_decided_about_is_what_is_done(self) -> None:
+        class Changing:
+            """A path that is another one every time."""
+
+            def __init__(self, *paths: str) -> None:
+                self.paths = list(paths)
+
+            def __fspath__(self) -> str:
+                return self.paths.pop(0)
+
+        seen: list[str] = []
+
+        def decide(tool: str, args: dict[str, Any]) -> bool:
+            seen.append(args["file_path"])
+            args["file_path"] = "/elsewhere"
+            return True
+
+        path = Changing(self.path("one"), self.path("two"))
+        result = self.asking(decide).call("Write", file_path=path, content="x")
+        self.assertEqual((seen, os.listdir(self.root)), ([self.path("one")], ["one"]))
+        self.assertEqual(result.file_path, self.path("one"))
+
+    def test_who_decides_gets_the_question_if_they_take_it(self) -> None:
+        class Policy:
+            def __len__(self) -> int:
+                return 0
+
+            def __call__(self, tool: str, args: dict[str, Any], *, question: Question) -> bool:
+                return question["operation"] == "Read"
+
+        # Whatever it is as a truth value, it is the one that decides.
+        context = ExecutionContext(can_use_tool=Policy())  # type: ignore[arg-type]
+        session = self.asking(lambda tool, args: True)
+        write = {"file_path": self.path("new"), "content": "x"}
+        self.assertFalse(session.run("Write", write, context).success)
+        # A parameter with a default is the callback's own.
+        session = self.asking(lambda tool, args, mine=False: not mine)
+        self.assertTrue(session.run("Write", write).success)
 
     def test_what_ends_a_program_also_ends_its_call(self) -> None:
         def interrupted(tool: str, args: dict[str, Any]) -> bool:
@@ -234,7 +291,116 @@ class Asking(Workspace):
         self.assertTrue(token.is_cancelled())
 
 
+class Contexts(Workspace):
+    def test_a_context_without_a_directory_starts_where_the_session_does(self) -> None:
+        self.write("a.txt", "x\n")
+        session = Session(self.root, relative_paths=True)
+        self.assertTrue(session.run("Read", {"file_path": "a.txt"}, ExecutionContext()).success)
+
+    def test_what_is_wrong_with_a_context_is_said(self) -> None:
+        session = Session(self.root)
+        wrong: Any = object()
+        result = session.run("LS", {"path": self.root}, ExecutionContext(working_dir=wrong))
+        self.assertEqual(result.metadata["code"], "invalid_argument")
+        result = session.run("LS", {"path": self.root}, ExecutionContext(permission_mode=wrong))
+        self.assertIn("no permission mode", result.error or "")
+        with self.assertRaisesRegex(TypeError, "CancelToken"):
+            session.run("LS", {"path": self.root}, ExecutionContext(cancel=wrong))
+        with self.assertRaisesRegex(TypeError, "must be a path"):
+            Session(None)  # type: ignore[arg-type]
+        with self.assertRaises(ValueError):
+            Session("/tmp/\udcff")
+        self.assertEqual(session.call("\ud800").metadata["code"], "unknown_tool")
+
+    def test_a_link_that_leads_elsewhere_now_leads_calls_there(self) -> None:
+        self.write("v1/a.txt", "one\n")
+        self.write("v2/a.txt", "two\n")
+        session = Session(self.root, relative_paths=True)
+        context = ExecutionContext(self.path("current"))
+        for version, line in (("v1", "one"), ("v2", "two")):
+            if os.path.lexists(self.path("current")):
+                os.remove(self.path("current"))
+            os.symlink(version, self.path("current"))
+            result = session.run("Read", {"file_path": "a.txt"}, context)
+            self.assertIn(line, result.output)
+
+    def test_a_signals_handler_can_cancel(self) -> None:
+        token = CancelToken()
+
+        class Handler(dict[Any, Any]):
+            """Cancels in the midst of what the token does."""
+
+            def pop(self, *args: Any) -> Any:
+                token.cancel()
+                return super().pop(*args)
+
+        token._watchers = Handler()
+        context = ExecutionContext(cancel=token)
+        self.assertTrue(Session(self.root).run("LS", {"path": self.root}, context).success)
+        self.assertTrue(token.is_cancelled())
+
+
 class Processes(Workspace):
+    def test_programs_that_await_calls_end_well(self) -> None:
+        self.write("a.txt", "one\n")
+        endings = {
+            "await read()": "",
+            "[asyncio.create_task(read()) for _ in range(20)]": "",
+            "asyncio.create_task(ask()); await asked.wait()": "",
+        }
+        program = (
+            "import asyncio, sys\n"
+            "from pinfold import *\n"
+            "session = Session(sys.argv[1], permissions={'mode': 'default'})\n"
+            "async def decide(tool, args):\n"
+            "    asked.set()\n"
+            "    await asyncio.Event().wait()\n"
+            "async def read():\n"
+            "    await session.execute('Read', {'file_path': sys.argv[1] + '/a.txt'})\n"
+            "async def ask():\n"
+            "    write = {'file_path': sys.argv[1] + '/new', 'content': 'x'}\n"
+            "    await session.execute('Write', write, ExecutionContext(can_use_tool=decide))\n"
+            "async def main():\n"
+            "    global asked\n"
+            "    asked = asyncio.Event()\n"
+            "    ENDING\n"
+            "asyncio.run(main())\n"
+        )
+        for ending in endings:
+            for _ in range(10):
+                with self.python(program.replace("ENDING", ending)) as process:
+                    _, errors = process.communicate()
+                self.assertEqual((process.returncode, errors), (0, ""), ending)
+        self.assertFalse(os.path.exists(self.path("new")))
+
+    def test_a_forked_process_keeps_nothing_locked(self) -> None:
+        program = (
+            "import os, signal, sys, threading\n"
+            "from pinfold import Session\n"
+            "root = sys.argv[1]\n"
+            "session = Session(root, durability='none')\n"
+            "stop = threading.Event()\n"
+            "def write(name):\n"
+            "    while not stop.is_set():\n"
+            "        session.call('Write', file_path=f'{root}/{name}', content=os.urandom(8).hex())\n"
+            "threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]\n"
+            "[thread.start() for thread in threads]\n"
+            "children = []\n"
+            "for number in range(10):\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        signal.pause()\n"
+            "    children.append(child)\n"
+            "stop.set()\n"
+            "[thread.join() for thread in threads]\n"
+            "done = session.call('Write', file_path=f'{root}/last', content='x')\n"
+            "print(done.short_result or done.error)\n"
+            "[os.kill(child, signal.SIGKILL) for child in children]\n"
+        )
+        with self.python(program) as process:
+            output, errors = process.communicate()
+        self.assertEqual((output, errors), ("Created (1 byte)\n", ""))
+
     def python(self, program: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", program, self.root],
@@ -268,9 +434,9 @@ class Processes(Workspace):
             "read = lambda: session.call('Read', file_path=sys.argv[1] + '/a.txt').short_result\n"
             "print(read(), flush=True)\n"
             "child = os.fork()\n"
-            "print(read(), flush=True)\n"
             "if child:\n"
             "    os.waitpid(child, 0)\n"
+            "print(read(), flush=True)\n"
         )
         with self.python(program) as process:
             assert process.stdout is not None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import threading
 from typing import Any
@@ -134,6 +135,53 @@ class Calls(AsyncWorkspace):
         with self.assertRaises(TypeError):
             register_file_tools(ToolRegistry(), Session(self.root), seen="off")
 
+    async def test_a_directory_that_was_replaced_is_another_one(self) -> None:
+        path = self.write("w/a.txt", "old\n")
+        context = ExecutionContext(self.path("w"))
+        self.assertIn("old", (await ReadTool().execute(context, file_path=path)).output)
+        os.rename(self.path("w"), self.path("kept"))
+        self.write("w/a.txt", "new\n")
+        self.assertIn("new", (await ReadTool().execute(context, file_path=path)).output)
+        fresh = await WriteTool().execute(context, file_path=self.path("w/b.txt"), content="b")
+        self.assertTrue(fresh.success, fresh.error)
+        self.assertEqual(sorted(os.listdir(self.path("w"))), ["a.txt", "b.txt"])
+        self.assertEqual(os.listdir(self.path("kept")), ["a.txt"])
+
+    async def test_paths_below_a_linked_directory_are_in_it(self) -> None:
+        self.write("real/a.txt", "x\n")
+        os.symlink("real", self.path("link"))
+        context = ExecutionContext(self.path("link"))
+        result = await ReadTool().execute(context, file_path=self.path("link/a.txt"))
+        self.assertTrue(result.success, result.error)
+
+    async def test_arguments_can_be_called_what_python_calls_its_own(self) -> None:
+        registry = ToolRegistry()
+        register_file_tools(registry)
+        for name in ("name", "context", "self"):
+            kwargs = {"file_path": self.path("a"), name: "x"}
+            result = await registry.execute("Read", ExecutionContext(self.root), **kwargs)
+            self.assertEqual(result.metadata["code"], "invalid_argument")
+            self.assertIn(f"`{name}`", result.error or "")
+
+    async def test_options_of_a_registry_are_looked_at_at_once(self) -> None:
+        for options, problem in (
+            ({"durabilty": "full"}, ValueError),
+            ({"permissions": {"deny": ["Fly"]}}, ValueError),
+            ({"dialect": "dotted"}, TypeError),
+            ({"root": "/"}, TypeError),
+            ({"can_use_tool": "yes"}, TypeError),
+        ):
+            registry = ToolRegistry()
+            wrong: dict[str, Any] = dict(options)
+            with self.assertRaises(problem):
+                register_file_tools(registry, **wrong)
+            self.assertEqual(registry.names(), [])
+        registry = ToolRegistry()
+        registry.register(EditTool())
+        with self.assertRaises(ValueError):
+            register_file_tools(registry)
+        self.assertEqual(registry.names(), ["Edit"])
+
     async def test_dry_run_touches_nothing(self) -> None:
         context = ExecutionContext(self.root, dry_run=True)
         path = self.path("new/dir/a.txt")
@@ -204,6 +252,28 @@ class Asking(AsyncWorkspace):
         edit = {"file_path": self.path("new"), "old_string": "x", "new_string": "y"}
         result = await self.asking().execute("Delete", {"path": edit["file_path"]}, context)
         self.assertTrue(result.success, result.error)
+
+    async def test_who_decides_knows_for_whom(self) -> None:
+        user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+
+        async def decide(tool: str, args: dict[str, Any]) -> bool:
+            return user.get() == "alice"
+
+        user.set("alice")
+        write = {"file_path": self.path("new"), "content": "x"}
+        result = await self.asking(decide).execute("Write", write)
+        self.assertTrue(result.success, result.error)
+
+    async def test_what_is_decided_about_is_what_is_done(self) -> None:
+        async def decide(tool: str, args: dict[str, Any]) -> bool:
+            return bool(args["content"] == "harmless")
+
+        args = {"file_path": self.path("new"), "content": "evil"}
+        task = asyncio.create_task(self.asking(decide).execute("Write", args))
+        await asyncio.sleep(0)
+        args["content"] = "harmless"
+        self.assertFalse((await task).success)
+        self.assertFalse(os.path.exists(self.path("new")))
 
     async def test_callbacks_that_raise_are_a_no(self) -> None:
         async def broken(tool: str, args: dict[str, Any]) -> bool:

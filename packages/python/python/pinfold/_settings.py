@@ -5,6 +5,7 @@ Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: n
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Literal, TypedDict
 
 
@@ -68,7 +69,7 @@ class Settings(TypedDict, total=False):
     edit_bytes: int
 
     # Whether changes are journalled, so that they can be taken back; by door if not set: the command line does so, a program that uses the library has to ask for it.
-    journal: bool | str | None
+    journal: bool | str | PathLike[str] | None
 
     # For how many days the journal keeps what it displaced.
     # Default: `30`.
@@ -112,7 +113,7 @@ class Settings(TypedDict, total=False):
     deadline_seconds: int
 
     # A file that gets a line for every call.
-    audit: str | None
+    audit: str | PathLike[str] | None
 
     # What becomes of changes while that file cannot be written.
     # `refuse`: They are refused.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import threading
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -42,8 +42,8 @@ class Decision:
 
 Answer: TypeAlias = Union[bool, Decision]
 
-# Decides whether a tool may do something, given its name and its arguments, and the question as a third
-# if it takes that. Whatever it raises is a no, and so is anything but a clear yes. It may be asynchronous.
+# Decides whether a tool may do something, given its name and its arguments; and the question, if it takes three
+# or calls one `question`. Whatever it raises is a no, and so is anything but a clear yes. It may be asynchronous.
 CanUseTool: TypeAlias = Union[
     Callable[[str, dict[str, Any]], Union[Answer, Awaitable[Answer]]],
     Callable[[str, dict[str, Any], Question], Union[Answer, Awaitable[Answer]]],
@@ -54,16 +54,18 @@ class CancelToken:
     """Ends the calls that it was given to: their results then have the code `cancelled`."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Without a lock, since a signal's handler may cancel what it has interrupted.
         self._cancelled = False
-        self._watchers: list[Callable[[], object]] = []
+        self._watchers: dict[Callable[[], object], None] = {}
 
     def cancel(self) -> None:
-        """Asks the calls to end soon. From any thread."""
-        with self._lock:
-            self._cancelled = True
-            watchers, self._watchers = self._watchers, []
-        for watcher in watchers:
+        """Asks the calls to end soon. From any thread, or a signal's handler."""
+        self._cancelled = True
+        while self._watchers:
+            try:
+                watcher, _ = self._watchers.popitem()
+            except KeyError:
+                return
             watcher()
 
     def is_cancelled(self) -> bool:
@@ -71,24 +73,21 @@ class CancelToken:
         return self._cancelled
 
     def _watch(self, watcher: Callable[[], object]) -> None:
-        with self._lock:
-            if not self._cancelled:
-                self._watchers.append(watcher)
-                return
-        watcher()
+        self._watchers[watcher] = None
+        if self._cancelled:
+            self.cancel()
 
     def _forget(self, watcher: Callable[[], object]) -> None:
-        with self._lock:
-            if watcher in self._watchers:
-                self._watchers.remove(watcher)
+        self._watchers.pop(watcher, None)
 
 
 @dataclass
 class ExecutionContext:
     """What holds for one call."""
 
-    # Where relative paths and searches start. For tools without a session, it is also their workspace.
-    working_dir: str | PathLike[str] = "."
+    # Where relative paths and searches start; where the session does if not given. For tools without a session it
+    # is also their workspace, and the current directory if not given.
+    working_dir: str | PathLike[str] | None = None
     # Describe changes, and make none.
     dry_run: bool = False
     # The mode, in place of the session's.
@@ -103,28 +102,34 @@ class ExecutionContext:
 
 def put(callback: CanUseTool, tool: str, args: dict[str, Any], question: Question) -> Any:
     """Asks whoever decides, with as much as they take."""
+    asked: Callable[..., Any] = callback
     try:
-        inspect.signature(callback).bind(tool, args, question)
+        signature = inspect.signature(asked)
+    except (TypeError, ValueError):  # a builtin that does not say what it takes
+        return asked(tool, args)
+    named = signature.parameters.get("question")
+    if named is not None and named.kind is not inspect.Parameter.POSITIONAL_ONLY:
+        return asked(tool, args, question=question)
+    try:
+        signature.bind(tool, args)
     except TypeError:
-        return callback(tool, args)  # type: ignore[call-arg]
-    except ValueError:  # a builtin that does not say what it takes
-        pass
-    return callback(tool, args, question)  # type: ignore[call-arg]
+        return asked(tool, args, question)
+    return asked(tool, args)
 
 
-def as_json(decision: object) -> object:
+def written(decision: object) -> str:
     """A decision as the engine takes it. What is no decision is no yes either."""
     if isinstance(decision, Decision):
-        behavior = "allow" if decision.allow is True else "deny"
-        return {
-            "behavior": behavior,
+        decision = {
+            "behavior": "allow" if decision.allow is True else "deny",
             "message": decision.message,
-            "remember": decision.remember is True,
+            "remember": decision.remember,
         }
-    return decision if isinstance(decision, (bool, dict)) else None
+    return json.dumps(decision if isinstance(decision, (bool, dict)) else None)
 
 
-def failure(error: BaseException) -> dict[str, str]:
+def failure(error: BaseException) -> str:
     """The decision of somebody who could not decide."""
     words = str(error) or type(error).__name__
-    return {"behavior": "deny", "message": f"whoever decides here failed: {words}"}
+    decision = {"behavior": "deny", "message": f"whoever decides here failed: {words}"}
+    return json.dumps(decision)

@@ -55,7 +55,7 @@ class ToolRegistry:
             return [tool.to_anthropic_schema() for tool in self]
         raise ValueError(f"there is no format `{format}`; the formats are openai, anthropic")
 
-    async def execute(self, name: str, context: ExecutionContext, **kwargs: Any) -> ToolResult:
+    async def execute(self, name: str, context: ExecutionContext, /, **kwargs: Any) -> ToolResult:
         """Makes a call by a tool's name, as a model does."""
         tool = self.get(name)
         if tool is None:
@@ -77,6 +77,9 @@ def register_file_tools(
     working directory, with the settings."""
     if session is not None and (settings or can_use_tool is not None):
         raise TypeError("a session has its own settings; give either")
-    shared = session or Sessions(can_use_tool=can_use_tool, **settings)
-    for tool in file_tools(shared):
+    tools = file_tools(session or Sessions(can_use_tool=can_use_tool, **settings))
+    for tool in tools:
+        if tool.name in registry:
+            raise ValueError(f"there is a tool `{tool.name}` already")
+    for tool in tools:
         registry.register(tool)

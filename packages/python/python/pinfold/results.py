@@ -39,12 +39,14 @@ class ToolResult:
     @classmethod
     def ok(cls, output: str = "", **metadata: Any) -> ToolResult:
         """A success."""
-        return cls(success=True, output=output, metadata=metadata)
+        file_path = metadata.get("file_path")
+        return cls(success=True, output=output, metadata=metadata, file_path=file_path)
 
     @classmethod
     def fail(cls, error: str, **metadata: Any) -> ToolResult:
         """A failure."""
-        return cls(success=False, error=error, metadata=metadata)
+        file_path = metadata.get("file_path")
+        return cls(success=False, error=error, metadata=metadata, file_path=file_path)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as Pinfold's tools give it through every other door: a plain object for JSON."""

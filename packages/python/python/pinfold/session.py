@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
+import atexit
+import contextlib
+import contextvars
 import inspect
 import json
 import os
@@ -14,7 +16,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from . import _native
-from .context import CancelToken, CanUseTool, ExecutionContext, as_json, failure, put
+from .context import CancelToken, CanUseTool, ExecutionContext, failure, put, written
 from .results import ToolResult, parse_result
 
 if TYPE_CHECKING:
@@ -46,12 +48,8 @@ class Session:
         can_use_tool: CanUseTool | None = None,
         **settings: Unpack[Settings],
     ) -> None:
-        roots = [root] if isinstance(root, (str, os.PathLike)) else list(root)
-        if can_use_tool is not None and not callable(can_use_tool):
-            raise TypeError("`can_use_tool` must be callable")
-        options = {"root": roots, "dialect": dialect, **settings}
-        self._native = _native.Tools(json.dumps(options, default=_plain))
-        self._can_use_tool = can_use_tool
+        self._native = _native.Tools(_options({"root": _paths(root), "dialect": dialect, **settings}))
+        self._can_use_tool = _callable(can_use_tool)
 
     def call(self, name: str, /, **args: Any) -> ToolResult:
         """Makes a call and waits for its result. Failures are results, not exceptions."""
@@ -67,14 +65,14 @@ class Session:
             try:
                 decision = job.put(question)
                 if inspect.isawaitable(decision):
-                    decision = asyncio.run(_waited(decision))
+                    decision = _wait_for(decision)
+                return written(decision)
             except Exception as error:
-                decision = failure(error)
-            return json.dumps(as_json(decision), default=_plain)
+                return failure(error)
 
         with job:
             answer = self._native.call(
-                name, job.text, job.about, job.native, ask if job.can_use_tool else None
+                job.name, job.text, job.about, job.native, ask if job.can_use_tool else None
             )
         return parse_result(answer)
 
@@ -85,48 +83,48 @@ class Session:
         loop = asyncio.get_running_loop()
         job = _Job(self, name, args, context)
         settled: asyncio.Future[str] = loop.create_future()
+        around = contextvars.copy_context()
+        asked: list[asyncio.Task[None]] = []
 
         def done(answer: str) -> None:
-            try:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, settled, answer)
-            except RuntimeError:
-                pass  # the loop is closed: nobody waits any more
 
-        async def decide(question: str) -> str:
+        async def decide(question: str) -> None:
+            decided = "false"
             try:
                 decision = job.put(question)
                 if inspect.isawaitable(decision):
                     decision = await decision
+                decided = written(decision)
             except Exception as error:
-                decision = failure(error)
-            return json.dumps(as_json(decision), default=_plain)
-
-        def ask(question: str) -> str:
-            coroutine = decide(question)
-            try:
-                pending = asyncio.run_coroutine_threadsafe(coroutine, loop)
-            except RuntimeError:
-                coroutine.close()
-                return "false"
-            job.token._watch(pending.cancel)
-            try:
-                return pending.result()
-            except concurrent.futures.CancelledError:
-                return "false"
+                decided = failure(error)
             finally:
-                job.token._forget(pending.cancel)
+                job.native.decide(decided)
+
+        def begin(question: str) -> None:
+            asked.append(loop.create_task(decide(question)))
+
+        def ask(question: str) -> None:
+            try:
+                loop.call_soon_threadsafe(begin, question, context=around)
+            except RuntimeError:
+                job.native.decide("false")
 
         with job:
             self._native.start(
-                name, job.text, job.about, job.native, ask if job.can_use_tool else None, done
+                job.name, job.text, job.about, job.native, ask if job.can_use_tool else None, done
             )
             try:
                 answer = await asyncio.shield(settled)
             except asyncio.CancelledError:
-                job.token.cancel()
+                job.native.cancel()
                 # What it did after this would surprise.
                 await asyncio.wait([settled])
                 raise
+            finally:
+                for task in asked:
+                    task.cancel()
         return parse_result(answer)
 
     @property
@@ -142,7 +140,7 @@ class Session:
 
     def format_compact_params(self, name: str, args: Mapping[str, Any]) -> str:
         """The arguments of a call on one line, for a person."""
-        return self._native.compact(name, json.dumps(dict(args), default=_plain))
+        return self._native.compact(name, _options(args))
 
 
 class Sessions:
@@ -152,15 +150,24 @@ class Sessions:
     def __init__(
         self, *, can_use_tool: CanUseTool | None = None, **settings: Unpack[Settings]
     ) -> None:
-        self._can_use_tool = can_use_tool
+        for name in ("root", "dialect"):
+            if name in settings:
+                raise TypeError(f"`{name}` is for a `Session`; the tools here are of working directories")
+        _native.check(_options(settings))
+        self._can_use_tool = _callable(can_use_tool)
         self._settings = settings
-        self._open: OrderedDict[tuple[str, str | None], Session] = OrderedDict()
-        self._lock = threading.Lock()
+        self._open: OrderedDict[tuple[object, ...], Session] = OrderedDict()
+        self._lock = threading.RLock()
 
     def get(self, context: ExecutionContext) -> Session:
         """The session for a context's working directory and `session_id`."""
-        directory = os.path.realpath(context.working_dir)
-        key = (directory, context.session_id)
+        directory = os.path.abspath(os.fsdecode(context.working_dir or "."))
+        try:
+            there = os.stat(directory)
+        except OSError as error:
+            raise ValueError(f"cannot use `{directory}` as a root: {error.strerror}") from None
+        # What is at the path now may not be what was there before.
+        key = (directory, there.st_dev, there.st_ino, context.session_id)
         with self._lock:
             session = self._open.get(key)
             if session is None:
@@ -182,42 +189,46 @@ class _Job:
         args: Mapping[str, Any],
         context: ExecutionContext | None,
     ) -> None:
-        # What is no mapping is refused by the engine, in its own words.
-        self.args: Any = dict(args) if isinstance(args, Mapping) else args
-        self.native = _native.Cancel()
-        # The context's own token may end other calls too; this one ends with either.
-        self.token = CancelToken()
-        self.outer = context.cancel if context else None
-        chosen = context.can_use_tool if context else None
-        self.name = name
-        self.can_use_tool = chosen or session._can_use_tool
-        about: dict[str, Any] = {}
-        if context is not None:
-            about = {
-                "workdir": context.working_dir,
-                "permission_mode": context.permission_mode,
-                "dry_run": True if context.dry_run else None,
-            }
+        context = context or ExecutionContext()
+        # A name that is no text is one that no tool has.
+        self.name = str(name).encode("utf-8", "replace").decode()
+        self.native = _native.Call()
+        self.token = context.cancel
+        if self.token is not None and not isinstance(self.token, CancelToken):
+            raise TypeError("`cancel` must be a `CancelToken`")
+        chosen = context.can_use_tool
+        self.can_use_tool = session._can_use_tool if chosen is None else _callable(chosen)
+        about: dict[str, Any] = {"dry_run": True if context.dry_run else None}
+        try:
+            if context.working_dir is not None:
+                # Now, and not when the call gets its turn.
+                about["workdir"] = os.path.abspath(os.fsdecode(context.working_dir))
+            if context.permission_mode is not None:
+                about["permission_mode"] = str(context.permission_mode)
+            about_text = json.dumps(about)
+        except (TypeError, ValueError) as error:
+            about_text = _problem("the call's context", error)
         self.text = "null"
         try:
-            self.text = json.dumps(self.args, default=_plain, allow_nan=False)
+            # What is no mapping is refused by the engine, in its own words.
+            given = dict(args) if isinstance(args, Mapping) else args
+            self.text = json.dumps(given, default=_plain, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            about["problem"] = str(error)
-        self.about = json.dumps(about, default=_plain)
+            about_text = _problem("the arguments are not JSON", error)
+        self.about = about_text
 
     def put(self, question: str) -> Any:
-        """Puts a question to whoever decides."""
+        """Puts a question to whoever decides, about just what is to be done."""
         assert self.can_use_tool is not None, "nobody is asked if nobody decides"
-        return put(self.can_use_tool, self.name, self.args, json.loads(question))
+        return put(self.can_use_tool, self.name, json.loads(self.text), json.loads(question))
 
     def __enter__(self) -> None:
-        self.token._watch(self.native.cancel)
-        if self.outer is not None:
-            self.outer._watch(self.token.cancel)
+        if self.token is not None:
+            self.token._watch(self.native.cancel)
 
     def __exit__(self, *_: object) -> None:
-        if self.outer is not None:
-            self.outer._forget(self.token.cancel)
+        if self.token is not None:
+            self.token._forget(self.native.cancel)
 
 
 def tool_schemas(
@@ -233,12 +244,34 @@ def _listed(text: str) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", tools["tools"] if isinstance(tools, dict) else tools)
 
 
+def _paths(root: StrPath | Sequence[StrPath]) -> list[str]:
+    roots = [root] if isinstance(root, (str, bytes, os.PathLike)) else root
+    if not isinstance(roots, Sequence):
+        raise TypeError(f"`root` must be a path or a list of paths, not {type(root).__name__}")
+    paths = [os.fsdecode(path) for path in roots]
+    for path in paths:
+        path.encode()  # a name that is no text cannot be passed on: a `UnicodeEncodeError` says so
+    return paths
+
+
+def _problem(what: str, error: Exception) -> str:
+    return json.dumps({"problem": f"{what}: {error}".encode("utf-8", "replace").decode()})
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    return json.dumps(dict(options), default=_plain)
+
+
+def _callable(can_use_tool: CanUseTool | None) -> CanUseTool | None:
+    if can_use_tool is not None and not callable(can_use_tool):
+        raise TypeError("`can_use_tool` must be callable")
+    return can_use_tool
+
+
 def _plain(value: object) -> str:
     """What JSON does not know, but a person would write as text."""
     if isinstance(value, os.PathLike):
-        path = os.fspath(value)
-        if isinstance(path, str):
-            return path
+        return os.fsdecode(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
@@ -247,5 +280,23 @@ def _settle(future: asyncio.Future[str], answer: str) -> None:
         future.set_result(answer)
 
 
-async def _waited(decision: Awaitable[Any]) -> Any:
-    return await decision
+def _wait_for(decision: Awaitable[Any]) -> Any:
+    """Waits for an asynchronous decision in a call that blocks, which takes a loop of its own."""
+
+    async def waited() -> Any:
+        return await decision
+
+    if asyncio._get_running_loop() is not None:
+        if inspect.iscoroutine(decision):
+            decision.close()
+        raise RuntimeError("in a running event loop, only `await execute` can await a decision")
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(waited())
+    finally:
+        loop.close()
+
+
+# The interpreter must not end while a thread of ours is in it.
+atexit.register(_native.end)
+os.register_at_fork(after_in_child=_native.forked)

@@ -101,7 +101,7 @@ class BaseTool(ABC):
             "input_schema": self.input_schema,
         }
 
-    async def execute(self, context: ExecutionContext, **kwargs: Any) -> ToolResult:
+    async def execute(self, context: ExecutionContext, /, **kwargs: Any) -> ToolResult:
         """Makes a call. Failures are results, not exceptions."""
         try:
             return await self._execute(context, **kwargs)
@@ -159,16 +159,20 @@ class FileTool(BaseTool):
         schema: dict[str, Any] = json.loads(json.dumps(_described()[self._name]["parameters"]))
         return schema
 
-    def format_compact_params(self, context: ExecutionContext, **kwargs: Any) -> str:
+    def format_compact_params(self, context: ExecutionContext, /, **kwargs: Any) -> str:
         """The arguments of a call on one line, for a person."""
         return self._for(context).format_compact_params(self._name, kwargs)
 
-    async def _execute(self, context: ExecutionContext, **kwargs: Any) -> ToolResult:
+    async def execute(self, context: ExecutionContext, /, **kwargs: Any) -> ToolResult:
+        # A model may call an argument whatever it likes, so nothing may be passed on by name.
         try:
             session = self._for(context)
         except ValueError as error:
             return ToolResult.fail(str(error), code="invalid_argument")
         return await session.execute(self._name, kwargs, context)
+
+    async def _execute(self, context: ExecutionContext, **kwargs: Any) -> ToolResult:
+        return await self.execute(context, **kwargs)
 
     def _for(self, context: ExecutionContext) -> Session:
         if isinstance(self._session, Session):
