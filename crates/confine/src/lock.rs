@@ -8,7 +8,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::patience::PAUSE;
 use crate::{Identity, Name, Patience, Result};
 
-type Key = (Identity, Vec<Name>);
+/// With the process's number: one that was forked has copies of locks that nobody there will give back.
+type Key = (u32, Identity, Vec<Name>);
 
 static HELD: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 static FREED: Condvar = Condvar::new();
@@ -22,7 +23,7 @@ pub(crate) struct FileLock {
 impl FileLock {
     /// Waits until nobody else in this process changes the file called `names` below the directory.
     pub(crate) fn take(directory: Identity, names: Vec<Name>, patience: &Patience) -> Result<Self> {
-        let key = (directory, names);
+        let key = (std::process::id(), directory, names);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         while !held.get_or_insert_default().insert(key.clone()) {
             patience.check()?;

@@ -373,33 +373,45 @@ class Processes(Workspace):
                 self.assertEqual((process.returncode, errors), (0, ""), ending)
         self.assertFalse(os.path.exists(self.path("new")))
 
+    # Four threads write, and processes are forked in the midst of that.
+    FORKS = (
+        "import os, signal, sys, threading\n"
+        "from pinfold import Session\n"
+        "root = sys.argv[1]\n"
+        "session = Session(root, durability='none', deadline_seconds=30)\n"
+        "stop = threading.Event()\n"
+        "def write(name):\n"
+        "    return session.call('Write', file_path=f'{root}/{name}', content=os.urandom(8).hex())\n"
+        "def work(name):\n"
+        "    while not stop.is_set():\n"
+        "        write(name)\n"
+        "threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]\n"
+        "[thread.start() for thread in threads]\n"
+        "children = []\n"
+        "for number in range(10):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        CHILD\n"
+        "    children.append(child)\n"
+        "stop.set()\n"
+        "[thread.join() for thread in threads]\n"
+    )
+
     def test_a_forked_process_keeps_nothing_locked(self) -> None:
-        program = (
-            "import os, signal, sys, threading\n"
-            "from pinfold import Session\n"
-            "root = sys.argv[1]\n"
-            "session = Session(root, durability='none')\n"
-            "stop = threading.Event()\n"
-            "def write(name):\n"
-            "    while not stop.is_set():\n"
-            "        session.call('Write', file_path=f'{root}/{name}', content=os.urandom(8).hex())\n"
-            "threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]\n"
-            "[thread.start() for thread in threads]\n"
-            "children = []\n"
-            "for number in range(10):\n"
-            "    child = os.fork()\n"
-            "    if child == 0:\n"
-            "        signal.pause()\n"
-            "    children.append(child)\n"
-            "stop.set()\n"
-            "[thread.join() for thread in threads]\n"
-            "done = session.call('Write', file_path=f'{root}/last', content='x')\n"
-            "print(done.short_result or done.error)\n"
+        program = self.FORKS.replace("CHILD", "signal.pause()") + (
+            "print(write('last').success)\n"
             "[os.kill(child, signal.SIGKILL) for child in children]\n"
         )
         with self.python(program) as process:
-            output, errors = process.communicate()
-        self.assertEqual((output, errors), ("Created (1 byte)\n", ""))
+            self.assertEqual(process.communicate(), ("True\n", ""))
+
+    def test_a_forked_process_can_write_what_others_wrote_meanwhile(self) -> None:
+        child = "code = write(number % 4).metadata.get('code'); os._exit(code == 'timeout')"
+        program = self.FORKS.replace("CHILD", child) + (
+            "print(sum(os.waitpid(child, 0)[1] for child in children))\n"
+        )
+        with self.python(program) as process:
+            self.assertEqual(process.communicate(), ("0\n", ""))
 
     def python(self, program: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
