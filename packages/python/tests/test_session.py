@@ -405,14 +405,6 @@ class Processes(Workspace):
         with self.python(program) as process:
             self.assertEqual(process.communicate(), ("True\n", ""))
 
-    def test_a_forked_process_can_write_what_others_wrote_meanwhile(self) -> None:
-        child = "code = write(number % 4).metadata.get('code'); os._exit(code == 'timeout')"
-        program = self.FORKS.replace("CHILD", child) + (
-            "print(sum(os.waitpid(child, 0)[1] for child in children))\n"
-        )
-        with self.python(program) as process:
-            self.assertEqual(process.communicate(), ("0\n", ""))
-
     def python(self, program: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", program, self.root],
