@@ -1,6 +1,13 @@
 //! Measuring two ways of doing the same, interleaved, so that a noisy machine disturbs both alike.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
+
+mod corpus;
+mod kept;
+
+pub use corpus::corpus;
+pub use kept::Kept;
 
 use std::time::{Duration, Instant};
 

@@ -15,8 +15,11 @@ use packages::{Packages, Profile};
 const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
 cargo xtask conformance    the official conformance suite against the server: part of `test`
+cargo xtask fuzz [SECONDS] random calls of every kind, each for 600 seconds if not said
+cargo xtask deny           licences, advisories, sources and doubles among the dependencies
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
-                           serve, packages, documents DIR…";
+                           serve, packages, peers, documents DIR…
+cargo xtask bench soak     many calls on one server: whether it grows";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +28,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
         ["bench", name, rest @ ..] => bench(name, rest),
+        ["fuzz", rest @ ..] => fuzz(rest),
+        ["deny"] => deny(),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())
@@ -86,12 +91,36 @@ fn has_nextest() -> bool {
     ask.status().is_ok_and(|status| status.success())
 }
 
+/// Random calls, each kind for some seconds.
+fn fuzz(rest: &[&str]) -> Result<()> {
+    let seconds = match rest {
+        [] => "600",
+        [seconds] if seconds.parse::<u64>().is_ok() => seconds,
+        _ => bail!("`cargo xtask fuzz [SECONDS]`"),
+    };
+    let test = ["test", "--release", "--package", "pinfold-dialects", "--test", "fuzz", "--"];
+    let arguments: Vec<&str> = test.iter().copied().chain(["--nocapture"]).collect();
+    run(&arguments, &[("PINFOLD_FUZZ_SECONDS", seconds)])
+}
+
+/// Licences, advisories, sources and doubles among the dependencies.
+fn deny() -> Result<()> {
+    let program = tool("cargo-deny", "cargo-deny", "0.20.2")?;
+    let mut command = Command::new(program);
+    let checks = ["advisories", "bans", "licenses", "sources"];
+    let status = command.args(["--workspace", "check"]).args(checks).status()?;
+    if !status.success() {
+        bail!("`cargo deny check` failed");
+    }
+    Ok(())
+}
+
 fn bench(name: &str, rest: &[&str]) -> Result<()> {
     let (rg, fd) = match name {
         "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
         _ => Default::default(),
     };
-    if matches!(name, "read" | "serve") {
+    if matches!(name, "peers" | "read" | "serve" | "soak") {
         run(&["build", "--release", "--package", "pinfold-cli"], &[])?;
     }
     let mut own = Vec::new();
@@ -99,6 +128,11 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
         let mut packages = Packages::default();
         packages.install_for_own()?;
         own = packages.build_own(Profile::Release)?;
+    }
+    if name == "peers" {
+        own.push(("PINFOLD_PEERS", packages::peers()?.display().to_string()));
+        let peer = tool("rust-mcp-filesystem", "rust-mcp-filesystem", "0.4.5")?;
+        own.push(("PINFOLD_RUST_PEER", peer));
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
     let program = program.display().to_string();

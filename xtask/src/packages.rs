@@ -115,20 +115,30 @@ impl Packages {
 }
 
 fn node() -> Result<PathBuf, String> {
-    let files = ["package.json", "package-lock.json"].map(|file| Path::new(CLIENTS).join(file));
-    let place = place("node", &files)?;
-    let modules = place.join("node_modules");
+    // The package `node` puts its program in place by a script.
+    let modules = modules("node", Path::new(CLIENTS), "--foreground-scripts")?;
+    run(Command::new(modules.join(".bin/node")).arg("--version"))?;
+    Ok(modules)
+}
+
+/// The servers that Pinfold is measured against.
+pub(crate) fn peers() -> Result<PathBuf> {
+    let named = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers");
+    modules("peers", &named, "--ignore-scripts").map_err(|problem| anyhow!(problem))
+}
+
+/// The directory `node_modules` with the packages that files in a directory name.
+fn modules(name: &str, named: &Path, scripts: &str) -> Result<PathBuf, String> {
+    let files = ["package.json", "package-lock.json"].map(|file| named.join(file));
+    let place = place(name, &files)?;
     once(&place, || {
         for file in &files {
             fs::copy(file, place.join(file.file_name().unwrap_or_default())).map_err(words)?;
         }
         let mut npm = Command::new("npm");
-        // The package `node` puts its program in place by a script.
-        npm.args(["ci", "--no-audit", "--no-fund", "--foreground-scripts"]).current_dir(&place);
-        run(&mut npm)?;
-        run(Command::new(modules.join(".bin/node")).arg("--version"))
+        run(npm.args(["ci", "--no-audit", "--no-fund", scripts]).current_dir(&place))
     })?;
-    Ok(modules)
+    Ok(place.join("node_modules"))
 }
 
 fn own_node() -> Result<(), String> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pinfold::{Permissions, Session, Settings};
-use pinfold_benches::compare_slow;
+use pinfold_benches::{compare_slow, corpus};
 use pinfold_dialects::{CLASSIC, Toolbox};
 use serde_json::{Value, json};
 
@@ -77,13 +77,7 @@ const FINDS: [(&str, &str); 3] = [
 ];
 
 fn main() {
-    let given: Vec<String> = std::env::args().skip(1).collect();
-    let corpus = match given.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => fetched(),
-        ["--corpus", path] => PathBuf::from(path),
-        _ => panic!("usage: cargo xtask bench search [--corpus DIR]"),
-    };
-    let corpus = corpus.canonicalize().unwrap();
+    let corpus = corpus("search");
     let cut = tempfile::tempdir().unwrap();
     for files in [1_000, 10_000] {
         let tree = cut.path().join(files.to_string());
@@ -189,25 +183,4 @@ fn copy_some(from: &Path, to: &Path, left: &mut usize) {
             *left -= 1;
         }
     }
-}
-
-/// Debian's kernel source, unpacked below `target`, once.
-fn fetched() -> PathBuf {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/corpus");
-    let tree = base.join("usr/src/linux-source-6.1");
-    if tree.join(".complete").exists() {
-        return tree;
-    }
-    fs::create_dir_all(&base).unwrap();
-    let shell = |script: &str| {
-        let status = Command::new("sh").args(["-ec", script]).current_dir(&base).status().unwrap();
-        assert!(status.success(), "`{script}` failed; give a tree with --corpus DIR instead");
-    };
-    eprintln!("fetching Debian's linux-source-6.1");
-    shell("apt-get download linux-source-6.1 && dpkg-deb -x linux-source-6.1_*.deb .");
-    shell("cd usr/src && tar xJf linux-source-6.1.tar.xz");
-    // Debian ends the file with two lines that ignore everything but its own directory.
-    shell("cd usr/src/linux-source-6.1 && sed -i '/^\\/\\*$/d; /^!\\/debian\\/$/d' .gitignore");
-    shell("touch usr/src/linux-source-6.1/.complete");
-    tree
 }

@@ -1,0 +1,132 @@
+//! Many mixed calls on one server: whether its memory, its files or its threads grow.
+//!
+//! `soak [CALLS]`, 100,000 if not said, first on standard input and output and then over HTTP.
+
+#![allow(clippy::unwrap_used, reason = "a run that cannot be set up has nothing to show")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use pinfold_benches::Kept;
+use pinfold_testkit::mcp::{Lines, Web};
+use serde_json::{Value, json};
+
+/// How many files the calls are about.
+const FILES: usize = 50;
+
+/// How much more of something there may be after the second half of the calls than after the first.
+const MOST_GROWTH: f64 = 1.05;
+
+fn main() -> ExitCode {
+    let calls = std::env::args().nth(1).map_or(100_000, |number| number.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("ws");
+    let mut good = true;
+    {
+        prepare(&root);
+        let mut server = Lines::initialized(&mut serve(dir.path(), &root, &[]), json!({}));
+        let process = server.process().id();
+        good &= run("stdio", calls, process, &root, |tool, arguments| server.call(tool, arguments));
+    }
+    {
+        prepare(&root);
+        let mut web = Web::start(&mut serve(dir.path(), &root, &["--http", "127.0.0.1:0"]));
+        let mut connection = Kept::new(&web);
+        let process = web.process().id();
+        good &=
+            run("HTTP", calls, process, &root, |tool, arguments| connection.call(tool, arguments));
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn prepare(root: &Path) {
+    let _ = fs::remove_dir_all(root);
+    fs::create_dir_all(root.join("sub")).unwrap();
+    for number in 0..FILES {
+        fs::write(root.join(format!("{number}.txt")), "one\ntwo\nthree\n".repeat(50)).unwrap();
+    }
+}
+
+fn serve(place: &Path, root: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var("PINFOLD_BIN").unwrap());
+    let journal = place.join("journal");
+    command.args(["serve", "--dialect", "all", "--durability", "none", "--journal"]).arg(journal);
+    // Of what it displaces, the journal keeps little: it is about the server, not the disk.
+    command.args(["--journal-bytes", "1000000", "--root"]).arg(root).args(more);
+    command.env("XDG_STATE_HOME", place.join("state"));
+    command
+}
+
+/// The call with a number: reads, changes, searches, and mistakes of every kind.
+fn call(number: usize, root: &Path) -> (&'static str, Value, bool) {
+    let file = root.join(format!("{}.txt", number / 12 % FILES));
+    match number % 12 {
+        0 => ("Read", json!({ "file_path": file }), true),
+        1 => {
+            let (old, new) =
+                if number / 12 / FILES % 2 == 0 { ("one", "eins") } else { ("eins", "one") };
+            let edit = json!({"file_path": file, "old_string": old, "new_string": new, "replace_all": true});
+            ("Edit", edit, true)
+        }
+        2 => (
+            "Write",
+            json!({"file_path": root.join("sub/new.txt"), "content": number.to_string()}),
+            true,
+        ),
+        3 => ("Delete", json!({"path": root.join("sub/new.txt")}), true),
+        4 => ("Grep", json!({"pattern": "t[hw]", "output_mode": "content"}), true),
+        5 => ("Glob", json!({"pattern": "**/*.txt"}), true),
+        6 => ("LS", json!({ "path": root }), true),
+        7 => ("file.search", json!({"pattern": "three", "max_results": 5}), true),
+        8 => ("get_file_info", json!({"path": "1.txt"}), true),
+        9 => ("Read", json!({"file_path": "/etc/passwd"}), false),
+        10 => {
+            ("Edit", json!({"file_path": file, "old_string": "nowhere", "new_string": ""}), false)
+        }
+        _ => ("Grep", json!({"pattern": "("}), false),
+    }
+}
+
+/// What a process has: kilobytes of memory, open files, threads.
+fn measured(process: u32) -> [f64; 3] {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let field = |name: &str| -> f64 {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    [field("VmRSS:"), f64::from(u32::try_from(files).unwrap()), field("Threads:")]
+}
+
+fn run(
+    door: &str,
+    calls: usize,
+    process: u32,
+    root: &Path,
+    mut answer: impl FnMut(&str, &Value) -> Value,
+) -> bool {
+    let mut readings = Vec::new();
+    for number in 0..calls {
+        let (tool, arguments, succeeds) = call(number, root);
+        let result = answer(tool, &arguments);
+        assert_eq!(result["isError"] == true, !succeeds, "call {number}, {tool}: {result}");
+        if (number + 1) % (calls / 10).max(1) == 0 {
+            readings.push(measured(process));
+        }
+    }
+    println!("{door}: {calls} calls, after each tenth of them");
+    let mut good = true;
+    for (what, name) in ["memory (KB)", "open files", "threads"].iter().enumerate() {
+        let values: Vec<f64> = readings.iter().map(|reading| reading[what]).collect();
+        let highest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        // What the first half needs, the second half has to do with.
+        let (first, second) = values.split_at(values.len() / 2);
+        let growth = highest(second) / highest(first);
+        let verdict = if growth <= MOST_GROWTH { "steady" } else { "GROWS" };
+        good &= growth <= MOST_GROWTH;
+        let shown: Vec<String> = values.iter().map(|value| format!("{value}")).collect();
+        println!("  {name:<12} {}  second half / first: {growth:.2} {verdict}", shown.join(" "));
+    }
+    good
+}

@@ -1,0 +1,61 @@
+//! A client over HTTP that keeps its connection.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+
+use pinfold_testkit::mcp::{Web, alone};
+use serde_json::{Value, json};
+
+/// One connection over HTTP that is used again and again, for requests that stand alone.
+#[derive(Debug)]
+pub struct Kept {
+    stream: BufReader<TcpStream>,
+    head: String,
+}
+
+impl Kept {
+    /// Connects.
+    pub fn new(web: &Web) -> Self {
+        let stream = web.connect();
+        stream.set_nodelay(true).unwrap();
+        let head = [
+            "POST /mcp HTTP/1.1".to_owned(),
+            format!("Host: {}", web.address),
+            format!("Authorization: Bearer {}", web.token),
+            "Content-Type: application/json".to_owned(),
+            "Accept: application/json, text/event-stream".to_owned(),
+            "MCP-Protocol-Version: 2026-07-28".to_owned(),
+            "Mcp-Method: tools/call".to_owned(),
+        ];
+        Self { stream: BufReader::new(stream), head: head.join("\r\n") }
+    }
+
+    /// Calls a tool, and returns the result.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": alone("bench")});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let body = body.to_string();
+        let request = format!(
+            "{}\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
+            self.head,
+            body.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes()).unwrap();
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).unwrap();
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse().unwrap();
+                }
+                None if line.trim_end().is_empty() => break,
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        answer["result"].clone()
+    }
+}
