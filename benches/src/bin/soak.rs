@@ -64,8 +64,11 @@ fn call(number: usize, root: &Path) -> (&'static str, Value, bool) {
     match number % 12 {
         0 => ("Read", json!({ "file_path": file }), true),
         1 => {
-            let (old, new) =
-                if number / 12 / FILES % 2 == 0 { ("one", "eins") } else { ("eins", "one") };
+            let (old, new) = if (number / 12 / FILES).is_multiple_of(2) {
+                ("one", "eins")
+            } else {
+                ("eins", "one")
+            };
             let edit = json!({"file_path": file, "old_string": old, "new_string": new, "replace_all": true});
             ("Edit", edit, true)
         }

@@ -17,13 +17,17 @@ pub(crate) enum Server {
 /// A tool's name and its arguments.
 pub(crate) type Call = (String, Value);
 
+/// How a server is asked for something in a round; `None` if it cannot do it.
+pub(crate) type Ask = Box<dyn Fn(Server, usize) -> Option<Call>>;
+
+/// Whether the text of an answer in a round is right.
+pub(crate) type Check = Box<dyn Fn(&str, usize) -> bool>;
+
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) rounds: usize,
-    /// How a server is asked for it in a round; `None` if it cannot do it.
-    pub(crate) call: Box<dyn Fn(Server, usize) -> Option<Call>>,
-    /// Whether the text of an answer is right.
-    pub(crate) check: Box<dyn Fn(&str, usize) -> bool>,
+    pub(crate) call: Ask,
+    pub(crate) check: Check,
 }
 
 fn call(tool: &str, arguments: Value) -> Option<Call> {
@@ -108,12 +112,11 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
     let (small, large) = (at("small.txt"), at("large.txt"));
     let (edit, edit1m, out) = (at("edit.txt"), at("edit1m.txt"), at("out.txt"));
     let (flat, deep, tree) = (at("flat"), at("deep"), tree.display().to_string());
-    let has = |wanted: &'static str| -> Box<dyn Fn(&str, usize) -> bool> {
+    let has = |wanted: &'static str| -> Check {
         Box::new(move |text, _| !text.starts_with("ERROR") && text.contains(wanted))
     };
-    let fine =
-        || -> Box<dyn Fn(&str, usize) -> bool> { Box::new(|text, _| !text.starts_with("ERROR")) };
-    let write = |content: fn(usize) -> String| -> Box<dyn Fn(Server, usize) -> Option<Call>> {
+    let fine = || -> Check { Box::new(|text, _| !text.starts_with("ERROR")) };
+    let write = |content: fn(usize) -> String| -> Ask {
         let out = out.clone();
         Box::new(move |server, round| {
             let path = format!("{out}.{}", server as usize);
@@ -125,7 +128,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             }
         })
     };
-    let change = |file: &str| -> Box<dyn Fn(Server, usize) -> Option<Call>> {
+    let change = |file: &str| -> Ask {
         let file = file.to_owned();
         Box::new(move |server, round| {
             // Each server changes a line of its own, to and fro.
@@ -147,7 +150,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             }
         })
     };
-    let grep = |pattern: &'static str, regex: bool| -> Box<dyn Fn(Server, usize) -> Option<Call>> {
+    let grep = |pattern: &'static str, regex: bool| -> Ask {
         let tree = tree.clone();
         Box::new(move |server, _| match server {
             Server::Pinfold => {
