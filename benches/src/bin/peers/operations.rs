@@ -124,6 +124,11 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
                 Server::Pinfold => {
                     call("Write", json!({"file_path": path, "content": content(round)}))
                 }
+                Server::Commander => {
+                    let rewrite =
+                        json!({"path": path, "content": content(round), "mode": "rewrite"});
+                    call("write_file", rewrite)
+                }
                 _ => call("write_file", json!({"path": path, "content": content(round)})),
             }
         })
@@ -166,7 +171,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
     vec![
         Operation {
             name: "read 5 KB",
-            rounds: 200,
+            rounds: 60,
             call: {
                 let small = small.clone();
                 Box::new(move |server, _| Some(server.read(Path::new(&small))))
@@ -211,7 +216,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
         },
         Operation {
             name: "write 1 KB",
-            rounds: 100,
+            rounds: 40,
             call: write(|round| format!("{round}\n").repeat(300)),
             check: fine(),
         },
@@ -221,11 +226,11 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             call: write(|round| format!("{round:09}\n").repeat(100_000)),
             check: fine(),
         },
-        Operation { name: "edit in 5 KB", rounds: 100, call: change(&edit), check: fine() },
+        Operation { name: "edit in 5 KB", rounds: 40, call: change(&edit), check: fine() },
         Operation { name: "edit in 1 MB", rounds: 20, call: change(&edit1m), check: fine() },
         Operation {
             name: "list 1,000 files",
-            rounds: 50,
+            rounds: 30,
             call: Box::new(move |server, _| match server {
                 Server::Pinfold => call("LS", json!({ "path": flat })),
                 Server::Commander => call("list_directory", json!({"path": flat, "depth": 1})),
@@ -272,7 +277,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
         },
         Operation {
             name: "info about a file",
-            rounds: 200,
+            rounds: 60,
             call: Box::new(move |_, _| call("get_file_info", json!({ "path": small }))),
             check: has("5"),
         },
