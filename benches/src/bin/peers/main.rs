@@ -91,25 +91,30 @@ fn measure(
     servers: &[Server; 4],
     clients: &mut [Client],
 ) -> [Option<Duration>; 4] {
-    let mut shortest = [None; 4];
+    let mut shortest: [Option<Duration>; 4] = [None; 4];
+    let mut failed = [false; 4];
     for round in 0..operation.rounds {
         for turn in 0..servers.len() {
             // Whoever goes first finds colder caches: take turns in that too.
             let number = (turn + round) % servers.len();
+            if failed[number] {
+                continue;
+            }
             let Some((tool, arguments)) = (operation.call)(servers[number], round) else {
                 continue;
             };
             let (took, answer) = clients[number].timed(&tool, &arguments);
             let answer = client::text(&answer);
+            if (operation.check)(&answer, round) {
+                shortest[number] = Some(shortest[number].map_or(took, |known| known.min(took)));
+                continue;
+            }
+            let said: String = answer.chars().take(300).collect();
             let name = servers[number].name();
-            assert!(
-                (operation.check)(&answer, round),
-                "{name}, {}: {}",
-                operation.name,
-                answer.chars().take(300).collect::<String>()
-            );
-            shortest[number] =
-                Some(shortest[number].map_or(took, |known: Duration| known.min(took)));
+            assert!(number > 0, "{name}, {}: {said}", operation.name);
+            // A server that fails has no time, however short.
+            eprintln!("{name} cannot {}: {said}", operation.name);
+            (failed[number], shortest[number]) = (true, None);
         }
     }
     shortest
@@ -117,14 +122,14 @@ fn measure(
 
 fn rates(at_once: usize, root: &Path, servers: &[Server; 4], clients: &mut [Client]) -> [f64; 4] {
     let mut best = [0.0_f64; 4];
-    for _ in 0..5 {
+    for _ in 0..2 {
         for (number, server) in servers.iter().enumerate() {
             let (tool, arguments) = server.read(&root.join("small.txt"));
             let begin = Instant::now();
-            for _ in 0..200 / at_once {
+            for _ in 0..64 / at_once {
                 clients[number].together(at_once, &tool, &arguments);
             }
-            let calls = f64::from(u32::try_from(200 / at_once * at_once).unwrap());
+            let calls = f64::from(u32::try_from(64 / at_once * at_once).unwrap());
             best[number] = best[number].max(calls / begin.elapsed().as_secs_f64());
         }
     }
