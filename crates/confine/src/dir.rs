@@ -123,3 +123,23 @@ impl Dir {
 pub(crate) struct DirLock {
     _lock: Option<Locked>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_holder_though_a_forked_process_has_its_handle() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::new(sys::open_root(place.path()).unwrap()).unwrap();
+        let patience = Patience::while_true(|| false);
+        let lock = dir.lock(&patience).unwrap();
+        assert!(dir.lock(&patience).is_err());
+        // As after a fork, this handle is not only the holder's.
+        let Some(Locked(fd)) = &lock._lock else { panic!("the file system has locks") };
+        let elsewhere = fd.try_clone().unwrap();
+        drop(lock);
+        assert!(dir.lock(&patience).is_ok());
+        drop(elsewhere);
+    }
+}

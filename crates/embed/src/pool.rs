@@ -124,7 +124,6 @@ impl Pool {
         let spawned = thread::Builder::new().name("pinfold".into()).spawn(move || {
             HAS_PLACE.set(true);
             pool.work();
-            pool.lock().threads -= 1;
         });
         if spawned.is_err() {
             // The system has no more threads. Those that there are will come to it; without any, nobody would.
@@ -152,12 +151,12 @@ impl Pool {
                     // Some who waited came back: there are enough without this one.
                     state.waiting.push_front(work);
                     state.busy -= 1;
-                    return;
+                    break;
                 }
                 None if state.idle >= WORKERS => {
                     // Enough others wait for more to do.
                     state.busy -= 1;
-                    return;
+                    break;
                 }
                 None => {
                     state.busy -= 1;
@@ -167,12 +166,14 @@ impl Pool {
                     state = woken;
                     state.idle -= 1;
                     if state.waiting.is_empty() && waited.timed_out() {
-                        return;
+                        break;
                     }
                     state.busy += 1;
                 }
             }
         }
+        // While the lock is held: whoever counts threads must find only those that will look again.
+        state.threads -= 1;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -404,7 +404,9 @@ impl Error {
             Self::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
                 // The person may paste it, and the agent has chosen the name.
                 let quoted = allow.replace('\'', "'\\''");
-                Some(format!("tell the person, who can allow it with `--allow '{quoted}'`"))
+                Some(format!(
+                    "tell the person, who can allow it: `--allow '{quoted}'`, or `allow` in the permissions"
+                ))
             }
             Self::Denied { denial: Denial::Nobody { allow: None, .. }, .. } => {
                 Some("tell the person".into())

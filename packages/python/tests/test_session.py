@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 from pinfold import (
@@ -234,9 +236,11 @@ class Asking(Workspace):
 
         # Whatever it is as a truth value, it is the one that decides.
         context = ExecutionContext(can_use_tool=Policy())  # type: ignore[arg-type]
-        session = self.asking(lambda tool, args: True)
+        session = self.asking(lambda tool, args: args["content"] == "x")
         write = {"file_path": self.path("new"), "content": "x"}
         self.assertFalse(session.run("Write", write, context).success)
+        secret = self.write(".env", "KEY=1\n")
+        self.assertTrue(session.run("Read", {"file_path": secret}, context).success)
         # A parameter with a default is the callback's own.
         session = self.asking(lambda tool, args, mine=False: not mine)
         self.assertTrue(session.run("Write", write).success)
@@ -449,19 +453,18 @@ class Processes(Workspace):
             self.assertEqual(process.stdout.read(), "Read 1 line\n" * 3)
 
     def test_other_threads_run_while_the_engine_works(self) -> None:
-        # The call cannot end before the other thread has run: it is that thread that decides.
-        decided, asked = threading.Event(), threading.Event()
-
-        def decide(tool: str, args: dict[str, Any]) -> bool:
-            asked.set()
-            return decided.wait()
+        # The call waits for a lock that another thread gives back, once it has seen that it waits: its draft is
+        # there. Without the interpreter, that thread could do neither.
+        directory = os.open(self.root, os.O_RDONLY)
+        fcntl.flock(directory, fcntl.LOCK_EX)
 
         def other() -> None:
-            asked.wait()
-            decided.set()
+            while not os.listdir(self.root):
+                time.sleep(0)
+            os.close(directory)
 
         thread = threading.Thread(target=other)
         thread.start()
-        session = Session(self.root, can_use_tool=decide, permissions={"mode": "default"})
-        self.assertTrue(session.call("Write", file_path=self.path("new"), content="x").success)
+        result = Session(self.root).call("Write", file_path=self.path("new"), content="x")
+        self.assertTrue(result.success, result.error)
         thread.join()

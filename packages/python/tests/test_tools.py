@@ -120,6 +120,9 @@ class Calls(AsyncWorkspace):
         failed = await ReadTool().execute(nowhere, file_path=secret)
         self.assertEqual(failed.metadata["code"], "invalid_argument")
         self.assertIn("nowhere", failed.error or "")
+        wrong: Any = object()
+        failed = await ReadTool().execute(ExecutionContext(wrong), file_path=secret)
+        self.assertEqual(failed.metadata["code"], "invalid_argument")
 
     async def test_registries_do_not_share_what_they_remember(self) -> None:
         path = self.write("a.txt", "one\n")

@@ -179,7 +179,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             check: has("line 100: let"),
         },
         Operation {
-            name: "the last 100 lines of 10 MB",
+            name: "the last 100 lines of 8.8 MB",
             rounds: 30,
             call: {
                 let large = large.clone();
@@ -200,7 +200,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             check: has("line 160000: let"),
         },
         Operation {
-            name: "read 10 MB",
+            name: "read 8.8 MB",
             rounds: 10,
             call: {
                 let large = large.clone();
@@ -227,7 +227,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             check: fine(),
         },
         Operation { name: "edit in 5 KB", rounds: 40, call: change(&edit), check: fine() },
-        Operation { name: "edit in 1 MB", rounds: 20, call: change(&edit1m), check: fine() },
+        Operation { name: "edit in 0.9 MB", rounds: 20, call: change(&edit1m), check: fine() },
         Operation {
             name: "list 1,000 files",
             rounds: 30,

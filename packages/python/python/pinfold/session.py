@@ -72,7 +72,7 @@ class Session:
 
         with job:
             answer = self._native.call(
-                job.name, job.text, job.about, job.native, ask if job.can_use_tool else None
+                job.name, job.text, job.about, job.native, ask if job.asks else None
             )
         return parse_result(answer)
 
@@ -113,7 +113,7 @@ class Session:
 
         with job:
             self._native.start(
-                job.name, job.text, job.about, job.native, ask if job.can_use_tool else None, done
+                job.name, job.text, job.about, job.native, ask if job.asks else None, done
             )
             try:
                 answer = await asyncio.shield(settled)
@@ -198,6 +198,7 @@ class _Job:
             raise TypeError("`cancel` must be a `CancelToken`")
         chosen = context.can_use_tool
         self.can_use_tool = session._can_use_tool if chosen is None else _callable(chosen)
+        self.asks = self.can_use_tool is not None
         about: dict[str, Any] = {"dry_run": True if context.dry_run else None}
         try:
             if context.working_dir is not None:
@@ -286,15 +287,16 @@ def _wait_for(decision: Awaitable[Any]) -> Any:
     async def waited() -> Any:
         return await decision
 
-    if asyncio._get_running_loop() is not None:
-        if inspect.iscoroutine(decision):
-            decision.close()
-        raise RuntimeError("in a running event loop, only `await execute` can await a decision")
     loop = asyncio.new_event_loop()
     try:
+        asyncio.get_running_loop()
+    except RuntimeError:
         return loop.run_until_complete(waited())
     finally:
         loop.close()
+    if inspect.iscoroutine(decision):
+        decision.close()
+    raise RuntimeError("in a running event loop, only `await execute` can await a decision")
 
 
 # The interpreter must not end while a thread of ours is in it.

@@ -167,7 +167,7 @@ class FileTool(BaseTool):
         # A model may call an argument whatever it likes, so nothing may be passed on by name.
         try:
             session = self._for(context)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             return ToolResult.fail(str(error), code="invalid_argument")
         return await session.execute(self._name, kwargs, context)
 
