@@ -1,0 +1,299 @@
+//! Who is asked, about what, and what a yes is good for.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::{Arc, Mutex};
+
+use pinfold::operations::{Delete, Find, List, Read, Search, Write};
+use pinfold::{
+    Access, Approver, Call, Denial, Error, Mode, Question, Reason, Session, Settings, Verdict,
+};
+
+use crate::{denial, edit, permissions, session, workspace};
+
+/// Answers what it is told to, and remembers what it was asked.
+#[derive(Clone, Debug)]
+struct Person {
+    answers: Arc<Mutex<Vec<Verdict>>>,
+    asked: Arc<Mutex<Vec<Question>>>,
+}
+
+impl Person {
+    fn saying(answers: &[Verdict]) -> Self {
+        let answers = answers.iter().rev().cloned().collect();
+        Self { answers: Arc::new(Mutex::new(answers)), asked: Arc::default() }
+    }
+
+    fn asked(&self) -> Vec<Question> {
+        self.asked.lock().unwrap().drain(..).collect()
+    }
+}
+
+impl Approver for Person {
+    fn ask(&self, question: &Question) -> Verdict {
+        self.asked.lock().unwrap().push(question.clone());
+        self.answers.lock().unwrap().pop().expect("nobody expected this question")
+    }
+}
+
+#[test]
+fn a_person_sees_what_would_change_and_decides() {
+    let dir = workspace();
+    let no = Verdict::No(Some("use the other file".into()));
+    let person = Person::saying(&[no, Verdict::Once, Verdict::Once]);
+    let session =
+        session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
+    let change = edit("src/a.txt", "plain", "fancy");
+    assert_eq!(denial(&session, &change).to_string(), "the person said no: use the other file");
+    assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "plain text\n");
+    let [question] = &person.asked()[..] else { panic!() };
+    assert_eq!(question.access, Access::Write);
+    assert!(question.path.ends_with("src/a.txt"));
+    let diff = question.diff.as_ref().unwrap();
+    assert!(diff.contains("-plain text") && diff.contains("+fancy text"), "{diff}");
+    session.perform(&change).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "fancy text\n");
+    // Once is once.
+    session.perform(&edit("src/a.txt", "fancy", "plain")).unwrap();
+    assert_eq!(person.asked().len(), 2);
+}
+
+#[test]
+fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
+    let dir = workspace();
+    let person = Person::saying(&[Verdict::Session, Verdict::No(None), Verdict::No(None)]);
+    let session =
+        session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
+    session.perform(&Write::new("src/a.txt", "1")).unwrap();
+    session.perform(&Write::new("src/a.txt", "2")).unwrap();
+    assert_eq!(person.asked().len(), 1);
+    assert!(matches!(denial(&session, &Write::new("src/b.txt", "1")), Denial::Person(None)));
+    assert!(matches!(denial(&session, &Delete::new("src/a.txt")), Denial::Person(None)));
+    // Another conversation has been allowed nothing.
+    assert_eq!(session.another().id().len(), session.id().len());
+    let other = Person::saying(&[Verdict::No(None)]);
+    let call = Call { approver: Some(Arc::new(other.clone())), ..Call::default() };
+    let refused = session.another().perform_with(&Write::new("src/a.txt", "3"), &call);
+    assert!(matches!(refused, Err(Error::Denied { .. })));
+    assert_eq!(other.asked().len(), 1);
+}
+
+#[test]
+fn reading_a_secret_can_be_allowed() {
+    let dir = workspace();
+    let person = Person::saying(&[Verdict::Once, Verdict::No(None), Verdict::Session]);
+    let session = session(&dir, Settings::default()).with_approver(person.clone());
+    let read = session.perform(&Read::new("src/env-alias")).unwrap();
+    assert_eq!(read.page.content, "PASSWORD=hunter2\n");
+    let [question] = &person.asked()[..] else { panic!() };
+    assert!(question.path.ends_with(".env") && question.given == "src/env-alias");
+    assert_eq!(question.reason, Reason::Secret);
+    assert!(matches!(denial(&session, &Read::new(".env")), Denial::Person(None)));
+    // From now on it is in searches, too.
+    session.perform(&Read::new(".env")).unwrap();
+    let searched = session.perform(&Search::new("hunter2")).unwrap();
+    assert_eq!((searched.total, searched.skipped.withheld), (1, 0));
+}
+
+#[test]
+fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
+    let dir = workspace();
+    fs::create_dir(dir.path().join(".aws")).unwrap();
+    fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
+    // To list a directory of secrets is not to read them by name.
+    let person = Person::saying(&[Verdict::Session, Verdict::No(None)]);
+    let session = session(&dir, Settings::default()).with_approver(person.clone());
+    assert_eq!(session.perform(&List::new(".aws")).unwrap().entries.len(), 1);
+    assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::Person(_)));
+    // To search everything, where everything asks, is not to search secrets.
+    let person = Person::saying(&[Verdict::Once]);
+    let session = crate::session(&dir, permissions(Mode::Ask, &[], &["Read"], &[]));
+    let session = session.with_approver(person.clone());
+    let searched = session.perform(&Search::new("plain|hunter2|aws_secret")).unwrap();
+    assert_eq!((searched.total, searched.skipped.withheld), (1, 2), "{:?}", person.asked());
+    // To change a file is not to change what lies in a directory of its name.
+    let person = Person::saying(&[Verdict::Session, Verdict::Once, Verdict::No(None)]);
+    let session = crate::session(&dir, Settings::default()).with_approver(person);
+    session.perform(&Write::new(".claude", "x")).unwrap();
+    session.perform(&Delete::new(".claude")).unwrap();
+    let write = Write::new(".claude/settings.json", "{}");
+    assert!(matches!(denial(&session, &write), Denial::Person(_)));
+}
+
+#[test]
+fn a_root_that_is_narrowed_to_secrets_is_asked_about() {
+    let dir = workspace();
+    fs::create_dir(dir.path().join(".aws")).unwrap();
+    fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
+    let session = session(&dir, Settings::default());
+    let narrowed = session.narrowed([dir.path().join(".aws")]).unwrap();
+    assert!(matches!(denial(&narrowed, &Search::new("secret")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&narrowed, &Find::new("**")), Denial::Nobody { .. }));
+}
+
+#[test]
+fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
+    let dir = workspace();
+    let long = "line\n".repeat(10_000);
+    fs::write(dir.path().join("src/long.txt"), &long).unwrap();
+    let root = dir.path().to_owned();
+    let asked = Arc::new(Mutex::new(0));
+    let count = asked.clone();
+    // While the person thinks, somebody changes what the diff did not show.
+    let change = Meanwhile(move |_: &Question| {
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        match *count {
+            1 => {
+                fs::write(root.join("src/long.txt"), format!("{}mine\n", "line\n".repeat(10_000)))
+                    .unwrap();
+                Verdict::Once
+            }
+            _ => Verdict::No(None),
+        }
+    });
+    let settings = Settings { output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
+    let session = session(&dir, settings).with_approver(change);
+    let write = Write::new("src/long.txt", "other\n".repeat(10_000));
+    assert!(matches!(denial(&session, &write), Denial::Person(_)));
+    assert_eq!(*asked.lock().unwrap(), 2);
+}
+
+#[test]
+fn what_the_person_is_told_to_type_is_safe() {
+    let dir = workspace();
+    let session = session(&dir, permissions(Mode::Ask, &[], &["Edit(asked)"], &[]));
+    let hint = |path: &str| session.perform(&Write::new(path, "x")).unwrap_err().with_hint();
+    assert!(
+        hint("x'; touch PWNED; echo '")
+            .contains(r"--allow 'Write(/x'\''; touch PWNED; echo '\'')'")
+    );
+    assert!(!hint("x\u{1b}[2J").contains("--allow"));
+    assert!(!hint("asked").contains("--allow"), "another rule would not help");
+}
+
+#[test]
+fn in_dont_ask_nobody_is_asked() {
+    let dir = workspace();
+    let person = Person::saying(&[]);
+    let session = session(&dir, permissions(Mode::DontAsk, &["Edit(src/**)"], &[], &[]));
+    let session = session.with_approver(person);
+    assert!(matches!(denial(&session, &Write::new("b.txt", "x")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&session, &Read::new(".env")), Denial::Nobody { .. }));
+    assert!(session.perform(&Write::new("src/b.txt", "x")).is_ok());
+}
+
+/// Says yes, and does something first.
+struct Meanwhile<F>(F);
+
+impl<F> std::fmt::Debug for Meanwhile<F> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Meanwhile")
+    }
+}
+
+impl<F: Fn(&Question) -> Verdict + Send + Sync> Approver for Meanwhile<F> {
+    fn ask(&self, question: &Question) -> Verdict {
+        (self.0)(question)
+    }
+}
+
+#[test]
+fn what_was_decided_on_is_what_is_acted_on() {
+    let dir = workspace();
+    let root = dir.path().to_owned();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    // While the person thinks, the file becomes a link to a protected one.
+    let swap = Meanwhile(move |question: &Question| {
+        seen.lock().unwrap().push(question.path.clone());
+        if seen.lock().unwrap().len() > 1 {
+            return Verdict::No(None);
+        }
+        fs::remove_file(root.join("src/a.txt")).unwrap();
+        symlink("../.git/config", root.join("src/a.txt")).unwrap();
+        Verdict::Once
+    });
+    let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(swap);
+    assert!(matches!(denial(&session, &Write::new("src/a.txt", "evil")), Denial::Person(None)));
+    let asked = asked.lock().unwrap();
+    assert!(asked[0].ends_with("src/a.txt") && asked[1].ends_with(".git/config"), "{asked:?}");
+    assert_eq!(fs::read_to_string(dir.path().join(".git/config")).unwrap(), "[core]\n");
+}
+
+#[test]
+fn a_yes_to_one_change_is_none_to_another() {
+    let dir = workspace();
+    let root = dir.path().to_owned();
+    let diffs = Arc::new(Mutex::new(Vec::new()));
+    let seen = diffs.clone();
+    // While the person thinks, somebody else changes the file: what they said yes to is gone.
+    let change = Meanwhile(move |question: &Question| {
+        let mut seen = seen.lock().unwrap();
+        seen.push(question.diff.clone().unwrap_or_default());
+        if seen.len() == 1 {
+            fs::write(root.join("src/a.txt"), "other text\n").unwrap();
+        }
+        if seen.len() < 3 { Verdict::Once } else { Verdict::No(None) }
+    });
+    let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(change);
+    session.perform(&Write::new("src/a.txt", "mine\n")).unwrap();
+    let diffs = diffs.lock().unwrap();
+    assert_eq!(diffs.len(), 2, "{diffs:?}");
+    assert!(diffs[0].contains("-plain text") && diffs[1].contains("-other text"), "{diffs:?}");
+}
+
+#[test]
+fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
+    let dir = workspace();
+    fs::write(dir.path().join("src/.env"), "harmless\n").unwrap();
+    let root = dir.path().to_owned();
+    let asked = Arc::new(Mutex::new(0));
+    let count = asked.clone();
+    let swap = Meanwhile(move |_: &Question| {
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        if *count > 1 {
+            return Verdict::No(None);
+        }
+        fs::remove_file(root.join("src/.env")).unwrap();
+        symlink("../.env", root.join("src/.env")).unwrap();
+        Verdict::Once
+    });
+    let session = session(&dir, Settings::default()).with_approver(swap);
+    assert!(matches!(denial(&session, &Read::new("src/.env")), Denial::Person(None)));
+    assert_eq!(*asked.lock().unwrap(), 2);
+}
+
+#[test]
+fn the_clock_stands_still_while_a_person_thinks_and_the_file_is_free() {
+    let dir = workspace();
+    let root = dir.path().to_owned();
+    let settings = Settings { deadline_seconds: 1, ..permissions(Mode::Ask, &[], &[], &[]) };
+    let slow = Meanwhile(move |_: &Question| {
+        std::thread::sleep(std::time::Duration::from_millis(1_200));
+        // Somebody else is not held up by it.
+        let other = permissions(Mode::BypassPermissions, &[], &[], &[]);
+        let other = Session::with_settings([&root], other).unwrap();
+        other.perform(&edit("src/a.txt", "text", "words")).unwrap();
+        Verdict::Session
+    });
+    let session = session(&dir, settings).with_approver(slow);
+    session.perform(&edit("src/a.txt", "plain", "fancy")).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "fancy words\n");
+}
+
+#[test]
+fn a_dry_run_checks_permissions_and_asks_nobody() {
+    let dir = workspace();
+    let settings =
+        |mode| Settings { dry_run: true, ..permissions(mode, &[], &[], &["Edit(secrets/**)"]) };
+    let nobody = session(&dir, settings(Mode::Ask));
+    assert!(matches!(denial(&nobody, &Write::new("src/a.txt", "x")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&nobody, &Write::new("secrets/x", "x")), Denial::Policy(_)));
+    let person = session(&dir, settings(Mode::Ask)).with_approver(Person::saying(&[]));
+    let done = person.perform(&Write::new("src/a.txt", "x")).unwrap();
+    assert!(done.receipt.warning.unwrap().contains("a person will be asked"));
+    let free = session(&dir, settings(Mode::SecureFileAccess));
+    assert!(free.perform(&Write::new("src/a.txt", "x")).unwrap().receipt.warning.is_none());
+}

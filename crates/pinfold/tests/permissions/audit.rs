@@ -1,0 +1,71 @@
+//! What is noted, and what becomes of changes that cannot be.
+
+use std::fs;
+use std::path::Path;
+
+use pinfold::operations::{Read, Write};
+use pinfold::{AuditFailure, Error, Mode, Session, Settings};
+
+use crate::{edit, permissions, session, workspace};
+
+fn lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn calls_are_audited() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = workspace();
+    let log = dir.path().join("audit.jsonl");
+    let settings = Settings {
+        audit: Some(log.clone()),
+        ..permissions(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)"])
+    };
+    let session = session(&dir, settings);
+    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    session.perform(&edit("src/a.txt", "plain", "fancy")).unwrap();
+    _ = session.perform(&Read::new("src/alias"));
+    _ = session.perform(&Read::new("src/none"));
+    let [edited, denied, missing] = &lines(&log)[..] else { panic!("{:?}", lines(&log)) };
+    assert_eq!((&edited["outcome"], &edited["decision"]), (&"ok".into(), &"allow".into()));
+    assert_eq!(edited["operation"], "Write");
+    assert_eq!(edited["before"].as_str().unwrap().len(), 64);
+    assert_ne!(edited["before"], edited["after"]);
+    assert_eq!(edited["why"], "the mode `secure-file-access`");
+    assert_eq!(denied["decision"], "deny");
+    assert_eq!(denied["paths"][0]["given"], "src/alias");
+    assert!(denied["paths"][0]["path"].as_str().unwrap().ends_with("secrets/key.txt"));
+    assert_eq!(denied["why"], "the rule `Read(secrets/**)`");
+    assert_eq!((&missing["outcome"], &missing["decision"]), (&"failed".into(), &"none".into()));
+    assert_eq!(missing["paths"][0]["given"], "src/none");
+    assert!(!fs::read_to_string(&log).unwrap().contains("fancy"), "no contents");
+}
+
+#[test]
+fn an_audit_log_that_cannot_be_opened_stops_the_start() {
+    let dir = workspace();
+    let settings =
+        Settings { audit: Some(dir.path().join("no/such/dir/log")), ..Settings::default() };
+    let error = Session::with_settings([dir.path()], settings).unwrap_err().to_string();
+    assert!(error.contains("cannot open the audit log"), "{error}");
+}
+
+#[test]
+fn without_a_log_that_can_be_written_nothing_is_changed() {
+    let dir = workspace();
+    // It can be opened, and takes nothing.
+    let full = |audit_failure| Settings {
+        audit: Some("/dev/full".into()),
+        audit_failure,
+        ..Settings::default()
+    };
+    let session = session(&dir, full(AuditFailure::Refuse));
+    session.perform(&Read::new("src/a.txt")).unwrap();
+    let refused = session.perform(&Write::new("src/a.txt", "x")).unwrap_err();
+    assert!(matches!(refused, Error::AuditFailed { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "plain text\n");
+    let session = crate::session(&dir, full(AuditFailure::Ignore));
+    session.perform(&Read::new("src/a.txt")).unwrap();
+    assert!(session.perform(&Write::new("src/a.txt", "x")).is_ok());
+}

@@ -1,0 +1,223 @@
+//! What rules, modes and protected places refuse and withhold.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use pinfold::operations::{Delete, Find, Info, List, Open, Read, Search, Undo, Write};
+use pinfold::{Access, Denial, Error, JournalSetting, Mode, Reason, Settings};
+
+use crate::{denial, denying, edit, permissions, session, workspace};
+
+#[test]
+fn a_denied_file_is_refused_by_every_name() {
+    let dir = workspace();
+    let session = denying(&dir, &["Read(secrets/**)", "Read(!secrets/public.txt)"]);
+    let absolute = dir.path().join("secrets/key.txt");
+    for path in [
+        "secrets/key.txt",
+        "src/../secrets/key.txt",
+        "./secrets//key.txt",
+        "src/alias",
+        "src/dir-alias/key.txt",
+        absolute.to_str().unwrap(),
+        // Not there, and that is not for everybody to know.
+        "secrets/none.txt",
+        "src/dir-alias/none.txt",
+        "SECRETS/KEY.TXT",
+    ] {
+        let rule = Denial::Policy(Reason::Rule("Read(secrets/**)".into()));
+        assert_eq!(denial(&session, &Read::new(path)), rule, "{path}");
+        assert_eq!(
+            denial(&session, &Open { read: Read::new(path), has_window: false, pages: None }),
+            rule,
+            "{path}"
+        );
+    }
+    assert_eq!(
+        denial(&session, &Info::new("secrets/key.txt")).to_string(),
+        "the rule `Read(secrets/**)` forbids it"
+    );
+    assert!(session.perform(&Read::new("secrets/public.txt")).is_ok());
+    // A search of the file itself, and an edit that would show what is near.
+    let named = Search { path: Some("secrets/key.txt".into()), ..Search::new("password") };
+    assert!(matches!(denial(&session, &named), Denial::Policy(_)));
+    assert!(matches!(
+        denial(&session, &edit("secrets/key.txt", "the hidden", "x")),
+        Denial::Policy(_)
+    ));
+    assert!(matches!(
+        denial(&session, &edit("src/alias", "nothing like it", "x")),
+        Denial::Policy(_)
+    ));
+    assert!(matches!(denial(&session, &Write::new("secrets/key.txt", "x")), Denial::Policy(_)));
+    // A guess is not confirmed either.
+    let same = Write::new("secrets/key.txt", "the hidden password\n");
+    assert!(matches!(denial(&session, &same), Denial::Policy(_)));
+    assert_eq!(fs::read_to_string(&absolute).unwrap(), "the hidden password\n");
+}
+
+#[test]
+fn what_may_not_be_read_is_withheld_from_every_list() {
+    let dir = workspace();
+    let session = denying(&dir, &["Read(secrets/key.txt)"]);
+    let found = session.perform(&Find::new("**/*")).unwrap();
+    let names: Vec<_> = found.files.iter().map(|file| file.place.path.to_string()).collect();
+    assert!(names.contains(&"secrets/public.txt".to_owned()), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("key") || name.ends_with("alias")), "{names:?}");
+    // The file, and the links to it and to the one that may hold secrets.
+    assert_eq!(found.skipped.withheld, 3);
+    let other = session.perform(&Find::new("**/*.md")).unwrap();
+    assert_eq!(other.skipped.withheld, 0, "what does not fit is not missed");
+    let searched = session.perform(&Search::new("password|PASSWORD|text")).unwrap();
+    let files: Vec<_> = searched.files.iter().map(|file| file.place.path.to_string()).collect();
+    assert_eq!(files, ["secrets/public.txt", "src/a.txt"]);
+    assert_eq!(searched.skipped.withheld, 2, "the key, and `.env`");
+    let listed = session.perform(&List::new("secrets")).unwrap();
+    assert_eq!((listed.entries.len(), listed.total, listed.skipped.withheld), (1, 1, 1));
+    // Nor is it a name that somebody might have meant.
+    let missed = session.perform(&Read::new("secrets/kee.txt")).unwrap_err();
+    assert!(!missed.with_hint().contains("key"), "{}", missed.with_hint());
+    let missed = session.perform(&Read::new("secrets/publik.txt")).unwrap_err();
+    assert!(missed.with_hint().contains("public.txt"), "{}", missed.with_hint());
+}
+
+#[test]
+fn a_denied_directory_is_not_entered() {
+    let dir = workspace();
+    let session = denying(&dir, &["Read(secrets/)"]);
+    assert!(matches!(denial(&session, &List::new("secrets")), Denial::Policy(_)));
+    assert!(matches!(denial(&session, &List::new("src/dir-alias")), Denial::Policy(_)));
+    let found = session.perform(&Find::new("**/*.txt")).unwrap();
+    assert_eq!((found.total, found.skipped.withheld), (1, 1));
+}
+
+#[test]
+fn a_narrowed_session_keeps_its_rules() {
+    let dir = workspace();
+    let session = denying(&dir, &["Read(secrets/key.txt)", "Edit(/src)"]);
+    let narrowed = session.narrowed([dir.path().join("secrets")]).unwrap();
+    assert!(matches!(denial(&narrowed, &Read::new("secrets/key.txt")), Denial::Policy(_)));
+    assert!(narrowed.perform(&Read::new("secrets/public.txt")).is_ok());
+    let narrowed = session.narrowed([dir.path().join("src")]).unwrap();
+    assert!(matches!(denial(&narrowed, &Write::new("src/a.txt", "x")), Denial::Policy(_)));
+}
+
+#[test]
+fn protected_places_ask_whether_they_are_there_or_not() {
+    let dir = workspace();
+    let session = session(&dir, Settings::default());
+    for path in
+        [".git/config", ".git/hooks/new", ".mcp.json", "sub/.vscode/tasks.json", ".Git/config"]
+    {
+        let Denial::Nobody { reason, allow } = denial(&session, &Write::new(path, "x")) else {
+            panic!("{path}")
+        };
+        assert_eq!(reason, Reason::MakesCodeRun);
+        assert!(allow.unwrap().starts_with("Write(/"));
+    }
+    assert_eq!(fs::read_to_string(dir.path().join(".git/config")).unwrap(), "[core]\n");
+    assert!(!dir.path().join(".mcp.json").exists() && !dir.path().join("sub").exists());
+    assert!(matches!(denial(&session, &Delete::new(".git/config")), Denial::Nobody { .. }));
+    for path in [".env", "src/env-alias", "src/../.ENV"] {
+        let operation = Read::new(path);
+        // The last is not there, and by its name it would have to be asked about.
+        if path != "src/../.ENV" {
+            let Denial::Nobody { reason, allow } = denial(&session, &operation) else {
+                panic!("{path}")
+            };
+            assert_eq!((reason, allow.as_deref()), (Reason::Secret, Some("Read(/.env)")));
+        }
+    }
+    assert!(session.perform(&Write::new("src/new.txt", "x")).is_ok());
+    let allowed =
+        crate::session(&dir, permissions(Mode::Ask, &["Read(/.env)", "Edit(.git/**)"], &[], &[]));
+    assert!(allowed.perform(&Read::new("src/env-alias")).is_ok());
+    assert!(allowed.perform(&Write::new(".git/config", "x")).is_ok());
+}
+
+#[test]
+fn plan_changes_nothing_whatever_the_rules_say() {
+    let dir = workspace();
+    let session = session(&dir, permissions(Mode::Plan, &["*"], &[], &[]));
+    assert!(session.perform(&Read::new("src/a.txt")).is_ok());
+    for denial in [
+        denial(&session, &Write::new("src/a.txt", "x")),
+        denial(&session, &Write::new("new/file", "x")),
+        denial(&session, &edit("src/a.txt", "plain", "x")),
+        denial(&session, &Delete::new("src/a.txt")),
+    ] {
+        assert_eq!(denial.to_string(), "the mode `plan` changes nothing");
+    }
+    assert!(!dir.path().join("new").exists());
+}
+
+#[test]
+fn whether_a_denied_file_is_there_is_not_said() {
+    let dir = workspace();
+    fs::create_dir(dir.path().join("secrets/sub")).unwrap();
+    let session = denying(&dir, &["Read(secrets/**)"]);
+    let says = |path: &str| {
+        let absent = Error::Denied {
+            path: path.into(),
+            access: Access::Read,
+            denial: Denial::Policy(Reason::Rule("Read(secrets/**)".into())),
+        };
+        let said = |error: Option<Error>| error.unwrap().to_string();
+        for error in [
+            session.perform(&Read::new(path)).err(),
+            session.perform(&Write::new(path, "x")).err(),
+            session.perform(&edit(path, "a", "b")).err(),
+            session.perform(&Delete::new(path)).err(),
+            session.perform(&List::new(path)).err(),
+            session.perform(&Info::new(path)).err(),
+        ] {
+            assert_eq!(said(error), absent.to_string(), "{path}");
+        }
+    };
+    for path in [
+        "secrets/key.txt",
+        "secrets/none",
+        "secrets/sub",
+        "secrets/sub/none",
+        "secrets/key.txt/x",
+        "src/dir-alias/key.txt",
+        "src/dir-alias/none",
+        "src/dir-alias/sub",
+    ] {
+        says(path);
+    }
+}
+
+#[test]
+fn our_own_files_are_out_of_reach() {
+    let dir = workspace();
+    let (journal, audit) = (dir.path().join("state/journal"), dir.path().join("audit.jsonl"));
+    let settings = Settings {
+        journal: Some(JournalSetting::Directory(journal)),
+        audit: Some(audit.clone()),
+        ..permissions(Mode::BypassPermissions, &["*"], &[], &[])
+    };
+    let config = dir.path().join("config.toml");
+    fs::write(&config, "").unwrap();
+    let session = session(&dir, settings).keeping_out_of([config]);
+    session.perform(&Write::new("src/a.txt", "x")).unwrap();
+    symlink("../audit.jsonl", dir.path().join("src/log")).unwrap();
+    // Nor is a link on the way to them.
+    let link = dir.path().join("linked.toml");
+    symlink("config.toml", &link).unwrap();
+    let linked = crate::session(&dir, permissions(Mode::BypassPermissions, &[], &[], &[]))
+        .keeping_out_of([link]);
+    assert_eq!(denial(&linked, &Delete::new("linked.toml")), Denial::Policy(Reason::Own));
+    for path in ["audit.jsonl", "src/log", "config.toml", "state/journal/log.jsonl"] {
+        assert_eq!(denial(&session, &Read::new(path)), Denial::Policy(Reason::Own), "{path}");
+        assert_eq!(denial(&session, &Write::new(path, "x")), Denial::Policy(Reason::Own), "{path}");
+    }
+    assert_eq!(denial(&session, &Delete::new("audit.jsonl")), Denial::Policy(Reason::Own));
+    assert_eq!(
+        denial(&session, &Write::new("state/journal/new", "x")),
+        Denial::Policy(Reason::Own)
+    );
+    let found = session.perform(&Find::new("**/*.{jsonl,toml}")).unwrap();
+    assert_eq!(found.total, 0);
+    assert!(session.perform(&Undo { id: None }).is_ok());
+}
