@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use pinfold::operations::{AnswerWith, Find, FindOrder, List, Search, Searched, Which};
+use pinfold::operations::{AnswerWith, Find, FindOrder, List, ListOrder, Search, Searched, Which};
 use pinfold::{Call, Cancel, Error, Role, Session, Settings};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -461,4 +461,33 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
     }
     // Some hundred seconds, if nothing looked at the clock.
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_list_that_is_cut_tells_as_much_about_each_entry_as_one_that_is_not() {
+    let (dir, session) = workspace(&[]);
+    for number in 0..40 {
+        let content: &[u8] = if number % 3 == 0 { b"\0binary\0" } else { b"text" };
+        write(dir.path(), &format!("f{number:02}"), &content[..content.len() - number % 2]);
+    }
+    symlink("f01", dir.path().join("a-link")).unwrap();
+    fs::create_dir(dir.path().join("z-dir")).unwrap();
+    let list = |most| {
+        let list = List { sniff: true, most, order: ListOrder::DirectoriesFirst, ..List::new(".") };
+        let listed = session.perform(&list).unwrap().outcome;
+        assert_eq!(listed.total, 42);
+        let entries = listed.entries.into_iter();
+        let about = entries
+            .map(|it| (it.place.path.to_string(), it.kind, it.size, it.link_target, it.binary));
+        about.collect::<Vec<_>>()
+    };
+    let whole = list(100);
+    assert_eq!(whole.len(), 42);
+    assert_eq!(whole[0].0, "z-dir");
+    assert_eq!(whole[1].3.as_deref(), Some(&b"f01"[..]));
+    assert_eq!(whole.iter().filter(|entry| entry.4).count(), 14);
+    // The walk meets entries in any order, so most of these are looked at after it.
+    for most in [1, 2, 7, 41] {
+        assert_eq!(list(most), whole[..most]);
+    }
 }

@@ -1,9 +1,10 @@
 //! Listing what is in a directory.
 
 use std::io::Read as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as Fence, File, Found, Kind, Opinion, Place, RawPath, Skipped, Visitor,
+    Candidate, Error as Fence, File, Found, Kind, Meta, Opinion, Place, RawPath, Skipped, Visitor,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
@@ -97,14 +98,68 @@ impl List {
     }
 }
 
-struct Listing {
-    entries: Vec<(Place, Kind)>,
+/// What one thread of the walk has found.
+struct Listing<'l> {
+    list: &'l List,
+    glob: Option<&'l Filter>,
+    /// How many were found by all threads.
+    found: &'l AtomicUsize,
+    entries: Vec<Entry>,
+    buffer: Vec<u8>,
 }
 
-impl Visitor for Listing {
+struct Entry {
+    place: Place,
+    kind: Kind,
+    /// `None` as long as it was not looked at.
+    about: Option<About>,
+}
+
+/// What is told about an entry besides its name.
+struct About {
+    meta: Meta,
+    link_target: Option<Vec<u8>>,
+    binary: bool,
+}
+
+impl Visitor for Listing<'_> {
     fn visit(&mut self, found: &Found<'_>) -> Result<(), Fence> {
-        self.entries.push((found.place(), found.kind));
+        if self.glob.is_some_and(|glob| !glob.names(found.below_start(), found.kind)) {
+            return Ok(());
+        }
+        // Most directories are listed as a whole, and here their handle is at hand. Of one that is larger,
+        // it is not known yet which entries are listed.
+        let about = match self.found.fetch_add(1, Ordering::Relaxed) < self.list.most {
+            true => match self.look(found) {
+                Ok(about) => Some(about),
+                Err(gone) => {
+                    self.found.fetch_sub(1, Ordering::Relaxed);
+                    return Err(gone);
+                }
+            },
+            false => None,
+        };
+        self.entries.push(Entry { place: found.place(), kind: found.kind, about });
         Ok(())
+    }
+}
+
+impl Listing<'_> {
+    fn look(&mut self, found: &Found<'_>) -> Result<About, Fence> {
+        if self.list.sniff
+            && found.kind == Kind::File
+            && let Ok(file) = found.open()
+        {
+            let meta = *file.meta();
+            let binary = is_binary(file, &mut self.buffer).unwrap_or(false);
+            return Ok(About { meta, link_target: None, binary });
+        }
+        let meta = found.meta()?;
+        let link_target = match meta.kind {
+            Kind::Symlink => found.link_target().ok(),
+            _ => None,
+        };
+        Ok(About { meta, link_target, binary: false })
     }
 }
 
@@ -127,7 +182,14 @@ impl Operation for List {
             _ => glob.as_ref().map_or(Opinion::Usual, |glob| glob.spelled(candidate)),
         };
         let hidden = self.which != Which::Visible;
-        let new_visitor = || Listing { entries: Vec::new() };
+        let found = AtomicUsize::new(0);
+        let new_visitor = || Listing {
+            list: self,
+            glob: glob.as_ref(),
+            found: &found,
+            entries: Vec::new(),
+            buffer: Vec::new(),
+        };
         let start = [place.clone()];
         let from = if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 };
         let missed = |candidate: &Candidate<'_>| {
@@ -138,17 +200,16 @@ impl Operation for List {
         let (parts, skipped) =
             view.walk(&start, self.depth, hidden, &opinion, &missed, new_visitor)?;
         let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
-        if let Some(glob) = &glob {
-            entries.retain(|(place, kind)| glob.names(&place.path.as_bytes()[from..], *kind));
-        }
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
-        entries.sort_unstable_by(|(one, one_kind), (other, other_kind)| {
-            later(*one_kind).cmp(&later(*other_kind)).then_with(|| by_path(one, other))
+        entries.sort_unstable_by(|one, other| {
+            let kinds = later(one.kind).cmp(&later(other.kind));
+            kinds.then_with(|| by_path(&one.place, &other.place))
         });
         let mut total = entries.len() as u64;
         entries.truncate(self.most);
         let listed = entries.len();
-        let entries = entries.into_iter().filter_map(|(place, kind)| self.look(view, place, kind));
+        let mut buffer = Vec::new();
+        let entries = entries.into_iter().filter_map(|entry| self.listed(view, entry, &mut buffer));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         // What was gone when it was looked at was not left out.
         total -= (listed - entries.len()) as u64;
@@ -157,23 +218,50 @@ impl Operation for List {
 }
 
 impl List {
-    /// More about an entry; `None` if it is gone by now.
-    fn look(&self, view: &View<'_>, place: Place, kind: Kind) -> Option<Result<ListEntry, Error>> {
-        if let Err(ended) = view.check_time() {
-            return Some(Err(ended));
-        }
-        let (meta, link_target) = view.found(&place).ok()?;
+    /// An entry with all that is told about it; `None` if it is gone by now.
+    fn listed(
+        &self,
+        view: &View<'_>,
+        entry: Entry,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Result<ListEntry, Error>> {
+        let Entry { place, kind, about } = entry;
+        let about = match about {
+            Some(about) => about,
+            None => match self.look_later(view, &place, kind, buffer) {
+                Ok(about) => about?,
+                Err(ended) => return Some(Err(ended)),
+            },
+        };
+        let About { meta, link_target, binary } = about;
+        Some(Ok(ListEntry { place, kind: meta.kind, size: meta.len, link_target, binary }))
+    }
+
+    /// Looks at an entry after the walk.
+    fn look_later(
+        &self,
+        view: &View<'_>,
+        place: &Place,
+        kind: Kind,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<About>, Error> {
+        view.check_time()?;
+        let Ok((meta, link_target)) = view.found(place) else { return Ok(None) };
         let binary = self.sniff
             && kind == Kind::File
-            && view.found_file(&place).is_ok_and(|file| is_binary(file).unwrap_or(false));
-        Some(Ok(ListEntry { place, kind: meta.kind, size: meta.len, link_target, binary }))
+            && view.found_file(place).is_ok_and(|file| is_binary(file, buffer).unwrap_or(false));
+        Ok(Some(About { meta, link_target, binary }))
     }
 }
 
 /// Whether a file is not text, by its beginning.
-fn is_binary(mut file: File) -> std::io::Result<bool> {
+fn is_binary(mut file: File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
     let len = usize::try_from(file.meta().len).unwrap_or(usize::MAX);
-    let mut start = vec![0; len.saturating_add(1).min(SNIFF_BYTES)];
+    let most = len.saturating_add(1).min(SNIFF_BYTES);
+    if buffer.len() < most {
+        buffer.resize(most, 0);
+    }
+    let start = &mut buffer[..most];
     let mut filled = 0;
     while filled < start.len() {
         match file.read(&mut start[filled..])? {
