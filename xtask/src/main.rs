@@ -117,7 +117,7 @@ fn deny() -> Result<()> {
 
 fn bench(name: &str, rest: &[&str]) -> Result<()> {
     let (rg, fd) = match name {
-        "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
+        "peers" | "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
         _ => Default::default(),
     };
     if matches!(name, "peers" | "read" | "serve" | "soak") {

@@ -46,8 +46,19 @@ impl Client {
         (begin.elapsed(), answer)
     }
 
+    /// How many answers a second there are for some time, to so many calls at once.
+    pub(crate) fn rate(&mut self, at_once: usize, tool: &str, arguments: &Value) -> f64 {
+        let begin = Instant::now();
+        let mut rounds = 0_u32;
+        while rounds < 8 || begin.elapsed() < Duration::from_millis(200) {
+            self.together(at_once, tool, arguments);
+            rounds += 1;
+        }
+        f64::from(rounds) * at_once as f64 / begin.elapsed().as_secs_f64()
+    }
+
     /// Makes some calls at once, and waits for all answers.
-    pub(crate) fn together(&mut self, count: usize, tool: &str, arguments: &Value) {
+    fn together(&mut self, count: usize, tool: &str, arguments: &Value) {
         for _ in 0..count {
             self.ask(tool, arguments);
         }
@@ -136,6 +147,16 @@ fn is_answer(line: &str, id: u64) -> bool {
     let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
     let ends = [format!("\"id\":{id},"), format!("\"id\":{id}}}")];
     ends.iter().any(|end| head.contains(end) || tail.contains(end))
+}
+
+/// How long a program takes, and what it prints.
+pub(crate) fn program(name: &str, arguments: &Value) -> (Duration, String) {
+    let arguments = arguments.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut command = Command::new(name);
+    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    let begin = Instant::now();
+    let printed = command.output().unwrap().stdout;
+    (begin.elapsed(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 /// The text of an answer; what an error says, if it is one.

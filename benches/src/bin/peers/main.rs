@@ -18,49 +18,56 @@ use pinfold_benches::corpus;
 use client::Client;
 use operations::{Operation, Server, operations};
 
+/// A time for each of [`Server::ALL`]; none for those that cannot do it.
+type Times = [Option<Duration>; Server::ALL.len()];
+
 fn main() {
     let tree = corpus("peers");
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     prepare(&root);
-    let servers = Server::all();
-    let mut clients: Vec<Client> =
-        servers.iter().map(|server| Client::start(&mut server.command(&root, &tree))).collect();
-    let idle: Vec<u64> = clients.iter().map(|client| client.memory("VmRSS:")).collect();
-    println!("| floor in ms | {} |", servers.map(Server::name).join(" | "));
-    println!("|---|{}", "---|".repeat(servers.len()));
+    let start = |server: Server| server.command(&root, &tree).map(|mut it| Client::start(&mut it));
+    let mut clients = Server::ALL.map(start);
+    let idle = memory(&clients, "VmRSS:");
+    println!("| floor in ms | {} |", Server::ALL.map(Server::name).join(" | "));
+    println!("|---|{}", "---|".repeat(Server::ALL.len()));
+    let mut lengths = Vec::new();
     for operation in operations(&root, &tree) {
-        row(operation.name, &servers, &measure(&operation, &servers, &mut clients));
+        let (times, bytes) = measure(&operation, &mut clients);
+        row(operation.name, &times);
+        lengths.push((operation.name, bytes));
     }
-    let starts = servers.map(|server| {
+    let small = root.join("small.txt");
+    let starts = Server::ALL.map(|server| {
+        let (tool, arguments) = server.read(&small);
         let start = |_| {
             let begin = Instant::now();
-            let mut client = Client::start(&mut server.command(&root, &tree));
-            let (tool, arguments) = server.read(&root.join("small.txt"));
-            client.call(&tool, &arguments);
-            begin.elapsed()
+            start(server)?.call(&tool, &arguments);
+            Some(begin.elapsed())
         };
-        (0..10).map(start).min()
+        (0..10).filter_map(start).min()
     });
-    row("start to first answer", &servers, &starts);
-    for at_once in [1, 8] {
-        let rates = rates(at_once, &root, &servers, &mut clients);
-        let rates = rates.map(|rate| format!("{rate:.0}"));
-        println!("| calls a second, {at_once} at once | {} |", rates.join(" | "));
-    }
-    let behind = servers.map(|server| {
-        let client = &mut clients[server as usize];
+    row("start to first answer", &starts);
+    let behind = Server::ALL.map(|server| {
+        let client = clients[server as usize].as_mut()?;
         let (slow, slow_arguments) = server.slow(&tree);
-        let (tool, arguments) = server.read(&root.join("small.txt"));
-        let times = (0..3).map(|_| client.behind((&slow, &slow_arguments), (&tool, &arguments)));
-        times.min()
+        let (tool, arguments) = server.read(&small);
+        (0..3).map(|_| client.behind((&slow, &slow_arguments), (&tool, &arguments))).min()
     });
-    row("a small read behind a search of the tree", &servers, &behind);
-    let mebibytes = |kilobytes: u64| format!("{:.1}", kilobytes as f64 / 1024.0);
-    let idle: Vec<_> = idle.into_iter().map(mebibytes).collect();
+    row("a small read behind a search of the tree", &behind);
+    println!();
+    println!("| | {} |", Server::ALL.map(Server::name).join(" | "));
+    println!("|---|{}", "---|".repeat(Server::ALL.len()));
+    for at_once in [1, 8] {
+        let rates = rates(at_once, &small, &mut clients);
+        println!("| reads of 5 KB a second, {at_once} at once | {} |", rates.join(" | "));
+    }
     println!("| memory after the start (MiB) | {} |", idle.join(" | "));
-    let peak: Vec<_> = clients.iter().map(|client| mebibytes(client.memory("VmHWM:"))).collect();
-    println!("| memory at its highest (MiB) | {} |", peak.join(" | "));
+    println!("| memory at its highest (MiB) | {} |", memory(&clients, "VmHWM:").join(" | "));
+    for (name, bytes) in lengths {
+        let bytes = bytes.map(|bytes| bytes.map_or("—".into(), |bytes| bytes.to_string()));
+        println!("| bytes of an answer: {name} | {} |", bytes.join(" | "));
+    }
 }
 
 fn prepare(root: &Path) {
@@ -85,70 +92,84 @@ fn prepare(root: &Path) {
     }
 }
 
-/// The shortest time that each server took; none for those that cannot do it.
-fn measure(
-    operation: &Operation,
-    servers: &[Server; 4],
-    clients: &mut [Client],
-) -> [Option<Duration>; 4] {
-    let mut shortest: [Option<Duration>; 4] = [None; 4];
-    let mut failed = [false; 4];
+/// The shortest time that each took, and how long its answers are.
+fn measure(operation: &Operation, clients: &mut [Option<Client>]) -> (Times, [Option<usize>; 6]) {
+    /// Whoever has taken so long need not try as often as the others.
+    const LONG: Duration = Duration::from_secs(2);
+    let (mut shortest, mut lengths, mut failed) = (Times::default(), [None; 6], [false; 6]);
+    let mut taken = [Duration::ZERO; 6];
     for round in 0..operation.rounds {
-        for turn in 0..servers.len() {
+        for turn in 0..Server::ALL.len() {
             // Whoever goes first finds colder caches: take turns in that too.
-            let number = (turn + round) % servers.len();
-            if failed[number] {
+            let number = (turn + round) % Server::ALL.len();
+            let server = Server::ALL[number];
+            if failed[number] || round >= 3 && taken[number] > LONG {
                 continue;
             }
-            let Some((tool, arguments)) = (operation.call)(servers[number], round) else {
-                continue;
+            let Some((tool, arguments)) = (operation.call)(server, round) else { continue };
+            let (took, answer, length) = match &mut clients[number] {
+                Some(client) => {
+                    let (took, answer) = client.timed(&tool, &arguments);
+                    (took, client::text(&answer), answer.len())
+                }
+                None => {
+                    let (took, printed) = client::program(&tool, &arguments);
+                    let length = printed.len();
+                    (took, printed, length)
+                }
             };
-            let (took, answer) = clients[number].timed(&tool, &arguments);
-            let answer = client::text(&answer);
+            taken[number] += took;
             if (operation.check)(&answer, round) {
                 shortest[number] = Some(shortest[number].map_or(took, |known| known.min(took)));
+                lengths[number] = Some(length);
                 continue;
             }
             let said: String = answer.chars().take(300).collect();
-            let name = servers[number].name();
-            assert!(number > 0, "{name}, {}: {said}", operation.name);
+            let name = server.name();
+            assert!(server.is_peer(), "{name}, {}: {said}", operation.name);
             // A server that fails has no time, however short.
             eprintln!("{name} cannot {}: {said}", operation.name);
-            (failed[number], shortest[number]) = (true, None);
+            (failed[number], shortest[number], lengths[number]) = (true, None, None);
         }
     }
-    shortest
+    (shortest, lengths)
 }
 
-fn rates(at_once: usize, root: &Path, servers: &[Server; 4], clients: &mut [Client]) -> [f64; 4] {
-    let mut best = [0.0_f64; 4];
-    for _ in 0..2 {
-        for (number, server) in servers.iter().enumerate() {
-            let (tool, arguments) = server.read(&root.join("small.txt"));
-            let begin = Instant::now();
-            for _ in 0..64 / at_once {
-                clients[number].together(at_once, &tool, &arguments);
-            }
-            let calls = f64::from(u32::try_from(64 / at_once * at_once).unwrap());
-            best[number] = best[number].max(calls / begin.elapsed().as_secs_f64());
+fn rates(at_once: usize, small: &Path, clients: &mut [Option<Client>]) -> [String; 6] {
+    let mut best = [0.0_f64; 6];
+    for _ in 0..5 {
+        for (number, server) in Server::ALL.into_iter().enumerate() {
+            let Some(client) = &mut clients[number] else { continue };
+            let (tool, arguments) = server.read(small);
+            best[number] = best[number].max(client.rate(at_once, &tool, &arguments));
         }
     }
-    best
+    best.map(|rate| if rate > 0.0 { format!("{rate:.0}") } else { "—".into() })
 }
 
-fn row(name: &str, servers: &[Server; 4], times: &[Option<Duration>; 4]) {
+fn memory(clients: &[Option<Client>], field: &str) -> Vec<String> {
+    let mebibytes = |client: &Client| format!("{:.1}", client.memory(field) as f64 / 1024.0);
+    clients.iter().map(|client| client.as_ref().map_or("—".into(), mebibytes)).collect()
+}
+
+fn row(name: &str, times: &Times) {
     let shown = times.map(|time| match time {
         Some(time) => format!("{:.2}", time.as_secs_f64() * 1000.0),
         None => "—".to_owned(),
     });
-    let peers = servers.iter().zip(times).skip(1).filter_map(|(_, time)| *time);
-    let ratio = match (times[0], peers.min()) {
-        (Some(ours), Some(best)) => {
-            format!("; ours / best {:.2}", ours.as_secs_f64() / best.as_secs_f64())
+    let all = || Server::ALL.into_iter().zip(times);
+    let best = |these: fn(Server) -> bool| {
+        all().filter(|(server, _)| these(*server)).filter_map(|(_, time)| *time).min()
+    };
+    let ratio = |whose: &str, other: Option<Duration>| match (times[0], other) {
+        (Some(ours), Some(other)) => {
+            format!("; ours / {whose} {:.2}", ours.as_secs_f64() / other.as_secs_f64())
         }
         _ => String::new(),
     };
-    println!("| {name}{ratio} | {} |", shown.join(" | "));
+    let peer = ratio("best peer", best(Server::is_peer));
+    let program = ratio("process", best(|server| server == Server::Programs));
+    println!("| {name}{peer}{program} | {} |", shown.join(" | "));
 }
 
 /// A program for Node among the packages that were installed for this.

@@ -5,16 +5,20 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// A server. Pinfold comes first.
-#[derive(Clone, Copy)]
+/// Something that does the work. Pinfold comes first.
+#[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Server {
     Pinfold,
+    /// Pinfold at its usual durability, which the others have no match for: for what changes something.
+    Flushed,
     Official,
     Rust,
     Commander,
+    /// No server: a program for each call, such as `cat`.
+    Programs,
 }
 
-/// A tool's name and its arguments.
+/// A tool's name and its arguments; or a program's, as a list.
 pub(crate) type Call = (String, Value);
 
 /// How a server is asked for something in a round; `None` if it cannot do it.
@@ -30,30 +34,44 @@ pub(crate) struct Operation {
     pub(crate) check: Check,
 }
 
+/// A program that was installed for this.
+fn program(variable: &str) -> String {
+    std::env::var(variable).unwrap()
+}
+
 fn call(tool: &str, arguments: Value) -> Option<Call> {
     Some((tool.to_owned(), arguments))
 }
 
 impl Server {
-    pub(crate) fn all() -> [Self; 4] {
-        [Self::Pinfold, Self::Official, Self::Rust, Self::Commander]
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Pinfold, Self::Flushed, Self::Official, Self::Rust, Self::Commander, Self::Programs];
+
+    /// Whether it is a server that somebody would use instead.
+    pub(crate) fn is_peer(self) -> bool {
+        matches!(self, Self::Official | Self::Rust | Self::Commander)
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pinfold => "Pinfold",
+            Self::Flushed => "Pinfold, `data`",
             Self::Official => "server-filesystem 2026.8.31",
             Self::Rust => "rust-mcp-filesystem 0.4.5",
             Self::Commander => "desktop-commander 0.2.52",
+            Self::Programs => "as a process",
         }
     }
 
-    pub(crate) fn command(self, root: &Path, tree: &Path) -> Command {
-        match self {
-            Self::Pinfold => {
+    /// Starts it, if it is a server.
+    pub(crate) fn command(self, root: &Path, tree: &Path) -> Option<Command> {
+        Some(match self {
+            Self::Programs => return None,
+            Self::Pinfold | Self::Flushed => {
                 let mut command = Command::new(std::env::var("PINFOLD_BIN").unwrap());
-                command.args(["serve", "--dialect", "all", "--no-journal", "--durability", "none"]);
-                command.args(["--seen", "off", "--output-bytes", "16777216", "--root"]);
+                let durability = if self == Self::Flushed { "data" } else { "none" };
+                command.args(["serve", "--dialect", "all", "--no-journal", "--durability"]);
+                command.args([durability, "--seen", "off", "--output-bytes", "16777216", "--root"]);
                 command.arg(root).arg("--root").arg(tree);
                 command
             }
@@ -75,13 +93,14 @@ impl Server {
                 command.env("HOME", root.join("home"));
                 command
             }
-        }
+        })
     }
 
     /// Reads a small file.
     pub(crate) fn read(self, file: &Path) -> Call {
         match self {
-            Self::Pinfold => ("Read".into(), json!({ "file_path": file })),
+            Self::Pinfold | Self::Flushed => ("Read".into(), json!({ "file_path": file })),
+            Self::Programs => ("cat".into(), json!([file])),
             Self::Official | Self::Rust => ("read_text_file".into(), json!({ "path": file })),
             Self::Commander => ("read_file".into(), json!({ "path": file })),
         }
@@ -90,7 +109,10 @@ impl Server {
     /// Something that takes long: a search of the whole tree.
     pub(crate) fn slow(self, tree: &Path) -> Call {
         match self {
-            Self::Pinfold => ("Grep".into(), json!({"pattern": "zzz_not_there", "path": tree})),
+            Self::Pinfold | Self::Flushed => {
+                ("Grep".into(), json!({"pattern": "zzz_not_there", "path": tree}))
+            }
+            Self::Programs => (program("PINFOLD_RG"), json!(["zzz_not_there", tree])),
             Self::Official => {
                 ("search_files".into(), json!({"path": tree, "pattern": "**/zzz_not_there"}))
             }
@@ -121,7 +143,8 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
         Box::new(move |server, round| {
             let path = format!("{out}.{}", server as usize);
             match server {
-                Server::Pinfold => {
+                Server::Programs => None,
+                Server::Pinfold | Server::Flushed => {
                     call("Write", json!({"file_path": path, "content": content(round)}))
                 }
                 Server::Commander => {
@@ -141,7 +164,8 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             let (one, other) = (format!("line {line}: let"), format!("line {line}: LET"));
             let (old, new) = if round % 2 == 0 { (one, other) } else { (other, one) };
             match server {
-                Server::Pinfold => {
+                Server::Programs => None,
+                Server::Pinfold | Server::Flushed => {
                     call("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
                 }
                 Server::Commander => call(
@@ -165,6 +189,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
                 "search_files_content",
                 json!({"path": tree, "pattern": "**", "query": pattern, "is_regex": regex}),
             ),
+            Server::Programs => call(&program("PINFOLD_RG"), json!(["-n", pattern, tree])),
             _ => None,
         })
     };
@@ -174,7 +199,9 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             rounds: 60,
             call: {
                 let small = small.clone();
-                Box::new(move |server, _| Some(server.read(Path::new(&small))))
+                Box::new(move |server, _| {
+                    (server != Server::Flushed).then(|| server.read(Path::new(&small)))
+                })
             },
             check: has("line 100: let"),
         },
@@ -184,6 +211,8 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             call: {
                 let large = large.clone();
                 Box::new(move |server, _| match server {
+                    Server::Flushed => None,
+                    Server::Programs => call("tail", json!(["-n", "100", large])),
                     Server::Pinfold => {
                         call("Read", json!({"file_path": large, "offset": 159_901, "limit": 100}))
                     }
@@ -205,6 +234,8 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             call: {
                 let large = large.clone();
                 Box::new(move |server, _| match server {
+                    Server::Flushed => None,
+                    Server::Programs => call("cat", json!([large])),
                     Server::Pinfold => call("read_file", json!({ "path": large })),
                     Server::Commander => {
                         call("read_file", json!({"path": large, "length": 200_000}))
@@ -229,12 +260,25 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
         Operation { name: "edit in 5 KB", rounds: 40, call: change(&edit), check: fine() },
         Operation { name: "edit in 0.9 MB", rounds: 20, call: change(&edit1m), check: fine() },
         Operation {
-            name: "list 1,000 files",
+            name: "list 1,000 files, by name, kind and size",
+            rounds: 30,
+            call: {
+                let flat = flat.clone();
+                Box::new(move |server, _| match server {
+                    Server::Flushed => None,
+                    Server::Programs => call("ls", json!(["-l", flat])),
+                    Server::Commander => call("list_directory", json!({"path": flat, "depth": 1})),
+                    _ => call("list_directory", json!({ "path": flat })),
+                })
+            },
+            check: has("file77.txt"),
+        },
+        Operation {
+            name: "the same, and which are binary (`LS`)",
             rounds: 30,
             call: Box::new(move |server, _| match server {
                 Server::Pinfold => call("LS", json!({ "path": flat })),
-                Server::Commander => call("list_directory", json!({"path": flat, "depth": 1})),
-                _ => call("list_directory", json!({ "path": flat })),
+                _ => None,
             }),
             check: has("file77.txt"),
         },
@@ -244,6 +288,8 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             call: {
                 let deep = deep.clone();
                 Box::new(move |server, _| match server {
+                    Server::Flushed => None,
+                    Server::Programs => call("find", json!([deep, "-printf", "%p %s\n"])),
                     Server::Pinfold => {
                         call("list_directory", json!({"path": deep, "recursive": true}))
                     }
@@ -258,7 +304,8 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             rounds: 20,
             call: Box::new(move |server, _| match server {
                 Server::Pinfold => call("Glob", json!({"path": deep, "pattern": "**/*.rs"})),
-                Server::Commander => None,
+                Server::Commander | Server::Flushed => None,
+                Server::Programs => call(&program("PINFOLD_FD"), json!(["-g", "*.rs", deep])),
                 _ => call("search_files", json!({"path": deep, "pattern": "**/*.rs"})),
             }),
             check: has("f27.rs"),
@@ -278,7 +325,11 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
         Operation {
             name: "info about a file",
             rounds: 60,
-            call: Box::new(move |_, _| call("get_file_info", json!({ "path": small }))),
+            call: Box::new(move |server, _| match server {
+                Server::Flushed => None,
+                Server::Programs => call("stat", json!([small])),
+                _ => call("get_file_info", json!({ "path": small })),
+            }),
             check: has("5"),
         },
     ]
