@@ -158,6 +158,14 @@ impl Root {
         self.open_below(path, flags)
     }
 
+    /// As [`Self::open_below`], but only what the system has in memory.
+    pub(crate) fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match self.way {
+            Way::Kernel => sys::open_cached(&self.handle, path.for_kernel(), flags),
+            Way::Walk => Err(Errno::AGAIN),
+        }
+    }
+
     fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let Some((parent, last)) = path.split() else {
             return sys::open_at(&self.handle, b".", flags);

@@ -72,6 +72,36 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Resul
     Err(Errno::AGAIN)
 }
 
+/// As [`open_beneath`], but only what the system has in memory: it never waits for a disk or a network.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    call("openat2", || {
+        let how = beneath | ResolveFlags::CACHED;
+        fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), how)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> {
+    Err(Errno::AGAIN)
+}
+
+/// Reads from a place in a file what the system has in memory.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize> {
+    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
+    call("preadv2", || {
+        preadv2(file.as_fd(), &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn read_cached(_: impl AsFd, _: &mut [u8], _: u64) -> Result<usize> {
+    Err(Errno::AGAIN)
+}
+
 /// How often a look-up that raced with renames is tried before it is given up.
 pub(crate) const MOST_RACES: usize = 100;
 

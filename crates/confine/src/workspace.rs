@@ -217,6 +217,29 @@ impl Workspace {
         Ok((place, file))
     }
 
+    /// The content of a regular file, if it is at hand: not longer than `most` bytes, no link on the way,
+    /// and all of it in the system's memory. Finding that out never waits for a disk or a network.
+    pub fn at_hand(&self, path: &RawPath, most: usize) -> Option<(Place, Vec<u8>)> {
+        let (root, steps) = self.understand(path).ok()?;
+        let below = straight_down(&steps)?;
+        let handle = self.roots[root].open_cached(&below, sys::LOOK).ok()?;
+        let meta = Meta::of(&sys::stat(&handle).ok()?);
+        let len = usize::try_from(meta.len).ok().filter(|len| *len <= most)?;
+        if meta.kind != Kind::File || path.names_a_directory() {
+            return None;
+        }
+        let file = self.roots[root].open_cached(&below, OFlags::RDONLY).ok()?;
+        let mut content = vec![0; len];
+        let mut filled = 0;
+        while filled < len {
+            match sys::read_cached(&file, &mut content[filled..], filled as u64).ok()? {
+                0 => return None,
+                read => filled += read,
+            }
+        }
+        Some((self.innermost(Place { root, path: below }), content))
+    }
+
     /// Opens the directory that a path leads to, and lists at most `most` of its entries.
     pub fn list(&self, path: &RawPath, most: usize) -> Result<(Place, Vec<Entry>)> {
         let (place, fd) = self.open_following(path, sys::HANDLE)?;

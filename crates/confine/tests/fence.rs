@@ -298,3 +298,34 @@ fn near_misses_can_be_looked_for() {
         assert_eq!(workspace.entries(&place, 9).unwrap().len(), 1);
     });
 }
+
+/// Whether the file system can say that something is not in memory, rather than fetch it.
+fn can_tell_what_is_cached(file: &Path) -> bool {
+    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
+    let mut buffer = [0];
+    let file = fs::File::open(file).unwrap();
+    preadv2(&file, &mut [IoSliceMut::new(&mut buffer)], 0, ReadWriteFlags::NOWAIT).is_ok()
+}
+
+#[test]
+fn only_a_small_regular_file_without_links_is_at_hand() {
+    both_ways(|dir, workspace| {
+        let at_hand = |path: &str, most| workspace.at_hand(&path.into(), most);
+        symlink("top.txt", dir.join("ws/link")).unwrap();
+        symlink("a", dir.join("ws/dir-link")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("ws/fifo"), 0o644.into()).unwrap();
+        let refused = ["link", "dir-link/b/deep.txt", "../outside/secret.txt", "a", "fifo", "none"];
+        for path in refused.into_iter().chain(["", "top.txt/", "top.txt/x", "a/../link"]) {
+            assert!(at_hand(path, 1000).is_none(), "{path}");
+        }
+        let content = "inside ws/a/b/deep.txt";
+        assert!(at_hand("a/b/deep.txt", content.len() - 1).is_none());
+        let found = at_hand("a/b/deep.txt", content.len());
+        let tells = can_tell_what_is_cached(&dir.join("ws/a/b/deep.txt"));
+        assert_eq!(found.is_some(), workspace.way() == Way::Kernel && tells);
+        if let Some((place, bytes)) = found {
+            assert_eq!(place.path.to_string(), "a/b/deep.txt");
+            assert_eq!(bytes, content.as_bytes());
+        }
+    });
+}

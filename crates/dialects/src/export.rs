@@ -73,11 +73,11 @@ fn mcp(tool: &Equipped) -> Value {
     let mut listed = json!({
         "name": tool.entry.name,
         "title": tool.entry.title,
-        "description": tool.description,
-        "inputSchema": tool.input,
+        "description": tool.description(),
+        "inputSchema": tool.input(),
     });
-    if let Some(output) = &tool.output {
-        listed["outputSchema"] = output.clone();
+    if let Some(output) = tool.output() {
+        listed["outputSchema"] = output;
     }
     listed["annotations"] = annotations;
     listed
@@ -88,8 +88,8 @@ fn open_ai(tool: &Equipped) -> Value {
         "type": "function",
         "function": {
             "name": without_dots(tool.entry.name),
-            "description": tool.description,
-            "parameters": tool.input,
+            "description": tool.description(),
+            "parameters": tool.input(),
         },
     })
 }
@@ -97,17 +97,17 @@ fn open_ai(tool: &Equipped) -> Value {
 fn anthropic(tool: &Equipped) -> Value {
     json!({
         "name": without_dots(tool.entry.name),
-        "description": tool.description,
-        "input_schema": tool.input,
+        "description": tool.description(),
+        "input_schema": tool.input(),
     })
 }
 
 fn gemini(tool: &Equipped) -> Value {
-    let mut parameters = tool.input.clone();
+    let mut parameters = tool.input().clone();
     remove_everywhere(&mut parameters, "additionalProperties");
     json!({
         "name": without_dots(tool.entry.name),
-        "description": tool.description,
+        "description": tool.description(),
         "parameters": parameters,
     })
 }

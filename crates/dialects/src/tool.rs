@@ -62,6 +62,8 @@ pub(crate) trait Ready {
     fn perform(&self, desk: &Desk<'_>) -> Result<Answer, Error>;
     /// The arguments on one line, for a person.
     fn compact(&self, desk: &Desk<'_>) -> String;
+    /// Whether the call needs to wait for nothing.
+    fn is_at_hand(&self, desk: &Desk<'_>) -> bool;
 }
 
 /// The arguments of a tool, and how its dialect turns replies into answers.
@@ -79,6 +81,11 @@ impl<T: Tool> Ready for Given<T> {
 
     fn compact(&self, desk: &Desk<'_>) -> String {
         self.tool.compact(desk)
+    }
+
+    fn is_at_hand(&self, desk: &Desk<'_>) -> bool {
+        let operation = self.tool.operation(desk);
+        operation.is_ok_and(|operation| desk.session.is_at_hand(&operation))
     }
 }
 

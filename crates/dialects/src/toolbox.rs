@@ -1,7 +1,7 @@
 //! Tools at work on a session.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use pinfold::{Call, Error, Session, Trace};
@@ -26,12 +26,9 @@ pub struct Equipped {
     pub dialect: &'static Dialect,
     /// The tool.
     pub entry: &'static Entry,
-    /// What it does, for the model.
-    pub description: String,
-    /// What its arguments must look like.
-    pub input: Value,
-    /// What its answers look like, in dialects that say so.
-    pub output: Option<Value>,
+    /// What it does, and what its arguments must look like. Made when it is first wanted, since most tools
+    /// of a short session are never called.
+    manual: OnceLock<(String, Value)>,
 }
 
 impl Toolbox {
@@ -115,6 +112,17 @@ impl Toolbox {
         })
     }
 
+    /// Whether a call needs to wait for nothing, so that it takes less time than handing it to another
+    /// thread would: see [`Session::is_at_hand`].
+    pub fn is_at_hand(&self, name: &str, arguments: &Value) -> bool {
+        let Some(tool) = self.find(name).filter(|tool| tool.entry.hints.read_only) else {
+            return false;
+        };
+        let (session, call) = (&self.session, &Call::default());
+        let ready = tool.check(arguments.clone()).and_then(tool.entry.ready);
+        ready.is_ok_and(|ready| ready.is_at_hand(&Desk { session, call }))
+    }
+
     /// The error for a name that no tool has.
     pub fn unknown(&self, name: &str) -> Error {
         let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
@@ -149,16 +157,15 @@ impl Toolbox {
 /// The tools of some dialects. Without any, those of the default one.
 pub fn equip(dialects: &[&'static Dialect]) -> Vec<Equipped> {
     let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
-    let tools = dialects
-        .iter()
-        .flat_map(|dialect| dialect.tools.iter().map(|entry| Equipped::new(dialect, entry)));
-    tools.collect()
+    let tools =
+        dialects.iter().flat_map(|dialect| dialect.tools.iter().map(|entry| (*dialect, entry)));
+    tools.map(|(dialect, entry)| Equipped { dialect, entry, manual: OnceLock::new() }).collect()
 }
 
 impl Equipped {
     /// The arguments as the tool takes them, or everything that is wrong with them.
     pub fn check(&self, arguments: Value) -> Result<Value, Error> {
-        args::check(&self.input, arguments)
+        args::check(self.input(), arguments)
     }
 
     /// The answer to a call that did not come as far as the tool, in the words of its dialect.
@@ -166,13 +173,30 @@ impl Equipped {
         (self.dialect.fault)(error, self.entry.hints.read_only)
     }
 
-    fn new(dialect: &'static Dialect, entry: &'static Entry) -> Self {
-        let mut input = (entry.input)();
-        let description = match input.as_object_mut().and_then(|input| input.remove("description"))
-        {
-            Some(Value::String(text)) => text,
-            _ => String::new(),
-        };
-        Self { dialect, entry, description, input, output: (entry.output)() }
+    /// What it does, for the model.
+    pub fn description(&self) -> &str {
+        &self.manual().0
+    }
+
+    /// What its arguments must look like.
+    pub fn input(&self) -> &Value {
+        &self.manual().1
+    }
+
+    /// What its answers look like, in dialects that say so.
+    pub fn output(&self) -> Option<Value> {
+        (self.entry.output)()
+    }
+
+    fn manual(&self) -> &(String, Value) {
+        self.manual.get_or_init(|| {
+            let mut input = (self.entry.input)();
+            let text = input.as_object_mut().and_then(|input| input.remove("description"));
+            let description = match text {
+                Some(Value::String(text)) => text,
+                _ => String::new(),
+            };
+            (description, input)
+        })
     }
 }

@@ -95,6 +95,6 @@ fn classic_answers_are_text_and_the_others_are_objects() {
         assert_eq!(classic, tool.dialect.name == "classic", "{}", tool.entry.name);
         assert!(answer.failed());
         assert_eq!(serde_json::to_string(&answer.to_json()).unwrap(), answer.to_json_text());
-        assert_eq!(tool.output.is_none(), classic);
+        assert_eq!(tool.output().is_none(), classic);
     }
 }

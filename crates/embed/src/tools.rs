@@ -198,8 +198,8 @@ fn descriptions(tools: &[pinfold_dialects::Equipped]) -> String {
             "name": tool.entry.name,
             "title": tool.entry.title,
             "dialect": tool.dialect.name,
-            "description": tool.description,
-            "parameters": tool.input,
+            "description": tool.description(),
+            "parameters": tool.input(),
             "read_only": tool.entry.hints.read_only,
         })
     });

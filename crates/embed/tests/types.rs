@@ -164,11 +164,11 @@ mod typescript {
         for tool in &tools {
             doc(&mut text, &[format!("The arguments of `{}`.", tool.entry.name)], "");
             let name = type_name(tool.entry.name);
-            writeln!(text, "export interface {name}Args {{\n{}}}\n", fields(&tool.input, 2))
+            writeln!(text, "export interface {name}Args {{\n{}}}\n", fields(tool.input(), 2))
                 .unwrap();
-            if let Some(output) = &tool.output {
+            if let Some(output) = tool.output() {
                 doc(&mut text, &[format!("What `{}` answers.", tool.entry.name)], "");
-                writeln!(text, "export interface {name}Data {{\n{}}}\n", fields(output, 2))
+                writeln!(text, "export interface {name}Data {{\n{}}}\n", fields(&output, 2))
                     .unwrap();
             }
         }
@@ -185,7 +185,7 @@ mod typescript {
             "",
         );
         text.push_str("export interface ToolData {\n");
-        for tool in tools.iter().filter(|tool| tool.output.is_some()) {
+        for tool in tools.iter().filter(|tool| tool.output().is_some()) {
             writeln!(text, "  \"{}\": {}Data;", tool.entry.name, type_name(tool.entry.name))
                 .unwrap();
         }

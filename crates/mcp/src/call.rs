@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pinfold::{Call, Cancel, Error, Progress};
-use pinfold_dialects::{Toolbox, code};
+use pinfold_dialects::{Answer, Toolbox, code};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
 };
@@ -70,6 +70,14 @@ pub(crate) async fn call(
     let begin = Instant::now();
     let name = tool.entry.name;
     let arguments = Value::Object(request.arguments.unwrap_or_default());
+    // What can be answered at once is. What fails is looked into at leisure.
+    if tools.is_at_hand(name, &arguments) {
+        let call = Call { client: client.clone(), ..Call::default() };
+        let (answer, compact) = perform(&tools, name, arguments.clone(), &call);
+        if !answer.failed() {
+            return finish((conversation, &context), name, begin, (answer, compact)).await;
+        }
+    }
     let (stop, seen) = (cancel.clone(), progress.clone());
     let client = client.clone();
     let call = Call { cancel: stop, progress: seen, approver, client, ..Call::default() };
@@ -110,14 +118,24 @@ pub(crate) async fn call(
     if let Some(asks) = asking.pending(shared.codec.as_ref())? {
         return Ok(asks.into());
     }
-    let (answer, compact) = done.map_err(|error| {
+    let done = done.map_err(|error| {
         tracing::error!("a call did not come back: {error}");
         ErrorData::internal_error("the call was given up", None)
     })?;
+    finish((conversation, &context), name, begin, done).await
+}
+
+/// Says what came of a call, to whoever wants to know.
+async fn finish(
+    (conversation, context): (&Conversation, &RequestContext<RoleServer>),
+    name: &str,
+    begin: Instant,
+    (answer, compact): (Answer, Option<String>),
+) -> Result<CallToolResponse, ErrorData> {
     let outcome = reply::outcome(&answer);
     let milliseconds = begin.elapsed().as_millis() as u64;
     tracing::info!(tool = name, %outcome, milliseconds, "call");
-    if server::wants(conversation, &context, LoggingLevel::Debug) {
+    if server::wants(conversation, context, LoggingLevel::Debug) {
         let says = json!({
             "tool": name, "params": compact, "outcome": outcome, "milliseconds": milliseconds,
         });
@@ -146,12 +164,7 @@ impl Ended {
     }
 }
 
-fn perform(
-    tools: &Toolbox,
-    name: &str,
-    arguments: Value,
-    call: &Call,
-) -> (pinfold_dialects::Answer, Option<String>) {
+fn perform(tools: &Toolbox, name: &str, arguments: Value, call: &Call) -> (Answer, Option<String>) {
     let compact = OnceLock::new();
     let answer = tools.call_and_describe(name, arguments, call, |text| {
         _ = compact.set(text);

@@ -75,3 +75,6 @@ pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
 
 /// A session over HTTP that was used in this time is not ended to make room for another.
 pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);
+
+/// How much of an answer a pipe holds before it is read, where the system allows it.
+pub(crate) const PIPE_BYTES: usize = 1024 * 1024;

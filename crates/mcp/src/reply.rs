@@ -36,8 +36,9 @@ fn classic(result: ToolResult, compact: Option<String>) -> CallToolResult {
 /// An object, and the same as text. An error is not what the output schema promises, so it is only
 /// in the text.
 fn structured(value: Value, failed: bool) -> CallToolResult {
-    let text = vec![ContentBlock::text(value.to_string())];
-    let mut answer = CallToolResult::success(text);
+    // Not by `Display`, which is slower.
+    let text = serde_json::to_string(&value).unwrap_or_default();
+    let mut answer = CallToolResult::success(vec![ContentBlock::text(text)]);
     answer.is_error = Some(failed);
     answer.structured_content = (!failed).then_some(value);
     answer

@@ -104,7 +104,7 @@ impl ServerHandler for Server {
         if request.is_some_and(|request| request.cursor.is_some()) {
             return Err(ErrorData::invalid_params("there is one page, and no cursor", None));
         }
-        let mut list = self.shared.list.clone();
+        let mut list = self.shared.list().clone();
         if stands_alone(&context) {
             list.ttl_ms = Some(limits::LIST_FRESH.as_millis() as u64);
             list.cache_scope = Some(CacheScope::Public);
@@ -113,7 +113,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.shared.list.tools.iter().find(|tool| tool.name == name).cloned()
+        self.shared.list().tools.iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(
@@ -123,7 +123,8 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let conversation = self.conversation(&context)?;
         let connected = self.connected.load(Ordering::Relaxed);
-        call::call(&self.shared, (&conversation, connected), request, context).await
+        // In a box: what holds it is moved about, and a call is large.
+        Box::pin(call::call(&self.shared, (&conversation, connected), request, context)).await
     }
 
     async fn set_level(

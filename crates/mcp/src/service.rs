@@ -1,7 +1,7 @@
 //! What is served: the tools, and the conversations that are going on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinfold_dialects::{Format, Toolbox};
@@ -58,7 +58,8 @@ pub struct Service(pub(crate) Arc<Shared>);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) toolbox: Toolbox,
-    pub(crate) list: ListToolsResult,
+    /// The tools as they are listed; not made for clients that know them.
+    list: OnceLock<ListToolsResult>,
     pub(crate) info: ServerConfig,
     pub(crate) options: Options,
     /// The calls at work.
@@ -75,11 +76,10 @@ impl Service {
     /// Serves the tools in a toolbox. Each conversation gets a session of its own on the toolbox's
     /// workspace.
     pub fn new(toolbox: Toolbox, options: Options) -> Self {
-        let list = list(&toolbox);
         let info = info(&toolbox);
         Self(Arc::new(Shared {
             toolbox,
-            list,
+            list: OnceLock::new(),
             info,
             options,
             running: TaskTracker::new(),
@@ -112,6 +112,10 @@ impl Service {
 }
 
 impl Shared {
+    pub(crate) fn list(&self) -> &ListToolsResult {
+        self.list.get_or_init(|| list(&self.toolbox))
+    }
+
     pub(crate) fn conversation(&self) -> Arc<Conversation> {
         let session = self.toolbox.session().another();
         Arc::new(Conversation::new(self.toolbox.on(session)))

@@ -77,6 +77,8 @@ fn standard_streams() -> io::Result<(Input, Output)> {
         let output = UnixStream::from_std(socket(output.as_fd())?)?;
         return Ok((Box::new(input), Box::new(output)));
     }
+    // A long answer goes through in fewer pieces. Where it may not be so large, it is as it was.
+    _ = rustix::pipe::fcntl_setpipe_size(output.as_fd(), limits::PIPE_BYTES);
     let (input, output) = stdio_pipes();
     Ok((Box::new(input), Box::new(output)))
 }

@@ -31,6 +31,9 @@ pub const JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
 /// How often a change is planned anew because somebody else was faster.
 pub(crate) const CONFLICTS: usize = 16;
 
+/// Files that are no longer than this can be at hand. Their beginning is all of them.
+pub(crate) const AT_HAND_BYTES: usize = pinfold_text::SNIFF_BYTES;
+
 /// How many files a session remembers having seen.
 pub(crate) const LEDGER_FILES: usize = 50_000;
 

@@ -2,6 +2,8 @@
 
 use std::ops::Deref;
 
+use pinfold_confine::RawPath;
+
 use crate::change::ChangeSet;
 use crate::commit::{Receipt, Refusal, commit};
 use crate::{Error, View};
@@ -20,6 +22,11 @@ pub trait Operation {
     ///
     /// Called again if somebody else changes the file before the commit.
     fn plan(&self, view: &View<'_>) -> Result<(Self::Outcome, Self::Changes), Error>;
+
+    /// The file that it reads, if that is all that it does.
+    fn reads(&self) -> Option<&RawPath> {
+        None
+    }
 }
 
 /// What an operation may change: nothing, or what is in a [`ChangeSet`].

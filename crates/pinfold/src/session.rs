@@ -7,20 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinfold_confine::{Place, RelPath, Workspace, escaped, ways_to};
+use pinfold_text::{Content, sniff};
 
 use crate::approval::Grants;
 use crate::audit::{Audit, Line};
 use crate::commit::Refusal;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::{Ledger, Sight};
-use crate::limits::CONFLICTS;
+use crate::limits::{AT_HAND_BYTES, CONFLICTS};
 use crate::media::{InThread, PdfReader};
+use crate::permit::Wish;
 use crate::policy::Policy;
 use crate::positions::Positions;
 use crate::search::Needles;
 use crate::{
-    Approver, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting, Mode, Operation,
-    Settings, Trace, View,
+    Access, Approver, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting, Mode,
+    Operation, Settings, Trace, View,
 };
 
 /// One agent's conversation: a workspace, settings, and what has been seen so far.
@@ -221,6 +223,22 @@ impl Session {
                 Err(Refusal::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// Whether an operation can be performed without waiting for a disk, a network or a person: all that it
+    /// does is to read a small text that the system has in memory, and nobody wants to know.
+    ///
+    /// Then it takes less time than handing it to another thread would.
+    pub fn is_at_hand<O: Operation>(&self, operation: &O) -> bool {
+        let Some(path) = operation.reads().filter(|_| !self.is_audited()) else { return false };
+        let Some((place, content)) = self.workspace.at_hand(path, AT_HAND_BYTES) else {
+            return false;
+        };
+        // Pictures and documents are work.
+        let text = matches!(sniff(&content, true), Content::Text(_));
+        let call = Call::default();
+        let wish = Wish { access: Access::Read, path, place: &place, directory: false };
+        text && View::new(self, &call).must_ask(&wish).is_ok_and(|ask| !ask)
     }
 
     /// Writes a line about a call into the audit log, if there is one. `bytes` are the answer's.

@@ -116,7 +116,7 @@ pub(crate) fn arguments(dice: &mut Dice) {
     let place = Place::new();
     for _ in 0..30 {
         let tool = dice.pick(place.tools.tools());
-        let named = tool.input["properties"].as_object().unwrap();
+        let named = tool.input()["properties"].as_object().unwrap();
         // Mostly arguments that there are, some with values of their own kind.
         let mut arguments = Map::new();
         for (name, schema) in named {

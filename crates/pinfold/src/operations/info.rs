@@ -38,6 +38,10 @@ impl Operation for Info {
     type Changes = NoChange;
     type Outcome = Described;
 
+    fn reads(&self) -> Option<&RawPath> {
+        Some(&self.path)
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(Described, NoChange), Error> {
         let seen = view.look(&self.path)?;
         let (mime, lines) = match seen.meta.kind {

@@ -43,6 +43,10 @@ impl Operation for Open {
     type Changes = NoChange;
     type Outcome = Opened;
 
+    fn reads(&self) -> Option<&RawPath> {
+        Some(&self.read.path)
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(Opened, NoChange), Error> {
         let is_notebook = self.read.path.as_str().to_lowercase().ends_with(".ipynb");
         let opened = match is_notebook {

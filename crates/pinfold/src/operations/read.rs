@@ -58,6 +58,10 @@ impl Operation for Read {
     type Changes = NoChange;
     type Outcome = Reading;
 
+    fn reads(&self) -> Option<&RawPath> {
+        Some(&self.path)
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(Reading, NoChange), Error> {
         let (place, mut file) = view.file(&self.path)?;
         let request = PageRequest {

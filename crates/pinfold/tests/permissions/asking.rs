@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use pinfold::operations::{Delete, Find, List, Read, Search, Write};
+use pinfold::operations::{Delete, Find, Info, List, Read, Search, Write};
 use pinfold::{
     Access, Approver, Call, Denial, Error, Mode, Question, Reason, Session, Settings, Verdict,
 };
 
-use crate::{denial, edit, permissions, session, workspace};
+use crate::{denial, denying, edit, permissions, session, workspace};
 
 /// Answers what it is told to, and remembers what it was asked.
 #[derive(Clone, Debug)]
@@ -296,4 +296,30 @@ fn a_dry_run_checks_permissions_and_asks_nobody() {
     assert!(done.receipt.warning.unwrap().contains("a person will be asked"));
     let free = session(&dir, settings(Mode::SecureFileAccess));
     assert!(free.perform(&Write::new("src/a.txt", "x")).unwrap().receipt.warning.is_none());
+}
+
+#[test]
+fn what_a_person_is_asked_about_or_told_of_is_not_at_hand() {
+    let dir = workspace();
+    let plain = session(&dir, Settings::default());
+    let at_hand = |session: &Session, path: &str| session.is_at_hand(&Read::new(path));
+    // Where the file system cannot tell what is in memory, nothing ever is.
+    if !at_hand(&plain, "src/a.txt") {
+        return;
+    }
+    assert!(plain.is_at_hand(&Info::new("src/a.txt")));
+    assert!(!plain.is_at_hand(&edit("src/a.txt", "plain", "fancy")));
+    assert!(!at_hand(&plain, ".env"), "secrets are denied");
+    let asking = session(&dir, permissions(Mode::SecureFileAccess, &[], &["Read(src/**)"], &[]));
+    assert!(!at_hand(&asking, "src/a.txt"));
+    assert!(at_hand(&asking, "secrets/public.txt"));
+    let denying = denying(&dir, &["Read(src/**)"]);
+    assert!(!at_hand(&denying, "src/a.txt"));
+    let log = dir.path().join("audit.jsonl");
+    let audited = session(&dir, Settings { audit: Some(log), ..Settings::default() });
+    assert!(!at_hand(&audited, "src/a.txt"));
+    // What takes work to show.
+    fs::write(dir.path().join("a.pdf"), "%PDF-1.4\n").unwrap();
+    fs::write(dir.path().join("a.bin"), b"\x89PNG\r\n\x1a\n\0\0").unwrap();
+    assert!(!at_hand(&plain, "a.pdf") && !at_hand(&plain, "a.bin"));
 }
