@@ -24,6 +24,7 @@ fn the_list_is_the_dialects_own() {
     for dialect in ["classic", "dotted", "scoped", "all"] {
         let mut tools = Command::new(env!("CARGO_BIN_EXE_pinfold"));
         let tools = tools.args(["tools", "--dialect", dialect, "--root"]).arg(dir.path());
+        let tools = tools.env("XDG_CONFIG_HOME", dir.path());
         let expected: Value = serde_json::from_slice(&tools.output().unwrap().stdout).unwrap();
         let mut server =
             Lines::initialized(&mut serve(dir.path(), &["--dialect", dialect]), json!({}));
@@ -526,7 +527,8 @@ fn the_documented_configurations_start_a_server() {
             other => other,
         });
         let mut process = Command::new(env!("CARGO_BIN_EXE_pinfold"));
-        let mut server = Lines::initialized(process.args(arguments), json!({}));
+        process.args(arguments).env("XDG_CONFIG_HOME", root).env("XDG_STATE_HOME", root);
+        let mut server = Lines::initialized(&mut process, json!({}));
         assert_eq!(server.call("LS", &json!({"path": root}))["isError"], false);
     }
 }
@@ -547,12 +549,24 @@ fn the_registry_is_told_the_truth() {
     let server: Value =
         serde_json::from_str(&fs::read_to_string(root.join("server.json")).unwrap()).unwrap();
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(
-        (&server["version"], &server["packages"][0]["version"]),
-        (&json!(version), &json!(version))
-    );
-    assert_eq!(server["packages"][0]["identifier"], env!("CARGO_PKG_NAME"));
+    assert_eq!(server["version"], version);
+    let packages = server["packages"].as_array().unwrap();
+    let kinds: Vec<_> = packages.iter().map(|package| &package["registryType"]).collect();
+    assert_eq!(kinds, ["cargo", "npm", "pypi"]);
+    for package in packages {
+        assert_eq!(package["version"], version);
+        assert_eq!(package["packageArguments"], packages[0]["packageArguments"]);
+    }
+    assert_eq!(packages[0]["identifier"], env!("CARGO_PKG_NAME"));
     assert!(server["description"].as_str().unwrap().len() <= 100);
-    let name = format!("mcp-name: {}`", server["name"].as_str().unwrap());
-    assert!(fs::read_to_string(root.join("README.md")).unwrap().contains(&name));
+    // Whoever publishes a package says in it which server it is.
+    let name = server["name"].as_str().unwrap();
+    for readme in ["README.md", "packages/python/README.md"] {
+        let text = fs::read_to_string(root.join(readme)).unwrap();
+        assert!(text.contains(&format!("mcp-name: {name}`")), "{readme}");
+    }
+    let node = fs::read_to_string(root.join("packages/node/package.json")).unwrap();
+    let node: Value = serde_json::from_str(&node).unwrap();
+    assert_eq!((&node["mcpName"], &node["version"]), (&json!(name), &json!(version)));
+    assert_eq!(node["name"], packages[1]["identifier"]);
 }

@@ -459,7 +459,8 @@ class Processes(Workspace):
         fcntl.flock(directory, fcntl.LOCK_EX)
 
         def other() -> None:
-            while not os.listdir(self.root):
+            until = time.monotonic() + 60
+            while not os.listdir(self.root) and time.monotonic() < until:
                 time.sleep(0)
             os.close(directory)
 

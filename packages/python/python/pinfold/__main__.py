@@ -1,0 +1,22 @@
+"""The command line: `pinfold serve`, `pinfold call`, and the rest."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+
+def main() -> int:
+    """Becomes the program that lies in the package."""
+    program = pathlib.Path(__file__).parent / "bin" / "pinfold"
+    try:
+        os.execv(program, ["pinfold", *sys.argv[1:]])
+    except OSError as error:
+        print(f"pinfold: cannot run {program}: {error.strerror}", file=sys.stderr)
+        print("install a wheel that has it, or run `cargo install pinfold-cli`", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
