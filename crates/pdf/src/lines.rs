@@ -138,3 +138,79 @@ impl<'a> Device<'a> for Lines {
     fn pop_clip(&mut self) {}
     fn pop_transparency_group(&mut self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is read where letters of size 10 and width 5 are drawn at these places.
+    fn read(drawn: &[(f64, f64, &str)]) -> String {
+        let mut lines = Lines::new(1_000);
+        for (x, y, letters) in drawn {
+            lines.add(Affine::new([0.01, 0.0, 0.0, 0.01, *x, *y]), 500.0, letters);
+        }
+        lines.finish()
+    }
+
+    #[test]
+    fn gaps_make_words_lines_and_paragraphs() {
+        for (second, text) in [
+            ((5.0, 0.0), "ab"),
+            ((6.0, 0.0), "ab"),
+            ((7.5, 0.0), "a b"),
+            ((60.0, 0.0), "a b"),
+            // Raised a little, as a power is.
+            ((5.0, 4.0), "ab"),
+            ((0.0, 12.0), "a\nb"),
+            ((60.0, 12.0), "a\nb"),
+            ((0.0, 30.0), "a\n\nb"),
+            // Back to the left: another line, or a column.
+            ((-40.0, 0.0), "a\nb"),
+        ] {
+            assert_eq!(read(&[(0.0, 0.0, "a"), (second.0, second.1, "b")]), text, "{second:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_twice_to_look_bold_is_read_once() {
+        let bold = [(0.0, 0.0, "a"), (0.3, 0.0, "a"), (5.0, 0.0, "b"), (5.3, 0.0, "b")];
+        assert_eq!(read(&bold), "ab");
+        assert_eq!(read(&[(0.0, 0.0, "a"), (5.0, 0.0, "a")]), "aa");
+    }
+
+    #[test]
+    fn blanks_are_not_doubled_and_controls_not_shown() {
+        assert_eq!(read(&[(0.0, 0.0, "a"), (9.0, 0.0, " "), (14.0, 0.0, "b")]), "a b");
+        assert_eq!(read(&[(0.0, 0.0, "a\u{1b}\u{a0}"), (5.0, 0.0, "b")]), "a b");
+        assert_eq!(read(&[(0.0, 0.0, "a "), (0.0, 12.0, "b")]), "a\nb");
+    }
+
+    #[test]
+    fn turned_text_is_a_line_of_its_own() {
+        let mut lines = Lines::new(100);
+        lines.add(Affine::new([0.01, 0.0, 0.0, 0.01, 0.0, 0.0]), 500.0, "a");
+        lines.add(Affine::new([0.0, 0.01, -0.01, 0.0, 5.0, 0.0]), 500.0, "b");
+        lines.add(Affine::new([0.0, 0.01, -0.01, 0.0, 5.0, 5.0]), 500.0, "c");
+        assert_eq!(lines.finish(), "a\nbc");
+    }
+
+    proptest! {
+        #[test]
+        fn no_place_is_too_odd_and_the_limit_holds(
+            glyphs in prop::collection::vec((prop::array::uniform6(any::<f64>()), any::<f64>(), ".{0,4}"), 0..40),
+            most in 0..60_usize,
+        ) {
+            let mut lines = Lines::new(most);
+            for (place, width, letters) in &glyphs {
+                lines.add(Affine::new(*place), *width, letters);
+            }
+            let full = lines.full;
+            let text = lines.finish();
+            // Only what is between letters comes on top.
+            prop_assert!(text.len() <= most + 2 * glyphs.len());
+            prop_assert!(full || glyphs.iter().map(|(_, _, letters)| letters.len()).sum::<usize>() >= text.replace(['\n', ' '], "").len());
+        }
+    }
+}
