@@ -14,6 +14,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Stage {
     dir: TempDir,
+    backstage: PathBuf,
     /// The roots, the first of them with the scenario's files.
     pub roots: Vec<PathBuf>,
     /// The settings, by the names that they have in the configuration file.
@@ -23,6 +24,10 @@ pub struct Stage {
     /// Whether it is about what a session remembers: then every call must be of one session.
     pub about_seen: bool,
 }
+
+/// Where the roots are, and beside it a place for what doors need.
+const STAGE: &str = "stage";
+const BACKSTAGE: &str = "backstage";
 
 /// What is at a path: enough to see every change.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -54,14 +59,16 @@ impl Stage {
             }
             _ => vec!["ws".to_owned()],
         };
-        let roots: Vec<_> = names.iter().map(|name| dir.path().join(name)).collect();
+        fs::create_dir(dir.path().join(BACKSTAGE)).unwrap();
+        let roots: Vec<_> = names.iter().map(|name| dir.path().join(STAGE).join(name)).collect();
         roots.iter().for_each(|root| fs::create_dir_all(root).unwrap());
         if scenario.join("before").exists() {
             copy(&scenario.join("before"), &roots[0]);
         }
         let settings = setup["settings"].as_object().cloned().unwrap_or_default();
         let about_seen = scenario.parent().is_some_and(|topic| topic.ends_with("seen"));
-        let mut stage = Self { dir, roots, settings, calls: Vec::new(), about_seen };
+        let backstage = dir.path().join(BACKSTAGE);
+        let mut stage = Self { dir, backstage, roots, settings, calls: Vec::new(), about_seen };
         for step in setup["steps"].as_array().into_iter().flatten() {
             stage.perform(&stage.filled(step.clone()));
         }
@@ -73,7 +80,7 @@ impl Stage {
 
     /// A directory for what a door needs beside the workspace.
     pub fn backstage(&self) -> &Path {
-        self.dir.path()
+        self.backstage.as_path()
     }
 
     /// Does something to the files that no tool does.
@@ -109,9 +116,15 @@ impl Stage {
     }
 
     /// The names for places, each with what it stands for.
-    fn places(&self) -> [(&'static str, &str); 2] {
+    fn places(&self) -> [(&'static str, String); 2] {
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
         // The longer path first: the other is its beginning.
-        [("$ROOT", self.roots[0].to_str().unwrap()), ("$STAGE", self.dir.path().to_str().unwrap())]
+        [("$ROOT", text(&self.roots[0])), ("$STAGE", text(&self.house()))]
+    }
+
+    /// The directory that all roots are in.
+    fn house(&self) -> PathBuf {
+        self.dir.path().join(STAGE)
     }
 
     /// `$ROOT` and `$STAGE` filled in, wherever they stand.
@@ -132,11 +145,18 @@ impl Stage {
         })
     }
 
-    /// Everything in the first root.
+    /// Everything in the first root, by its path there, and everything beside it, by one that begins with
+    /// `../`.
     pub(crate) fn entries(&self) -> Entries {
-        let mut entries = Entries::new();
-        collect(&self.roots[0], "", &mut entries);
-        entries
+        let (house, mut all) = (self.house(), Entries::new());
+        collect(&house, "", &mut all);
+        let root = self.roots[0].strip_prefix(&house).unwrap().to_str().unwrap();
+        let name = |path: String| match path.strip_prefix(root) {
+            Some("") => None,
+            Some(below) if below.starts_with('/') => Some(below[1..].to_owned()),
+            _ => Some(format!("../{path}")),
+        };
+        all.into_iter().filter_map(|(path, entry)| Some((name(path)?, entry))).collect()
     }
 
     /// After the calls: as before, but for what is in `after/` and not for what `gone.json` names.
@@ -148,8 +168,10 @@ impl Stage {
         problems: &mut Vec<String>,
     ) {
         let mut new = Entries::new();
-        if scenario.join("after").exists() {
-            collect(&scenario.join("after"), "", &mut new);
+        for (dir, prefix) in [("after", ""), ("beside", "../")] {
+            if scenario.join(dir).exists() {
+                collect(&scenario.join(dir), prefix, &mut new);
+            }
         }
         for (path, entry) in new {
             match (expected.get_mut(&path), entry) {
@@ -187,6 +209,7 @@ impl Stage {
     pub(crate) fn bless_tree(&self, scenario: &Path) {
         let before = Self::set(scenario).entries();
         let _ = fs::remove_dir_all(scenario.join("after"));
+        let _ = fs::remove_dir_all(scenario.join("beside"));
         let changed =
             self.entries().into_iter().filter(|(path, now)| match (before.get(path), now) {
                 (Some(Entry::File { bytes: old, .. }), Entry::File { bytes, .. }) => old != bytes,
@@ -194,7 +217,10 @@ impl Stage {
                 _ => false,
             });
         for (path, _) in changed.collect::<Vec<_>>() {
-            let to = scenario.join("after").join(&path);
+            let to = match path.strip_prefix("../") {
+                Some(beside) => scenario.join("beside").join(beside),
+                None => scenario.join("after").join(&path),
+            };
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(self.roots[0].join(&path), to).unwrap();
         }
