@@ -4,6 +4,7 @@
 
 mod conformance;
 mod packages;
+mod release;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -16,7 +17,10 @@ const HELP: &str = "\
 cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
 cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask fuzz [SECONDS] random calls of every kind, each for 600 seconds if not said
+cargo xtask coverage       which lines the tests reach, for each crate
 cargo xtask deny           licences, advisories, sources and doubles among the dependencies
+cargo xtask package        packs every crate, and builds it from what was packed
+cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
                            serve, packages, peers, documents DIR…
 cargo xtask bench soak     many calls on one server: whether it grows";
@@ -29,7 +33,10 @@ fn main() -> ExitCode {
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", rest @ ..] => fuzz(rest),
-        ["deny"] => deny(),
+        ["deny"] => release::deny(),
+        ["coverage"] => release::coverage(),
+        ["package", rest @ ..] => release::package(rest),
+        ["minimal"] => release::minimal(),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())
@@ -101,18 +108,6 @@ fn fuzz(rest: &[&str]) -> Result<()> {
     let test = ["test", "--release", "--package", "pinfold-dialects", "--test", "fuzz", "--"];
     let arguments: Vec<&str> = test.iter().copied().chain(["--nocapture"]).collect();
     run(&arguments, &[("PINFOLD_FUZZ_SECONDS", seconds)])
-}
-
-/// Licences, advisories, sources and doubles among the dependencies.
-fn deny() -> Result<()> {
-    let program = tool("cargo-deny", "cargo-deny", "0.20.2")?;
-    let mut command = Command::new(program);
-    let checks = ["advisories", "bans", "licenses", "sources"];
-    let status = command.args(["--workspace", "check"]).args(checks).status()?;
-    if !status.success() {
-        bail!("`cargo deny check` failed");
-    }
-    Ok(())
 }
 
 fn bench(name: &str, rest: &[&str]) -> Result<()> {

@@ -1,0 +1,110 @@
+//! What is looked at before a release, and not with every change.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::{run, tool};
+
+/// Licences, advisories, sources and doubles among the dependencies.
+pub(crate) fn deny() -> Result<()> {
+    let program = tool("cargo-deny", "cargo-deny", "0.20.2")?;
+    let mut command = Command::new(program);
+    let checks = ["advisories", "bans", "licenses", "sources"];
+    let status = command.args(["--workspace", "check"]).args(checks).status()?;
+    if !status.success() {
+        bail!("`cargo deny check` failed");
+    }
+    Ok(())
+}
+
+/// What is left out where crates are published or measured: they are built for other languages, or tools.
+const NOT_OURS_ALONE: [&str; 4] = ["pinfold-node", "pinfold-python", "pinfold-benches", "xtask"];
+
+/// Packs every crate that can be published, and builds it from what was packed.
+pub(crate) fn package(rest: &[&str]) -> Result<()> {
+    let mut arguments = vec!["package", "--workspace", "--exclude", "pinfold-testkit"];
+    arguments.extend(NOT_OURS_ALONE.iter().flat_map(|name| ["--exclude", name]));
+    arguments.extend(rest);
+    run(&arguments, &[])
+}
+
+/// Checks everything with the oldest versions of its dependencies that the manifests allow, in a copy.
+pub(crate) fn minimal() -> Result<()> {
+    let home = home();
+    let copy = home.join("target/minimal/source");
+    if copy.exists() {
+        std::fs::remove_dir_all(&copy)?;
+    }
+    let clone = Command::new("git").arg("clone").arg("--quiet").args([&home, &copy]).status()?;
+    if !clone.success() {
+        bail!("cannot copy what is committed");
+    }
+    let cargo = |arguments: &[&str]| -> Result<()> {
+        eprintln!("xtask: cargo {}", arguments.join(" "));
+        let mut command = Command::new("cargo");
+        // Choosing the oldest versions is not stable yet; compiling with them is nothing special.
+        command.args(arguments).current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
+        let status = command.env("CARGO_TARGET_DIR", home.join("target/minimal/build")).status()?;
+        if !status.success() {
+            bail!("`cargo {}` failed", arguments.join(" "));
+        }
+        Ok(())
+    };
+    cargo(&["-Z", "direct-minimal-versions", "generate-lockfile"])?;
+    cargo(&["check", "--workspace", "--locked"])
+}
+
+/// Which lines the tests reach, for each crate. Fails where bytes could be lost and it is less than that.
+pub(crate) fn coverage() -> Result<()> {
+    const LEAST: f64 = 90.0;
+    const CAREFUL: [&str; 4] = ["confine", "dialects", "pinfold", "text"];
+    let program = tool("cargo-tarpaulin", "cargo-tarpaulin", "0.37.5")?;
+    let rg = tool("rg", "ripgrep", "15.2.0")?;
+    let place = home().join("target/coverage");
+    let mut command = Command::new(program);
+    command.args(["tarpaulin", "--engine", "llvm", "--follow-exec", "--skip-clean", "--workspace"]);
+    command.args(NOT_OURS_ALONE.iter().flat_map(|name| ["--exclude", name]));
+    command.args(["--include-files", "crates/*/src/*", "--exclude-files", "*/tests/*"]);
+    command.args(["--exclude-files", "*/tests.rs", "--timeout", "600", "--no-fail-fast"]);
+    command.args(["--out", "Json", "--out", "Html", "--target-dir"]).arg(&place);
+    command.arg("--output-dir").arg(&place).env("PINFOLD_RG", rg).current_dir(home());
+    if !command.status()?.success() {
+        bail!("the tests failed");
+    }
+    let report = std::fs::read_to_string(place.join("tarpaulin-report.json"))?;
+    let report: Value = serde_json::from_str(&report)?;
+    let mut crates: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for file in report["files"].as_array().context("the report names no files")? {
+        let path: PathBuf =
+            file["path"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let Ok(below) = path.strip_prefix(home().join("crates")) else { continue };
+        let Some(name) = below.iter().next() else { continue };
+        let sum = crates.entry(name.to_string_lossy().into_owned()).or_default();
+        sum.0 += file["covered"].as_f64().unwrap_or_default();
+        sum.1 += file["coverable"].as_f64().unwrap_or_default();
+    }
+    let mut low = Vec::new();
+    for (name, (covered, all)) in &crates {
+        let percent = 100.0 * covered / all.max(1.0);
+        println!("{name:<10} {percent:5.1} % of {all} lines");
+        if CAREFUL.contains(&name.as_str()) && percent < LEAST {
+            low.push(name.as_str());
+        }
+    }
+    println!("line by line: {}", place.join("tarpaulin-report.html").display());
+    match low.as_slice() {
+        [] if crates.len() >= CAREFUL.len() => Ok(()),
+        [] => bail!("nothing was measured"),
+        low => bail!("less than {LEAST} % in {}", low.join(", ")),
+    }
+}
+
+/// Where the project is.
+fn home() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    above.unwrap_or(Path::new(".")).to_owned()
+}
