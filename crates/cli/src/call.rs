@@ -45,12 +45,12 @@ impl Call {
         let text = match self.arguments.as_deref() {
             None => return Ok(json!({})),
             Some("-") => {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+                let mut text = Vec::new();
+                std::io::stdin().read_to_end(&mut text).context("cannot read standard input")?;
                 text
             }
-            Some(text) => text.to_owned(),
+            Some(text) => text.as_bytes().to_vec(),
         };
-        serde_json::from_str(&text).context("the arguments are not JSON")
+        serde_json::from_slice(&text).context("the arguments are not JSON")
     }
 }

@@ -11,6 +11,7 @@ use pinfold::Session;
 use pinfold_confine::{Way, may_write, remove_secret, write_secret};
 use serde_json::{Value, json};
 
+use crate::batch::print_line;
 use crate::config;
 use crate::options::Options;
 use crate::token::state_directory;
@@ -43,31 +44,32 @@ impl Doctor {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut sick = false;
         let mut say = |finding| match finding {
-            Good(what) => println!("ok    {what}"),
-            Odd(what, advice) => println!("note  {what}\n      {advice}"),
+            Good(what) => print_line(&format!("ok    {what}")),
+            Odd(what, advice) => print_line(&format!("note  {what}\n      {advice}")),
             Bad(what, advice) => {
                 sick = true;
-                println!("BAD   {what}\n      {advice}");
+                print_line(&format!("BAD   {what}\n      {advice}"))
             }
         };
-        say(Good(format!("pinfold {}", env!("CARGO_PKG_VERSION"))));
+        say(Good(format!("pinfold {}", env!("CARGO_PKG_VERSION"))))?;
         let configured = self.configuration();
         let healthy = !matches!(configured, Bad(..));
-        say(configured);
+        say(configured)?;
         if healthy {
             match self.options.session() {
                 Err(error) => {
-                    say(Bad(error.to_string(), "name a directory that exists: `--root DIR`".into()))
+                    let advice = "name a directory that exists: `--root DIR`";
+                    say(Bad(error.to_string(), advice.into()))?;
                 }
                 Ok(session) => {
-                    say(kernel(&session));
-                    session.real_roots().for_each(|root| say(root_directory(&root)));
-                    say(journal(&session));
-                    say(self.server(&session));
+                    say(kernel(&session))?;
+                    session.real_roots().try_for_each(|root| say(root_directory(&root)))?;
+                    say(journal(&session))?;
+                    say(self.server(&session))?;
                 }
             }
         }
-        say(state());
+        say(state())?;
         Ok(if sick { ExitCode::from(crate::TOOL_ERROR) } else { ExitCode::SUCCESS })
     }
 

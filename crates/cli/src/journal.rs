@@ -1,7 +1,9 @@
 //! `pinfold log`, `pinfold show` and `pinfold undo`
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -97,7 +99,16 @@ fn shown(session: &Session, entry: &Entry) -> String {
     let below = root.and_then(|root| {
         std::path::Path::new(&entry.path).strip_prefix(root).ok().map(PathBuf::from)
     });
-    below.map_or(entry.path.clone(), |below| below.to_string_lossy().into_owned())
+    let path = below.unwrap_or_else(|| PathBuf::from(&entry.path));
+    pinfold::escaped(path.as_os_str().as_encoded_bytes()).to_string()
+}
+
+/// A diff as it is for programs, or as it is for the person at a terminal, which it must not talk to.
+fn printed(diff: &str) -> String {
+    match std::io::stdout().is_terminal() {
+        true => pinfold::escaped_lines(diff),
+        false => diff.to_owned(),
+    }
 }
 
 impl Show {
@@ -105,10 +116,10 @@ impl Show {
         let session = self.options.session()?;
         let shown = session.perform(&operations::Show { id: self.id })?;
         print_line(&line(&session, &shown.entry))?;
-        print_line(match &shown.diff {
-            Some(diff) => diff.trim_end(),
-            None => "(not text, or no longer to be had)",
-        })?;
+        match &shown.diff {
+            Some(diff) => print_line(printed(diff).trim_end())?,
+            None => print_line("(not text, or no longer to be had)")?,
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -126,7 +137,11 @@ impl Undo {
         let mut failed = false;
         for id in ids {
             let call = Call { tool: "undo".into(), ..Call::default() };
-            match session.perform_with(&operations::Undo { id }, &call) {
+            let begin = Instant::now();
+            let done = session.perform_with(&operations::Undo { id }, &call);
+            let outcome = done.as_ref().map_or_else(pinfold_dialects::code, |_| "ok");
+            session.record(&call, outcome, begin, 0);
+            match done {
                 Ok(done) => print_line(&told(&session, &done))?,
                 Err(error) => {
                     failed = true;
@@ -147,7 +162,7 @@ fn told(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
     };
     match (done.receipt.dry_run, &done.receipt.id) {
         (true, _) => {
-            let diff = done.receipt.diff.as_deref().unwrap_or_default();
+            let diff = printed(done.receipt.diff.as_deref().unwrap_or_default());
             format!("[Dry Run] Would undo {}: {now}\n{diff}", entry.id).trim_end().to_owned()
         }
         (false, Some(id)) => {

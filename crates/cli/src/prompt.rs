@@ -28,9 +28,7 @@ fn converse(question: &Question) -> std::io::Result<Verdict> {
     let mut output = &terminal;
     if let Some(diff) = &question.diff {
         // What is in files must not be able to talk to the terminal.
-        for line in diff.lines() {
-            writeln!(output, "{}", pinfold::escaped(line.replace('\t', "    ").as_bytes()))?;
-        }
+        writeln!(output, "{}", pinfold::escaped_lines(diff))?;
     }
     loop {
         write!(output, "{} [y]es, [s]ession, [N]o: ", question.headline())?;

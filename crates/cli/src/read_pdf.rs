@@ -31,12 +31,8 @@ impl ReadPdf {
     pub(crate) fn run(self) -> Result<ExitCode> {
         // Whoever asked is gone: nobody wants the answer.
         set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
-        let processor =
-            Rlimit { current: Some(PROCESSOR), maximum: getrlimit(Resource::Cpu).maximum };
-        setrlimit(Resource::Cpu, processor).context("cannot limit the time")?;
-        let limit = getrlimit(Resource::As);
-        let lower = Rlimit { current: Some(MEMORY), maximum: limit.maximum };
-        setrlimit(Resource::As, lower).context("cannot limit the memory")?;
+        lower(Resource::Cpu, PROCESSOR).context("cannot limit the time")?;
+        lower(Resource::As, MEMORY).context("cannot limit the memory")?;
         let mut content = Vec::new();
         std::io::stdin().read_to_end(&mut content).context("cannot read standard input")?;
         let wanted = Wanted { first: self.first, last: self.last, most_bytes: self.most_bytes };
@@ -44,4 +40,11 @@ impl ReadPdf {
         std::io::stdout().write_all(&answer).context("cannot write to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Limits what this process may use, where it may not use less already.
+fn lower(what: Resource, most: u64) -> rustix::io::Result<()> {
+    let Rlimit { current, maximum } = getrlimit(what);
+    let least = [current, maximum].into_iter().flatten().fold(most, u64::min);
+    setrlimit(what, Rlimit { current: Some(least), maximum })
 }

@@ -243,6 +243,7 @@ fn on_a_terminal(dir: &TempDir, keys: &str, arguments: &[&str]) -> (Value, Strin
     call.args(arguments);
     let mut process = Command::new("setsid");
     process.arg("--ctty").arg("--wait").arg(call.get_program()).args(call.get_args());
+    process.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
     process.stdin(theirs()).stdout(Stdio::piped()).stderr(theirs());
     let mut process = process.spawn().unwrap();
     let mut terminal = fs::File::from(ours);
@@ -321,4 +322,28 @@ fn every_call_is_in_the_audit_log() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(arguments[1]), "{said}");
     }
+}
+
+#[test]
+fn however_many_calls_wait_for_a_person_others_are_answered() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut questions = Vec::new();
+    for number in 0..100 {
+        let path = format!("new{number}.txt");
+        let arguments = json!({"path": path, "content": "new"});
+        server.ask("tools/call", json!({"name": "file.write", "arguments": arguments}));
+        let question = server.read().unwrap();
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        questions.push(question["id"].clone());
+    }
+    let found = server.call("file.search", &json!({"pattern": "one"}));
+    assert_eq!(found["structuredContent"]["matches"][0]["path"], "a.txt", "{found}");
+    for id in questions {
+        let reply = json!({"action": "decline"});
+        server.send(&json!({"jsonrpc": "2.0", "id": id, "result": reply}));
+        assert_eq!(answer(&server.read().unwrap())["error"], "permission_denied");
+    }
+    assert_eq!(fs::read_dir(dir.path().join("ws")).unwrap().count(), 1);
 }

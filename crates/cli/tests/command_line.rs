@@ -41,6 +41,8 @@ fn limited(dir: &TempDir, kilobytes: u32, call: &str) -> String {
     let script = format!("ulimit -v {kilobytes}; exec \"$0\" call --root . {call}");
     let mut command = Command::new("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_pinfold")]).current_dir(dir.path());
+    command.env("XDG_CONFIG_HOME", dir.path().join("no-config"));
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let output = command.output().unwrap();
     format!(
         "{}{}",
@@ -101,6 +103,24 @@ fn exit_codes_tell_success_tool_errors_and_usage_apart() {
         assert_eq!(output.stdout.is_empty(), code == 2, "{arguments:?}: {output:?}");
         assert_eq!(output.stderr.is_empty(), code != 2, "{arguments:?}: {output:?}");
     }
+}
+
+#[test]
+fn arguments_that_are_no_text_are_a_usage_error() {
+    let dir = TempDir::new().unwrap();
+    let output = feed(pinfold(dir.path()).args(["call", "Read", "-"]), b"\xff\n");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not JSON"), "{output:?}");
+}
+
+#[test]
+fn the_doctor_says_so_if_nobody_listens() {
+    let dir = TempDir::new().unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = pinfold(dir.path()).arg("doctor").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot write to standard output"), "{said}");
 }
 
 #[test]

@@ -347,7 +347,6 @@ fn idle_sessions_end() {
     place.configure("[http]\nidle_seconds = 1\n");
     let web = place.serve(&[]);
     let session = web.session();
-    // To ask would keep it alive; that it is gone makes room for another.
     let path = place.file("a.txt");
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
@@ -400,7 +399,7 @@ fn requests_that_stand_alone_belong_to_the_conversation_that_they_name() {
         let refused = call("a", Some(wrong), "Read", read(&path));
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    // No more are remembered than the limit says, and the oldest are forgotten first.
+    // What belongs to no conversation is answered, too.
     let list = web.alone("tools/list", json!({}), alone("a"));
     assert_eq!(list.header("content-type"), Some("application/json"));
     assert_eq!(list.message()["result"]["tools"].as_array().unwrap().len(), 8);

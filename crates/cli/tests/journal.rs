@@ -190,6 +190,7 @@ fn the_log_can_be_narrowed_to_a_path_and_knows_its_workspace() {
     let mut elsewhere = Command::new(env!("CARGO_BIN_EXE_pinfold"));
     elsewhere.args(["log", "--root"]).arg(place.0.path().join("other"));
     elsewhere.env("XDG_STATE_HOME", place.0.path().join("state"));
+    elsewhere.env("XDG_CONFIG_HOME", place.0.path().join("config"));
     assert!(elsewhere.output().unwrap().stdout.is_empty());
 }
 
@@ -422,8 +423,41 @@ fn what_the_journal_cannot_name_is_said() {
     fs::create_dir(&root).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
     command.arg("call").arg("--root").arg(&root).env("XDG_STATE_HOME", place.0.path());
+    command.env("XDG_CONFIG_HOME", place.0.path());
     let output = command.args(["file.write", r#"{"path": "a", "content": "x"}"#]).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(answer["message"].as_str().unwrap().contains("cannot be undone"), "{answer}");
     assert_eq!(fs::read(root.join("a")).unwrap(), b"x");
+}
+
+#[test]
+fn names_cannot_talk_to_the_terminal() {
+    let place = Place::new();
+    place.call("file.write", json!({"path": "a\u{1b}[2J\nb", "content": "one\n"}));
+    let printed = place.pinfold("log").output().unwrap().stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    assert_eq!(printed.lines().count(), 1, "{printed:?}");
+    assert!(!printed.contains('\u{1b}'), "{printed:?}");
+    let undone = place.undo(&[]).stdout;
+    assert!(undone.starts_with(b"Undid ") && !undone.contains(&0x1b), "{undone:?}");
+    // For a program, what changed is as it is.
+    place.call("file.write", json!({"path": "c", "content": "\u{1b}[1mbold\n"}));
+    let id = place.log().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let shown = place.pinfold("show").arg(id).output().unwrap().stdout;
+    assert!(String::from_utf8(shown).unwrap().contains("+\u{1b}[1mbold\n"));
+}
+
+#[test]
+fn what_was_undone_is_in_the_audit_log() {
+    let place = Place::new();
+    let log = place.0.path().join("audit.jsonl");
+    place.call("file.write", json!({"path": "a", "content": "one\n"}));
+    for code in [0, 1] {
+        let undo = place.pinfold("undo").arg("--audit").arg(&log).output().unwrap();
+        assert_eq!(undo.status.code(), Some(code), "{undo:?}");
+    }
+    let lines = fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let told: Vec<_> = lines.iter().map(|line| (&line["tool"], &line["outcome"])).collect();
+    assert_eq!(told, [(&json!("undo"), &json!("ok")), (&json!("undo"), &json!("file_not_found"))]);
 }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::patience::PAUSE;
@@ -77,14 +78,14 @@ impl Dir {
         let fd = match self.readable() {
             Ok(fd) => fd,
             // Not readable, but perhaps writable: then there is nothing to lock.
-            Err(Errno::ACCESS) => return Ok(DirLock { _lock: None }),
+            Err(Errno::ACCESS) => return Ok(DirLock { lock: None }),
             Err(other) => return Err(other.into()),
         };
         let start = Instant::now();
         let mut pause = Duration::from_micros(20);
         loop {
             match sys::try_lock(&fd) {
-                Ok(()) => return Ok(DirLock { _lock: Some(Locked(fd)) }),
+                Ok(()) => return Ok(DirLock { lock: Some(Locked(fd)) }),
                 Err(Errno::WOULDBLOCK) if start.elapsed() < LONGEST_WAIT => {
                     patience.check()?;
                     thread::sleep(pause);
@@ -93,7 +94,7 @@ impl Dir {
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
                 // File systems without locks.
                 Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                    return Ok(DirLock { _lock: None });
+                    return Ok(DirLock { lock: None });
                 }
                 Err(other) => return Err(other.into()),
             }
@@ -111,22 +112,59 @@ impl Dir {
                 return ControlFlow::Break(());
             }
             // The kernel gives names only.
-            entries.extend(Name::parse(name).map(|name| Entry { name, kind: kind.into() }));
+            let kind = kind_of(&self.fd, name, kind);
+            entries.extend(Name::parse(name).map(|name| Entry { name, kind }));
             ControlFlow::Continue(())
         })?;
         Ok(entries)
     }
 }
 
+/// What an entry is, by what its directory says of it.
+pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
+    match listed {
+        // Some file systems do not say.
+        FileType::Unknown => {
+            sys::stat_at(dir, name).map_or(Kind::Device, |stat| Meta::of(&stat).kind)
+        }
+        known => known.into(),
+    }
+}
+
 /// A directory's lock. It belongs to a handle of its own, and ends with it.
 #[derive(Debug)]
 pub(crate) struct DirLock {
-    _lock: Option<Locked>,
+    /// Nothing where the directory cannot be locked.
+    lock: Option<Locked>,
+}
+
+impl DirLock {
+    /// Whether others are kept out at all.
+    pub(crate) fn is_held(&self) -> bool {
+        self.lock.is_some()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_listing_does_not_say_is_looked_up() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("file"), "").unwrap();
+        std::os::unix::fs::symlink("file", place.path().join("link")).unwrap();
+        let dir = sys::open_root(place.path()).unwrap();
+        for (name, listed, kind) in [
+            ("file", FileType::Unknown, Kind::File),
+            ("link", FileType::Unknown, Kind::Symlink),
+            (".", FileType::Unknown, Kind::Directory),
+            ("gone", FileType::Unknown, Kind::Device),
+            ("file", FileType::Fifo, Kind::Fifo),
+        ] {
+            assert_eq!(kind_of(&dir, name.as_bytes(), listed), kind, "{name}");
+        }
+    }
 
     #[test]
     fn a_lock_ends_with_its_holder_though_a_forked_process_has_its_handle() {
@@ -136,7 +174,7 @@ mod tests {
         let lock = dir.lock(&patience).unwrap();
         assert!(dir.lock(&patience).is_err());
         // As after a fork, this handle is not only the holder's.
-        let Some(Locked(fd)) = &lock._lock else { panic!("the file system has locks") };
+        let Some(Locked(fd)) = &lock.lock else { panic!("the file system has locks") };
         let elsewhere = fd.try_clone().unwrap();
         drop(lock);
         assert!(dir.lock(&patience).is_ok());

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::dir::Dir;
 use crate::target::Before;
-use crate::temporary::fresh_name;
+use crate::temporary::{fresh_name, lasting_name};
 use crate::{Error, Meta, Name, Result, sys};
 
 /// A temporary name that is free again when this is dropped, unless somebody needs what is there.
@@ -23,11 +23,7 @@ impl Litter {
     /// Leaves what is under the name, which somebody needs, where nobody sweeps it away.
     pub(crate) fn strand(&mut self) -> Error {
         self.disposable = false;
-        let lasting = fresh_name().ok().and_then(|fresh| {
-            let random = fresh.as_bytes().strip_prefix(b".pinfold-")?.strip_suffix(b".tmp")?;
-            Name::parse(&[b".pinfold-kept-", random].concat()).ok()
-        });
-        if let Some(lasting) = lasting
+        if let Ok(lasting) = lasting_name()
             && insist(|| sys::rename(self.dir.fd(), self.name.as_bytes(), lasting.as_bytes()))
                 .is_some()
         {

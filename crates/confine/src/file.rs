@@ -65,19 +65,16 @@ impl File {
         self.at_end = false;
     }
 
-    /// All that it holds. The buffer comes from the system as zeros, and is not filled with them.
-    pub(crate) fn read_whole(&mut self) -> io::Result<Vec<u8>> {
+    /// All that it holds, unless it has grown since it was opened: whoever adds to it may never end.
+    ///
+    /// The buffer comes from the system as zeros, and is not filled with them.
+    pub(crate) fn read_whole(&mut self) -> Result<Vec<u8>> {
         self.rewind();
         let len = usize::try_from(self.meta.len).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.saturating_add(1)];
         let mut filled = 0;
-        loop {
-            if filled == bytes.len() {
-                // It has grown since it was opened.
-                self.read_to_end(&mut bytes)?;
-                return Ok(bytes);
-            }
-            match self.read(&mut bytes[filled..])? {
+        while filled < bytes.len() {
+            match self.read(&mut bytes[filled..]).map_err(Error::Os)? {
                 0 => {
                     bytes.truncate(filled);
                     return Ok(bytes);
@@ -85,6 +82,7 @@ impl File {
                 read => filled += read,
             }
         }
+        Err(Error::Changed)
     }
 
     /// The hash of its whole content, as it is now.

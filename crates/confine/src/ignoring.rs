@@ -274,7 +274,10 @@ mod tests {
     #[test]
     fn a_huge_file_of_patterns_is_read_as_far_as_it_is_worth() {
         let content: String = (0..100_000).map(|n| format!("*a{n}*b*c\n")).collect();
-        let rules = rules(&Arc::default(), "", &[(".gitignore", &content)]);
-        assert_ne!(rules.ruling(b"a1bc", false), Ruling::Wanted);
+        let above = Arc::default();
+        let rules = rules(&above, "", &[(".gitignore", &(content + "last\n"))]);
+        assert_eq!(rules.ruling(b"a1bc", false), Ruling::Ignored);
+        assert_eq!(rules.ruling(b"last", false), Ruling::Silent);
+        assert_eq!(rules.cut(&above), 1);
     }
 }

@@ -122,6 +122,11 @@ impl Meta {
         self.settled && self.looks_like(later)
     }
 
+    /// Whether every later change will show in the times.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
     /// Forgets when it was last changed for when it was changed now.
     pub(crate) fn take_change_time(&mut self, now: &Self) {
         self.changed = now.changed;

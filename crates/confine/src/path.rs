@@ -78,20 +78,18 @@ impl fmt::Display for Name {
     }
 }
 
-/// A path below a root: names joined by `/`, without `.`, `..` or links to follow.
+/// A path below a root: names joined by `/`, without `.` or `..`.
 ///
-/// Only the parts of this crate that proved it make one, so whoever holds one need not check again.
+/// It is made of [`Name`]s only, so whoever holds one need not look for a way out in it. That no
+/// name in it is a link is proved anew whenever it is opened: a link on the way is never followed.
 /// The root itself is the path without names.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RelPath(Vec<u8>);
 
 impl RelPath {
     /// The root itself.
-    pub const ROOT: Self = Self(Vec::new());
-
-    /// The root itself.
-    pub fn root() -> Self {
-        Self::ROOT
+    pub const fn root() -> Self {
+        Self(Vec::new())
     }
 
     /// Whether this is the root itself.
@@ -203,7 +201,13 @@ impl fmt::Display for Escaped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for character in chunk.valid().chars() {
-                let turns = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+                let turns = matches!(
+                    character,
+                    '\u{61c}'
+                        | '\u{200e}'..='\u{200f}'
+                        | '\u{2028}'..='\u{202e}'
+                        | '\u{2066}'..='\u{2069}'
+                );
                 if character.is_control() || turns {
                     write!(out, "{}", character.escape_default())?;
                 } else {
@@ -253,6 +257,7 @@ mod tests {
             (b"\x1b[31m", "\\u{1b}[31m"),
             (b"caf\xE9", "caf\\xe9"),
             ("\u{202e}txt.exe \u{e9}".as_bytes(), "\\u{202e}txt.exe \u{e9}"),
+            ("a\u{200e}b\u{200f}c\u{61c}".as_bytes(), "a\\u{200e}b\\u{200f}c\\u{61c}"),
         ] {
             assert_eq!(escaped(name).to_string(), shown);
         }

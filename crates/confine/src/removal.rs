@@ -1,5 +1,6 @@
 //! Taking a file away, and putting it back if it was the wrong one.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -21,6 +22,7 @@ pub struct Removal {
     name: Name,
     meta: Meta,
     link_target: Option<Vec<u8>>,
+    hash: OnceCell<Hash>,
     patience: Patience,
     _lock: FileLock,
 }
@@ -49,8 +51,16 @@ impl Workspace {
             if path.names_a_directory() {
                 return Err(Error::NotADirectory);
             }
-            let patience = patience.clone();
-            return Ok(Removal { place, dir, name, meta, link_target, patience, _lock: lock });
+            return Ok(Removal {
+                place,
+                dir,
+                name,
+                meta,
+                link_target,
+                hash: OnceCell::new(),
+                patience: patience.clone(),
+                _lock: lock,
+            });
         }
         Err(Error::Changed)
     }
@@ -76,11 +86,37 @@ impl Removal {
         (&self.dir, &self.name, &self.meta, &self.patience)
     }
 
-    /// The hash of what the file holds; `None` for a link.
+    /// The hash of what the file holds, taken once; `None` for a link.
     pub fn hash(&self) -> Result<Option<Hash>> {
-        match self.meta.kind {
-            Kind::File => self.dir.file(&self.name)?.hash(&self.patience).map(Some),
-            _ => Ok(None),
+        if self.meta.kind != Kind::File {
+            return Ok(None);
+        }
+        if let Some(hash) = self.hash.get() {
+            return Ok(Some(*hash));
+        }
+        let hash = self.hash_under(&self.name)?;
+        Ok(Some(*self.hash.get_or_init(|| hash)))
+    }
+
+    /// The hash of the file that was found, if it has this name now.
+    fn hash_under(&self, name: &Name) -> Result<Hash> {
+        let file = self.dir.file(name)?;
+        if !self.meta.looks_like(file.meta()) {
+            return Err(Error::Changed);
+        }
+        file.hash(&self.patience)
+    }
+
+    /// Sees to it that a later look can tell whether the content has changed.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        if self.meta.is_settled() {
+            return Ok(());
+        }
+        match self.hash() {
+            // Who may remove it need not be allowed to read it: then its times have to do.
+            Err(Error::Denied) => Ok(()),
+            Err(Error::NotFound | Error::IsDirectory | Error::NotRegular(_)) => Err(Error::Changed),
+            other => other.map(drop),
         }
     }
 
@@ -92,6 +128,7 @@ impl Removal {
     /// Removes it: it goes to a temporary name first, and only if it is what was found there does
     /// it go for good, when the answer is dropped.
     pub fn remove(self, durability: Durability) -> Result<Displaced> {
+        self.prepare()?;
         let lock = self.dir.lock(&self.patience)?;
         let aside = fresh_name()?;
         self.dir.sweep(&lock, &aside);
@@ -126,12 +163,25 @@ impl Removal {
     }
 
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
-        if !self.meta.looks_like(&self.dir.meta(aside)?) {
+        if !self.is_renamed(aside)? {
             return Err(Error::Changed);
         }
         if durability == Durability::Full {
             self.dir.sync()?;
         }
         Ok(())
+    }
+
+    /// Whether what we have renamed is what was found, with the same content.
+    fn is_renamed(&self, aside: &Name) -> Result<bool> {
+        let found = self.dir.meta(aside)?;
+        if self.meta.surely_unchanged_but_renamed(&found) {
+            return Ok(true);
+        }
+        match self.hash.get() {
+            Some(hash) if self.meta.looks_like(&found) => Ok(self.hash_under(aside)? == *hash),
+            // A link, which nobody can write to, or a file that we may not read.
+            _ => Ok(self.meta.looks_like(&found)),
+        }
     }
 }

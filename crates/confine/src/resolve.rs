@@ -65,7 +65,7 @@ impl Walker<'_> {
                 Step::Down(name) => name,
                 Step::Up => {
                     if self.at.pop().is_none() {
-                        self.climb()?;
+                        self.climb(by_link)?;
                     }
                     continue;
                 }
@@ -115,20 +115,21 @@ impl Walker<'_> {
 
     /// A step above the root: fine only if it leads into a root again.
     ///
-    /// The root's canonical path has no links in it, so going up is going back by one name.
-    fn climb(&mut self) -> Result<()> {
+    /// The root's canonical path has no links in it, so going up is going back by one name. What is
+    /// still to be made stays as it was asked for: by a link, or by the caller.
+    fn climb(&mut self, by_link: bool) -> Result<()> {
         let mut names = self.workspace.root(self.root).canonical_names().to_vec();
         names.pop();
         while self.ahead.front().is_some_and(|ahead| ahead.step == Step::Up) {
             names.pop();
             self.ahead.pop_front();
         }
-        let by_link = self.ahead.iter().any(|ahead| ahead.by_link);
-        let steps = names.into_iter().map(Step::Down);
-        let steps = steps.chain(self.ahead.drain(..).map(|ahead| ahead.step)).collect();
-        let (root, steps) = self.workspace.enter(steps)?;
+        let names = names.into_iter().map(|name| Ahead { step: Step::Down(name), by_link });
+        let mut ahead: VecDeque<_> = names.chain(self.ahead.drain(..)).collect();
+        let steps = ahead.iter().map(|ahead| ahead.step.clone()).collect();
+        let (root, left) = self.workspace.enter(steps)?;
         self.root = root;
-        self.ahead = steps.into_iter().map(|step| Ahead { step, by_link }).collect();
+        self.ahead = ahead.split_off(ahead.len() - left.len());
         Ok(())
     }
 

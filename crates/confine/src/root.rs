@@ -29,6 +29,9 @@ pub(crate) struct Root {
     canonical_names: Vec<Name>,
     handle: Arc<OwnedFd>,
     way: Way,
+    /// The mount that the root is on, if its file system is known to wait for no network and no
+    /// other process.
+    local_mount: Option<u64>,
 }
 
 impl Root {
@@ -46,6 +49,7 @@ impl Root {
             given_names: names(&given)?,
             canonical_names: names(&canonical)?,
             given,
+            local_mount: local_mount(&handle),
             handle,
             way,
         })
@@ -68,6 +72,7 @@ impl Root {
             canonical_names: self.canonical_names.clone(),
             handle: self.handle.clone(),
             way: self.way,
+            local_mount: self.local_mount,
         }
     }
 
@@ -82,7 +87,15 @@ impl Root {
         let given = given_names
             .iter()
             .fold(PathBuf::from("/"), |path, name| path.join(OsStr::from_bytes(name.as_bytes())));
-        Some(Self { given, given_names, canonical_names: canonical, handle, way: self.way })
+        Some(Self {
+            given,
+            given_names,
+            canonical_names: canonical,
+            // Something else may be mounted there.
+            local_mount: local_mount(&handle),
+            handle,
+            way: self.way,
+        })
     }
 
     #[cfg(target_os = "linux")]
@@ -109,6 +122,10 @@ impl Root {
 
     pub(crate) fn handle(&self) -> &OwnedFd {
         &self.handle
+    }
+
+    pub(crate) fn local_mount(&self) -> Option<u64> {
+        self.local_mount
     }
 
     pub(crate) fn canonical_names(&self) -> &[Name] {
@@ -141,24 +158,24 @@ impl Root {
     /// As [`Self::open_below`], but a pipe, socket or device is not opened: whoever waits at its
     /// other end would be disturbed. It is `EPIPE`, `ENXIO` or `ENODEV`.
     pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // Only a hint, since it follows links: what it says is proved before it is acted on.
-        let special = |stat| match Meta::of(&stat).kind {
-            Kind::Fifo | Kind::Socket | Kind::Device => true,
-            Kind::File | Kind::Directory | Kind::Symlink => false,
+        let Some((parent, name)) = path.split() else {
+            return self.open_below(path, flags);
         };
-        if sys::stat_at(&self.handle, path.for_kernel()).is_ok_and(special) {
-            let handle = self.open_below(path, sys::LOOK)?;
-            match Meta::of(&sys::stat(&handle)?).kind {
-                Kind::Fifo => return Err(Errno::PIPE),
-                Kind::Socket => return Err(Errno::NXIO),
-                Kind::Device => return Err(Errno::NODEV),
-                Kind::File | Kind::Directory | Kind::Symlink => {}
-            }
+        let parent = match parent.is_root() {
+            true => None,
+            false => Some(self.open_below(&parent, sys::HANDLE)?),
+        };
+        let dir = parent.as_ref().unwrap_or(&self.handle);
+        match Meta::of(&sys::stat_at(dir, name.as_bytes())?).kind {
+            Kind::Fifo => Err(Errno::PIPE),
+            Kind::Socket => Err(Errno::NXIO),
+            Kind::Device => Err(Errno::NODEV),
+            Kind::Symlink => Err(Errno::LOOP),
+            Kind::File | Kind::Directory => step_into(dir, &name, flags),
         }
-        self.open_below(path, flags)
     }
 
-    /// As [`Self::open_below`], but only what the system has in memory.
+    /// As [`Self::open_below`], but only if the system has the way there in memory.
     pub(crate) fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         match self.way {
             Way::Kernel => sys::open_cached(&self.handle, path.for_kernel(), flags),
@@ -176,6 +193,12 @@ impl Root {
         }
         step_into(dir.as_ref().unwrap_or(&self.handle), &last, flags)
     }
+}
+
+/// The mount that a handle is on, if its file system is a local one.
+fn local_mount(handle: &OwnedFd) -> Option<u64> {
+    sys::is_local(handle).ok().filter(|local| *local)?;
+    Some(sys::stat_cached(handle).ok()?.mount)
 }
 
 /// Opens one name in a directory; a link is `ELOOP`, whatever the flags.

@@ -21,8 +21,12 @@ static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
 const MOST_REMEMBERED: usize = 10_000;
 
 impl Dir {
-    /// Removes what others left behind, once in the life of this process.
-    pub(crate) fn sweep(&self, _lock: &DirLock, own: &Name) {
+    /// Removes what others left behind, once in the life of this process. Without the lock nobody
+    /// knows what is left behind, and all of it stays.
+    pub(crate) fn sweep(&self, lock: &DirLock, own: &Name) {
+        if !lock.is_held() {
+            return;
+        }
         let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let known = swept.get_or_insert_default();
         if known.len() >= MOST_REMEMBERED {

@@ -171,7 +171,7 @@ impl Target {
     /// no file.
     pub fn content(&mut self) -> Result<Vec<u8>> {
         let Some(before) = &mut self.before else { return Ok(Vec::new()) };
-        let bytes = before.file.read_whole().map_err(Error::Os)?;
+        let bytes = before.file.read_whole()?;
         // Whoever plans on these bytes must not commit over others.
         before.hash = OnceCell::from(blake3::hash(&bytes));
         Ok(bytes)

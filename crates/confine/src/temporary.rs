@@ -8,9 +8,16 @@ const RANDOM: usize = 16;
 
 /// A name that nothing else has. It does not grow with the target's, which may be as long as names get.
 pub(crate) fn fresh_name() -> Result<Name> {
-    let random = random_number()?;
-    let middle = format!("{random:0RANDOM$x}");
-    Name::parse(&[PREFIX, middle.as_bytes(), SUFFIX].concat())
+    Name::parse(&[PREFIX, random_text()?.as_bytes(), SUFFIX].concat())
+}
+
+/// A name that nothing else has, for what somebody needs: it is shown, and never swept away.
+pub(crate) fn lasting_name() -> Result<Name> {
+    Name::parse(&[PREFIX, b"kept-", random_text()?.as_bytes()].concat())
+}
+
+fn random_text() -> Result<String> {
+    Ok(format!("{:0RANDOM$x}", random_number()?))
 }
 
 /// A number that nobody can guess.
@@ -32,6 +39,7 @@ mod tests {
     fn fresh_names_are_known_again_and_others_are_not() {
         for _ in 0..100 {
             assert!(is_temporary(fresh_name().unwrap().as_bytes()));
+            assert!(!is_temporary(lasting_name().unwrap().as_bytes()));
         }
         for name in [&b".pinfold-.tmp"[..], b".pinfold-0123456789abcdeg.tmp", b"a.tmp", b".pinfold"]
         {

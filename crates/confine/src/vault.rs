@@ -50,7 +50,7 @@ impl Vault {
 
     /// A handle on a log, locked, and still the one that has the name.
     fn locked(&self, log: &Name, patience: &Patience) -> Result<Locked> {
-        loop {
+        for _ in 0..sys::MOST_RACES {
             let fd = sys::append_at(self.dir.fd(), log.as_bytes())?;
             while let Err(errno) = sys::try_lock(&fd) {
                 match errno {
@@ -67,6 +67,7 @@ impl Vault {
                 return Ok(Locked(fd));
             }
         }
+        Err(Error::Changed)
     }
 
     /// Replaces a whole log by what `keep` makes of it, while nobody adds to it.
@@ -118,6 +119,7 @@ impl Vault {
         if meta.kind != Kind::File {
             return Ok(());
         }
+        removal.prepare()?;
         let mut file = dir.file(from)?;
         if !meta.looks_like(file.meta()) {
             return Err(Error::Changed);

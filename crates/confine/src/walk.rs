@@ -9,9 +9,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use rustix::fs::{FileType, OFlags};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
+use crate::dir::kind_of;
 use crate::ignoring::{Rules, Ruling, is_ignore_file};
 use crate::workspace::opening;
 use crate::{
@@ -26,6 +26,9 @@ const DEEPEST: usize = 1_000;
 
 /// So many files of one directory are work for one thread; more are shared out.
 const BATCH: usize = 64;
+
+/// So many entries of one directory are listed, or judged, before patience is asked again.
+const ASKED_AFTER: usize = 1_000;
 
 /// More threads wait for each other rather than for the disk.
 const MOST_THREADS: usize = 8;
@@ -411,24 +414,22 @@ impl<V: Visitor> Worker<'_, V> {
         }
     }
 
-    fn list(&mut self, dir: &OwnedFd) -> Result<Listing, Errno> {
+    fn list(&mut self, dir: &OwnedFd) -> Result<Listing> {
         let mut listing = Listing::default();
+        let mut patient = Ok(());
         sys::list(dir, &mut self.buffer, |name, kind| {
-            if !is_temporary(name) {
-                let kind = match kind {
-                    // Some file systems do not say.
-                    FileType::Unknown => {
-                        sys::stat_at(dir, name).map_or(Kind::Device, |stat| Meta::of(&stat).kind)
-                    }
-                    known => known.into(),
-                };
-                let start = listing.names.len();
-                listing.names.extend_from_slice(name);
-                listing.entries.push((start, listing.names.len(), kind));
+            if is_temporary(name) {
+                return ControlFlow::Continue(());
             }
-            ControlFlow::Continue(())
+            let start = listing.names.len();
+            listing.names.extend_from_slice(name);
+            listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
+            if listing.entries.len().is_multiple_of(ASKED_AFTER) {
+                patient = self.walk.patience.check();
+            }
+            if patient.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        Ok(listing)
+        patient.map(|()| listing)
     }
 
     fn enter(
@@ -452,7 +453,10 @@ impl<V: Visitor> Worker<'_, V> {
         let mut at = Path::new(path);
         let mut directories = Vec::new();
         let mut others = Vec::new();
-        for (name, kind) in listing.iter() {
+        for (number, (name, kind)) in listing.iter().enumerate() {
+            if number % ASKED_AFTER == ASKED_AFTER - 1 {
+                self.walk.patience.check()?;
+            }
             if !self.shows(root, start, at.with(name), kind, &rules) {
                 continue;
             }

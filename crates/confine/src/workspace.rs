@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::dir::{Dir, Entry};
@@ -12,6 +12,10 @@ use crate::path::{Step, steps, straight_down};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
 use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, is_temporary, sys};
+
+/// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
+/// or more system calls.
+const LONGEST_PATH: usize = 64 * 1024;
 
 /// The roots that everything happens below.
 #[derive(Debug)]
@@ -189,6 +193,9 @@ impl Workspace {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
         }
+        if path.as_str().len() > LONGEST_PATH {
+            return Err(Error::BadPath("is too long"));
+        }
         let steps = steps(path.as_str().as_bytes())?;
         // Drafts are nobody's files: they are not there, for whoever asks.
         let draft = |step: &Step| matches!(step, Step::Down(name) if is_temporary(name.as_bytes()));
@@ -217,27 +224,34 @@ impl Workspace {
         Ok((place, file))
     }
 
-    /// The content of a regular file, if it is at hand: not longer than `most` bytes, no link on the way,
-    /// and all of it in the system's memory. Finding that out never waits for a disk or a network.
-    pub fn at_hand(&self, path: &RawPath, most: usize) -> Option<(Place, Vec<u8>)> {
-        let (root, steps) = self.understand(path).ok()?;
-        let below = straight_down(&steps)?;
-        let handle = self.roots[root].open_cached(&below, sys::LOOK).ok()?;
-        let meta = Meta::of(&sys::stat(&handle).ok()?);
-        let len = usize::try_from(meta.len).ok().filter(|len| *len <= most)?;
-        if meta.kind != Kind::File || path.names_a_directory() {
-            return None;
-        }
-        let file = self.roots[root].open_cached(&below, OFlags::RDONLY).ok()?;
+    /// A regular file and its content, if it is at hand: not longer than `most` bytes, no link on the way,
+    /// on the root's own mount, which is of a local file system, and all of it in the system's memory.
+    /// Finding that out never waits for a disk or a network.
+    pub fn at_hand(&self, path: &RawPath, most: usize) -> Option<(Place, File, Vec<u8>)> {
+        let (number, steps) = self.understand(path).ok()?;
+        let below = straight_down(&steps).filter(|_| !path.names_a_directory())?;
+        let root = &self.roots[number];
+        let mount = root.local_mount()?;
+        let small = |handle: &OwnedFd| {
+            let found = sys::stat_cached(handle).ok()?;
+            let fits = found.mount == mount && found.kind == FileType::RegularFile;
+            usize::try_from(found.len).ok().filter(|len| fits && *len <= most)
+        };
+        // A pipe is not opened, nor what others would be asked for; and what is opened then may be
+        // something else by now.
+        small(&root.open_cached(&below, sys::LOOK).ok()?)?;
+        let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
+        let len = small(&fd)?;
         let mut content = vec![0; len];
         let mut filled = 0;
         while filled < len {
-            match sys::read_cached(&file, &mut content[filled..], filled as u64).ok()? {
+            match sys::read_cached(&fd, &mut content[filled..], filled as u64).ok()? {
                 0 => return None,
                 read => filled += read,
             }
         }
-        Some((self.innermost(Place { root, path: below }), content))
+        let file = File::regular(fd).ok().filter(|file| file.meta().len == len as u64)?;
+        Some((self.innermost(Place { root: number, path: below }), file, content))
     }
 
     /// Opens the directory that a path leads to, and lists at most `most` of its entries.

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use pinfold_confine::{Error, Kind, RawPath, Way, Workspace};
 use tempfile::TempDir;
@@ -153,6 +155,56 @@ fn a_link_is_looked_at_itself() {
 }
 
 #[test]
+fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        let roots = ["ws", "second"].map(|root| dir.path().join(root));
+        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        symlink("../ws", roots[0].join("loop")).unwrap();
+        symlink("../second", roots[0].join("across")).unwrap();
+        for (number, link) in ["loop", "across"].into_iter().enumerate() {
+            let root = &roots[number];
+            fs::write(root.join("y"), "kept").unwrap();
+            symlink("y", root.join("l")).unwrap();
+            let (path, what) = (format!("{link}/l"), format!("{link} {way:?}"));
+
+            let seen = workspace.look(&path.as_str().into()).unwrap();
+            assert_eq!(seen.link_target.as_deref(), Some(&b"y"[..]), "{what}");
+            assert_eq!((seen.place.root, seen.place.path.to_string()), (number, "l".into()));
+
+            let removal = workspace.removal(&path.into(), &Default::default()).unwrap();
+            removal.remove(Default::default()).map(drop).unwrap();
+            assert!(!root.join("l").is_symlink(), "{what}");
+            assert_eq!(fs::read_to_string(root.join("y")).unwrap(), "kept", "{what}");
+
+            for new in ["new.txt", "fresh/new.txt"] {
+                write(&workspace, format!("{link}/{new}")).unwrap();
+                assert_eq!(fs::read_to_string(root.join(new)).unwrap(), "new", "{what}");
+            }
+            // What a link itself asks for has to be there.
+            let none = Path::new("..").join(root.file_name().unwrap()).join("none");
+            symlink(none, root.join("dangling")).unwrap();
+            let dangling = write(&workspace, format!("{link}/dangling"));
+            assert!(matches!(dangling, Err(Error::Dangling)), "{what}: {dangling:?}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_of_a_root_that_was_moved_makes_nothing() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        let roots = ["ws/a/b", "ws"].map(|root| dir.path().join(root));
+        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        symlink("../new.txt", roots[0].join("link")).unwrap();
+        fs::rename(roots[1].join("a"), roots[1].join("moved")).unwrap();
+        let written = write(&workspace, "link");
+        assert!(matches!(written, Err(Error::Dangling)), "{way:?}: {written:?}");
+        assert!(!roots[1].join("a").exists(), "{way:?}");
+    }
+}
+
+#[test]
 fn links_that_go_nowhere_or_in_circles_end() {
     both_ways(|dir, workspace| {
         let ws = dir.join("ws");
@@ -185,13 +237,65 @@ fn only_regular_files_are_read() {
                 "{path}"
             );
         }
-        // Whoever waits at the other end is not disturbed: it is looked at, and not opened.
-        let report = pinfold_confine::fault::inject(&[], || read(workspace, "fifo"));
-        assert_eq!(report.calls.first(), Some(&"fstatat"), "{:?}", report.calls);
         assert!(matches!(read(workspace, "a"), Err(Error::IsDirectory)));
         assert!(matches!(write(workspace, "a"), Err(Error::IsDirectory)));
         assert!(matches!(read(workspace, "."), Err(Error::IsDirectory)));
         assert!(matches!(write(workspace, "."), Err(Error::IsDirectory)));
+    });
+}
+
+/// Whether somebody who waits at a pipe's other end still does after a look at it.
+fn leaves_waiting(dir: fs::File, look: impl FnOnce()) -> bool {
+    use rustix::fs::{Mode, OFlags, openat};
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let end = dir.try_clone().unwrap();
+    let writer = thread::spawn(move || {
+        sender.send(()).unwrap();
+        openat(end, "fifo", OFlags::WRONLY, Mode::empty()).unwrap();
+        sender.send(()).unwrap();
+    });
+    receiver.recv().unwrap();
+    // Time to arrive there, and later to be woken.
+    let moment = Duration::from_millis(100);
+    assert!(receiver.recv_timeout(moment).is_err(), "nobody was to open the pipe yet");
+    look();
+    let waiting = receiver.recv_timeout(moment).is_err();
+    let _reader = openat(dir, "fifo", OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    writer.join().unwrap();
+    waiting
+}
+
+#[test]
+fn whoever_waits_at_a_pipe_is_not_disturbed() {
+    both_ways(|dir, workspace| {
+        // The longer path does not fit into one system call.
+        for depth in [0, 1, 25] {
+            let mut end = fs::File::open(dir.join("ws")).unwrap();
+            let name = "d".repeat(200);
+            for _ in 0..depth {
+                let _ = rustix::fs::mkdirat(&end, &name, 0o755.into());
+                let flags = rustix::fs::OFlags::RDONLY;
+                end = rustix::fs::openat(&end, &name, flags, 0.into()).unwrap().into();
+            }
+            rustix::fs::mkfifoat(&end, "fifo", 0o644.into()).unwrap();
+            let path = format!("{name}/").repeat(depth) + "fifo";
+            let look = || {
+                let found = read(workspace, path.as_str());
+                assert!(matches!(found, Err(Error::NotRegular(Kind::Fifo))), "{depth}: {found:?}");
+            };
+            assert!(leaves_waiting(end, look), "{depth} {:?}", workspace.way());
+        }
+    });
+}
+
+#[test]
+fn nothing_behind_a_link_is_looked_at_before_the_link_is_resolved() {
+    both_ways(|dir, workspace| {
+        symlink("../outside", dir.join("ws/out")).unwrap();
+        let report = pinfold_confine::fault::inject(&[], || read(workspace, "out/secret.txt"));
+        assert!(matches!(report.result, Err(Error::Outside)));
+        let first = if workspace.way() == Way::Kernel { "openat2" } else { "openat" };
+        assert_eq!(report.calls.first(), Some(&first), "{:?}", report.calls);
     });
 }
 
@@ -212,6 +316,11 @@ fn what_is_not_there_or_no_path_is_said() {
         assert!(matches!(read(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
         assert!(matches!(write(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
         assert!(matches!(write(workspace, "d/".repeat(200) + "f"), Err(Error::BadPath(_))));
+        for path in ["./".repeat(40_000), "/".repeat(70_000), "x/../".repeat(20_000) + "top.txt"] {
+            let found = workspace.look(&path.into()).map(drop);
+            assert!(matches!(found, Err(Error::BadPath("is too long"))), "{found:?}");
+        }
+        assert!(read(workspace, "./".repeat(30_000) + "top.txt").is_ok());
     });
 }
 
@@ -307,6 +416,12 @@ fn can_tell_what_is_cached(file: &Path) -> bool {
     preadv2(&file, &mut [IoSliceMut::new(&mut buffer)], 0, ReadWriteFlags::NOWAIT).is_ok()
 }
 
+/// Whether it is on one of the file systems that tests are mostly run on.
+fn is_on_a_usual_disk(file: &Path) -> bool {
+    let kind = rustix::fs::statfs(file).unwrap().f_type;
+    [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630].contains(&kind)
+}
+
 #[test]
 fn only_a_small_regular_file_without_links_is_at_hand() {
     both_ways(|dir, workspace| {
@@ -321,11 +436,54 @@ fn only_a_small_regular_file_without_links_is_at_hand() {
         let content = "inside ws/a/b/deep.txt";
         assert!(at_hand("a/b/deep.txt", content.len() - 1).is_none());
         let found = at_hand("a/b/deep.txt", content.len());
-        let tells = can_tell_what_is_cached(&dir.join("ws/a/b/deep.txt"));
-        assert_eq!(found.is_some(), workspace.way() == Way::Kernel && tells);
-        if let Some((place, bytes)) = found {
+        let deep = dir.join("ws/a/b/deep.txt");
+        if workspace.way() == Way::Walk {
+            assert!(found.is_none());
+        } else if can_tell_what_is_cached(&deep) && is_on_a_usual_disk(&deep) {
+            let (place, mut file, bytes) = found.unwrap();
             assert_eq!(place.path.to_string(), "a/b/deep.txt");
             assert_eq!(bytes, content.as_bytes());
+            // What was proved is what is used, whatever has the name by now.
+            fs::remove_file(&deep).unwrap();
+            let mut text = String::new();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, content);
         }
     });
+}
+
+#[test]
+fn what_another_process_or_server_may_stand_behind_is_not_at_hand() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let dir = tree();
+    fs::write(dir.path().join("empty"), "").unwrap();
+    let is_at_hand = |workspace: &Workspace| workspace.at_hand(&"empty".into(), 9).is_some();
+    let open = || Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
+    let usually = is_at_hand(&open());
+    assert!(usually || !is_on_a_usual_disk(dir.path()));
+    // Nor is what the system does not say it of.
+    for call in ["fstatfs", "statx"] {
+        let unknown = (When::Every(call), Fault::Errno(rustix::io::Errno::NOSYS.raw_os_error()));
+        assert!(!is_at_hand(&inject(&[unknown], open).result), "{call}");
+        let workspace = open();
+        let later = inject(&[unknown], || is_at_hand(&workspace)).result;
+        assert_eq!(later, call == "fstatfs" && usually, "{call}");
+    }
+}
+
+#[test]
+fn what_is_mounted_inside_is_not_at_hand() {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(dir) = TempDir::new_in("/dev/shm") else { return };
+    let path = dir.path().join("empty");
+    fs::write(&path, "").unwrap();
+    if fs::metadata(&path).unwrap().dev() == fs::metadata("/").unwrap().dev() {
+        eprintln!("skipped: nothing is mounted at /dev/shm");
+        return;
+    }
+    for (root, found) in [("/dev/shm", is_on_a_usual_disk(&path)), ("/", false)] {
+        let workspace = Workspace::open([root], Some(Way::Kernel)).unwrap();
+        let at_hand = workspace.at_hand(&path.display().to_string().into(), 9);
+        assert_eq!(at_hand.is_some(), found, "{root}");
+    }
 }

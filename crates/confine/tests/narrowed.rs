@@ -5,6 +5,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinfold_confine::{RawPath, Way, Workspace};
 use tempfile::TempDir;
@@ -93,11 +94,12 @@ fn a_root_stays_what_it_was_when_its_path_leads_elsewhere() {
 #[test]
 fn a_swap_does_not_widen_it() {
     let place = Place::new();
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    let stop = AtomicBool::new(false);
+    let mut read = 0;
     std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
         scope.spawn(|| {
-            while !stop.load(relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 fs::rename(place.path("ws/a"), place.path("ws/x")).unwrap();
                 symlink("../out", place.path("ws/a")).unwrap();
                 fs::remove_file(place.path("ws/a")).unwrap();
@@ -110,8 +112,18 @@ fn a_swap_does_not_widen_it() {
                 let mut text = String::new();
                 std::io::Read::read_to_string(&mut file, &mut text).unwrap();
                 assert_eq!(text, "ws/a/f");
+                read += 1;
             }
         }
-        stop.store(true, relaxed);
     });
+    assert!(read > 0, "it never was what it had been");
+}
+
+/// Ends the other thread also if this one panics.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

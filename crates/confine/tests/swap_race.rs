@@ -14,6 +14,9 @@ use tempfile::TempDir;
 
 const ROUNDS: usize = 1_000;
 
+/// Longer than all that is ever inside, so that its size alone shows where it is from.
+const SECRET: &str = "SECRET, and nobody's business";
+
 #[test]
 fn nothing_outside_is_read_created_or_changed() {
     for way in [Way::Kernel, Way::Walk] {
@@ -24,7 +27,7 @@ fn nothing_outside_is_read_created_or_changed() {
 fn race(way: Way) {
     let dir = TempDir::new().unwrap();
     let (ws, outside) = (dir.path().join("ws"), dir.path().join("outside"));
-    for (place, text) in [(ws.join("swapped"), "inside"), (outside.clone(), "SECRET")] {
+    for (place, text) in [(ws.join("swapped"), "inside"), (outside.clone(), SECRET)] {
         fs::create_dir_all(place.join("deep")).unwrap();
         fs::write(place.join("f.txt"), text).unwrap();
         fs::write(place.join("deep/f.txt"), text).unwrap();
@@ -32,7 +35,7 @@ fn race(way: Way) {
     symlink("../outside", ws.join("trap")).unwrap();
     let workspace = Workspace::open([&ws], Some(way)).unwrap();
     let stop = AtomicBool::new(false);
-    let (mut inside, mut refused) = (0, 0);
+    let (mut inside, mut refused, mut looks) = (0, 0, 0);
     thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
         scope.spawn(|| {
@@ -71,8 +74,10 @@ fn race(way: Way) {
                 Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
                 Err(other) => panic!("{other:?}"),
             }
-            if let Ok(seen) = workspace.look(&"swapped/f.txt".into()) {
-                assert!(seen.place.path.to_string().ends_with("f.txt"));
+            if let Ok(seen) = workspace.look(&"swapped/deep/f.txt".into()) {
+                assert_eq!(seen.place.path.to_string(), "swapped/deep/f.txt");
+                assert!(seen.meta.len < SECRET.len() as u64, "looked at outside by {way:?}");
+                looks += 1;
             }
         }
     });
@@ -82,10 +87,11 @@ fn race(way: Way) {
         .collect();
     names.sort();
     assert_eq!(names, ["deep", "f.txt"], "created outside by {way:?}");
-    assert_eq!(fs::read_to_string(outside.join("f.txt")).unwrap(), "SECRET");
-    assert_eq!(fs::read_to_string(outside.join("deep/f.txt")).unwrap(), "SECRET");
+    assert_eq!(fs::read_to_string(outside.join("f.txt")).unwrap(), SECRET);
+    assert_eq!(fs::read_to_string(outside.join("deep/f.txt")).unwrap(), SECRET);
     // Without both, the race was not one.
     assert!(inside > 0 && refused > 0, "{way:?}: {inside} inside, {refused} refused");
+    assert!(looks > 0, "{way:?}");
 }
 
 /// Ends the other thread also if this one panics.

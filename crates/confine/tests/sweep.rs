@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use pinfold_confine::fault::{Fault, When, inject};
 use pinfold_confine::{Durability, Workspace};
 use tempfile::TempDir;
 
@@ -20,13 +21,21 @@ fn what_a_killed_process_left_is_swept_and_what_is_being_written_is_not() {
     fs::write(&other, "somebody's own").unwrap();
     let writer = fs::File::create(&written).unwrap();
     rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    symlink("nowhere", dir.path().join(".pinfold-00000000000000dd.tmp")).unwrap();
-    let target = workspace.target(&"f".into(), &Default::default()).unwrap();
-    target.replace(b"new", Durability::None).unwrap();
-    let mut found: Vec<_> = fs::read_dir(dir.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    found.sort();
-    assert_eq!(found, [names[1], names[2], "f"]);
+    let link = ".pinfold-00000000000000dd.tmp";
+    symlink("nowhere", dir.path().join(link)).unwrap();
+    let write = || {
+        let target = workspace.target(&"f".into(), &Default::default()).unwrap();
+        target.replace(b"new", Durability::None).map(drop).unwrap();
+        let mut found: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        found.sort();
+        found
+    };
+    // Where directories cannot be locked, nobody knows what is left behind.
+    let no_locks = Fault::Errno(rustix::io::Errno::NOLCK.raw_os_error());
+    let found = inject(&[(When::Every("flock"), no_locks)], write).result;
+    assert_eq!(found, [names[0], names[1], link, names[2], "f"]);
+    assert_eq!(write(), [names[1], names[2], "f"]);
 }

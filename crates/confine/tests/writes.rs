@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::Barrier;
 use std::thread;
 
-use pinfold_confine::{Durability, Error, Workspace};
+use pinfold_confine::{Durability, Error, Way, Workspace};
 use rustix::fs::{CWD, XattrFlags};
 use tempfile::TempDir;
 
@@ -426,12 +426,88 @@ fn directories_that_others_take_back_are_made_again() {
 }
 
 #[test]
+fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
+    use pinfold_confine::{Name, Removal, Vault};
+    let vaults = TempDir::new().unwrap();
+    let vault = Vault::open(vaults.path()).unwrap();
+    type Note<'n> = &'n dyn Fn(&Removal);
+    let hash: Note<'_> = &|removal| assert!(removal.hash().unwrap().is_some());
+    let secure: Note<'_> = &|removal| {
+        vault.secure_removal(removal, &Name::parse(b"kept").unwrap()).unwrap();
+    };
+    for (what, note) in [("hashed", hash), ("secured", secure)] {
+        let (dir, workspace) = workspace();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        // A file with two names is secured by a copy.
+        fs::hard_link(&path, dir.path().join("g")).unwrap();
+        let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
+        note(&removal);
+        write_unseen(&path, "thr");
+        let removed = removal.remove(Durability::None).map(drop);
+        assert!(matches!(removed, Err(Error::Changed)), "{what}: {removed:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "thr", "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_can_be_removed() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let dir = TempDir::new().unwrap();
+    let workspace = Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
+    fs::write(dir.path().join("f"), "old").unwrap();
+    let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
+    let denied = Fault::Errno(rustix::io::Errno::ACCESS.raw_os_error());
+    let report =
+        inject(&[(When::Every("openat"), denied)], || removal.remove(Durability::None).map(drop));
+    report.result.unwrap();
+    assert!(!dir.path().join("f").exists());
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_read_has_changed() {
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    fs::write(&path, "old").unwrap();
+    for (more, grows) in [("", false), (" and more", true)] {
+        let mut target = workspace.target(&"f".into(), &Default::default()).unwrap();
+        fs::write(&path, format!("old{more}")).unwrap();
+        let content = target.content();
+        assert_eq!(matches!(content, Err(Error::Changed)), grows, "{content:?}");
+        assert_eq!(content.is_ok(), !grows);
+    }
+}
+
+#[test]
+fn a_log_that_is_replaced_again_and_again_is_given_up() {
+    use pinfold_confine::fault::{Meanwhile, interleave};
+    use pinfold_confine::{Name, Vault};
+    let dir = TempDir::new().unwrap();
+    let vault = Vault::open(dir.path()).unwrap();
+    let log = Name::parse(b"log").unwrap();
+    // Before each look at whether the name is still that of the file that was locked.
+    let remove = |nth| -> Meanwhile {
+        let path = dir.path().join("log");
+        ("fstatat", nth, Box::new(move || fs::remove_file(path).unwrap()))
+    };
+    for (times, added) in [(3, true), (200, false)] {
+        let others = (1..=times).map(remove).collect();
+        let report = interleave(others, || vault.append(&log, "line", &Default::default()));
+        assert_eq!(report.result.is_ok(), added, "{:?}", report.result);
+        assert_eq!(matches!(report.result, Err(Error::Changed)), !added);
+    }
+}
+
+#[test]
 fn what_is_removed_is_what_was_found() {
     use pinfold_confine::fault::interleave;
     type Others = fn(&std::path::Path);
-    let cases: [(&str, Others, Option<&str>); 3] = [
+    let cases: [(&str, Others, Option<&str>); 5] = [
         ("replaced", |path| put(path, "theirs"), Some("theirs")),
         ("written", |path| fs::write(path, "theirs").unwrap(), Some("theirs")),
+        ("replaced, same size", |path| put(path, "thr"), Some("thr")),
+        // As within one tick of the clock.
+        ("written, same size, unseen", |path| write_unseen(path, "thr"), Some("thr")),
         ("removed", |path| fs::remove_file(path).unwrap(), None),
     ];
     for (what, act, left) in cases {

@@ -113,7 +113,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))
         }
         Error::NothingLeft { .. }
-        | Error::AuditFailed { .. }
+        | Error::AuditFailed
         | Error::NotADirectory { .. }
         | Error::NotRegular { .. }
         | Error::BadPath { .. }

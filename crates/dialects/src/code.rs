@@ -32,7 +32,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::Denied { .. } => "permission_denied",
         Error::AccessDenied { .. } => "access_denied",
         Error::NoSpace { .. } => "no_space",
-        Error::WriteFailed { .. } | Error::JournalFailed { .. } | Error::AuditFailed { .. } => {
+        Error::WriteFailed { .. } | Error::JournalFailed { .. } | Error::AuditFailed => {
             "write_failed"
         }
         Error::Timeout { .. } | Error::Locked { .. } => "timeout",

@@ -10,7 +10,7 @@ use crate::words::brief;
 
 /// The session and the call that a tool works for.
 #[derive(Clone, Copy, Debug)]
-pub struct Desk<'s> {
+pub(crate) struct Desk<'s> {
     /// The session.
     pub session: &'s Session,
     /// The call.

@@ -1,7 +1,7 @@
 //! What a search has found, one match at a time with the lines around it.
 
 use pinfold::operations::{Matched, Searched};
-use pinfold::{BinaryNote, Line, Place, Role, limits};
+use pinfold::{BinaryNote, Line, Place, Role};
 
 use crate::Desk;
 use crate::words::{brief, joined, left_out, lossy, passed_over, unread};
@@ -37,7 +37,7 @@ pub(crate) fn matches(searched: &Searched, context: u64, budget: usize) -> Vec<F
 
 /// How many lines around a match were asked for.
 pub(crate) fn context(lines: Option<u64>) -> usize {
-    usize::try_from(lines.unwrap_or(0).min(limits::MOST_CONTEXT)).unwrap_or(0)
+    usize::try_from(lines.unwrap_or(0)).unwrap_or(0)
 }
 
 /// A search on one line, for a person.

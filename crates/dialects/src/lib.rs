@@ -40,10 +40,12 @@ mod words;
 pub use answer::{Answer, Image, ToolResult};
 pub use classic::CLASSIC;
 pub use code::code;
-pub use desk::Desk;
 pub use dialect::{Dialect, dialects, named_dialects};
 pub use dotted::DOTTED;
 pub use export::{Format, list};
 pub use scoped::SCOPED;
-pub use tool::{Entry, Hints, Tool};
+pub use tool::{Entry, Hints};
 pub use toolbox::{Equipped, Toolbox, equip};
+
+pub(crate) use desk::Desk;
+pub(crate) use tool::Tool;

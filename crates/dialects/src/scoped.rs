@@ -45,7 +45,7 @@ fn code(error: &Error) -> &'static str {
         | Error::Unmappable { .. }
         | Error::NoChange { .. }
         | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
-        Error::AuditFailed { .. }
+        Error::AuditFailed
         | Error::NotFound { .. }
         | Error::DirectoryNotFound { .. }
         | Error::Dangling { .. }

@@ -1,6 +1,6 @@
 //! What makes a struct of arguments a tool.
 
-use pinfold::{Changes, Done, Error, Operation};
+use pinfold::{AtHand, Changes, Done, Error, Operation};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::answer::as_value;
 use crate::{Answer, Desk};
 
 /// A tool: its arguments are the struct's fields, its description the struct's documentation.
-pub trait Tool: DeserializeOwned + JsonSchema + 'static {
+pub(crate) trait Tool: DeserializeOwned + JsonSchema + 'static {
     /// The name that agents call it by.
     const NAME: &'static str;
     /// The name that people see.
@@ -50,6 +50,8 @@ pub struct Entry {
     pub title: &'static str,
     /// What clients are told about it.
     pub hints: Hints,
+    /// Whether all that it does is to read one file.
+    pub(crate) reads: bool,
     pub(crate) input: fn() -> Value,
     pub(crate) output: fn() -> Option<Value>,
     /// Reads arguments that have been checked.
@@ -62,8 +64,8 @@ pub(crate) trait Ready {
     fn perform(&self, desk: &Desk<'_>) -> Result<Answer, Error>;
     /// The arguments on one line, for a person.
     fn compact(&self, desk: &Desk<'_>) -> String;
-    /// Whether the call needs to wait for nothing.
-    fn is_at_hand(&self, desk: &Desk<'_>) -> bool;
+    /// What the call reads, if it needs to wait for nothing.
+    fn at_hand(&self, desk: &Desk<'_>) -> Option<AtHand>;
 }
 
 /// The arguments of a tool, and how its dialect turns replies into answers.
@@ -83,9 +85,8 @@ impl<T: Tool> Ready for Given<T> {
         self.tool.compact(desk)
     }
 
-    fn is_at_hand(&self, desk: &Desk<'_>) -> bool {
-        let operation = self.tool.operation(desk);
-        operation.is_ok_and(|operation| desk.session.is_at_hand(&operation))
+    fn at_hand(&self, desk: &Desk<'_>) -> Option<AtHand> {
+        desk.session.at_hand(&self.tool.operation(desk).ok()?)
     }
 }
 
@@ -110,6 +111,7 @@ impl Entry {
             name: T::NAME,
             title: T::TITLE,
             hints: Hints { read_only, destructive: !read_only, idempotent: T::IDEMPOTENT },
+            reads: <T::Op as Operation>::READS,
             input: crate::schema::input::<T>,
             output,
             ready,

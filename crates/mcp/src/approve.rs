@@ -256,12 +256,7 @@ fn form(question: &Question) -> Result<ElicitRequestParams, ErrorData> {
         let shown: String = diff.chars().take(limits::DIFF_CHARS).collect();
         let more = if shown.len() < diff.len() { "\n… (the rest is not shown)" } else { "" };
         // What is in files must not be able to dress up the question.
-        let lines = shown
-            .trim_end()
-            .lines()
-            .map(|line| pinfold::escaped(line.replace('\t', "    ").as_bytes()).to_string());
-        let lines: Vec<_> = lines.collect();
-        message.push_str(&format!("\n\n{}{more}", lines.join("\n")));
+        message.push_str(&format!("\n\n{}{more}", pinfold::escaped_lines(&shown)));
     }
     let schema = json!({
         "type": "object",

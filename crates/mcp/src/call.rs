@@ -1,4 +1,5 @@
-//! One call of a tool: in its turn, on a thread of its own, and so that it can be ended.
+//! One call of a tool: in its turn, so that it can be ended, and on a thread of its own unless it needs to
+//! wait for nothing.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -41,7 +42,10 @@ pub(crate) async fn call(
         let call = Call { tool, client: client.clone(), ..Call::default() };
         conversation.whole().session().record(&call, code, Instant::now(), 0);
     };
-    let cancelled = || Ok(reply::result(tool.refuse(&Error::Cancelled), None).into());
+    let cancelled = || {
+        refused(code(&Error::Cancelled));
+        Ok(reply::result(tool.refuse(&Error::Cancelled), None).into())
+    };
     // The first thing that is waited for: whoever comes first stands in front.
     let mut turn = match tool.entry.hints.read_only {
         true => None,
@@ -52,7 +56,7 @@ pub(crate) async fn call(
     };
     let options = &shared.options;
     let standing = standing(options.client_roots, conversation, connected, &request, &context);
-    let tools = match standing.await? {
+    let tools = match standing.await.inspect_err(|_| refused("invalid_argument"))? {
         Standing::Known(Ok(tools)) => tools,
         Standing::Known(Err(nothing)) => {
             refused(code(&nothing));
@@ -71,8 +75,11 @@ pub(crate) async fn call(
     let name = tool.entry.name;
     let arguments = Value::Object(request.arguments.unwrap_or_default());
     // What can be answered at once is. What fails is looked into at leisure.
-    if tools.is_at_hand(name, &arguments) {
-        let call = Call { client: client.clone(), ..Call::default() };
+    if !ended.is_now()
+        && let Some(at_hand) = tools.at_hand(name, &arguments)
+    {
+        let (cancel, client) = (cancel.clone(), client.clone());
+        let call = Call { cancel, client, at_hand, ..Call::default() };
         let (answer, compact) = perform(&tools, name, arguments.clone(), &call);
         if !answer.failed() {
             return finish((conversation, &context), name, begin, (answer, compact)).await;

@@ -5,6 +5,16 @@
 //! and [`http`] are the ways to reach it. The tools come from the dialects' tables: nothing about a
 //! single tool is decided here.
 //!
+//! ```no_run
+//! use pinfold::Session;
+//! use pinfold_dialects::{CLASSIC, Toolbox};
+//! use pinfold_mcp::{Options, Service, serve_stdio};
+//!
+//! let tools = Toolbox::new(Session::open(["/path/to/project"])?, &[&CLASSIC]);
+//! serve_stdio(&Service::new(tools, Options::default()))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The protocol's types and its rules are `rmcp`'s. This crate is the only one that names them.
 
 #![forbid(unsafe_code)]

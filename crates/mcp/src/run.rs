@@ -12,7 +12,8 @@ use crate::{Service, http, limits, stdio};
 
 /// Serves one client on standard input and output, until the input ends or a signal says so.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
-    // One thread moves the messages, others do the work: the fewest handovers for one client.
+    // One thread moves the messages and answers what needs no waiting, others do the rest: the fewest
+    // handovers for one client.
     let runtime = runtime(Builder::new_current_thread())?;
     let served = runtime.block_on(async { stdio::serve(service, signals()?).await });
     // A thread may still wait for input that does not come any more.
@@ -46,7 +47,8 @@ pub fn serve_http(
 
 fn runtime(mut builder: Builder) -> io::Result<Runtime> {
     // Two more, for standard input and output where they are no pipes.
-    builder.enable_all().max_blocking_threads(limits::CALLS_AT_ONCE + 2).build()
+    let threads = limits::CALLS_AT_ONCE + limits::QUESTIONS_AT_ONCE + 2;
+    builder.enable_all().max_blocking_threads(threads).build()
 }
 
 /// Cancelled when a signal asks the process to end.

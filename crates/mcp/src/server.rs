@@ -62,11 +62,11 @@ impl Server {
             return Ok(self.own().clone());
         }
         let name = match context.meta.0.0.get("pinfold/session") {
-            Some(Value::String(name)) if (1..=limits::SESSION_NAME_CHARS).contains(&name.len()) => {
+            Some(Value::String(name)) if (1..=limits::SESSION_NAME_BYTES).contains(&name.len()) => {
                 format!("named {name}")
             }
             Some(_) => {
-                let most = limits::SESSION_NAME_CHARS;
+                let most = limits::SESSION_NAME_BYTES;
                 let problem =
                     format!("`_meta[\"pinfold/session\"]` must be a string of 1 to {most} bytes");
                 return Err(ErrorData::invalid_params(problem, None));

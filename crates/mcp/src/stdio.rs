@@ -126,10 +126,11 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether another message can be taken: not more than can be answered, but the answers to our own
-    /// questions always.
+    /// Whether another request can be taken: not more than can be answered, but those that wait for a
+    /// person keep nobody waiting.
     fn has_room(&self) -> bool {
-        self.requests.len() < limits::REQUESTS_AT_ONCE || !self.questions.is_empty()
+        let asking = self.questions.len().min(limits::QUESTIONS_AT_ONCE);
+        self.requests.len() < limits::REQUESTS_AT_ONCE + asking
     }
 
     fn comes(&mut self, message: &ClientJsonRpcMessage) {

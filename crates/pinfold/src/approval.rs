@@ -42,6 +42,14 @@ impl Question {
     }
 }
 
+/// Text as a person may be shown it, line by line: nothing in it can talk to a terminal, or pass for
+/// something else than text.
+pub fn escaped_lines(text: &str) -> String {
+    let line =
+        |line: &str| pinfold_confine::escaped(line.replace('\t', "    ").as_bytes()).to_string();
+    text.trim_end().lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// A person's answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Verdict {

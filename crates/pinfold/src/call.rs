@@ -1,10 +1,15 @@
 //! What holds for one call alone.
 
-use crate::Approver;
-use crate::audit::Trace;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pinfold_confine::{File, Place, RawPath};
+
+use crate::Approver;
+#[cfg(doc)]
+use crate::Session;
+use crate::audit::Trace;
 
 /// What one call is to do otherwise than its session.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +26,36 @@ pub struct Call {
     pub client: Option<Arc<str>>,
     /// What is noted for the audit log meanwhile.
     pub trace: Trace,
-    /// The tool that makes the call, for the journal.
+    /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
+    /// What the call reads, if that was found at hand.
+    pub at_hand: AtHand,
+}
+
+/// A small file that is open, with its content in the system's memory: see [`Session::at_hand`].
+///
+/// It is good for one read of the path that it was opened by.
+#[derive(Clone, Debug, Default)]
+pub struct AtHand(Arc<Mutex<Option<Kept>>>);
+
+#[derive(Debug)]
+struct Kept {
+    path: RawPath,
+    place: Place,
+    file: File,
+}
+
+impl AtHand {
+    pub(crate) fn new(path: RawPath, place: Place, file: File) -> Self {
+        Self(Arc::new(Mutex::new(Some(Kept { path, place, file }))))
+    }
+
+    /// The file, if it is the one at this path, and was not taken yet.
+    pub(crate) fn take(&self, path: &RawPath) -> Option<(Place, File)> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { place, file, .. } = kept.take_if(|kept| kept.path == *path)?;
+        Some((place, file))
+    }
 }
 
 /// A signal to stop, shared by whoever gives it and whoever heeds it.

@@ -31,7 +31,7 @@ pub(crate) struct Replace {
     /// What it holds, where that was read to plan the change.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Vec<u8>,
-    /// What the file must hold before the session may change it.
+    /// Whether a file that is there must have been seen before it is changed.
     pub(crate) seen: SeenRule,
     /// Whether the answer shows what changed, and not only in a dry run.
     pub(crate) show: bool,

@@ -1,11 +1,11 @@
 //! The one place where changes are made.
 //!
-//! In order: has the session seen what it wants to change, would the system allow it; then, unless
-//! this is a dry run, what will be displaced and an entry into the journal, the change itself, and
-//! the ledger. A dry run makes every check.
+//! In order: is it allowed, has the session seen what it wants to change, does a person who has to be
+//! asked agree; then what will be displaced and an entry into the journal, the change itself, and the
+//! ledger. A dry run makes the same checks, asks nobody, and ends with whether the system would allow it.
 
-use pinfold_confine::{Error as Fence, RawPath, Target};
-use pinfold_text::{Content, sniff_content, unified_diff};
+use pinfold_confine::{Error as Fence, Meta, RawPath, Target};
+use pinfold_text::{text_encoding, unified_diff};
 
 use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
 use crate::journal::{Displaces, State};
@@ -78,7 +78,7 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
     check_seen(&change, view)?;
     let Replace { path, mut target, before, after, show, mode, image, .. } = change;
     if receipt.dry_run || show || verdict == Verdict::Ask {
-        let diff = diff(&mut target, before, &after, view);
+        let diff = planned_diff(&mut target, before, &after, view);
         receipt.diff = diff.map_err(|error| view.missed(&path, error))?;
     }
     if verdict == Verdict::Ask {
@@ -139,7 +139,9 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
     let wish = Wish { access: Access::Delete, path: &path, place: &place, directory: false };
     if allowed(&wish, view)? == Verdict::Ask {
         // What is shown is that it is deleted; what is meant is what is there now.
-        let subject = Some(blake3::hash(format!("{:?}", removal.meta()).as_bytes()));
+        let Meta { kind, identity, len, mode, modified, .. } = removal.meta();
+        let now = format!("{:?}", (kind, identity, len, mode, modified));
+        let subject = Some(blake3::hash(now.as_bytes()));
         let shown = Shown { diff: None, subject };
         if !agreed(&wish, view, receipt, &shown) {
             drop(removal);
@@ -156,6 +158,7 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
                 (Some(to), _) => State::Link { target: String::from_utf8_lossy(to).into_owned() },
                 (None, Ok(Some(hash))) => State::of(removal.meta(), hash),
                 (None, Ok(None)) => State::Absent,
+                (None, Err(Fence::Changed)) => return Err(Refusal::Conflict { path }),
                 (None, Err(error)) => return Err(view.missed(&path, error).into()),
             };
             let displaces = Displaces::Removal(&removal);
@@ -296,26 +299,33 @@ impl View<'_> {
     }
 }
 
-/// What would change, where both versions are text and small enough to compare.
-fn diff(
+/// What would change, where that can be shown.
+fn planned_diff(
     target: &mut Target,
     before: Option<Vec<u8>>,
     after: &[u8],
     view: &View<'_>,
 ) -> Result<Option<String>, Fence> {
-    let shown = target.place().path.to_string();
-    let limit = view.session().settings().edit_bytes;
-    if target.meta().is_some_and(|meta| meta.len > limit) {
+    if target.meta().is_some_and(|meta| !can_compare(meta.len, view)) {
         return Ok(None);
     }
     let before = match before {
         Some(before) => before,
         None => target.content()?,
     };
-    let encoding = |bytes: &[u8]| match sniff_content(bytes) {
-        Content::Text(encoding) => Some(encoding),
-        Content::Binary(_) => None,
-    };
-    let (Some(old), Some(new)) = (encoding(&before), encoding(after)) else { return Ok(None) };
-    Ok(Some(unified_diff(&shown, (&before, old), (after, new), view.output_bytes())))
+    Ok(diff(&target.place().path.to_string(), &before, after, view))
+}
+
+/// Whether a file of so many bytes is shown as a diff.
+pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
+    bytes <= view.session().settings().edit_bytes
+}
+
+/// What is different, where both versions are text and small enough to compare.
+pub(crate) fn diff(path: &str, before: &[u8], after: &[u8], view: &View<'_>) -> Option<String> {
+    if ![before, after].iter().all(|bytes| can_compare(bytes.len() as u64, view)) {
+        return None;
+    }
+    let (old, new) = (text_encoding(before)?, text_encoding(after)?);
+    Some(unified_diff(path, (before, old), (after, new), view.output_bytes()))
 }

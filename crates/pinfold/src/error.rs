@@ -70,11 +70,8 @@ pub enum Error {
         denial: Denial,
     },
     /// The audit log cannot be written, and nothing is to be changed without it.
-    #[error("the audit log {log} cannot be written, so nothing is changed")]
-    AuditFailed {
-        /// The log.
-        log: String,
-    },
+    #[error("the audit log cannot be written, so nothing is changed")]
+    AuditFailed,
     /// A directory is where a file was wanted.
     #[error("`{path}` is a directory")]
     IsDirectory {
@@ -414,7 +411,7 @@ impl Error {
             Self::Denied { denial: Denial::Policy(_), .. } => {
                 Some("work without it, or tell the person".into())
             }
-            Self::AuditFailed { .. } => Some("tell the person".into()),
+            Self::AuditFailed => Some("tell the person".into()),
             Self::NothingLeft { .. } => Some(
                 "tell the person: start Pinfold with a `--root` that the client has open, or with \
                  `--client-roots ignore`"

@@ -11,7 +11,7 @@ use pinfold_confine::{Candidate, Kind, Opinion, brace_depth};
 use regex_automata::meta::Regex;
 
 use crate::Error;
-use crate::limits::{GLOB_BRACES, GLOB_CHARS, GLOB_EXPANSIONS};
+use crate::limits::{GLOB_BRACES, GLOB_CHARS, GLOB_EXPANSIONS, GLOBS_BYTES};
 
 /// What tells a pattern from a name.
 const SPECIAL: [char; 6] = ['*', '?', '[', ']', '{', '\\'];
@@ -209,6 +209,10 @@ impl Filter {
 
     /// Patterns separated by commas, but for commas within braces.
     pub(crate) fn parse(argument: &'static str, patterns: &str) -> Result<Self, Error> {
+        if patterns.len() > GLOBS_BYTES {
+            let beginning = &patterns[..patterns.floor_char_boundary(GLOB_CHARS)];
+            return Err(bad(argument, beginning, &format!("it has more than {GLOBS_BYTES} bytes")));
+        }
         let parts = split(patterns, ',');
         let parts: Vec<_> = match parts.as_slice() {
             [only] => vec![(*only).to_owned()],
@@ -279,11 +283,12 @@ fn check(argument: &'static str, pattern: &str) -> Result<(), Error> {
 fn split(pattern: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut braces, mut class, mut escaped) = (0, 0_usize, false, false);
+    let last_class = pattern.rfind(']');
     for (place, character) in pattern.char_indices() {
         match character {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            '[' if pattern[place..].contains(']') => class = true,
+            '[' if last_class > Some(place) => class = true,
             ']' => class = false,
             '{' if !class => braces += 1,
             '}' if !class => braces = braces.saturating_sub(1),
@@ -410,8 +415,22 @@ mod tests {
     }
 
     #[test]
+    fn a_long_argument_is_refused_at_once() {
+        let long = "[".repeat(16 << 20);
+        let begin = std::time::Instant::now();
+        let refused = Filter::parse("glob", &long).unwrap_err().to_string();
+        assert!(refused.contains("more than") && refused.len() < 10_000, "{}", refused.len());
+        // Nor does it matter how many classes are never closed.
+        assert_eq!(split(&long[..1 << 20], ',').len(), 1);
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
+        let many = vec!["*.rs"; 1_000].join(",");
+        assert!(Filter::parse("glob", &many).is_ok());
+    }
+
+    #[test]
     fn commas_within_braces_and_classes_do_not_separate() {
         assert_eq!(split("*.{a,b},c[,]d,\\,e", ','), ["*.{a,b}", "c[,]d", "\\,e"]);
         assert_eq!(split("a[b,c", ','), ["a[b", "c"]);
+        assert_eq!(split("[,],a[b,c", ','), ["[,]", "a[b", "c"]);
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blake3::Hash;
@@ -98,14 +99,15 @@ pub struct Journal {
     vault: OnceLock<Vault>,
     keep_for: Duration,
     keep_bytes: u64,
-    tidied: OnceLock<()>,
+    /// How many changes were noted since it was opened.
+    begun: AtomicU64,
 }
 
 impl Journal {
     /// The journal in a directory, which is made when the first change is.
     pub(crate) fn new(directory: PathBuf, keep_for: Duration, keep_bytes: u64) -> Self {
-        let (vault, tidied) = Default::default();
-        Self { directory, vault, keep_for, keep_bytes, tidied }
+        let (vault, begun) = Default::default();
+        Self { directory, vault, keep_for, keep_bytes, begun }
     }
 
     /// Where it is.
@@ -139,8 +141,8 @@ impl Journal {
         patience: &Patience,
     ) -> Result<(), Fence> {
         let vault = self.vault()?;
-        // Once for each journal that is opened: what is too old goes.
-        if self.tidied.set(()).is_ok() {
+        // When the journal is opened, and now and then: what is too old goes.
+        if self.begun.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIDY_EVERY) {
             self.tidy(vault, patience)?;
         }
         let name = image(&entry.id);
@@ -175,10 +177,12 @@ impl Journal {
             let mut bytes = 0;
             let mut kept: Vec<&Entry> = Vec::new();
             for entry in entries.iter().rev() {
-                // One that is too large by itself does not take the others with it.
-                let fits = bytes + held(entry) <= self.keep_bytes || kept.is_empty();
-                if fits && entry.time >= oldest {
-                    bytes += held(entry);
+                // The newest is kept whatever it takes, and if it is too large by itself, it does not take the
+                // others with it.
+                let with: u64 = held(entry).saturating_add(bytes);
+                let fits = with <= self.keep_bytes;
+                if (fits || kept.is_empty()) && entry.time >= oldest {
+                    bytes = if fits { with } else { bytes };
                     kept.push(entry);
                 } else {
                     gone.push(entry.id.clone());
@@ -214,6 +218,10 @@ pub(crate) fn standing(entries: &[Entry]) -> Vec<&Entry> {
     standing
 }
 
+/// After so many changes the journal is tidied again: rarely enough not to be noticed, often enough for a server
+/// that runs for weeks.
+const TIDY_EVERY: u64 = 1_000;
+
 /// About how long a line of the log is: a log much longer than its entries is worth rewriting.
 const TYPICAL_LINE: usize = 2_000;
 
@@ -247,7 +255,7 @@ fn log() -> Name {
 
 fn image(id: &str) -> Name {
     // An id that somebody else put into the log may be anything.
-    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).take(64).collect();
     Name::parse(format!("{plain}.before").as_bytes()).expect("letters and digits are a name")
 }
 
@@ -296,6 +304,47 @@ mod tests {
         let text =
             format!("{}\n{{\"id\":\"x\n{}\n{{\"void\":\"b\"}}\n{}\n", line(&a), line(&b), line(&c));
         assert_eq!(live_entries(&text), [a, c]);
+    }
+
+    #[test]
+    fn one_that_is_too_large_by_itself_takes_no_other_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let patience = Patience::default();
+        let day = Duration::from_secs(24 * 60 * 60);
+        let begin = |id: &str, bytes| {
+            let journal = Journal::new(dir.path().to_owned(), day, 500);
+            journal.begin(&entry(id, now(), bytes), Displaces::Nothing, &patience).unwrap();
+            journal.entries().unwrap().into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+        };
+        begin("a", 200);
+        begin("b", 200);
+        begin("huge", u64::MAX);
+        assert_eq!(begin("other", u64::MAX), ["a", "b", "huge", "other"]);
+        // The newest is kept whatever it takes, and one that is no longer the newest is not.
+        assert_eq!(begin("c", 0), ["a", "b", "other", "c"]);
+    }
+
+    #[test]
+    fn what_is_too_old_goes_while_the_journal_is_open_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let patience = Patience::default();
+        let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
+        let begin = |id: &str, time| {
+            journal.begin(&entry(id, time, 0), Displaces::Nothing, &patience).unwrap();
+            journal.entries().unwrap().len()
+        };
+        assert_eq!((begin("a", now()), begin("old", 1), begin("b", now())), (1, 2, 3));
+        journal.begun.store(TIDY_EVERY, Ordering::Relaxed);
+        assert_eq!(begin("c", now()), 3);
+    }
+
+    #[test]
+    fn an_id_of_any_length_is_no_panic() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
+        for id in ["", "../x", &"a".repeat(300), &"/".repeat(300)] {
+            assert!(matches!(journal.image(&entry(id, 1, 0)), Err(Fence::NotFound)), "{id}");
+        }
     }
 
     #[test]

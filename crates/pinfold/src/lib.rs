@@ -47,9 +47,9 @@ mod session;
 mod settings;
 mod view;
 
-pub use approval::{Approver, Question, Verdict};
+pub use approval::{Approver, Question, Verdict, escaped_lines};
 pub use audit::Trace;
-pub use call::{Call, Cancel, Progress};
+pub use call::{AtHand, Call, Cancel, Progress};
 pub use change::{ChangeSet, SeenRule};
 pub use commit::Receipt;
 pub use error::{Denial, Error};

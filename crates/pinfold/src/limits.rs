@@ -69,6 +69,8 @@ pub(crate) const PATTERN_BYTES: usize = 16 * 1024;
 /// The same for globs, and how deep their braces may be nested: compiling them recurses.
 pub(crate) const GLOB_CHARS: usize = 1_000;
 pub(crate) const GLOB_BRACES: usize = 10;
+/// How long several globs in one argument may be together: enough for a hundred long ones.
+pub(crate) const GLOBS_BYTES: usize = 100 * 1024;
 /// In how many ways the braces of a glob are looked at for the names in them.
 pub(crate) const GLOB_EXPANSIONS: usize = 100;
 

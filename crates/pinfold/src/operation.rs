@@ -18,12 +18,15 @@ pub trait Operation {
     /// What came of it.
     type Outcome;
 
+    /// Whether all that it does is to read one file.
+    const READS: bool = false;
+
     /// Works out the outcome and the changes that lead there. Nothing is touched yet.
     ///
     /// Called again if somebody else changes the file before the commit.
     fn plan(&self, view: &View<'_>) -> Result<(Self::Outcome, Self::Changes), Error>;
 
-    /// The file that it reads, if that is all that it does.
+    /// The file that it reads, if that is all that it does: see [`Self::READS`].
     fn reads(&self) -> Option<&RawPath> {
         None
     }

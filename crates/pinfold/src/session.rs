@@ -21,8 +21,8 @@ use crate::policy::Policy;
 use crate::positions::Positions;
 use crate::search::Needles;
 use crate::{
-    Access, Approver, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting, Mode,
-    Operation, Settings, Trace, View,
+    Access, Approver, AtHand, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting,
+    Mode, Operation, Settings, Trace, View,
 };
 
 /// One agent's conversation: a workspace, settings, and what has been seen so far.
@@ -131,9 +131,8 @@ impl Session {
     /// journal and the audit log are anyway.
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
-        if let Some(policy) = Arc::get_mut(&mut self.policy) {
-            policy.keep_out(own.into_iter().flat_map(|path| ways_to(&path)));
-        }
+        let policy = Arc::make_mut(&mut self.policy);
+        policy.keep_out(own.into_iter().flat_map(|path| ways_to(&path)));
         self
     }
 
@@ -225,20 +224,18 @@ impl Session {
         }
     }
 
-    /// Whether an operation can be performed without waiting for a disk, a network or a person: all that it
-    /// does is to read a small text that the system has in memory, and nobody wants to know.
-    ///
-    /// Then it takes less time than handing it to another thread would.
-    pub fn is_at_hand<O: Operation>(&self, operation: &O) -> bool {
-        let Some(path) = operation.reads().filter(|_| !self.is_audited()) else { return false };
-        let Some((place, content)) = self.workspace.at_hand(path, AT_HAND_BYTES) else {
-            return false;
-        };
+    /// What an operation reads, if it can be performed with it without waiting for a disk, a network or a
+    /// person: all that it does is to read a small text that the system has in memory, and nobody wants to
+    /// know. With it as [`Call::at_hand`], it takes less time than handing it to another thread would.
+    pub fn at_hand<O: Operation>(&self, operation: &O) -> Option<AtHand> {
+        let path = operation.reads().filter(|_| !self.is_audited())?;
+        let (place, file, content) = self.workspace.at_hand(path, AT_HAND_BYTES)?;
         // Pictures and documents are work.
         let text = matches!(sniff(&content, true), Content::Text(_));
         let call = Call::default();
         let wish = Wish { access: Access::Read, path, place: &place, directory: false };
-        text && View::new(self, &call).must_ask(&wish).is_ok_and(|ask| !ask)
+        let free = text && View::new(self, &call).must_ask(&wish).is_ok_and(|ask| !ask);
+        free.then(|| AtHand::new(path.clone(), place, file))
     }
 
     /// Writes a line about a call into the audit log, if there is one. `bytes` are the answer's.
@@ -267,7 +264,7 @@ impl Session {
             Some(audit)
                 if audit.is_broken() && self.settings.audit_failure == AuditFailure::Refuse =>
             {
-                Err(Error::AuditFailed { log: audit.path().display().to_string() })
+                Err(Error::AuditFailed)
             }
             _ => Ok(()),
         }

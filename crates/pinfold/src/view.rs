@@ -75,8 +75,13 @@ impl<'s> View<'s> {
     pub fn file(&self, path: &RawPath) -> Result<(Place, Watched<'_>), Error> {
         self.may_look_for(path)?;
         loop {
-            let file = self.session.workspace().file(path);
-            let (place, file) = file.map_err(|error| self.missed(path, error))?;
+            let (place, file) = match self.call.at_hand.take(path) {
+                Some(found) => found,
+                None => {
+                    let file = self.session.workspace().file(path);
+                    file.map_err(|error| self.missed(path, error))?
+                }
+            };
             if self.may_read(path, &place, false)? == Permit::Yes {
                 return Ok((place, Watched { file, hasher: Hasher::new(), view: self }));
             }
@@ -117,15 +122,15 @@ impl<'s> View<'s> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
             None if self.session.workspace().starts_within() => {
-                let base = self.session.workspace().base().to_string_lossy();
-                Ok(vec![self.directory(&RawPath::from(base))?])
+                Ok(vec![self.directory(&RawPath::from("."))?])
             }
             None => {
                 let roots = self.session.workspace().outermost_roots();
-                roots.iter().try_for_each(|root| {
+                for root in &roots {
+                    // It is as it is printed, which need not be how it is reached.
                     let path = RawPath::from(self.session.absolute(root));
-                    self.directory(&path).map(|_| ())
-                })?;
+                    while self.may_read(&path, root, true)? == Permit::LookAgain {}
+                }
                 Ok(roots)
             }
         }
@@ -291,11 +296,6 @@ impl Watched<'_> {
     /// The file's size when it was opened.
     pub fn len(&self) -> u64 {
         self.file.meta().len
-    }
-
-    /// Whether it was empty when it was opened.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Starts again at the beginning.

@@ -129,6 +129,19 @@ fn whatever_call_fails_the_session_tells_the_truth() {
 }
 
 #[test]
+fn a_file_that_is_written_with_its_own_beginning_is_cut() {
+    let (dir, session) = session();
+    let long = "x".repeat(100_000);
+    fs::write(dir.path().join("f"), &long).unwrap();
+    // As much as is looked at to find the encoding, and one byte.
+    for (changed, len) in [(true, 65_537), (false, 65_537), (true, 65_536)] {
+        let done = session.perform(&Write::new("f", &long[..len])).unwrap();
+        assert_eq!((done.changed, done.created), (changed, false));
+        assert_eq!(fs::metadata(dir.path().join("f")).unwrap().len(), len as u64);
+    }
+}
+
+#[test]
 fn a_root_that_cannot_be_opened_is_named() {
     let error = Session::open(["/nowhere/at/all"]).unwrap_err();
     assert_eq!(error.to_string(), "cannot use `/nowhere/at/all` as a root: not found");

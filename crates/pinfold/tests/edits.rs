@@ -4,12 +4,14 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use pinfold::operations::{Delete, Edit, Read, Undo};
+use pinfold::operations::{Delete, Edit, Read, Show, Undo, Write};
 use pinfold::{
-    DurabilitySetting, Error, JournalSetting, MatchingSetting, Replacement, SeenRule, Session,
-    Settings,
+    Call, Cancel, DurabilitySetting, Error, JournalSetting, MatchingSetting, Replacement, SeenRule,
+    Session, Settings,
 };
 use pinfold_confine::fault::{Fault, When, inject};
 use proptest::prelude::*;
@@ -183,6 +185,45 @@ fn an_edit_that_would_grow_without_bound_is_refused() {
     edit.replacements = growing.collect();
     assert!(matches!(session.perform(&edit), Err(Error::ManyMatches { or_more: true, .. })));
     assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), "a\n".repeat(5000));
+}
+
+#[test]
+fn many_edits_end_with_the_call() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    fs::write(dir.path().join("ws/f"), "0\n").unwrap();
+    let step = |n: u32| Replacement { old: n.to_string(), new: (n + 1).to_string(), all: false };
+    let create = Replacement { old: String::new(), new: "0\n".into(), all: false };
+    for (path, first) in [("f", None), ("new", Some(create))] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let beat = move || count.fetch_add(1, Ordering::Relaxed) >= 100;
+        let call = Call { cancel: Cancel::default().beating(beat), ..Call::default() };
+        let replacements = first.into_iter().chain((0..500).map(step)).collect();
+        let edit = Edit { replacements, ..Edit::new(path, "", "") };
+        let ended = session.perform_with(&edit, &call).map(drop);
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        // It was asked on the way, and went no further.
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((100..110).contains(&asked), "{asked}");
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), "0\n");
+    assert!(!dir.path().join("ws/new").exists());
+}
+
+#[test]
+fn what_is_too_large_to_edit_is_not_shown_as_a_diff() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    let settings = Settings { edit_bytes: 100, ..session.settings().clone() };
+    let strict = Session::with_settings([dir.path().join("ws")], settings).unwrap();
+    for (before, after, shown) in [(100, 99, true), (101, 99, false), (99, 101, false)] {
+        fs::write(dir.path().join("ws/f"), "b".repeat(before)).unwrap();
+        let written = session.perform(&Write::new("f", "a".repeat(after))).unwrap();
+        let show = Show { id: written.receipt.id.unwrap() };
+        assert_eq!(strict.perform(&show).unwrap().outcome.diff.is_some(), shown, "{before}");
+        assert!(session.perform(&show).unwrap().outcome.diff.is_some());
+    }
 }
 
 #[test]

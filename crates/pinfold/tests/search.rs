@@ -7,11 +7,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use pinfold::operations::{AnswerWith, Find, FindOrder, List, ListOrder, Search, Searched, Which};
 use pinfold::{Call, Cancel, Error, Role, Session, Settings};
+use pinfold_confine::fault::{Fault, When, inject};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -192,12 +194,18 @@ fn a_search_stops_at_its_deadline_and_when_cancelled() {
     let stopped = session.perform(&slow).unwrap_err();
     assert!(matches!(stopped, Error::Timeout { seconds: 0 }), "{stopped}");
 
-    let session = Arc::new(Session::open([dir.path()]).unwrap());
-    let call = Call { cancel: Cancel::default(), ..Call::default() };
-    let cancel = call.cancel.clone();
-    let other = thread::spawn(move || session.perform_with(&slow, &call).map(drop));
-    cancel.cancel();
-    assert!(matches!(other.join().unwrap(), Err(Error::Cancelled)));
+    // In the midst of it, which it does not come to without having been asked so often.
+    let session = Session::open([dir.path()]).unwrap();
+    for most in [1, 10, 100] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
+        let call = Call { cancel: Cancel::default().beating(beat), ..Call::default() };
+        let ended = session.perform_with(&slow, &call).map(drop);
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((most..most + 100).contains(&asked), "{asked}, not {most}");
+    }
 }
 
 #[test]
@@ -388,6 +396,26 @@ fn all_roots_are_searched_and_nested_ones_once() {
 }
 
 #[test]
+fn a_root_is_searched_whatever_it_is_called() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let dir = TempDir::new().unwrap();
+    for name in ["line\nend".as_bytes(), "\u{202e}mark".as_bytes(), b"not \xff text"] {
+        let root = dir.path().join(std::ffi::OsStr::from_bytes(name));
+        // Not every file system has all of them.
+        if fs::create_dir(&root).is_err() {
+            continue;
+        }
+        write(&root, "a.txt", b"M");
+        write(&root, "sub/b.txt", b"M");
+        let session = Session::open([&root]).unwrap();
+        assert_eq!(search(&session, &Search::new("M")).total, 2, "{root:?}");
+        assert_eq!(session.perform(&Find::new("**/*.txt")).unwrap().total, 2, "{root:?}");
+        let within = session.starting_at(root.join("sub")).unwrap();
+        assert_eq!(search(&within, &Search::new("M")).total, 1, "{root:?}");
+    }
+}
+
+#[test]
 fn lists_show_what_is_asked_for() {
     let (_dir, session) = workspace(&[
         (".gitignore", "*.log\n"),
@@ -445,7 +473,7 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
             let search = Search { multiline, path: Some(path.into()), ..Search::new(pattern) };
             let call = Call::default();
             let cancel = call.cancel.clone();
-            // Whoever waits gives up before it has begun, so that only the checks on the way count.
+            // Whoever waits gives up soon, so that only the checks on the way count.
             let ended = thread::scope(|scope| {
                 scope.spawn(move || {
                     thread::sleep(Duration::from_millis(200));
@@ -461,6 +489,27 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
     }
     // Some hundred seconds, if nothing looked at the clock.
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_counted_during_the_walk_and_after_it() {
+    let (dir, session) = workspace(&[]);
+    (0..40).for_each(|number| write(dir.path(), &format!("f{number:02}"), b"text"));
+    let list = List { most: 7, ..List::new(".") };
+    let (mut listed, mut unreadable) = (0, 0);
+    for nth in 1.. {
+        let denied = (When::Nth(nth), Fault::Errno(13));
+        let report = inject(&[denied], || session.perform(&list).map(|done| done.outcome));
+        if let Ok(found) = &report.result {
+            assert!(found.total == 40 || found.skipped.unreadable == 1, "{nth}: {found:?}");
+            listed += 1;
+            unreadable += found.skipped.unreadable;
+        }
+        if report.fired.is_none() {
+            break;
+        }
+    }
+    assert!(listed > unreadable && unreadable > 0, "{unreadable} of {listed}");
 }
 
 #[test]

@@ -62,6 +62,14 @@ pub fn sniff_content(content: &[u8]) -> Content {
     }
 }
 
+/// The encoding that a file's whole content seems to be in, if it is text.
+pub fn text_encoding(content: &[u8]) -> Option<Encoding> {
+    match sniff_content(content) {
+        Content::Text(encoding) => Some(encoding),
+        Content::Binary(_) => None,
+    }
+}
+
 /// In legacy text at most one byte in so many is a control character; in noise one in ten is.
 const MOST_CONTROLS: usize = 50;
 
@@ -94,6 +102,12 @@ pub fn office_type(bytes: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_text_has_an_encoding() {
+        assert_eq!(text_encoding(b"plain\n"), Some(Encoding::UTF_8));
+        assert_eq!(text_encoding(b"GIF\0"), None);
+    }
 
     #[test]
     fn content_decides() {

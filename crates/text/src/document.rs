@@ -12,7 +12,7 @@ use crate::{Charset, Encoding, Unmappable};
 
 /// A file's bytes, and its text with every line end folded to LF.
 #[derive(Debug)]
-pub struct Document<'b> {
+pub(crate) struct Document<'b> {
     bytes: &'b [u8],
     encoding: Encoding,
     text: Cow<'b, str>,
@@ -38,7 +38,7 @@ pub(crate) enum End {
 
 impl<'b> Document<'b> {
     /// The document that a file's bytes are in an encoding.
-    pub fn new(bytes: &'b [u8], encoding: Encoding) -> Self {
+    pub(crate) fn new(bytes: &'b [u8], encoding: Encoding) -> Self {
         let body = &bytes[encoding.mark_len().min(bytes.len())..];
         if encoding.charset == Charset::Utf8
             && memchr::memmem::find(body, b"\r\n").is_none()
@@ -51,13 +51,8 @@ impl<'b> Document<'b> {
     }
 
     /// The text, every line end an LF.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
-    }
-
-    /// The encoding.
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
     }
 
     /// Whether some line may end with CRLF.
@@ -66,7 +61,7 @@ impl<'b> Document<'b> {
     }
 
     /// The number of the line that a place in the text is on, counting from 1.
-    pub fn line_number(&self, place: usize) -> u64 {
+    pub(crate) fn line_number(&self, place: usize) -> u64 {
         memchr_iter(b'\n', &self.text.as_bytes()[..place]).count() as u64 + 1
     }
 

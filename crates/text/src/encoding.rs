@@ -1,8 +1,8 @@
 //! Which encoding a file is in, and how text goes into it.
 //!
-//! A byte order mark decides; then UTF-8, where the bytes are valid or nearly so; then UTF-16 without
-//! a mark, where it is safe to say so; then the best guess at a legacy encoding. Encoding never
-//! substitutes: text that an encoding cannot express is refused.
+//! A byte order mark decides. Without one, what has NUL bytes is UTF-16, where it is safe to say so, or
+//! no text; the rest is UTF-8, where the bytes are valid or nearly so; then the best guess at a legacy
+//! encoding. Encoding never substitutes: text that an encoding cannot express is refused.
 
 use std::borrow::Cow;
 
@@ -69,7 +69,7 @@ impl Encoding {
     pub const UTF_8: Self = Self { charset: Charset::Utf8, bom: false };
 
     /// The encoding that a byte order mark at the start of `bytes` announces.
-    pub fn from_mark(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_mark(bytes: &[u8]) -> Option<Self> {
         let (_, charset) = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark))?;
         Some(Self { charset: *charset, bom: true })
     }
@@ -158,7 +158,7 @@ impl Encoding {
     }
 
     /// How many bytes the mark takes at the start of the file.
-    pub fn mark_len(&self) -> usize {
+    pub(crate) fn mark_len(&self) -> usize {
         self.mark().len()
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::Refused;
 use crate::locate::BLANKS;
 
 /// How far an old text has to be moved to stand as it does in the file, and any new text with it.
@@ -111,37 +112,52 @@ impl Shift {
         Some(Self::ToBlanks { unit, levels })
     }
 
-    /// New text, moved in the same way; `None` if a line of it cannot be.
-    pub(crate) fn apply(&self, new: &str) -> Option<String> {
+    /// New text, moved in the same way; refused if a line of it cannot be, or if it gets too large.
+    pub(crate) fn apply(&self, new: &str, most_bytes: u64) -> Result<String, Refused> {
         let mut moved = String::with_capacity(new.len());
         for (number, line) in new.split('\n').enumerate() {
             if number > 0 {
                 moved.push('\n');
             }
-            if is_blank(line) {
-                moved.push_str(line);
-                continue;
+            let Moved { more, times, rest } = self.moved(line).ok_or(Refused::NotFound)?;
+            // A line can be asked to stand further to the right than there is memory.
+            let size = more.len().saturating_mul(times).saturating_add(moved.len() + rest.len());
+            if size as u64 > most_bytes {
+                return Err(Refused::TooLarge { size: size as u64 });
             }
-            let (indent, rest) = indentation(line);
-            match self {
-                Self::Add(more) => {
-                    moved.push_str(more);
-                    moved.push_str(indent);
-                }
-                Self::Remove(more) => moved.push_str(indent.strip_prefix(more.as_str())?),
-                Self::ToTabs { unit, levels } => {
-                    let level = level(indent, ' ', *unit)? + levels;
-                    moved.push_str(&"\t".repeat(usize::try_from(level).ok()?));
-                }
-                Self::ToBlanks { unit, levels } => {
-                    let level = level(indent, '\t', 1)? + levels;
-                    moved.push_str(&" ".repeat(usize::try_from(level).ok()? * unit));
-                }
-            }
+            (0..times).for_each(|_| moved.push_str(more));
             moved.push_str(rest);
         }
-        Some(moved)
+        Ok(moved)
     }
+
+    /// One line of new text; `None` if it cannot be moved.
+    fn moved<'l>(&'l self, line: &'l str) -> Option<Moved<'l>> {
+        if is_blank(line) {
+            return Some(Moved { more: "", times: 0, rest: line });
+        }
+        let (indent, rest) = indentation(line);
+        let deep = |level: isize| usize::try_from(level).ok();
+        Some(match self {
+            Self::Add(more) => Moved { more, times: 1, rest: line },
+            Self::Remove(more) => Moved { more: "", times: 0, rest: line.strip_prefix(more)? },
+            Self::ToTabs { unit, levels } => {
+                let times = deep(level(indent, ' ', *unit)? + levels)?;
+                Moved { more: "\t", times, rest }
+            }
+            Self::ToBlanks { unit, levels } => {
+                let times = deep(level(indent, '\t', 1)? + levels)?.saturating_mul(*unit);
+                Moved { more: " ", times, rest }
+            }
+        })
+    }
+}
+
+/// A line that was moved: blanks, how often they come, and the rest of it.
+struct Moved<'l> {
+    more: &'l str,
+    times: usize,
+    rest: &'l str,
 }
 
 /// The level that an indentation of one kind of blank stands for.
@@ -182,7 +198,19 @@ mod tests {
 
     fn moved(old: &[&str], file: &[&str], new: &str) -> Option<String> {
         let pairs: Vec<_> = old.iter().copied().zip(file.iter().copied()).collect();
-        Shift::between(&pairs, new, &file.join("\n"))?.apply(new)
+        Shift::between(&pairs, new, &file.join("\n"))?.apply(new, u64::MAX).ok()
+    }
+
+    #[test]
+    fn text_that_grows_too_large_is_not_made() {
+        let wide = Shift::Add(" ".repeat(1_000));
+        let refused = wide.apply(&"a\n".repeat(1_000), 10_000).unwrap_err();
+        assert!(matches!(refused, Refused::TooLarge { size: 10_001..12_000 }), "{refused:?}");
+        assert_eq!(wide.apply("a\n", 1_002).unwrap().len(), 1_002);
+        let endless = Shift::ToBlanks { unit: usize::MAX / 2, levels: 3 };
+        assert!(matches!(endless.apply("a", 10_000), Err(Refused::TooLarge { .. })));
+        let deep = Shift::ToTabs { unit: 1, levels: isize::MAX / 2 };
+        assert!(matches!(deep.apply("a", 10_000), Err(Refused::TooLarge { .. })));
     }
 
     #[test]

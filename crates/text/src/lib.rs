@@ -1,6 +1,7 @@
 //! What Pinfold knows about text, without touching a disk.
 //!
-//! Everything here is a function of its arguments: no files, no clock. The engine brings the bytes.
+//! Everything here is a function of its arguments: no files, and no clock but the one that ends the
+//! search for the shortest diff. The engine brings the bytes.
 
 #![forbid(unsafe_code)]
 
@@ -18,9 +19,8 @@ mod page;
 mod replace;
 mod transcode;
 
-pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content};
+pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content, text_encoding};
 pub use diff::unified_diff;
-pub use document::Document;
 pub use encoding::{Charset, Encoding, Unmappable};
 pub use line_ending::{LineCount, LineEnding};
 pub use locate::{Match, Matching};

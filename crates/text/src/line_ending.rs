@@ -44,7 +44,7 @@ impl LineCount {
     }
 
     /// Counts the next piece of the file.
-    pub fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let Some(&last) = bytes.last() else { return };
         self.ends += memchr_iter(b'\n', bytes).count() as u64;
         if self.last == Some(b'\r') && bytes[0] == b'\n' {
@@ -58,7 +58,7 @@ impl LineCount {
     }
 
     /// How many lines have ended so far.
-    pub fn ended(&self) -> u64 {
+    pub(crate) fn ended(&self) -> u64 {
         self.ends
     }
 

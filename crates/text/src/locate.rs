@@ -51,45 +51,65 @@ pub(crate) struct Found {
     pub(crate) shift: Option<Shift>,
 }
 
+/// The places where `old` was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Places {
+    pub(crate) found: Vec<Found>,
+    /// Whether there may be more than were counted. Then there are several.
+    pub(crate) or_more: bool,
+}
+
 /// Occurrences past this many are no longer counted: nobody wants to be told where they are.
 pub(crate) const MOST_COUNTED: usize = 10_000;
 
-/// Lines that are compared before a looser reading is given up: enough for any file that people edit.
-const MOST_WORK: usize = 5_000_000;
+/// Bytes that are compared before a looser reading is given up, and before occurrences of a large text
+/// are counted no further: enough for any file that people edit.
+const MOST_WORK: usize = 200_000_000;
+/// What a line costs besides its bytes.
+const LINE_WORK: usize = 40;
 
 /// Every place where `old` stands in `text` as it is; overlapping ones count.
-pub(crate) fn exact(text: &str, old: &str) -> Vec<Found> {
+pub(crate) fn exact(text: &str, old: &str) -> Places {
     let finder = memmem::Finder::new(old.as_bytes());
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(at) = finder.find(&text.as_bytes()[from..]) {
         let start = from + at;
         found.push(Found { start, end: start + old.len(), shift: None });
-        if found.len() == MOST_COUNTED {
-            break;
+        // Two are enough to know that it is not unique.
+        let work = found.len().saturating_mul(old.len());
+        if found.len() == MOST_COUNTED || found.len() > 1 && work > MOST_WORK {
+            return Places { found, or_more: true };
         }
         from = start + text[start..].chars().next().map_or(1, char::len_utf8);
     }
-    found
+    Places { found, or_more: false }
 }
 
 /// The places where `old` stands as it is, from left to right, none within another; one more than
 /// can be replaced at the most.
-pub(crate) fn disjoint(text: &str, old: &str) -> Vec<Found> {
+pub(crate) fn disjoint(text: &str, old: &str) -> Places {
     let found = |start| Found { start, end: start + old.len(), shift: None };
-    memmem::find_iter(text.as_bytes(), old).take(MOST_REPLACED + 1).map(found).collect()
+    let places = memmem::find_iter(text.as_bytes(), old).take(MOST_REPLACED + 1);
+    let found: Vec<_> = places.map(found).collect();
+    let or_more = found.len() > MOST_REPLACED;
+    Places { found, or_more }
 }
 
 /// Occurrences that are replaced in one go: each takes memory while it is.
 pub(crate) const MOST_REPLACED: usize = 200_000;
 
-/// The places where whole lines read like `old`, in the first looser reading that finds any.
-pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(Match, Vec<Found>)> {
+/// The places where whole lines read like `old`, in the first looser reading that finds any. `None` if
+/// there are none, or if it is too much work to say so.
+pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(Match, Places)> {
     let wanted = Wanted::new(old, new)?;
-    [Match::TrailingBlanks, Match::Indentation].into_iter().find_map(|reading| {
-        let found = wanted.find(text, reading);
-        (!found.is_empty()).then_some((reading, found))
-    })
+    for reading in [Match::TrailingBlanks, Match::Indentation] {
+        let places = wanted.find(text, reading)?;
+        if !places.found.is_empty() {
+            return Some((reading, places));
+        }
+    }
+    None
 }
 
 /// Whole lines to look for.
@@ -98,7 +118,7 @@ struct Wanted<'o> {
     new: &'o str,
     /// Whether the last line's end is part of it.
     ended: bool,
-    /// The line that is looked for first: the longest, so that few others have it.
+    /// The line that is looked for first: the first of the longest, so that few others have it.
     anchor: usize,
 }
 
@@ -107,36 +127,36 @@ impl<'o> Wanted<'o> {
     fn new(old: &'o str, new: &'o str) -> Option<Self> {
         let ended = old.ends_with('\n');
         let lines: Vec<_> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
+        let by_length = lines.iter().enumerate().rev();
         let (anchor, longest) =
-            lines.iter().enumerate().max_by_key(|(_, line)| line.trim_matches(BLANKS).len())?;
+            by_length.max_by_key(|(_, line)| line.trim_matches(BLANKS).len())?;
         if longest.trim_matches(BLANKS).is_empty() {
             return None;
         }
         Some(Self { lines, new, ended, anchor })
     }
 
-    fn find(&self, text: &str, reading: Match) -> Vec<Found> {
+    /// The places in one reading; `None` if it was given up half-way and nothing is known to be unique.
+    fn find(&self, text: &str, reading: Match) -> Option<Places> {
         let anchor = self.lines[self.anchor].trim_matches(BLANKS);
         let mut found = Vec::new();
         let mut work = 0;
         for at in memmem::find_iter(text.as_bytes(), anchor) {
-            let Some(start) = self.first_line(text, at, anchor.len()) else { continue };
-            work += self.lines.len();
-            if let Some(place) = self.read_at(text, start, reading)
+            if let Some(start) = self.first_line(text, at, anchor.len(), &mut work)
+                && let Some(place) = self.read_at(text, start, reading, &mut work)
                 && found.last() != Some(&place)
             {
                 found.push(place);
             }
             if found.len() == MOST_COUNTED || work > MOST_WORK {
-                break;
+                return (found.len() > 1).then_some(Places { found, or_more: true });
             }
         }
-        // Given up half-way, nothing is known to be unique.
-        if work > MOST_WORK { Vec::new() } else { found }
+        Some(Places { found, or_more: false })
     }
 
     /// Where the first line would start if the anchor is at `at` and takes its whole line there.
-    fn first_line(&self, text: &str, at: usize, len: usize) -> Option<usize> {
+    fn first_line(&self, text: &str, at: usize, len: usize, work: &mut usize) -> Option<usize> {
         let bytes = text.as_bytes();
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
         let indent = bytes[..at].iter().rev().take_while(blank).count();
@@ -149,13 +169,14 @@ impl<'o> Wanted<'o> {
         for _ in 0..self.anchor {
             let above = start.checked_sub(1)?;
             start = memchr::memrchr(b'\n', &bytes[..above]).map_or(0, |lf| lf + 1);
+            *work += above - start + LINE_WORK;
         }
         Some(start)
     }
 
-    fn read_at(&self, text: &str, start: usize, reading: Match) -> Option<Found> {
+    fn read_at(&self, text: &str, start: usize, reading: Match, work: &mut usize) -> Option<Found> {
         let mut end = start;
-        let mut pairs = Vec::with_capacity(self.lines.len());
+        let mut pairs = Vec::new();
         for (number, wanted) in self.lines.iter().enumerate() {
             if number > 0 {
                 // Past the line end before it.
@@ -163,6 +184,7 @@ impl<'o> Wanted<'o> {
             }
             let rest = text.get(end..)?;
             let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
+            *work += line.len() + LINE_WORK;
             let fits = match reading {
                 Match::TrailingBlanks => {
                     line.trim_end_matches(BLANKS) == wanted.trim_end_matches(BLANKS)
@@ -184,7 +206,10 @@ impl<'o> Wanted<'o> {
             }
         }
         let shift = match reading {
-            Match::Indentation => Some(Shift::between(&pairs, self.new, text)?),
+            Match::Indentation => {
+                *work += self.new.len();
+                Some(Shift::between(&pairs, self.new, text)?)
+            }
             _ => None,
         };
         Some(Found { start, end: end + usize::from(self.ended), shift })
@@ -197,8 +222,8 @@ pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
 mod tests {
     use super::*;
 
-    fn starts(found: &[Found]) -> Vec<usize> {
-        found.iter().map(|found| found.start).collect()
+    fn starts(places: &Places) -> Vec<usize> {
+        places.found.iter().map(|found| found.start).collect()
     }
 
     #[test]
@@ -234,17 +259,36 @@ mod tests {
     #[test]
     fn an_end_that_is_asked_for_must_be_there() {
         assert_eq!(loose("a ", "a\n", ""), None);
-        let (_, found) = loose("x\na \n", "a\n", "").unwrap();
-        assert_eq!((found[0].start, found[0].end), (2, 5));
-        let (_, found) = loose("x\na \n", "a", "").unwrap();
-        assert_eq!((found[0].start, found[0].end), (2, 4));
+        let place = |old| loose("x\na \n", old, "").unwrap().1.found.remove(0);
+        assert_eq!((place("a\n").start, place("a\n").end), (2, 5));
+        assert_eq!((place("a").start, place("a").end), (2, 4));
+    }
+
+    #[test]
+    fn work_ends_with_what_is_known() {
+        // Each of these would go on for minutes.
+        let text = "a".repeat(20_000_000);
+        let places = exact(&text, &text[..10_000_000]);
+        assert!(places.or_more && places.found.len() > 1, "{}", places.found.len());
+        // One that is unique is, however large.
+        let places = exact(&text, &text);
+        assert_eq!((starts(&places), places.or_more), (vec![0], false));
+        let lines = "  aaaa\n".repeat(200_000);
+        let old = "aaaa\n".repeat(100_000);
+        let (reading, places) = loose(&lines, &old, "").unwrap();
+        assert_eq!((reading, places.or_more), (Match::Indentation, true));
+        assert!(places.found.len() > 1);
+        // The line that is looked for is far below the first, which is above the file.
+        assert_eq!(loose(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);
+        // Whether it is anywhere was not found out.
+        assert_eq!(loose(&lines, &(old + "b\n"), ""), None);
     }
 
     #[test]
     fn every_place_is_found() {
-        let (_, found) = loose("  a\n  b\n\n    a\n    b\n", "a\nb\n", "").unwrap();
-        assert_eq!(starts(&found), [0, 9]);
-        let (_, found) = loose("  a\n  a\n  a\n", "a\na", "").unwrap();
-        assert_eq!(starts(&found), [0, 4]);
+        let (_, places) = loose("  a\n  b\n\n    a\n    b\n", "a\nb\n", "").unwrap();
+        assert_eq!(starts(&places), [0, 9]);
+        let (_, places) = loose("  a\n  a\n  a\n", "a\na", "").unwrap();
+        assert_eq!(starts(&places), [0, 4]);
     }
 }

@@ -1,6 +1,6 @@
 //! The closest miss: where a text that was not found would almost have been, and why it is not.
 //!
-//! Only ever told, never acted on. The work is bounded, however large the file.
+//! Only ever told, never acted on. The work is bounded, however large the file and the text.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,8 +14,14 @@ use crate::replace::folded;
 /// How much of a large file is looked at line by line. Lines that stand in it word for word are
 /// found anywhere.
 const LOOKED_AT: usize = 8 * 1024 * 1024;
-/// Lines of the file that are compared by likeness, where nothing better is found.
+/// How much of the text is looked for: enough to know a region by.
+const WANTED_LINES: usize = 200;
+/// How much of a region is compared with it.
+const REGION_BYTES: usize = 64 * 1024;
+/// Lines of the file that are compared by likeness, where nothing better is found, and how many bytes of
+/// both sides are: pairs of letters are counted, which takes its time.
 const COMPARED: usize = 20_000;
+const COMPARED_BYTES: usize = 4 * 1024 * 1024;
 /// Places that are weighed against each other.
 const CANDIDATES: usize = 50;
 /// Lines of the region that are shown.
@@ -24,6 +30,8 @@ const SHOWN: usize = 12;
 const EXPLAINED: usize = 4;
 /// Characters of a line that are shown.
 const LINE: usize = 200;
+/// Of a longer line it is not said why it differs.
+const LONG_LINE: usize = 64 * 1024;
 
 /// What to tell about a text that is not in a file: the nearest region with line numbers and why it
 /// differs, and whether the new text is there already. `None` if nothing is near.
@@ -35,7 +43,7 @@ pub fn nearest(text: &str, old: &str, new: &str) -> Option<String> {
         writeln!(told, "the new text is there already, on line {line}").expect(INFALLIBLE);
     }
     let old: Vec<&str> = old.strip_suffix('\n').unwrap_or(&old).split('\n').collect();
-    if let Some(start) = best_place(text, &old) {
+    if let Some(start) = best_place(text, &old[..old.len().min(WANTED_LINES)]) {
         tell_region(text, start, &old, &mut told);
     }
     (!told.is_empty()).then(|| told.trim_end().to_owned())
@@ -66,7 +74,8 @@ fn best_place(text: &str, old: &[&str]) -> Option<usize> {
         candidates.extend(most_alike(text, old));
     }
     let score = |start: &usize| {
-        let pairs = text[*start..].split('\n').zip(old);
+        let region = beginning_of(&text[*start..], REGION_BYTES);
+        let pairs = region.split('\n').zip(old);
         pairs
             .map(
                 |(found, old)| {
@@ -108,14 +117,14 @@ fn back(text: &str, mut start: usize, lines: usize) -> usize {
     start
 }
 
+fn beginning_of(text: &str, most_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(most_bytes)]
+}
+
 /// The beginning of a file, as lines with their places.
 fn beginning(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut end = text.len().min(LOOKED_AT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
     let mut at = 0;
-    text[..end].split('\n').map(move |line| {
+    beginning_of(text, LOOKED_AT).split('\n').map(move |line| {
         let start = at;
         at += line.len() + 1;
         (start, line)
@@ -145,9 +154,14 @@ fn most_alike(text: &str, old: &[&str]) -> Option<usize> {
     let (number, wanted) =
         old.iter().map(|line| plain(line)).enumerate().max_by_key(|(_, l)| l.len())?;
     let likeness = |line: &str| strsim::sorensen_dice(&wanted, &plain(line));
+    let mut compared = 0;
     beginning(text)
         .take(COMPARED)
         .filter(|(_, line)| line.len() < 4 * wanted.len() + 40)
+        .take_while(|(_, line)| {
+            compared += wanted.len() + line.len();
+            compared <= COMPARED_BYTES
+        })
         .map(|(start, line)| (likeness(line), start))
         .filter(|(score, _)| *score >= ALIKE)
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
@@ -221,6 +235,9 @@ fn visible(line: &str) -> String {
 fn reason(old: &str, found: &str) -> Option<String> {
     if old == found {
         return None;
+    }
+    if old.len().max(found.len()) > LONG_LINE {
+        return Some("the text differs".into());
     }
     let bare = unnumbered(old);
     let reason = if bare != old && (bare == found || bare.trim() == found.trim()) {
@@ -302,6 +319,21 @@ mod tests {
     fn nothing_near_is_nothing_told() {
         assert_eq!(nearest("alpha\nbeta\n", "something else entirely", "x"), None);
         assert_eq!(nearest("", "a", "b"), None);
+    }
+
+    #[test]
+    fn a_large_text_is_told_about_as_soon_as_a_small_one() {
+        // A hundred places, each with a hundred thousand lines to compare.
+        let file = "let value = compute(1);\n".repeat(200_000);
+        let old = format!("{}the end\n", "let value = compute(1);\n".repeat(100_000));
+        let begin = std::time::Instant::now();
+        let told = nearest(&file, &old, "").unwrap();
+        assert!(told.starts_with("nearest is line 1:"), "{told}");
+        assert!(told.contains("(and 99989 more lines)"), "{told}");
+        // Lines as long as files, and nothing like them.
+        let long = |letters: &str| format!("{}\n", letters.repeat(700)).repeat(20_000);
+        assert_eq!(nearest(&long("abc"), &long("xyz")[..2_101], ""), None);
+        assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
     }
 
     #[test]

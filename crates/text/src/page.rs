@@ -1,7 +1,8 @@
 //! A window of lines out of a file of any size.
 //!
 //! The file streams by in blocks: what is shown is kept, everything else is only counted, so memory
-//! does not grow with the file, nor with its longest line. The total is always exact.
+//! does not grow with the file, nor with its longest line. The total is exact, unless time ran out once
+//! the window was full, which is said.
 
 use std::io::{self, Read};
 
@@ -142,17 +143,19 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
         marks.feed(bytes, lines.count.ended());
         true
     });
-    let (wide, complete) = match taken {
-        Ok(wide) => (wide, true),
+    let wide = match taken {
+        Ok(wide) => wide,
         // Time is up, but all that was asked for is there: only the rest is not counted.
-        Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => (false, false),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => {
+            lines.complete = false;
+            false
+        }
         Err(error) => return Err(error.into()),
     };
     let certain = lines.doubtful.is_none();
     let mut page = lines.finish_in_doubt()?;
     page.certain = certain;
     page.malformed |= wide;
-    page.complete = complete;
     page.marks = marks.marks;
     Ok(page)
 }
@@ -337,6 +340,8 @@ struct Window {
     content: String,
     shown: u64,
     over_budget: bool,
+    /// Whether the whole file was counted.
+    complete: bool,
     /// The beginning of a line whose end is in a later block.
     partial: Option<PartialLine>,
     malformed: bool,
@@ -359,6 +364,7 @@ impl Window {
             content: String::new(),
             shown: 0,
             over_budget: false,
+            complete: true,
             partial: None,
             malformed: false,
             doubtful: None,
@@ -496,7 +502,8 @@ impl Window {
         let total = self.count.total();
         let next = self.request.first.saturating_add(self.shown);
         Page {
-            stopped: match (self.over_budget, next > total) {
+            // Where the count is not complete, nobody knows that there are no more lines.
+            stopped: match (self.over_budget, self.complete && next > total) {
                 (true, _) => Stopped::AtBudget,
                 (false, true) => Stopped::AtEnd,
                 (false, false) => Stopped::AfterLines,
@@ -504,7 +511,7 @@ impl Window {
             content: self.content,
             shown: self.shown,
             total,
-            complete: true,
+            complete: self.complete,
             encoding: self.encoding,
             line_ending: self.count.ending(),
             malformed: self.malformed,

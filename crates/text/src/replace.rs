@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::document::{Document, End};
-use crate::locate::{Found, MOST_COUNTED, MOST_REPLACED, disjoint, exact, loose};
+use crate::locate::{Found, MOST_REPLACED, disjoint, exact, loose};
 use crate::{Encoding, Match, Matching, Unmappable};
 
 /// A text to find, and what to put in its place.
@@ -60,6 +60,8 @@ pub enum Refused {
     },
     /// The new text has a character that the file's encoding cannot express.
     Unmappable(Unmappable),
+    /// Nobody waits for it any more.
+    Stopped,
 }
 
 /// How many occurrences are named by their lines.
@@ -78,33 +80,30 @@ pub(crate) fn replace(
         return Err(Refused::Same);
     }
     let text = document.text();
-    let mut found = if replacement.all { disjoint(text, &old) } else { exact(text, &old) };
+    let mut places = if replacement.all { disjoint(text, &old) } else { exact(text, &old) };
     let mut reading = Match::Exact;
-    if found.is_empty() && matching == Matching::Ladder && !replacement.all {
-        let (loosely, places) = loose(text, &old, &new).ok_or(Refused::NotFound)?;
-        reading = loosely;
-        found = places;
+    if places.found.is_empty() && matching == Matching::Ladder && !replacement.all {
+        (reading, places) = loose(text, &old, &new).ok_or(Refused::NotFound)?;
     }
-    let mut placed: Vec<(Found, Cow<'_, str>)> = found
-        .into_iter()
-        .filter_map(|found| {
-            let moved = match &found.shift {
-                Some(shift) => Cow::Owned(shift.apply(&new)?),
-                None => Cow::Borrowed(&*new),
-            };
-            Some((found, moved))
-        })
-        .collect();
-    if placed.is_empty() {
+    let (found, or_more) = (places.found, places.or_more);
+    if found.is_empty() {
         return Err(Refused::NotFound);
     }
+    // Before the new text is moved: a place to which it cannot be moved makes no other one unique.
     let most = if replacement.all { MOST_REPLACED } else { 1 };
-    if placed.len() > most {
-        let lines =
-            placed.iter().take(MOST_NAMED).map(|(found, _)| document.line_number(found.start));
-        let (count, or_more) = (placed.len(), placed.len() >= MOST_COUNTED);
-        return Err(Refused::Many { count, or_more, lines: lines.collect(), reading });
+    if found.len() > most {
+        let named = found.iter().take(MOST_NAMED);
+        let lines = named.map(|found| document.line_number(found.start)).collect();
+        return Err(Refused::Many { count: found.len(), or_more, lines, reading });
     }
+    let placed = found.into_iter().map(|found| {
+        let moved = match &found.shift {
+            Some(shift) => Cow::Owned(shift.apply(&new, most_bytes)?),
+            None => Cow::Borrowed(&*new),
+        };
+        Ok((found, moved))
+    });
+    let mut placed = placed.collect::<Result<Vec<_>, Refused>>()?;
     placed.sort_by_key(|(found, _)| found.start);
     if reading == Match::Exact
         && !placed.iter().all(|(found, _)| has_ends(document, found, &replacement.old))
@@ -138,18 +137,23 @@ pub struct Failed {
     pub bytes: Vec<u8>,
 }
 
-/// Makes replacements one after the other, each on what the one before left.
+/// Makes replacements one after the other, each on what the one before left, for as long as `lasts`
+/// says so: it is asked before each of them.
 pub fn replace_in_order(
     bytes: &[u8],
     encoding: Encoding,
     replacements: &[Replacement],
     matching: Matching,
     most_bytes: u64,
+    lasts: &dyn Fn() -> bool,
 ) -> Result<InOrder, Failed> {
     let (mut reading, mut counts, mut lines) = (Match::Exact, Vec::new(), Vec::new());
     let mut bytes = Cow::Borrowed(bytes);
     for (number, replacement) in (1..).zip(replacements) {
-        let replaced = replace(&Document::new(&bytes, encoding), replacement, matching, most_bytes);
+        let replaced = match lasts() {
+            true => replace(&Document::new(&bytes, encoding), replacement, matching, most_bytes),
+            false => Err(Refused::Stopped),
+        };
         let replaced = match replaced {
             Ok(replaced) => replaced,
             Err(why) => return Err(Failed { number, why, bytes: bytes.into_owned() }),
@@ -196,9 +200,8 @@ fn splice(
     let mut lines = Vec::with_capacity(placed.len());
     let mut growths = Vec::with_capacity(placed.len());
     let (mut counted, mut line, mut grown) = (0, 1, 0);
-    // Without what is replaced, which may be next to nothing.
-    let mut size =
-        text.len() as u64 - placed.iter().map(|(f, _)| (f.end - f.start) as u64).sum::<u64>();
+    // What is new must fit by itself, before it is put together with what stays.
+    let mut size = 0;
     for (found, new) in placed {
         let old = &text[found.start..found.end];
         let (before, after) = shared(old, new);
@@ -230,6 +233,10 @@ fn splice(
         return Err(Refused::Same);
     }
     let bytes = document.splice(&spans).ok_or(Refused::NotFound)?;
+    let size = bytes.len() as u64;
+    if size > most_bytes {
+        return Err(Refused::TooLarge { size });
+    }
     Ok(Replaced { bytes, reading, count: placed.len(), lines, growth: growths })
 }
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use pinfold_text::{
-    Content, Encoding, Matching, PageError, PageRequest, Replacement, Style, read_page,
-    replace_in_order, sniff_content,
+    Encoding, Matching, PageError, PageRequest, Replacement, Style, read_page, replace_in_order,
+    text_encoding,
 };
 
 /// Every sample: the codec's name, the bytes, the text.
@@ -29,10 +29,7 @@ fn samples() -> Vec<(String, Vec<u8>, String)> {
 }
 
 fn encoding(bytes: &[u8]) -> Encoding {
-    match sniff_content(bytes) {
-        Content::Text(encoding) => encoding,
-        Content::Binary(binary) => panic!("binary: {binary:?}"),
-    }
+    text_encoding(bytes).unwrap()
 }
 
 fn request(first: u64, size: usize) -> PageRequest {
@@ -65,7 +62,8 @@ fn an_edit_writes_in_the_encoding_that_it_found() {
         let word: String = line.chars().take(4).collect();
         let replacement =
             Replacement { old: line.to_owned(), new: format!("{word}{word}"), all: false };
-        let done = replace_in_order(&bytes, found, &[replacement], Matching::Exact, 1 << 20);
+        let done =
+            replace_in_order(&bytes, found, &[replacement], Matching::Exact, 1 << 20, &|| true);
         let done = done.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let expected = text.replace(line, &format!("{word}{word}"));
         let page = read_page(

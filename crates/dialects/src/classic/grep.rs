@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::desk::AbsolutePath;
-use crate::found::{compact, nothing_searched};
+use crate::found::{self, compact, nothing_searched};
 use crate::words::{brief, count, lossy, passed_over, unread, withheld};
 use crate::{Desk, Tool, ToolResult};
 
@@ -34,15 +34,15 @@ pub(super) struct Grep {
     numbers: Option<bool>,
     /// Lines after a match.
     #[serde(rename = "-A")]
-    #[schemars(range(max = 1_000))]
+    #[schemars(range(max = limits::MOST_CONTEXT))]
     after: Option<u64>,
     /// Lines before a match.
     #[serde(rename = "-B")]
-    #[schemars(range(max = 1_000))]
+    #[schemars(range(max = limits::MOST_CONTEXT))]
     before: Option<u64>,
     /// Lines around a match.
     #[serde(rename = "-C")]
-    #[schemars(range(max = 1_000))]
+    #[schemars(range(max = limits::MOST_CONTEXT))]
     context: Option<u64>,
     /// Matches span lines, `.` matches line ends.
     multiline: Option<bool>,
@@ -139,10 +139,7 @@ impl Grep {
     }
 
     fn answer(&self) -> AnswerWith {
-        let context = |side: Option<u64>| {
-            let lines = side.or(self.context).unwrap_or(0).min(limits::MOST_CONTEXT);
-            usize::try_from(lines).unwrap_or(0)
-        };
+        let context = |side: Option<u64>| found::context(side.or(self.context));
         match self.mode() {
             Mode::FilesWithMatches => AnswerWith::Files,
             Mode::Count => AnswerWith::Counts,

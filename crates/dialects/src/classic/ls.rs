@@ -54,7 +54,9 @@ impl Tool for List {
         let total = listed.total;
         let mut content = match total {
             0 if self.ignore.is_some() => format!("{path} has no entries but those in ignore"),
-            0 if listed.skipped.withheld > 0 => format!("{path} has no entries to show"),
+            0 if listed.skipped.withheld + listed.skipped.unreadable > 0 => {
+                format!("{path} has no entries to show")
+            }
             0 => format!("{path} is empty"),
             _ => format!("{path}:\n{}", lines.trim_end()),
         };

@@ -25,7 +25,7 @@ pub(super) struct Read {
     #[schemars(range(min = 1))]
     offset: Option<u64>,
     /// Most lines; 2000 if left out.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = limits::MOST_READ_LINES))]
     limit: Option<u64>,
     /// Pages of a PDF, such as `3` or `2-5`.
     pages: Option<String>,
@@ -96,7 +96,7 @@ impl Read {
     }
 
     fn limit(&self) -> u64 {
-        self.limit.unwrap_or(limits::READ_LINES).min(limits::MOST_READ_LINES)
+        self.limit.unwrap_or(limits::READ_LINES)
     }
 
     /// Lines, what there is to know about them, and how to go on.

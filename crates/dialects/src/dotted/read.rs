@@ -19,7 +19,7 @@ pub(super) struct Read {
     #[schemars(range(min = 1))]
     offset: Option<u64>,
     /// Most lines; all if left out.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = limits::MOST_READ_LINES))]
     limit: Option<u64>,
 }
 

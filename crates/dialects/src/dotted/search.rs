@@ -23,10 +23,10 @@ pub(super) struct Search {
     /// Whether upper and lower case differ; true if left out.
     case_sensitive: Option<bool>,
     /// Lines before and after each match.
-    #[schemars(range(max = 1_000))]
+    #[schemars(range(max = limits::MOST_CONTEXT))]
     context_lines: Option<u64>,
     /// Most matches to show; 100 if left out.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = limits::MOST_SEARCH_RESULTS))]
     max_results: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ impl Tool for Search {
             .collect();
         let shown = matches.len() as u64;
         let more = match self.max_results {
-            Some(10_000) => "narrow `path` or `glob`",
+            Some(limits::MOST_SEARCH_RESULTS) => "narrow `path` or `glob`",
             _ => "narrow `path` or `glob`, or raise `max_results`",
         };
         let message = message(&searched, matches.len(), more);

@@ -24,7 +24,7 @@ pub(super) struct Search {
     /// Whether upper and lower case differ; true if left out.
     case_sensitive: Option<bool>,
     /// Lines before and after each match.
-    #[schemars(range(max = 1_000))]
+    #[schemars(range(max = limits::MOST_CONTEXT))]
     context_lines: Option<u64>,
     /// Files to search, such as `*.py,!test_*`.
     glob: Option<String>,

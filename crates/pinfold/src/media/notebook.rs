@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use super::image::is_picture;
 use crate::limits::{
     IMAGE_BYTES, IMAGE_SIDE, NOTEBOOK_IMAGES, NOTEBOOK_OUTPUT_CHARS, NOTEBOOK_PARTS,
 };
@@ -154,9 +155,7 @@ impl Notebook {
     /// What a cell shows, in as many forms as the notebook has it: the plainest, and images.
     fn add_data(&mut self, data: &Map<String, Value>) {
         for (kind, value) in data {
-            let picture =
-                matches!(kind.as_str(), "image/png" | "image/jpeg" | "image/gif" | "image/webp");
-            if picture {
+            if is_picture(kind) {
                 let data: String = text(value).split_ascii_whitespace().collect();
                 match self.unfit(&data) {
                     Some(why) => self.line(&format!("[{kind}, not shown: {why}]")),

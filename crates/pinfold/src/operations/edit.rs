@@ -127,7 +127,8 @@ impl Edit {
         let ends = content.matches('\n').count() as u64;
         let last = if content.ends_with('\n') { ends } else { ends + 1 };
         let (content, utf8, limit) = (content.as_bytes(), Encoding::UTF_8, edit_bytes(view));
-        let made = replace_in_order(content, utf8, rest, self.matching(view), limit);
+        let made =
+            replace_in_order(content, utf8, rest, self.matching(view), limit, &in_time(view));
         let made = made.map_err(|failed| {
             self.refusal(view, &Failed { number: failed.number + 1, ..failed }, utf8)
         })?;
@@ -176,7 +177,9 @@ impl Edit {
         let changed = acquaintance == Acquaintance::Changed;
         let matching = if changed { Matching::Exact } else { self.matching(view) };
         let limit = edit_bytes(view);
-        match replace_in_order(bytes, encoding, &self.replacements, matching, limit) {
+        let made =
+            replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view));
+        match made {
             Ok(made) => match made.counts.iter().position(|count| changed && *count > 1) {
                 // What the session does not know, it may have in mind only once.
                 Some(several) => Err(self.changed(view, target, bytes, encoding, several + 1)),
@@ -221,6 +224,7 @@ impl Edit {
                 reading: *reading,
             },
             Refused::Same => Error::NoChange { number },
+            Refused::Stopped => view.impatient(&path),
             Refused::TooLarge { size } => {
                 Error::TooLarge { path, size: *size, limit: edit_bytes(view) }
             }
@@ -264,4 +268,9 @@ impl Edit {
 /// The largest file that can be edited, before or after.
 fn edit_bytes(view: &View<'_>) -> u64 {
     view.session().settings().edit_bytes
+}
+
+/// Whether the call may still go on.
+fn in_time(view: &View<'_>) -> impl Fn() -> bool {
+    move || view.check_time().is_ok()
 }

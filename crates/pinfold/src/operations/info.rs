@@ -38,6 +38,8 @@ impl Operation for Info {
     type Changes = NoChange;
     type Outcome = Described;
 
+    const READS: bool = true;
+
     fn reads(&self) -> Option<&RawPath> {
         Some(&self.path)
     }

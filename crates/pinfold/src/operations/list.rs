@@ -191,13 +191,11 @@ impl Operation for List {
             buffer: Vec::new(),
         };
         let start = [place.clone()];
-        let from = if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 };
         let missed = |candidate: &Candidate<'_>| {
-            let below = &candidate.below_root()[from..];
-            candidate.kind == Kind::Directory
-                || glob.as_ref().is_none_or(|glob| glob.names(below, candidate.kind))
+            let named = |glob: &Filter| glob.names(candidate.below_start(), candidate.kind);
+            candidate.kind == Kind::Directory || glob.as_ref().is_none_or(named)
         };
-        let (parts, skipped) =
+        let (parts, mut skipped) =
             view.walk(&start, self.depth, hidden, &opinion, &missed, new_visitor)?;
         let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
@@ -209,7 +207,9 @@ impl Operation for List {
         entries.truncate(self.most);
         let listed = entries.len();
         let mut buffer = Vec::new();
-        let entries = entries.into_iter().filter_map(|entry| self.listed(view, entry, &mut buffer));
+        let entries = entries
+            .into_iter()
+            .filter_map(|entry| self.listed(view, entry, (&mut skipped, &mut buffer)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         // What was gone when it was looked at was not left out.
         total -= (listed - entries.len()) as u64;
@@ -223,12 +223,12 @@ impl List {
         &self,
         view: &View<'_>,
         entry: Entry,
-        buffer: &mut Vec<u8>,
+        later: (&mut Skipped, &mut Vec<u8>),
     ) -> Option<Result<ListEntry, Error>> {
         let Entry { place, kind, about } = entry;
         let about = match about {
             Some(about) => about,
-            None => match self.look_later(view, &place, kind, buffer) {
+            None => match self.look_later(view, &place, kind, later) {
                 Ok(about) => about?,
                 Err(ended) => return Some(Err(ended)),
             },
@@ -243,10 +243,17 @@ impl List {
         view: &View<'_>,
         place: &Place,
         kind: Kind,
-        buffer: &mut Vec<u8>,
+        (skipped, buffer): (&mut Skipped, &mut Vec<u8>),
     ) -> Result<Option<About>, Error> {
         view.check_time()?;
-        let Ok((meta, link_target)) = view.found(place) else { return Ok(None) };
+        let (meta, link_target) = match view.found(place) {
+            Ok(found) => found,
+            Err(Fence::NotFound | Fence::NotADirectory | Fence::Changed) => return Ok(None),
+            Err(_) => {
+                skipped.unreadable += 1;
+                return Ok(None);
+            }
+        };
         let binary = self.sniff
             && kind == Kind::File
             && view.found_file(place).is_ok_and(|file| is_binary(file, buffer).unwrap_or(false));

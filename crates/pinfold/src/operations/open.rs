@@ -43,6 +43,8 @@ impl Operation for Open {
     type Changes = NoChange;
     type Outcome = Opened;
 
+    const READS: bool = true;
+
     fn reads(&self) -> Option<&RawPath> {
         Some(&self.read.path)
     }

@@ -58,6 +58,8 @@ impl Operation for Read {
     type Changes = NoChange;
     type Outcome = Reading;
 
+    const READS: bool = true;
+
     fn reads(&self) -> Option<&RawPath> {
         Some(&self.path)
     }

@@ -3,9 +3,9 @@
 use std::io::Read as _;
 
 use pinfold_confine::RawPath;
-use pinfold_text::{Content, sniff_content, unified_diff};
 
 use super::undo::kept;
+use crate::commit::{can_compare, diff};
 use crate::journal::{Entry, State};
 use crate::{Error, NoChange, Operation, View};
 
@@ -34,15 +34,19 @@ impl Operation for Show {
         let number = entries.iter().position(|entry| entry.id == self.id);
         let number = number.ok_or_else(|| Error::NothingToUndo { id: Some(self.id.clone()) })?;
         let entry = entries[number].clone();
+        // What may not be read now is not shown either as it was.
+        view.may_look_for(&RawPath::from(entry.path.as_str()))?;
+        let small = |state: &State| match state {
+            State::File { bytes, .. } => can_compare(*bytes, view),
+            State::Absent | State::Link { .. } => true,
+        };
+        if !small(&entry.before) || !small(&entry.after) {
+            return Ok((Shown { entry, diff: None }, NoChange));
+        }
         let before = content(&entry.before, || kept(view, &entry).ok());
         let after = content(&entry.after, || left(view, &entry, &entries[number + 1..]));
-        let diff = before.zip(after).and_then(|(before, after)| {
-            let [old, new] = [&before, &after].map(|bytes| match sniff_content(bytes) {
-                Content::Text(encoding) => Some((bytes.as_slice(), encoding)),
-                Content::Binary(_) => None,
-            });
-            Some(unified_diff(&entry.path, old?, new?, view.output_bytes()))
-        });
+        let both = before.zip(after);
+        let diff = both.and_then(|(before, after)| diff(&entry.path, &before, &after, view));
         Ok((Shown { entry, diff }, NoChange))
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Error as Fence, Place, RawPath, Target};
-use pinfold_text::{Content, Encoding, SNIFF_BYTES, sniff_content};
+use pinfold_text::{Encoding, SNIFF_BYTES, text_encoding};
 
 use crate::change::{Image, Replace};
 use crate::{ChangeSet, Error, Operation, SeenRule, View};
@@ -82,7 +82,7 @@ impl Operation for Write {
             bytes: after.len() as u64,
             created: target.meta().is_none(),
             changed: !before.same,
-            recoded_from: before.encoding.filter(|encoding| Some(*encoding) != encoding_of(&after)),
+            recoded_from: before.encoding.filter(|it| Some(*it) != text_encoding(&after)),
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
         if before.same {
@@ -123,14 +123,6 @@ impl Write {
     }
 }
 
-/// The encoding that a file's content seems to be in, if it is text.
-fn encoding_of(content: &[u8]) -> Option<Encoding> {
-    match sniff_content(content) {
-        Content::Text(encoding) => Some(encoding),
-        Content::Binary(_) => None,
-    }
-}
-
 /// What the new content is compared with.
 struct Before {
     same: bool,
@@ -147,7 +139,8 @@ impl Before {
         let mut bytes = Vec::new();
         file.take(wanted + 1).read_to_end(&mut bytes)?;
         let encoding =
-            encoding_of(&bytes[..bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX))]);
-        Ok(Self { same: bytes == after, encoding: encoding.filter(|_| len > 0) })
+            text_encoding(&bytes[..bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX))]);
+        let same = len == after.len() as u64 && bytes == after;
+        Ok(Self { same, encoding: encoding.filter(|_| len > 0) })
     }
 }

@@ -117,6 +117,9 @@ pub(super) fn suspects(path: &[u8]) -> bool {
             return true;
         }
         if byte == b'/' {
+            if odd_name(&path[name..at]) {
+                return true;
+            }
             name = at + 1;
         }
         before = byte;
@@ -186,6 +189,24 @@ mod tests {
             "src/id.rs",
         ] {
             assert!(!asks(Access::Read, path), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_entry_is_suspected_by_itself_and_as_a_directory() {
+        for (access, patterns) in [(Access::Read, SECRETS), (Access::Write, RUN)] {
+            for pattern in patterns.iter().filter(|pattern| !pattern.starts_with('!')) {
+                let name = pattern.replace('*', "x");
+                for path in [
+                    name.clone(),
+                    name.to_uppercase(),
+                    format!("{name}/y"),
+                    format!("a/{name}/b/y.txt"),
+                ] {
+                    assert!(asks(access, &path), "{path}");
+                    assert!(suspects(path.as_bytes()), "{path}");
+                }
+            }
         }
     }
 

@@ -251,7 +251,17 @@ fn most_files_are_shown_without_a_second_look() {
     for path in ["src/main.rs", "a", "Makefile", "docs/x.md"] {
         assert!(plain.surely_shows(path.as_bytes()), "{path}");
     }
-    for path in [".env", "a/.ssh/x", "x.PEM", "id_rsa", "a ", "é", ".config/gh/hosts.yml"] {
+    for path in [
+        ".env",
+        "a/.ssh/x",
+        "x.PEM",
+        "id_rsa",
+        "a ",
+        "é",
+        ".config/gh/hosts.yml",
+        "server.pem/x.txt",
+        "id_rsa/x",
+    ] {
         assert!(!plain.surely_shows(path.as_bytes()), "{path}");
     }
     assert!(!policy(Mode::Plan, &[], &["Read(x)"], &[]).surely_shows(b"src/main.rs"));

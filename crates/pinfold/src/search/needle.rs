@@ -19,11 +19,18 @@ pub(crate) struct Needle {
 }
 
 impl Needle {
-    fn compile(&self) -> Result<RegexMatcher, Error> {
-        if self.pattern.len() > PATTERN_BYTES {
-            let problem = format!("it has more than {PATTERN_BYTES} bytes");
-            return Err(Error::BadRegex { problem });
+    /// Looked at first: taking a long pattern apart takes many times its length.
+    fn check_length(&self) -> Result<(), Error> {
+        match self.pattern.len() > PATTERN_BYTES {
+            true => {
+                let problem = format!("it has more than {PATTERN_BYTES} bytes");
+                Err(Error::BadRegex { problem })
+            }
+            false => Ok(()),
         }
+    }
+
+    fn compile(&self) -> Result<RegexMatcher, Error> {
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
@@ -128,6 +135,7 @@ pub(crate) struct Needles(Mutex<Vec<(Needle, Arc<Compiled>)>>);
 impl Needles {
     /// A pattern, compiled.
     pub(crate) fn compiled(&self, needle: &Needle) -> Result<Arc<Compiled>, Error> {
+        needle.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
         if let Some(found) = kept.iter().position(|(known, _)| known == needle) {
@@ -150,5 +158,20 @@ impl Needles {
         }
         kept.push((needle.clone(), compiled.clone()));
         Ok(compiled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_is_too_long_is_not_taken_apart() {
+        let pattern = "(a?b+c*|d)".repeat(1_000_000);
+        let needle = Needle { pattern, literal: false, ignore_case: false, multiline: false };
+        let begin = std::time::Instant::now();
+        let refused = Needles::default().compiled(&needle).unwrap_err();
+        assert!(matches!(refused, Error::BadRegex { .. }), "{refused}");
+        assert!(begin.elapsed() < std::time::Duration::from_secs(2), "{:?}", begin.elapsed());
     }
 }

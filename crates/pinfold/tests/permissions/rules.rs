@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use pinfold::operations::{Delete, Find, Info, List, Open, Read, Search, Undo, Write};
+use pinfold::operations::{Delete, Find, Info, List, Open, Read, Search, Show, Undo, Write};
 use pinfold::{Access, Denial, Error, JournalSetting, Mode, Reason, Settings};
 
 use crate::{denial, denying, edit, permissions, session, workspace};
@@ -118,16 +118,25 @@ fn protected_places_ask_whether_they_are_there_or_not() {
     assert_eq!(fs::read_to_string(dir.path().join(".git/config")).unwrap(), "[core]\n");
     assert!(!dir.path().join(".mcp.json").exists() && !dir.path().join("sub").exists());
     assert!(matches!(denial(&session, &Delete::new(".git/config")), Denial::Nobody { .. }));
-    for path in [".env", "src/env-alias", "src/../.ENV"] {
-        let operation = Read::new(path);
-        // The last is not there, and by its name it would have to be asked about.
-        if path != "src/../.ENV" {
-            let Denial::Nobody { reason, allow } = denial(&session, &operation) else {
-                panic!("{path}")
-            };
-            assert_eq!((reason, allow.as_deref()), (Reason::Secret, Some("Read(/.env)")));
-        }
+    for path in [".env", "src/env-alias"] {
+        let Denial::Nobody { reason, allow } = denial(&session, &Read::new(path)) else {
+            panic!("{path}")
+        };
+        assert_eq!((reason, allow.as_deref()), (Reason::Secret, Some("Read(/.env)")));
     }
+    match session.perform(&Read::new("src/../.ENV")).map(|_| ()) {
+        // Where case counts it is not there, and what is near is not named.
+        Err(Error::NotFound { near, .. }) => assert_eq!(near, [""; 0]),
+        Err(Error::Denied { denial: Denial::Nobody { reason, .. }, .. }) => {
+            assert_eq!(reason, Reason::Secret);
+        }
+        other => panic!("{other:?}"),
+    }
+    // A directory that is called like a key.
+    fs::create_dir(dir.path().join("server.pem")).unwrap();
+    fs::write(dir.path().join("server.pem/x.txt"), "key").unwrap();
+    let inside = denial(&session, &Read::new("server.pem/x.txt"));
+    assert!(matches!(inside, Denial::Nobody { reason: Reason::Secret, .. }), "{inside:?}");
     assert!(session.perform(&Write::new("src/new.txt", "x")).is_ok());
     let allowed =
         crate::session(&dir, permissions(Mode::Ask, &["Read(/.env)", "Edit(.git/**)"], &[], &[]));
@@ -189,6 +198,22 @@ fn whether_a_denied_file_is_there_is_not_said() {
 }
 
 #[test]
+fn what_was_deleted_is_shown_only_to_those_who_could_have_read_it() {
+    let (dir, journal) = (workspace(), tempfile::TempDir::new().unwrap());
+    let journaled = |deny: &[&str]| {
+        let journal = Some(JournalSetting::Directory(journal.path().join("journal")));
+        let permissions = permissions(Mode::SecureFileAccess, &[], &[], deny);
+        session(&dir, Settings { journal, ..permissions })
+    };
+    let free = journaled(&[]);
+    let id = free.perform(&Delete::new("secrets/key.txt")).unwrap().receipt.id.unwrap();
+    let show = Show { id };
+    assert!(free.perform(&show).unwrap().outcome.diff.unwrap().contains("the hidden password"));
+    let rule = Denial::Policy(Reason::Rule("Read(secrets/**)".into()));
+    assert_eq!(denial(&journaled(&["Read(secrets/**)"]), &show), rule);
+}
+
+#[test]
 fn our_own_files_are_out_of_reach() {
     let dir = workspace();
     let (journal, audit) = (dir.path().join("state/journal"), dir.path().join("audit.jsonl"));
@@ -217,6 +242,12 @@ fn our_own_files_are_out_of_reach() {
         denial(&session, &Write::new("state/journal/new", "x")),
         Denial::Policy(Reason::Own)
     );
+    // Also where others have the same rules already.
+    let free = crate::session(&dir, permissions(Mode::BypassPermissions, &[], &[], &[]));
+    let another = free.another();
+    let kept = free.keeping_out_of([dir.path().join("config.toml")]);
+    assert_eq!(denial(&kept, &Read::new("config.toml")), Denial::Policy(Reason::Own));
+    assert!(another.perform(&Read::new("config.toml")).is_ok());
     let found = session.perform(&Find::new("**/*.{jsonl,toml}")).unwrap();
     assert_eq!(found.total, 0);
     assert!(session.perform(&Undo { id: None }).is_ok());

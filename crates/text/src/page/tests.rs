@@ -142,6 +142,11 @@ fn a_full_window_survives_the_deadline_and_says_what_is_not_known() {
     let request = PageRequest { lines: Some(2), size_hint: u64::MAX, ..all() };
     let page = read_page(&mut TooSlow(bytes.as_bytes()), &request).unwrap();
     assert_eq!((page.content.as_str(), page.complete), ("line\nline\n", false));
+    // That nothing came after the window does not mean that nothing is there.
+    let whole = PageRequest { lines: Some(20_000), ..request };
+    let page = read_page(&mut TooSlow(bytes.as_bytes()), &whole).unwrap();
+    assert_eq!((page.shown, page.total, page.complete), (20_000, 20_000, false));
+    assert_eq!(page.stopped, Stopped::AfterLines);
     let all = PageRequest { size_hint: u64::MAX, ..all() };
     assert!(matches!(read_page(&mut TooSlow(bytes.as_bytes()), &all), Err(PageError::Io(_))));
 }

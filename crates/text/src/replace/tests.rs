@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::locate::MOST_COUNTED;
 use crate::{Encoding, sniff};
 
 fn edit(bytes: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Refused> {
@@ -69,6 +70,9 @@ fn several_places_are_counted_and_named() {
     ] {
         assert_eq!(edit(file.as_bytes(), old, "z", false).unwrap_err(), refused, "{file:?}");
     }
+    // A place to which the new text cannot be moved counts like any other.
+    let refused = edit(b"  a\na\n", "    a", "  b", false).unwrap_err();
+    assert_eq!(refused, many(2, &[1, 2], Match::Indentation));
     let file = "a".repeat(20_000);
     let Err(Refused::Many { count, or_more, lines, .. }) = edit(file.as_bytes(), "a", "b", false)
     else {
@@ -184,7 +188,8 @@ fn replacements_in_order_work_on_each_others_results() {
             .iter()
             .map(|(old, new)| Replacement { old: (*old).into(), new: (*new).into(), all: false })
             .collect();
-        replace_in_order(b"one\ntwo\nthree\n", Encoding::UTF_8, &edits, Matching::Ladder, u64::MAX)
+        let file = b"one\ntwo\nthree\n";
+        replace_in_order(file, Encoding::UTF_8, &edits, Matching::Ladder, u64::MAX, &|| true)
     };
     let edited = order(&[("two", "2\n2"), ("one", "0\n1"), ("2\n2", "zwei")]).unwrap();
     assert_eq!(edited.bytes, b"0\n1\nzwei\nthree\n");
@@ -203,6 +208,64 @@ fn what_would_grow_too_large_is_refused_before_it_is_made() {
     let document = Document::new(file.as_bytes(), Encoding::UTF_8);
     let refused = replace(&document, &replacement, Matching::Ladder, 100_000_000).unwrap_err();
     assert!(matches!(refused, Refused::TooLarge { .. }));
+    // Each line of the new text would stand as far to the right as the old one does.
+    let file = format!("{}a \n", " ".repeat(1_000));
+    let (old, new) = ("\ta \n".into(), "\tb\n".repeat(1_000));
+    let replacement = Replacement { old, new, all: false };
+    let document = Document::new(file.as_bytes(), Encoding::UTF_8);
+    let refused = replace(&document, &replacement, Matching::Ladder, 100_000).unwrap_err();
+    assert!(matches!(refused, Refused::TooLarge { .. }), "{refused:?}");
+}
+
+#[test]
+fn what_counts_is_how_large_the_file_becomes() {
+    let utf16 = Encoding::for_label("utf-16le").unwrap();
+    let cyrillic = Encoding::for_label("windows-1251").unwrap();
+    for (text, old, new, encoding, limit, fits) in [
+        // Two bytes for each letter.
+        ("a".repeat(99) + "x", "x".to_owned(), "y".repeat(10), utf16, 217, false),
+        ("a".repeat(99) + "x", "x".to_owned(), "y".repeat(10), utf16, 218, true),
+        // What both share counts as well.
+        ("a".repeat(100), "a".repeat(100), "a".repeat(150), Encoding::UTF_8, 149, false),
+        ("a".repeat(100), "a".repeat(100), "a".repeat(150), Encoding::UTF_8, 150, true),
+        // One byte for a letter that has two in UTF-8.
+        ("\u{434}".repeat(99) + "x", "x".to_owned(), "y".repeat(2), cyrillic, 100, false),
+        ("\u{434}".repeat(99) + "x", "x".to_owned(), "y".repeat(2), cyrillic, 101, true),
+    ] {
+        let bytes = encoding.encode(&text).unwrap();
+        let replacement = Replacement { old, new, all: false };
+        let document = Document::new(&bytes, encoding);
+        let made = replace(&document, &replacement, Matching::Ladder, limit);
+        match made {
+            Ok(made) => assert!(fits && made.bytes.len() as u64 == limit, "{encoding:?}"),
+            Err(refused) => {
+                assert!(!fits, "{encoding:?}");
+                assert_eq!(refused, Refused::TooLarge { size: limit + 1 }, "{encoding:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_replaced_once_nobody_waits() {
+    let asked = std::cell::Cell::new(0);
+    let edits: Vec<_> = ["a", "b", "c", "d"]
+        .map(|old| Replacement { old: old.into(), new: old.repeat(2), all: false })
+        .into();
+    let failed = replace_in_order(
+        b"a\nb\nc\nd\n",
+        Encoding::UTF_8,
+        &edits,
+        Matching::Ladder,
+        u64::MAX,
+        &|| {
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        },
+    )
+    .unwrap_err();
+    assert_eq!((failed.number, failed.why, asked.get()), (3, Refused::Stopped, 3));
+    assert_eq!(failed.bytes, b"aa\nbb\nc\nd\n");
 }
 
 #[test]
@@ -219,8 +282,8 @@ fn long_lines_and_many_places_take_no_longer_than_they_must() {
     let edits =
         ["a", "b"].map(|old| Replacement { old: old.into(), new: "c\nc".into(), all: true });
     let file = "a b\n".repeat(20_000);
-    let made =
-        replace_in_order(file.as_bytes(), Encoding::UTF_8, &edits, Matching::Ladder, u64::MAX);
+    let (file, utf8) = (file.as_bytes(), Encoding::UTF_8);
+    let made = replace_in_order(file, utf8, &edits, Matching::Ladder, u64::MAX, &|| true);
     assert_eq!(made.unwrap().counts, [20_000, 20_000]);
 }
 
