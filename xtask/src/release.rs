@@ -21,13 +21,14 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
-/// What is left out where crates are published or measured: they are built for other languages, or tools.
-const NOT_OURS_ALONE: [&str; 4] = ["pinfold-node", "pinfold-python", "pinfold-benches", "xtask"];
+/// Crates that are not published as crates: for other languages, and for ourselves.
+const UNPUBLISHED: [&str; 5] =
+    ["pinfold-benches", "pinfold-node", "pinfold-python", "pinfold-testkit", "xtask"];
 
 /// Packs every crate that can be published, and builds it from what was packed.
 pub(crate) fn package(rest: &[&str]) -> Result<()> {
-    let mut arguments = vec!["package", "--workspace", "--exclude", "pinfold-testkit"];
-    arguments.extend(NOT_OURS_ALONE.iter().flat_map(|name| ["--exclude", name]));
+    let mut arguments = vec!["package", "--workspace"];
+    arguments.extend(UNPUBLISHED.iter().flat_map(|name| ["--exclude", name]));
     arguments.extend(rest);
     run(&arguments, &[])
 }
@@ -58,19 +59,21 @@ pub(crate) fn minimal() -> Result<()> {
     cargo(&["check", "--workspace", "--locked"])
 }
 
-/// Which lines the tests reach, for each crate. Fails where bytes could be lost and it is less than that.
+/// Which lines the tests of the crates reach that do the work. Fails if it is less than it should be. The doors are
+/// tested as processes, which are not counted.
 pub(crate) fn coverage() -> Result<()> {
     const LEAST: f64 = 90.0;
-    const CAREFUL: [&str; 4] = ["confine", "dialects", "pinfold", "text"];
+    const MEASURED: [&str; 4] = ["confine", "dialects", "pinfold", "text"];
+    const PACKAGES: [&str; 4] = ["pinfold", "pinfold-confine", "pinfold-dialects", "pinfold-text"];
     let program = tool("cargo-tarpaulin", "cargo-tarpaulin", "0.37.5")?;
     let rg = tool("rg", "ripgrep", "15.2.0")?;
     let place = home().join("target/coverage");
     let mut command = Command::new(program);
-    command.args(["tarpaulin", "--engine", "llvm", "--follow-exec", "--skip-clean", "--workspace"]);
-    command.args(NOT_OURS_ALONE.iter().flat_map(|name| ["--exclude", name]));
+    command.args(["tarpaulin", "--engine", "llvm", "--skip-clean", "--timeout", "600"]);
+    command.args(PACKAGES.iter().flat_map(|name| ["--packages", name]));
     command.args(["--include-files", "crates/*/src/*", "--exclude-files", "*/tests/*"]);
-    command.args(["--exclude-files", "*/tests.rs", "--timeout", "600", "--no-fail-fast"]);
-    command.args(["--out", "Json", "--out", "Html", "--target-dir"]).arg(&place);
+    command.args(["--exclude-files", "*/tests.rs", "--no-fail-fast", "--out", "Json"]);
+    command.args(["--out", "Html", "--target-dir"]).arg(&place);
     command.arg("--output-dir").arg(&place).env("PINFOLD_RG", rg).current_dir(home());
     if !command.status()?.success() {
         bail!("the tests failed");
@@ -82,7 +85,10 @@ pub(crate) fn coverage() -> Result<()> {
         let path: PathBuf =
             file["path"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let Ok(below) = path.strip_prefix(home().join("crates")) else { continue };
-        let Some(name) = below.iter().next() else { continue };
+        let name = below.iter().next().unwrap_or_default();
+        if !MEASURED.iter().any(|measured| *measured == name) {
+            continue;
+        }
         let sum = crates.entry(name.to_string_lossy().into_owned()).or_default();
         sum.0 += file["covered"].as_f64().unwrap_or_default();
         sum.1 += file["coverable"].as_f64().unwrap_or_default();
@@ -91,14 +97,14 @@ pub(crate) fn coverage() -> Result<()> {
     for (name, (covered, all)) in &crates {
         let percent = 100.0 * covered / all.max(1.0);
         println!("{name:<10} {percent:5.1} % of {all} lines");
-        if CAREFUL.contains(&name.as_str()) && percent < LEAST {
+        if percent < LEAST {
             low.push(name.as_str());
         }
     }
     println!("line by line: {}", place.join("tarpaulin-report.html").display());
     match low.as_slice() {
-        [] if crates.len() >= CAREFUL.len() => Ok(()),
-        [] => bail!("nothing was measured"),
+        [] if crates.len() == MEASURED.len() => Ok(()),
+        [] => bail!("only {} crates were measured", crates.len()),
         low => bail!("less than {LEAST} % in {}", low.join(", ")),
     }
 }
