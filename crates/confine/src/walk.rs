@@ -4,15 +4,18 @@
 //! names on its handle: nobody can lead the walk out by swapping a directory for a link. Links are
 //! shown and never entered, so there are no circles.
 
+mod work;
+
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use rustix::fs::OFlags;
 
 use crate::dir::kind_of;
 use crate::ignoring::{Rules, Ruling, is_ignore_file};
+use crate::walk::work::{Doing, Work};
 use crate::workspace::opening;
 use crate::{
     Error, File, Kind, Meta, Name, Patience, Place, RelPath, Result, Workspace, is_temporary, sys,
@@ -211,71 +214,6 @@ enum Task {
     },
 }
 
-/// What is still to be done, shared by the threads of one walk.
-struct Work {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    tasks: Vec<Task>,
-    /// Tasks that are waiting or being done: at zero, the walk is over.
-    open: usize,
-    failed: Option<Error>,
-}
-
-impl Work {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, tasks: impl Iterator<Item = Task>) {
-        let mut state = self.lock();
-        let before = state.tasks.len();
-        state.tasks.extend(tasks);
-        state.open += state.tasks.len() - before;
-        if state.tasks.len() > before {
-            self.changed.notify_all();
-        }
-    }
-
-    /// The next task; waits for one as long as somebody may still add some.
-    fn next(&self) -> Option<Task> {
-        let mut state = self.lock();
-        loop {
-            if state.failed.is_some() || state.open == 0 {
-                return None;
-            }
-            // The last one in: few directories are open at a time, however wide the tree.
-            if let Some(task) = state.tasks.pop() {
-                return Some(task);
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn fail(&self, error: Error) {
-        self.lock().failed = Some(error);
-        self.changed.notify_all();
-    }
-}
-
-/// Counts a task as done, also if doing it panics: the other threads must not wait for it.
-struct Doing<'w>(&'w Work);
-
-impl Drop for Doing<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.open -= 1;
-        if thread::panicking() {
-            state.failed = Some(Error::Impatient);
-        }
-        if state.open == 0 || state.failed.is_some() {
-            self.0.changed.notify_all();
-        }
-    }
-}
-
 impl Workspace {
     /// Walks over what is below `starts`, which are directories. Gives back the visitors.
     pub fn walk<V: Visitor>(
@@ -294,8 +232,7 @@ impl Workspace {
                 rules: self.rules_for(place.root, &place.path),
             })
             .collect();
-        let state = State { open: tasks.len(), tasks, failed: None };
-        let work = Work { state: Mutex::new(state), changed: Condvar::new() };
+        let work = Work::new(tasks);
         let worker = || Worker {
             workspace: self,
             walk,
@@ -307,21 +244,23 @@ impl Workspace {
         let outcome = thread::scope(|scope| {
             let mut first = worker();
             // A small tree is done before another thread has started.
-            first.run_until(|state| state.tasks.len() >= 4);
-            let more = match work.lock().open {
-                0 => 0,
-                _ => thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS) - 1,
+            first.run_until(|| work.waiting() >= 4);
+            let more = match work.is_done() {
+                true => 0,
+                false => {
+                    thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS) - 1
+                }
             };
             let others: Vec<_> = (0..more)
                 .map(|_| {
                     scope.spawn(|| {
                         let mut worker = worker();
-                        worker.run_until(|_| false);
+                        worker.run_until(|| false);
                         (worker.visitor, worker.skipped)
                     })
                 })
                 .collect();
-            first.run_until(|_| false);
+            first.run_until(|| false);
             let mut outcome = (vec![first.visitor], first.skipped);
             for other in others {
                 match other.join() {
@@ -334,7 +273,7 @@ impl Workspace {
             }
             outcome
         });
-        match work.lock().failed.take() {
+        match work.failure() {
             Some(error) => Err(error),
             None => Ok(outcome),
         }
@@ -356,7 +295,7 @@ impl Workspace {
 struct Worker<'w, V> {
     workspace: &'w Workspace,
     walk: &'w Walk<'w>,
-    work: &'w Work,
+    work: &'w Work<Task>,
     visitor: V,
     skipped: Skipped,
     buffer: Vec<u8>,
@@ -376,14 +315,14 @@ impl Listing {
 }
 
 impl<V: Visitor> Worker<'_, V> {
-    fn run_until(&mut self, enough: impl Fn(&State) -> bool) {
+    fn run_until(&mut self, enough: impl Fn() -> bool) {
         while let Some(task) = self.work.next() {
             let doing = Doing(self.work);
             if let Err(error) = self.perform(task) {
                 self.work.fail(error);
             }
             drop(doing);
-            if enough(&self.work.lock()) {
+            if enough() {
                 return;
             }
         }

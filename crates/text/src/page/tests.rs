@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::window::push_number;
 use super::*;
 
 /// Gives its bytes in pieces of a chosen size.

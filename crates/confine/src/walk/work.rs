@@ -1,0 +1,91 @@
+//! What is still to be done, shared by the threads of one walk.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::Error;
+
+/// Tasks, and how many of them are not done.
+pub(super) struct Work<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+pub(super) struct State<T> {
+    tasks: Vec<T>,
+    /// Tasks that are waiting or being done: at zero, the walk is over.
+    open: usize,
+    failed: Option<Error>,
+}
+
+impl<T> Work<T> {
+    pub(super) fn new(tasks: Vec<T>) -> Self {
+        let state = State { open: tasks.len(), tasks, failed: None };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, tasks: impl Iterator<Item = T>) {
+        let mut state = self.lock();
+        let before = state.tasks.len();
+        state.tasks.extend(tasks);
+        state.open += state.tasks.len() - before;
+        if state.tasks.len() > before {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next task; waits for one as long as somebody may still add some.
+    pub(super) fn next(&self) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if state.failed.is_some() || state.open == 0 {
+                return None;
+            }
+            // The last one in: few directories are open at a time, however wide the tree.
+            if let Some(task) = state.tasks.pop() {
+                return Some(task);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn fail(&self, error: Error) {
+        self.lock().failed = Some(error);
+        self.changed.notify_all();
+    }
+
+    /// How many tasks wait for somebody to do them.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().tasks.len()
+    }
+
+    /// Whether there is nothing left to do, nor anybody at it.
+    pub(super) fn is_done(&self) -> bool {
+        self.lock().open == 0
+    }
+
+    /// Why the walk ended before its end, if it did.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.lock().failed.take()
+    }
+}
+
+/// Counts a task as done, also if doing it panics: the other threads must not wait for it.
+pub(super) struct Doing<'w, T>(pub(super) &'w Work<T>);
+
+impl<T> Drop for Doing<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.open -= 1;
+        if thread::panicking() {
+            state.failed = Some(Error::Impatient);
+        }
+        if state.open == 0 || state.failed.is_some() {
+            self.0.changed.notify_all();
+        }
+    }
+}
