@@ -99,15 +99,15 @@ pub struct Journal {
     vault: OnceLock<Vault>,
     keep_for: Duration,
     keep_bytes: u64,
-    /// How many changes were noted since it was opened.
-    begun: AtomicU64,
+    /// When it was last tidied, in milliseconds since 1970.
+    tidied: AtomicU64,
 }
 
 impl Journal {
     /// The journal in a directory, which is made when the first change is.
     pub(crate) fn new(directory: PathBuf, keep_for: Duration, keep_bytes: u64) -> Self {
-        let (vault, begun) = Default::default();
-        Self { directory, vault, keep_for, keep_bytes, begun }
+        let (vault, tidied) = Default::default();
+        Self { directory, vault, keep_for, keep_bytes, tidied }
     }
 
     /// Where it is.
@@ -142,7 +142,9 @@ impl Journal {
     ) -> Result<(), Fence> {
         let vault = self.vault()?;
         // When the journal is opened, and now and then: what is too old goes.
-        if self.begun.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIDY_EVERY) {
+        let now = now();
+        if now.saturating_sub(self.tidied.load(Ordering::Relaxed)) >= millis(TIDY_AFTER) {
+            self.tidied.store(now, Ordering::Relaxed);
             self.tidy(vault, patience)?;
         }
         let name = image(&entry.id);
@@ -218,9 +220,9 @@ pub(crate) fn standing(entries: &[Entry]) -> Vec<&Entry> {
     standing
 }
 
-/// After so many changes the journal is tidied again: rarely enough not to be noticed, often enough for a server
-/// that runs for weeks.
-const TIDY_EVERY: u64 = 1_000;
+/// After so long a change tidies the journal again: rarely enough not to be noticed, since the whole log is read,
+/// often enough for a server that runs for weeks.
+const TIDY_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// About how long a line of the log is: a log much longer than its entries is worth rewriting.
 const TYPICAL_LINE: usize = 2_000;
@@ -334,7 +336,7 @@ mod tests {
             journal.entries().unwrap().len()
         };
         assert_eq!((begin("a", now()), begin("old", 1), begin("b", now())), (1, 2, 3));
-        journal.begun.store(TIDY_EVERY, Ordering::Relaxed);
+        journal.tidied.store(now() - millis(TIDY_AFTER), Ordering::Relaxed);
         assert_eq!(begin("c", now()), 3);
     }
 
