@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use pinfold::operations::{Open, Opened, PastEnd, Read, Write};
-use pinfold::{Error, Page, Session, Stopped, Style};
+use pinfold::{Call, Error, Page, Session, Stopped, Style};
 use pinfold_confine::fault::{Meanwhile, inject, interleave};
 use tempfile::TempDir;
 
@@ -197,4 +197,23 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
         let refused = open(name).unwrap_err();
         assert!(matches!(refused, Error::ImageTooLarge { .. }), "{refused}");
     }
+}
+
+#[test]
+fn what_was_found_at_hand_is_what_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.txt");
+    fs::write(&path, "then\n").unwrap();
+    let session = Session::open([dir.path()]).unwrap();
+    let read = Read::new("a.txt");
+    // Where the file system cannot tell what is in memory, nothing ever is.
+    let Some(at_hand) = session.at_hand(&read) else { return };
+    fs::write(dir.path().join("b.txt"), "now\n").unwrap();
+    fs::rename(dir.path().join("b.txt"), &path).unwrap();
+    let call = Call { at_hand, ..Call::default() };
+    let content = || session.perform_with(&read, &call).unwrap().outcome.page.content;
+    assert_eq!([content(), content()], ["then\n", "now\n"]);
+    let other = session.at_hand(&read).unwrap();
+    let call = Call { at_hand: other, ..Call::default() };
+    assert!(session.perform_with(&Read::new("b.txt"), &call).is_err(), "of another path");
 }
