@@ -4,34 +4,19 @@
 //! names on its handle: nobody can lead the walk out by swapping a directory for a link. Links are
 //! shown and never entered, so there are no circles.
 
+mod found;
 mod work;
+mod worker;
 
-use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::thread;
 
 use rustix::fs::OFlags;
 
-use crate::dir::kind_of;
-use crate::ignoring::{Rules, Ruling, is_ignore_file};
-use crate::walk::work::{Doing, Work};
-use crate::workspace::opening;
-use crate::{
-    Error, File, Kind, Meta, Name, Patience, Place, RelPath, Result, Workspace, is_temporary, sys,
-};
+pub use found::{Candidate, Found};
 
-/// Names that are skipped wherever they are: nobody means them who does not say so.
-const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
-
-/// Trees are not that deep unless somebody made them so.
-const DEEPEST: usize = 1_000;
-
-/// So many files of one directory are work for one thread; more are shared out.
-const BATCH: usize = 64;
-
-/// So many entries of one directory are listed, or judged, before patience is asked again.
-const ASKED_AFTER: usize = 1_000;
+use crate::walk::work::Work;
+use crate::walk::worker::{Task, Worker};
+use crate::{File, Name, Patience, Place, RelPath, Result, Workspace};
 
 /// More threads wait for each other rather than for the disk.
 const MOST_THREADS: usize = 8;
@@ -48,34 +33,6 @@ pub struct Walk<'a> {
     pub secrecy: &'a (dyn Fn(&Candidate<'_>) -> Secrecy + Sync),
     /// Ends the walk when it ends.
     pub patience: &'a Patience,
-}
-
-/// An entry that may be shown, or entered.
-#[derive(Debug)]
-pub struct Candidate<'c> {
-    /// The number of the root that it is below.
-    pub root: usize,
-    path: &'c [u8],
-    start: usize,
-    /// What it is.
-    pub kind: Kind,
-}
-
-impl Candidate<'_> {
-    /// Its path, counted from its root.
-    pub fn below_root(&self) -> &[u8] {
-        self.path
-    }
-
-    /// Its path, counted from where the walk started.
-    pub fn below_start(&self) -> &[u8] {
-        &self.path[self.start..]
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &[u8] {
-        name_of(self.path)
-    }
 }
 
 /// Whether an entry may be shown.
@@ -139,81 +96,6 @@ pub trait Visitor: Send {
     fn visit(&mut self, found: &Found<'_>) -> Result<()>;
 }
 
-/// Something that a walk has found.
-#[derive(Debug)]
-pub struct Found<'f> {
-    workspace: &'f Workspace,
-    root: usize,
-    start: usize,
-    path: &'f [u8],
-    dir: &'f OwnedFd,
-    /// What it is.
-    pub kind: Kind,
-}
-
-impl Found<'_> {
-    /// Its path, counted from where the walk started.
-    pub fn below_start(&self) -> &[u8] {
-        &self.path[self.start..]
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &[u8] {
-        name_of(self.path)
-    }
-
-    /// Where it is.
-    pub fn place(&self) -> Place {
-        Place { root: self.root, path: RelPath::proved(self.path.to_vec()) }
-    }
-
-    /// What the file system knows about it. A link is not followed.
-    pub fn meta(&self) -> Result<Meta> {
-        Ok(Meta::of(&sys::stat_at(self.dir, self.name())?))
-    }
-
-    /// Opens it, if it is a regular file.
-    pub fn open(&self) -> Result<File> {
-        let fd = sys::open_at(self.dir, self.name(), OFlags::RDONLY);
-        File::regular(fd.map_err(opening)?)
-    }
-
-    /// The regular file inside that a link leads to.
-    pub fn linked_file(&self) -> Result<(Place, File)> {
-        let path = RelPath::proved(self.path.to_vec());
-        let (parent, _) = path.split().ok_or(Error::IsDirectory)?;
-        self.workspace.linked_file(self.root, &parent, self.name())
-    }
-
-    /// Where a link points, as it is written in it.
-    pub fn link_target(&self) -> Result<Vec<u8>> {
-        Ok(sys::read_link(self.dir, self.name())?)
-    }
-}
-
-fn name_of(path: &[u8]) -> &[u8] {
-    let slash = path.iter().rposition(|byte| *byte == b'/');
-    slash.map_or(path, |slash| &path[slash + 1..])
-}
-
-/// Something for one thread to do.
-enum Task {
-    Directory {
-        root: usize,
-        start: usize,
-        path: RelPath,
-        depth: usize,
-        rules: Arc<Rules>,
-    },
-    Files {
-        root: usize,
-        start: usize,
-        dir: Arc<OwnedFd>,
-        path: RelPath,
-        files: Vec<(Vec<u8>, Kind)>,
-    },
-}
-
 impl Workspace {
     /// Walks over what is below `starts`, which are directories. Gives back the visitors.
     pub fn walk<V: Visitor>(
@@ -233,14 +115,7 @@ impl Workspace {
             })
             .collect();
         let work = Work::new(tasks);
-        let worker = || Worker {
-            workspace: self,
-            walk,
-            work: &work,
-            visitor: new_visitor(),
-            skipped: Skipped::default(),
-            buffer: Vec::new(),
-        };
+        let worker = || Worker::new(self, walk, &work, new_visitor());
         let outcome = thread::scope(|scope| {
             let mut first = worker();
             // A small tree is done before another thread has started.
@@ -289,236 +164,5 @@ impl Workspace {
         let path = dir.join(&Name::parse(name)?);
         let (place, fd) = self.open_resolved(root, path.steps(), OFlags::RDONLY)?;
         Ok((place, File::regular(fd)?))
-    }
-}
-
-struct Worker<'w, V> {
-    workspace: &'w Workspace,
-    walk: &'w Walk<'w>,
-    work: &'w Work<Task>,
-    visitor: V,
-    skipped: Skipped,
-    buffer: Vec<u8>,
-}
-
-/// The entries of a directory, their names in one piece of memory.
-#[derive(Default)]
-struct Listing {
-    names: Vec<u8>,
-    entries: Vec<(usize, usize, Kind)>,
-}
-
-impl Listing {
-    fn iter(&self) -> impl Iterator<Item = (&[u8], Kind)> {
-        self.entries.iter().map(|(start, end, kind)| (&self.names[*start..*end], *kind))
-    }
-}
-
-impl<V: Visitor> Worker<'_, V> {
-    fn run_until(&mut self, enough: impl Fn() -> bool) {
-        while let Some(task) = self.work.next() {
-            let doing = Doing(self.work);
-            if let Err(error) = self.perform(task) {
-                self.work.fail(error);
-            }
-            drop(doing);
-            if enough() {
-                return;
-            }
-        }
-    }
-
-    fn perform(&mut self, task: Task) -> Result<()> {
-        self.walk.patience.check()?;
-        match task {
-            Task::Directory { root, start, path, depth, rules } => {
-                match self.enter(root, start, &path, depth, &rules) {
-                    // Gone or swapped since it was listed: then it is not there.
-                    Err(Error::NotFound | Error::NotADirectory | Error::Changed) => Ok(()),
-                    Err(error @ Error::Impatient) => Err(error),
-                    Err(_) => {
-                        self.skipped.unreadable += 1;
-                        Ok(())
-                    }
-                    Ok(()) => Ok(()),
-                }
-            }
-            Task::Files { root, start, dir, path, files } => {
-                let mut at = Path::new(&path);
-                for (name, kind) in &files {
-                    self.show(root, start, &dir, at.with(name), *kind)?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn list(&mut self, dir: &OwnedFd) -> Result<Listing> {
-        let mut listing = Listing::default();
-        let mut patient = Ok(());
-        sys::list(dir, &mut self.buffer, |name, kind| {
-            if is_temporary(name) {
-                return ControlFlow::Continue(());
-            }
-            let start = listing.names.len();
-            listing.names.extend_from_slice(name);
-            listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
-            if listing.entries.len().is_multiple_of(ASKED_AFTER) {
-                patient = self.walk.patience.check();
-            }
-            if patient.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        patient.map(|()| listing)
-    }
-
-    fn enter(
-        &mut self,
-        root: usize,
-        start: usize,
-        path: &RelPath,
-        depth: usize,
-        above: &Arc<Rules>,
-    ) -> Result<()> {
-        let dir = self.workspace.root(root).open_below(path, sys::DIRECTORY).map_err(opening)?;
-        let listing = self.list(&dir)?;
-        let rules = match listing.iter().any(|(name, _)| is_ignore_file(name)) {
-            false => above.clone(),
-            true => Rules::below(above, path, &self.workspace.known_patterns, |wanted| {
-                let (name, kind) = listing.iter().find(|(name, _)| *name == wanted)?;
-                self.workspace.ignore_file(root, &dir, path, name, kind)
-            }),
-        };
-        self.skipped.rules += rules.cut(above);
-        let mut at = Path::new(path);
-        let mut directories = Vec::new();
-        let mut others = Vec::new();
-        for (number, (name, kind)) in listing.iter().enumerate() {
-            if number % ASKED_AFTER == ASKED_AFTER - 1 {
-                self.walk.patience.check()?;
-            }
-            if !self.shows(root, start, at.with(name), kind, &rules) {
-                continue;
-            }
-            if kind == Kind::Directory && depth < self.walk.depth {
-                if depth >= DEEPEST {
-                    self.skipped.too_deep += 1;
-                } else {
-                    directories.push(Task::Directory {
-                        root,
-                        start,
-                        path: RelPath::proved(at.with(name).to_vec()),
-                        depth: depth + 1,
-                        rules: rules.clone(),
-                    });
-                }
-            }
-            others.push((name, kind));
-        }
-        if !directories.is_empty() {
-            self.work.add(directories.into_iter());
-        }
-        // The first are done here and now; what is more than that can be anybody's work.
-        let (now, later) = others.split_at(others.len().min(BATCH));
-        let dir = Arc::new(dir);
-        if !later.is_empty() {
-            self.work.add(later.chunks(BATCH).map(|files| Task::Files {
-                root,
-                start,
-                dir: dir.clone(),
-                path: path.clone(),
-                files: files.iter().map(|(name, kind)| (name.to_vec(), *kind)).collect(),
-            }));
-        }
-        for (name, kind) in now {
-            self.show(root, start, &dir, at.with(name), *kind)?;
-        }
-        Ok(())
-    }
-
-    /// Whether an entry is shown, and entered if it is a directory.
-    fn shows(&mut self, root: usize, start: usize, path: &[u8], kind: Kind, rules: &Rules) -> bool {
-        let candidate = Candidate { root, path, start, kind };
-        if !self.admits(&candidate, rules) {
-            return false;
-        }
-        let secrecy = (self.walk.secrecy)(&candidate);
-        self.skipped.withheld += u64::from(secrecy == Secrecy::Withheld);
-        secrecy == Secrecy::Shown
-    }
-
-    fn admits(&mut self, candidate: &Candidate<'_>, rules: &Rules) -> bool {
-        let opinion = (self.walk.opinion)(candidate);
-        match opinion {
-            Opinion::Named => return true,
-            Opinion::Leave => return false,
-            Opinion::Take | Opinion::Usual => {}
-        }
-        let name = candidate.name();
-        if SKIPPED_NAMES.contains(&name) {
-            self.skipped.ignored += 1;
-            return false;
-        }
-        if opinion == Opinion::Take {
-            return true;
-        }
-        match rules.ruling(candidate.path, candidate.kind == Kind::Directory) {
-            Ruling::Ignored => {
-                self.skipped.ignored += 1;
-                false
-            }
-            Ruling::Wanted => true,
-            Ruling::Silent if !self.walk.hidden && name.starts_with(b".") => {
-                self.skipped.hidden += 1;
-                false
-            }
-            Ruling::Silent => true,
-        }
-    }
-
-    fn show(
-        &mut self,
-        root: usize,
-        start: usize,
-        dir: &OwnedFd,
-        path: &[u8],
-        kind: Kind,
-    ) -> Result<()> {
-        self.walk.patience.check()?;
-        let found = Found { workspace: self.workspace, root, start, path, dir, kind };
-        match self.visitor.visit(&found) {
-            Err(error @ Error::Impatient) => Err(error),
-            // Gone since it was listed, or something else by now.
-            Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => Ok(()),
-            Err(Error::TooLarge) => {
-                self.skipped.too_large += 1;
-                Ok(())
-            }
-            Err(_) => {
-                self.skipped.unreadable += 1;
-                Ok(())
-            }
-        }
-    }
-}
-
-/// The paths of a directory's entries, one at a time in the same piece of memory.
-struct Path {
-    bytes: Vec<u8>,
-    directory: usize,
-}
-
-impl Path {
-    fn new(directory: &RelPath) -> Self {
-        let mut bytes = directory.as_bytes().to_vec();
-        if !bytes.is_empty() {
-            bytes.push(b'/');
-        }
-        Self { directory: bytes.len(), bytes }
-    }
-
-    fn with(&mut self, name: &[u8]) -> &[u8] {
-        self.bytes.truncate(self.directory);
-        self.bytes.extend_from_slice(name);
-        &self.bytes
     }
 }

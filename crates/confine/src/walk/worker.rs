@@ -1,0 +1,286 @@
+//! One thread of a walk: it lists directories, judges their entries, and shows what is left of them.
+//!
+//! An entry is judged before it is entered or shown, so nothing below what is skipped is ever opened.
+
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::dir::kind_of;
+use crate::ignoring::{Rules, Ruling, is_ignore_file};
+use crate::walk::work::{Doing, Work};
+use crate::walk::{Candidate, Found, Opinion, Secrecy, Skipped, Visitor, Walk};
+use crate::workspace::opening;
+use crate::{Error, Kind, RelPath, Result, Workspace, is_temporary, sys};
+
+/// Names that are skipped wherever they are: nobody means them who does not say so.
+const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
+
+/// Trees are not that deep unless somebody made them so.
+const DEEPEST: usize = 1_000;
+
+/// So many files of one directory are work for one thread; more are shared out.
+const BATCH: usize = 64;
+
+/// So many entries of one directory are listed, or judged, before patience is asked again.
+const ASKED_AFTER: usize = 1_000;
+
+/// Something for one thread to do.
+pub(super) enum Task {
+    Directory {
+        root: usize,
+        start: usize,
+        path: RelPath,
+        depth: usize,
+        rules: Arc<Rules>,
+    },
+    Files {
+        root: usize,
+        start: usize,
+        dir: Arc<OwnedFd>,
+        path: RelPath,
+        files: Vec<(Vec<u8>, Kind)>,
+    },
+}
+
+/// What one thread of a walk has, and what it has counted so far.
+pub(super) struct Worker<'w, V> {
+    workspace: &'w Workspace,
+    walk: &'w Walk<'w>,
+    work: &'w Work<Task>,
+    pub(super) visitor: V,
+    pub(super) skipped: Skipped,
+    buffer: Vec<u8>,
+}
+
+/// The entries of a directory, their names in one piece of memory.
+#[derive(Default)]
+struct Listing {
+    names: Vec<u8>,
+    entries: Vec<(usize, usize, Kind)>,
+}
+
+impl Listing {
+    fn iter(&self) -> impl Iterator<Item = (&[u8], Kind)> {
+        self.entries.iter().map(|(start, end, kind)| (&self.names[*start..*end], *kind))
+    }
+}
+
+impl<'w, V: Visitor> Worker<'w, V> {
+    pub(super) fn new(
+        workspace: &'w Workspace,
+        walk: &'w Walk<'w>,
+        work: &'w Work<Task>,
+        visitor: V,
+    ) -> Self {
+        Self { workspace, walk, work, visitor, skipped: Skipped::default(), buffer: Vec::new() }
+    }
+
+    /// Does what there is to do, until nothing is left or it is `enough` after a task.
+    pub(super) fn run_until(&mut self, enough: impl Fn() -> bool) {
+        while let Some(task) = self.work.next() {
+            let doing = Doing(self.work);
+            if let Err(error) = self.perform(task) {
+                self.work.fail(error);
+            }
+            drop(doing);
+            if enough() {
+                return;
+            }
+        }
+    }
+
+    fn perform(&mut self, task: Task) -> Result<()> {
+        self.walk.patience.check()?;
+        match task {
+            Task::Directory { root, start, path, depth, rules } => {
+                match self.enter(root, start, &path, depth, &rules) {
+                    // Gone or swapped since it was listed: then it is not there.
+                    Err(Error::NotFound | Error::NotADirectory | Error::Changed) => Ok(()),
+                    Err(error @ Error::Impatient) => Err(error),
+                    Err(_) => {
+                        self.skipped.unreadable += 1;
+                        Ok(())
+                    }
+                    Ok(()) => Ok(()),
+                }
+            }
+            Task::Files { root, start, dir, path, files } => {
+                let mut at = Path::new(&path);
+                for (name, kind) in &files {
+                    self.show(root, start, &dir, at.with(name), *kind)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn list(&mut self, dir: &OwnedFd) -> Result<Listing> {
+        let mut listing = Listing::default();
+        let mut patient = Ok(());
+        sys::list(dir, &mut self.buffer, |name, kind| {
+            if is_temporary(name) {
+                return ControlFlow::Continue(());
+            }
+            let start = listing.names.len();
+            listing.names.extend_from_slice(name);
+            listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
+            if listing.entries.len().is_multiple_of(ASKED_AFTER) {
+                patient = self.walk.patience.check();
+            }
+            if patient.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        patient.map(|()| listing)
+    }
+
+    fn enter(
+        &mut self,
+        root: usize,
+        start: usize,
+        path: &RelPath,
+        depth: usize,
+        above: &Arc<Rules>,
+    ) -> Result<()> {
+        let dir = self.workspace.root(root).open_below(path, sys::DIRECTORY).map_err(opening)?;
+        let listing = self.list(&dir)?;
+        let rules = match listing.iter().any(|(name, _)| is_ignore_file(name)) {
+            false => above.clone(),
+            true => Rules::below(above, path, &self.workspace.known_patterns, |wanted| {
+                let (name, kind) = listing.iter().find(|(name, _)| *name == wanted)?;
+                self.workspace.ignore_file(root, &dir, path, name, kind)
+            }),
+        };
+        self.skipped.rules += rules.cut(above);
+        let mut at = Path::new(path);
+        let mut directories = Vec::new();
+        let mut others = Vec::new();
+        for (number, (name, kind)) in listing.iter().enumerate() {
+            if number % ASKED_AFTER == ASKED_AFTER - 1 {
+                self.walk.patience.check()?;
+            }
+            if !self.shows(root, start, at.with(name), kind, &rules) {
+                continue;
+            }
+            if kind == Kind::Directory && depth < self.walk.depth {
+                if depth >= DEEPEST {
+                    self.skipped.too_deep += 1;
+                } else {
+                    directories.push(Task::Directory {
+                        root,
+                        start,
+                        path: RelPath::proved(at.with(name).to_vec()),
+                        depth: depth + 1,
+                        rules: rules.clone(),
+                    });
+                }
+            }
+            others.push((name, kind));
+        }
+        if !directories.is_empty() {
+            self.work.add(directories.into_iter());
+        }
+        // The first are done here and now; what is more than that can be anybody's work.
+        let (now, later) = others.split_at(others.len().min(BATCH));
+        let dir = Arc::new(dir);
+        if !later.is_empty() {
+            self.work.add(later.chunks(BATCH).map(|files| Task::Files {
+                root,
+                start,
+                dir: dir.clone(),
+                path: path.clone(),
+                files: files.iter().map(|(name, kind)| (name.to_vec(), *kind)).collect(),
+            }));
+        }
+        for (name, kind) in now {
+            self.show(root, start, &dir, at.with(name), *kind)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an entry is shown, and entered if it is a directory.
+    fn shows(&mut self, root: usize, start: usize, path: &[u8], kind: Kind, rules: &Rules) -> bool {
+        let candidate = Candidate { root, path, start, kind };
+        if !self.admits(&candidate, rules) {
+            return false;
+        }
+        let secrecy = (self.walk.secrecy)(&candidate);
+        self.skipped.withheld += u64::from(secrecy == Secrecy::Withheld);
+        secrecy == Secrecy::Shown
+    }
+
+    fn admits(&mut self, candidate: &Candidate<'_>, rules: &Rules) -> bool {
+        let opinion = (self.walk.opinion)(candidate);
+        match opinion {
+            Opinion::Named => return true,
+            Opinion::Leave => return false,
+            Opinion::Take | Opinion::Usual => {}
+        }
+        let name = candidate.name();
+        if SKIPPED_NAMES.contains(&name) {
+            self.skipped.ignored += 1;
+            return false;
+        }
+        if opinion == Opinion::Take {
+            return true;
+        }
+        match rules.ruling(candidate.path, candidate.kind == Kind::Directory) {
+            Ruling::Ignored => {
+                self.skipped.ignored += 1;
+                false
+            }
+            Ruling::Wanted => true,
+            Ruling::Silent if !self.walk.hidden && name.starts_with(b".") => {
+                self.skipped.hidden += 1;
+                false
+            }
+            Ruling::Silent => true,
+        }
+    }
+
+    fn show(
+        &mut self,
+        root: usize,
+        start: usize,
+        dir: &OwnedFd,
+        path: &[u8],
+        kind: Kind,
+    ) -> Result<()> {
+        self.walk.patience.check()?;
+        let found = Found { workspace: self.workspace, root, start, path, dir, kind };
+        match self.visitor.visit(&found) {
+            Err(error @ Error::Impatient) => Err(error),
+            // Gone since it was listed, or something else by now.
+            Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => Ok(()),
+            Err(Error::TooLarge) => {
+                self.skipped.too_large += 1;
+                Ok(())
+            }
+            Err(_) => {
+                self.skipped.unreadable += 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The paths of a directory's entries, one at a time in the same piece of memory.
+struct Path {
+    bytes: Vec<u8>,
+    directory: usize,
+}
+
+impl Path {
+    fn new(directory: &RelPath) -> Self {
+        let mut bytes = directory.as_bytes().to_vec();
+        if !bytes.is_empty() {
+            bytes.push(b'/');
+        }
+        Self { directory: bytes.len(), bytes }
+    }
+
+    fn with(&mut self, name: &[u8]) -> &[u8] {
+        self.bytes.truncate(self.directory);
+        self.bytes.extend_from_slice(name);
+        &self.bytes
+    }
+}
