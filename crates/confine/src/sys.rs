@@ -6,6 +6,8 @@
 //! Elsewhere whole paths are used only if no agent gave them: those of roots, of a vault, and of the
 //! person's own files in `ambient`.
 
+mod cached;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -14,6 +16,8 @@ use rustix::fs::{
     self, Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, XattrFlags,
 };
 use rustix::io::{Errno, Result, retry_on_intr};
+
+pub(crate) use cached::{is_local, open_cached, read_cached, stat_cached};
 
 /// Flags that every open has: never waits, never takes a terminal, is not inherited.
 const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -76,89 +80,6 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Resul
             return opened;
         }
     }
-    Err(Errno::AGAIN)
-}
-
-/// As [`open_beneath`], but the way there is one that the system has in memory. Some file systems
-/// still ask others when what is there is opened for more than a look.
-#[cfg(target_os = "linux")]
-pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
-    call("openat2", || {
-        let how = BENEATH | fs::ResolveFlags::CACHED;
-        fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), how)
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> {
-    Err(Errno::AGAIN)
-}
-
-/// What the system has in memory about a file.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems do not say"))]
-pub(crate) struct Cached {
-    pub(crate) kind: FileType,
-    pub(crate) len: u64,
-    /// The number of the mount that it is reached by. No other has it while a handle is open.
-    pub(crate) mount: u64,
-}
-
-/// Looks at an open file without asking a server or another process.
-#[cfg(target_os = "linux")]
-pub(crate) fn stat_cached(file: impl AsFd) -> Result<Cached> {
-    use rustix::fs::StatxFlags;
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let stat = call("statx", || fs::statx(file.as_fd(), c"", flags, wanted))?;
-    // Kernels before 5.8 do not know the mount.
-    if !StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted) {
-        return Err(Errno::NOSYS);
-    }
-    let kind = FileType::from_raw_mode(stat.stx_mode.into());
-    Ok(Cached { kind, len: stat.stx_size, mount: stat.stx_mnt_id })
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn stat_cached(_: impl AsFd) -> Result<Cached> {
-    Err(Errno::NOSYS)
-}
-
-/// Whether something is on a file system that no server and no other process stands behind.
-#[cfg(target_os = "linux")]
-#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
-pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
-    /// ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS and bcachefs.
-    const LOCAL: [u32; 8] = [
-        0xef53,
-        0x5846_5342,
-        0x9123_683e,
-        0x0102_1994,
-        0x794c_7630,
-        0xf2f5_2010,
-        0x2fc1_2fc1,
-        0xca45_1a4e,
-    ];
-    let stat = call("fstatfs", || fs::fstatfs(file.as_fd()))?;
-    // No such number has more than 32 bits; where the field has no more, large ones are negative.
-    Ok(LOCAL.contains(&(stat.f_type as u32)))
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_local(_: impl AsFd) -> Result<bool> {
-    Ok(false)
-}
-
-/// Reads from a place in a file what the system has in memory.
-#[cfg(target_os = "linux")]
-pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize> {
-    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
-    call("preadv2", || {
-        preadv2(file.as_fd(), &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT)
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn read_cached(_: impl AsFd, _: &mut [u8], _: u64) -> Result<usize> {
     Err(Errno::AGAIN)
 }
 
@@ -416,14 +337,4 @@ pub(crate) fn list(
         }
     }
     Ok(())
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_kernel_makes_up_is_on_no_local_file_system() {
-        assert_eq!(is_local(open_root(Path::new("/proc")).unwrap()), Ok(false));
-    }
 }
