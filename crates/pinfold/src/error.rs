@@ -3,12 +3,18 @@
 //! The message says what is so, [`Error::hint`] what to try next. Paths are repeated as they were
 //! given, never as what they led to. The kinds are closed: each dialect names a code for every one.
 
+mod denial;
+mod fence;
+mod hint;
+
 use std::io;
 
-use pinfold_confine::{Error as Fence, Kind, RawPath};
+use pinfold_confine::{Kind, RawPath};
 use pinfold_text::Match;
 
-use crate::{Access, Reason};
+pub use denial::Denial;
+
+use crate::Access;
 
 /// Why an operation was refused or failed. Nothing was changed, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -328,184 +334,7 @@ pub enum Error {
     },
 }
 
-/// Who said no, and why.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Denial {
-    /// A rule, the mode, or that it is Pinfold's own.
-    #[error("{}", said(.0))]
-    Policy(Reason),
-    /// A person, maybe with words for the agent.
-    #[error("the person said no{}", words(.0.as_deref()))]
-    Person(Option<String>),
-    /// A person would have to be asked, and nobody can be.
-    #[error("a person has to be asked ({reason}), and nobody can be")]
-    Nobody {
-        /// Why somebody would have to be.
-        reason: Reason,
-        /// The rule that would allow it, if one would.
-        allow: Option<String>,
-    },
-    /// A person is being asked, and the call will be made again with the answer.
-    #[error("a person is being asked")]
-    Later,
-}
-
-fn said(reason: &Reason) -> String {
-    match reason {
-        Reason::Mode(mode) => format!("the mode `{}` changes nothing", mode.name()),
-        Reason::Own => "it is Pinfold's own, and out of reach".into(),
-        other => format!("{other} forbids it"),
-    }
-}
-
-fn words(words: Option<&str>) -> String {
-    words.map(|words| format!(": {words}")).unwrap_or_default()
-}
-
 /// Which edit it is about, where there are several.
 fn edit(number: Option<usize>) -> String {
     number.map(|number| format!("edit {number}: ")).unwrap_or_default()
-}
-
-impl Error {
-    /// What to try next, where there is something to try.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
-                if !near.is_empty() =>
-            {
-                let near: Vec<_> = near.iter().map(|path| format!("`{path}`")).collect();
-                Some(format!("did you mean {}?", near.join(" or ")))
-            }
-            Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
-            Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
-            Self::NotRead { .. } => Some("read it first, then try again".into()),
-            Self::Changed { region: None, .. } => {
-                Some("read it again, then redo the change".into())
-            }
-            Self::Changed { region: Some(region), .. } => {
-                Some(format!("redo the change on what it says now\n{region}"))
-            }
-            Self::NoMatch { nearest: Some(nearest), .. } => Some(nearest.clone()),
-            Self::NoMatch { nearest: None, .. } => Some("read the file to see what it says".into()),
-            Self::ManyMatches { lines, .. } => {
-                let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
-                let lines = lines.join(", ");
-                Some(format!("add lines around it to make it unique; it is on lines {lines}"))
-            }
-            Self::TooLarge { .. } => Some("write it anew, in parts".into()),
-            Self::Unmappable { .. } => {
-                Some("leave that character out, or write the whole file as utf-8".into())
-            }
-            Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
-            Self::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
-                // The person may paste it, and the agent has chosen the name.
-                let quoted = allow.replace('\'', "'\\''");
-                Some(format!(
-                    "tell the person, who can allow it: `--allow '{quoted}'`, or `allow` in the permissions"
-                ))
-            }
-            Self::Denied { denial: Denial::Nobody { allow: None, .. }, .. } => {
-                Some("tell the person".into())
-            }
-            Self::Denied { denial: Denial::Policy(_), .. } => {
-                Some("work without it, or tell the person".into())
-            }
-            Self::AuditFailed => Some("tell the person".into()),
-            Self::NothingLeft { .. } => Some(
-                "tell the person: start Pinfold with a `--root` that the client has open, or with \
-                 `--client-roots ignore`"
-                    .into(),
-            ),
-            Self::Denied { .. }
-            | Self::NotFound { .. }
-            | Self::Dangling { .. }
-            | Self::ParentMissing { .. }
-            | Self::Outside { .. }
-            | Self::IsDirectory { .. }
-            | Self::NotADirectory { .. }
-            | Self::NotRegular { .. }
-            | Self::BadPath { .. }
-            | Self::TooManyLinks { .. }
-            | Self::Binary { .. }
-            | Self::UnsupportedDocument { .. }
-            | Self::ImageTooLarge { .. }
-            | Self::TooLargeToSearch { .. }
-            | Self::PageOutOfRange { .. }
-            | Self::DirectoryNotFound { .. }
-            | Self::BadGlob { .. }
-            | Self::BadRegex { .. }
-            | Self::InvalidArgument(_)
-            | Self::NoChange { .. }
-            | Self::AccessDenied { .. }
-            | Self::NoSpace { .. }
-            | Self::ReadFailed { .. }
-            | Self::WriteFailed { .. }
-            | Self::JournalFailed { .. }
-            | Self::NothingToUndo { .. }
-            | Self::NotAsLeft { .. }
-            | Self::Timeout { .. }
-            | Self::Locked { .. }
-            | Self::Cancelled
-            | Self::Internal { .. } => None,
-        }
-    }
-
-    /// The message and the hint.
-    pub fn with_hint(&self) -> String {
-        self.hint_after(self.to_string())
-    }
-
-    /// The hint, after other words for the message.
-    pub fn hint_after(&self, message: String) -> String {
-        match self.hint() {
-            // What shows a part of the file stands by itself.
-            Some(hint) if hint.contains('\n') && !matches!(self, Self::Changed { .. }) => {
-                format!("{message}\n{hint}")
-            }
-            Some(hint) => format!("{message}; {hint}"),
-            None => message,
-        }
-    }
-
-    /// What the fence said of `path` when something was to be read or found there.
-    pub(crate) fn looking(path: &RawPath, error: Fence) -> Self {
-        Self::of_fence(path, error, |path, cause| Self::ReadFailed { path, cause })
-    }
-
-    /// What the fence said of `path` when something was to be changed there.
-    pub(crate) fn changing(path: &RawPath, error: Fence) -> Self {
-        Self::of_fence(path, error, |path, cause| Self::WriteFailed {
-            path,
-            cause: cause.to_string(),
-        })
-    }
-
-    fn of_fence(
-        path: &RawPath,
-        error: Fence,
-        failed: impl FnOnce(RawPath, io::Error) -> Self,
-    ) -> Self {
-        let path = path.clone();
-        match error {
-            Fence::Outside => Self::Outside { path, roots: Vec::new() },
-            Fence::BadPath(problem) => Self::BadPath { path, problem },
-            Fence::NotFound => Self::NotFound { path, near: Vec::new() },
-            Fence::Dangling => Self::Dangling { path },
-            Fence::TooManyLinks => Self::TooManyLinks { path },
-            Fence::IsDirectory => Self::IsDirectory { path },
-            Fence::NotADirectory => Self::NotADirectory { path },
-            Fence::NotRegular(kind) => Self::NotRegular { path, kind },
-            Fence::TooLarge => Self::TooLargeToSearch { path },
-            Fence::Changed => Self::Changed { path, region: None },
-            Fence::Busy | Fence::Impatient => Self::Locked { path },
-            Fence::DirectoryDenied => Self::AccessDenied { path, why: Some(error.to_string()) },
-            Fence::MountPoint => Self::WriteFailed { path, cause: error.to_string() },
-            Fence::Stranded { .. } => Self::WriteFailed { path, cause: error.to_string() },
-            Fence::Owner { .. } => Self::AccessDenied { path, why: Some(error.to_string()) },
-            Fence::Denied => Self::AccessDenied { path, why: None },
-            Fence::NoSpace => Self::NoSpace { path },
-            Fence::Os(cause) => failed(path, cause),
-        }
-    }
 }

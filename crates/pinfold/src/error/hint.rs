@@ -1,0 +1,107 @@
+//! What an agent is told to try after an error.
+//!
+//! Every kind is named here, also those that have no hint, so that a new kind asks for one.
+
+use super::{Denial, Error};
+
+impl Error {
+    /// What to try next, where there is something to try.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
+                if !near.is_empty() =>
+            {
+                let near: Vec<_> = near.iter().map(|path| format!("`{path}`")).collect();
+                Some(format!("did you mean {}?", near.join(" or ")))
+            }
+            Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
+            Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
+            Self::NotRead { .. } => Some("read it first, then try again".into()),
+            Self::Changed { region: None, .. } => {
+                Some("read it again, then redo the change".into())
+            }
+            Self::Changed { region: Some(region), .. } => {
+                Some(format!("redo the change on what it says now\n{region}"))
+            }
+            Self::NoMatch { nearest: Some(nearest), .. } => Some(nearest.clone()),
+            Self::NoMatch { nearest: None, .. } => Some("read the file to see what it says".into()),
+            Self::ManyMatches { lines, .. } => {
+                let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
+                let lines = lines.join(", ");
+                Some(format!("add lines around it to make it unique; it is on lines {lines}"))
+            }
+            Self::TooLarge { .. } => Some("write it anew, in parts".into()),
+            Self::Unmappable { .. } => {
+                Some("leave that character out, or write the whole file as utf-8".into())
+            }
+            Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
+            Self::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
+                // The person may paste it, and the agent has chosen the name.
+                let quoted = allow.replace('\'', "'\\''");
+                Some(format!(
+                    "tell the person, who can allow it: `--allow '{quoted}'`, or `allow` in the permissions"
+                ))
+            }
+            Self::Denied { denial: Denial::Nobody { allow: None, .. }, .. } => {
+                Some("tell the person".into())
+            }
+            Self::Denied { denial: Denial::Policy(_), .. } => {
+                Some("work without it, or tell the person".into())
+            }
+            Self::AuditFailed => Some("tell the person".into()),
+            Self::NothingLeft { .. } => Some(
+                "tell the person: start Pinfold with a `--root` that the client has open, or with \
+                 `--client-roots ignore`"
+                    .into(),
+            ),
+            Self::Denied { .. }
+            | Self::NotFound { .. }
+            | Self::Dangling { .. }
+            | Self::ParentMissing { .. }
+            | Self::Outside { .. }
+            | Self::IsDirectory { .. }
+            | Self::NotADirectory { .. }
+            | Self::NotRegular { .. }
+            | Self::BadPath { .. }
+            | Self::TooManyLinks { .. }
+            | Self::Binary { .. }
+            | Self::UnsupportedDocument { .. }
+            | Self::ImageTooLarge { .. }
+            | Self::TooLargeToSearch { .. }
+            | Self::PageOutOfRange { .. }
+            | Self::DirectoryNotFound { .. }
+            | Self::BadGlob { .. }
+            | Self::BadRegex { .. }
+            | Self::InvalidArgument(_)
+            | Self::NoChange { .. }
+            | Self::AccessDenied { .. }
+            | Self::NoSpace { .. }
+            | Self::ReadFailed { .. }
+            | Self::WriteFailed { .. }
+            | Self::JournalFailed { .. }
+            | Self::NothingToUndo { .. }
+            | Self::NotAsLeft { .. }
+            | Self::Timeout { .. }
+            | Self::Locked { .. }
+            | Self::Cancelled
+            | Self::Internal { .. } => None,
+        }
+    }
+
+    /// The message and the hint.
+    pub fn with_hint(&self) -> String {
+        self.hint_after(self.to_string())
+    }
+
+    /// The hint, after other words for the message.
+    pub fn hint_after(&self, message: String) -> String {
+        match self.hint() {
+            // What shows a part of the file stands by itself.
+            Some(hint) if hint.contains('\n') && !matches!(self, Self::Changed { .. }) => {
+                format!("{message}\n{hint}")
+            }
+            Some(hint) => format!("{message}; {hint}"),
+            None => message,
+        }
+    }
+}
