@@ -1,0 +1,121 @@
+//! Patterns that filter files, as `rg -g` takes them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use pinfold_confine::{Candidate, Kind, Opinion};
+
+use super::{Spelled, bad, check, split};
+use crate::Error;
+use crate::limits::{GLOB_CHARS, GLOBS_BYTES};
+
+/// Patterns that say which files of a search are meant, as `rg -g` takes them.
+///
+/// They are gitignore patterns: one without a slash is about names at any level. A file that fits is
+/// meant even if it is ignored; `!` excludes; the last one that fits decides.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    patterns: Gitignore,
+    spelled: Spelled,
+}
+
+impl Filter {
+    pub(crate) fn new(argument: &'static str, texts: &[String]) -> Result<Self, Error> {
+        let mut builder = GitignoreBuilder::new("");
+        builder.allow_unclosed_class(false);
+        for pattern in texts {
+            check(argument, pattern)?;
+            builder.add_line(None, pattern).map_err(|error| match error {
+                ignore::Error::Glob { err, .. } => bad(argument, pattern, &err),
+                other => bad(argument, pattern, &other.to_string()),
+            })?;
+        }
+        let patterns =
+            builder.build().map_err(|_| bad(argument, &texts.join(","), "it is too large"))?;
+        let mut spelled = Spelled { names: Vec::new(), hidden: Vec::new() };
+        for pattern in texts.iter().filter(|pattern| !pattern.starts_with('!')) {
+            let more = Spelled::new(pattern);
+            spelled.names.extend(more.names);
+            spelled.hidden.extend(more.hidden);
+        }
+        Ok(Self { patterns, spelled })
+    }
+
+    /// An entry that a pattern spells out is meant, even if it is hidden or ignored.
+    pub(crate) fn spelled(&self, candidate: &Candidate<'_>) -> Opinion {
+        self.spelled.opinion(candidate.name())
+    }
+
+    /// Patterns separated by commas, but for commas within braces.
+    pub(crate) fn parse(argument: &'static str, patterns: &str) -> Result<Self, Error> {
+        if patterns.len() > GLOBS_BYTES {
+            let beginning = &patterns[..patterns.floor_char_boundary(GLOB_CHARS)];
+            return Err(bad(argument, beginning, &format!("it has more than {GLOBS_BYTES} bytes")));
+        }
+        let parts = split(patterns, ',');
+        let parts: Vec<_> = match parts.as_slice() {
+            [only] => vec![(*only).to_owned()],
+            several => several.iter().map(|part| part.trim().to_owned()).collect(),
+        };
+        if parts.iter().any(|part| part.is_empty() || part == "!") {
+            return Err(bad(argument, patterns, "it has an empty part"));
+        }
+        Self::new(argument, &parts)
+    }
+
+    /// Whether a path is one of those that are asked for.
+    pub(crate) fn names(&self, path: &[u8], kind: Kind) -> bool {
+        let is_directory = kind == Kind::Directory;
+        match self.said(path, is_directory) {
+            Opinion::Take => true,
+            Opinion::Leave => false,
+            Opinion::Named | Opinion::Usual => self.patterns.num_ignores() == 0,
+        }
+    }
+
+    /// A path is compared as counted from where the search starts, and as counted from the root.
+    pub(crate) fn opinion(&self, candidate: &Candidate<'_>) -> Opinion {
+        let is_directory = candidate.kind == Kind::Directory;
+        let (near, far) = (candidate.below_start(), candidate.below_root());
+        let said = match (self.said(near, is_directory), self.said(far, is_directory)) {
+            (Opinion::Leave, _) | (_, Opinion::Leave) => Opinion::Leave,
+            (Opinion::Take, _) | (_, Opinion::Take) => Opinion::Take,
+            _ => Opinion::Usual,
+        };
+        // Where some are asked for by name, the others are not.
+        match said {
+            Opinion::Usual if self.patterns.num_ignores() > 0 && !is_directory => Opinion::Leave,
+            said => said,
+        }
+    }
+
+    fn said(&self, path: &[u8], is_directory: bool) -> Opinion {
+        match self.patterns.matched(Path::new(OsStr::from_bytes(path)), is_directory) {
+            // What an ignore file would leave out, a filter asks for.
+            Match::Ignore(_) => Opinion::Take,
+            Match::Whitelist(_) => Opinion::Leave,
+            Match::None => Opinion::Usual,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_argument_is_refused_at_once() {
+        let long = "[".repeat(16 << 20);
+        let begin = std::time::Instant::now();
+        let refused = Filter::parse("glob", &long).unwrap_err().to_string();
+        assert!(refused.contains("more than") && refused.len() < 10_000, "{}", refused.len());
+        // Nor does it matter how many classes are never closed.
+        assert_eq!(split(&long[..1 << 20], ',').len(), 1);
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
+        let many = vec!["*.rs"; 1_000].join(",");
+        assert!(Filter::parse("glob", &many).is_ok());
+    }
+}

@@ -1,0 +1,199 @@
+//! A pattern that finds files, and where it starts to look for them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use globset::{GlobBuilder, GlobMatcher};
+use pinfold_confine::{Candidate, Opinion};
+use regex_automata::meta::Regex;
+
+use super::{SPECIAL, Spelled, bad, check, split};
+use crate::Error;
+
+/// A pattern that finds files below a directory.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    /// The directory that the pattern itself names, before its first wildcard; may be empty.
+    pub(crate) directory: String,
+    /// How many levels below that directory it reaches; `None` for all.
+    pub(crate) depth: Option<usize>,
+    matcher: Matcher,
+    spelled: Spelled,
+}
+
+impl Pattern {
+    /// Understands a pattern, which `argument` was given as.
+    pub(crate) fn parse(argument: &'static str, pattern: &str) -> Result<Self, Error> {
+        let wrong = |problem: &str| bad(argument, pattern, problem);
+        check(argument, pattern)?;
+        let whole = match pattern.ends_with('/') {
+            // All that is below a directory.
+            true => format!("{pattern}**"),
+            false => pattern.to_owned(),
+        };
+        let parts = split(&whole, '/');
+        let is_name = |part: &&str| !part.contains(SPECIAL);
+        let names = parts[..parts.len() - 1].iter().take_while(|part| is_name(part)).count();
+        let rest = &parts[names..];
+        if rest.contains(&"..") {
+            return Err(wrong("`..` cannot come after a wildcard, nor last"));
+        }
+        let mut directory = parts[..names].join("/");
+        if names > 0 && directory.is_empty() {
+            directory.push('/');
+        }
+        let deep = rest.iter().any(|part| part.contains("**") || part.contains('/'));
+        Ok(Self {
+            directory,
+            depth: (!deep).then_some(rest.len()),
+            matcher: Matcher::new(argument, &rest.join("/"))?,
+            spelled: Spelled::new(&rest.join("/")),
+        })
+    }
+
+    /// Whether a path, counted from the pattern's directory, fits.
+    pub(crate) fn fits(&self, path: &[u8]) -> bool {
+        self.matcher.fits(path)
+    }
+
+    /// An entry that the pattern spells out is meant, even if it is hidden or ignored.
+    pub(crate) fn opinion(&self, candidate: &Candidate<'_>) -> Opinion {
+        self.spelled.opinion(candidate.name())
+    }
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Bytes(Box<GlobMatcher>),
+    /// For `?` and classes, which are about characters and not about bytes.
+    Characters(Box<Regex>),
+}
+
+impl Matcher {
+    fn new(argument: &'static str, pattern: &str) -> Result<Self, Error> {
+        let built = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .empty_alternates(true)
+            .build();
+        let glob = built.map_err(|error| bad(argument, pattern, &error.kind().to_string()))?;
+        if !pattern.contains(['?', '[']) {
+            return Ok(Self::Bytes(Box::new(glob.compile_matcher())));
+        }
+        let regex = in_characters(glob.regex());
+        let regex = Regex::new(&regex).map_err(|_| bad(argument, pattern, "it is too large"))?;
+        Ok(Self::Characters(Box::new(regex)))
+    }
+
+    fn fits(&self, path: &[u8]) -> bool {
+        match self {
+            Self::Bytes(glob) => glob.is_match(OsStr::from_bytes(path)),
+            Self::Characters(regex) => regex.is_match(&*String::from_utf8_lossy(path)),
+        }
+    }
+}
+
+/// The regex of a glob, which is about bytes, made into one about characters.
+///
+/// It starts with `(?-u)`, and has `\xC3\xA9` where the glob had `é`.
+fn in_characters(regex: &str) -> String {
+    let mut out = String::from("(?s)");
+    let mut rest = regex.strip_prefix("(?-u)").unwrap_or(regex);
+    let mut bytes = Vec::new();
+    while let Some(first) = rest.chars().next() {
+        let byte =
+            rest.strip_prefix("\\x").and_then(|hex| u8::from_str_radix(hex.get(..2)?, 16).ok());
+        match byte {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &rest[4..];
+            }
+            None => {
+                out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut bytes)));
+                // An escaped backslash must not be taken for the start of such a byte.
+                let whole = if first == '\\' { 2.min(rest.len()) } else { first.len_utf8() };
+                let whole = (whole..=rest.len()).find(|end| rest.is_char_boundary(*end));
+                let (this, next) = rest.split_at(whole.unwrap_or(rest.len()));
+                out.push_str(this);
+                if this == "[" && next.starts_with('^') {
+                    // Whatever a class leaves open, it does not reach across directories.
+                    out.push_str("^/");
+                    rest = &next[1..];
+                    continue;
+                }
+                rest = next;
+            }
+        }
+    }
+    out.push_str(&String::from_utf8_lossy(&bytes));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse("pattern", text).unwrap()
+    }
+
+    #[test]
+    fn patterns_fit_what_people_expect() {
+        for (glob, path, fits) in [
+            ("*.rs", "main.rs", true),
+            ("*.rs", "src/main.rs", false),
+            ("**/*.rs", "main.rs", true),
+            ("**/*.rs", "a/b/main.rs", true),
+            ("?.txt", "a.txt", true),
+            ("?.txt", "é.txt", true),
+            ("?.txt", "日.txt", true),
+            ("?.txt", "ab.txt", false),
+            ("[éa].txt", "é.txt", true),
+            ("[!é].txt", "é.txt", false),
+            ("[a-c]*", "beta", true),
+            ("é?*", "éa", true),
+            ("\\?[x]", "?x", true),
+            ("*.{ts,tsx}", "a.tsx", true),
+            ("*{.js,}", "a", true),
+            ("{a,b}/**/c", "b/x/y/c", true),
+            ("*", "a/b", false),
+            ("a[!b]c", "a/c", false),
+            ("a[!b]c", "axc", true),
+        ] {
+            assert_eq!(pattern(glob).fits(path.as_bytes()), fits, "{glob} {path}");
+        }
+        assert!(pattern("?.txt").fits(b"\xff.txt"));
+    }
+
+    #[test]
+    fn the_walk_starts_at_the_directory_that_the_pattern_names() {
+        for (text, directory, depth) in [
+            ("*.rs", "", Some(1)),
+            ("src/*.rs", "src", Some(1)),
+            ("src/a/**/*.rs", "src/a", None),
+            ("src/main.rs", "src", Some(1)),
+            ("a/*/b/*.c", "a", Some(3)),
+            ("/ws/src/*.rs", "/ws/src", Some(1)),
+            ("/*.rs", "/", Some(1)),
+            ("../x/*", "../x", Some(1)),
+            ("src/", "src", None),
+            ("{a,b/c}/*", "", None),
+        ] {
+            let pattern = pattern(text);
+            assert_eq!((pattern.directory.as_str(), pattern.depth), (directory, depth), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_spelled_out_are_known() {
+        let has = |text: &str, name: &str| {
+            pattern(text).spelled.opinion(name.as_bytes()) != Opinion::Usual
+        };
+        assert!(has("**/.github/*.yml", ".github"));
+        assert!(has("**/.env*", ".env.local"));
+        assert!(has("{.github,docs}/**", ".github"));
+        assert!(has("**/node_modules/**/package.json", "node_modules"));
+        assert!(!has("**/*", ".github"));
+        assert!(!has("**/.env*", ".git"));
+    }
+}
