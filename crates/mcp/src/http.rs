@@ -1,9 +1,8 @@
 //! The protocol over HTTP: `POST`, `GET` and `DELETE /mcp`, and `GET /healthz`.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -20,8 +19,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
@@ -31,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::fault::{fault, too_many_values};
 pub use crate::guard::Guard;
+use crate::in_use::InUse;
 use crate::{Service, limits};
 
 /// How clients are served over HTTP.
@@ -44,7 +44,8 @@ pub struct HttpOptions {
     pub sessions: usize,
     /// After how long without a request a session ends.
     pub session_idle: Duration,
-    /// For how long after a request a session is in use, and not ended to make room for another.
+    /// For how long after a request a session is in use, and not ended to make room for another. While one
+    /// is under way it is anyway.
     pub session_busy: Duration,
 }
 
@@ -153,7 +154,7 @@ struct Door<H> {
     options: HttpOptions,
     /// Held while a session begins.
     beginning: Mutex<()>,
-    used: std::sync::Mutex<HashMap<String, Instant>>,
+    in_use: InUse,
 }
 
 /// What a page is told that may talk to the server.
@@ -186,7 +187,7 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             .with_max_request_body_bytes(options.body_limit)
             .with_cancellation_token(stop);
         let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
-        Self { inner, sessions, options, beginning: Mutex::default(), used: Default::default() }
+        Self { inner, sessions, options, beginning: Mutex::default(), in_use: InUse::default() }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -206,7 +207,7 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
     }
 
     async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let guard = &self.options.guard;
         match head.uri.path() {
             "/healthz" => {
@@ -240,11 +241,16 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         }
         let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
         let beginning = match session {
+            Some(session) if head.method == Method::POST => {
+                // Whoever answers the request is given all of its head, and holds on to it meanwhile.
+                head.extensions.insert(self.in_use.begin(session));
+                None
+            }
             Some(session) => {
                 if head.method == Method::DELETE && !self.has_session(session).await {
                     return Err((StatusCode::NOT_FOUND, "there is no such session".into()));
                 }
-                self.sessions_used().insert(session.to_owned(), Instant::now());
+                self.in_use.note(session);
                 None
             }
             // One after the other, so that none takes the place that another has counted on.
@@ -260,7 +266,7 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         if let Some(session) = response.headers().get("mcp-session-id")
             && let Ok(session) = session.to_str()
         {
-            self.sessions_used().insert(session.to_owned(), Instant::now());
+            self.in_use.note(session);
         }
         match (method, response.status()) {
             // It has ended by now; some clients complain about "accepted".
@@ -280,27 +286,15 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         self.sessions.sessions.read().await.contains_key(id)
     }
 
-    /// When each session was last used.
-    fn sessions_used(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes room for one more session: many clients never say that they are done with theirs. Of those
     /// that are not in use the one that was idle longest is ended.
     async fn make_room(&self) -> Result<(), Refusal> {
         let sessions: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
-        self.sessions_used().retain(|id, _| sessions.iter().any(|known| **known == **id));
+        self.in_use.keep(&sessions);
         if sessions.len() < self.options.sessions {
             return Ok(());
         }
-        let now = Instant::now();
-        let idle = {
-            let used = self.sessions_used();
-            let since = |id: &SessionId| used.get(&**id).map(|used| now.duration_since(*used));
-            let idle = sessions.into_iter().map(|id| (since(&id).unwrap_or(Duration::MAX), id));
-            idle.max_by_key(|(idle, _)| *idle)
-        };
-        match idle {
+        match self.in_use.idle_longest(sessions) {
             Some((idle, id)) if idle >= self.options.session_busy => {
                 _ = self.sessions.close_session(&id).await;
                 Ok(())

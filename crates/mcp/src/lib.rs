@@ -29,6 +29,7 @@ mod conversation;
 mod fault;
 mod guard;
 pub mod http;
+mod in_use;
 pub mod limits;
 mod reply;
 mod roots;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 
-/// A server that runs as a child process and listens.
+/// A server that listens, usually a child process.
 #[derive(Debug)]
 pub struct Web {
-    process: Child,
+    process: Option<Child>,
     /// Where it listens.
     pub address: String,
     /// Its token.
@@ -69,7 +69,13 @@ impl Web {
         };
         // What it says later must not block it.
         std::thread::spawn(move || said.for_each(|line| eprintln!("{}", line.unwrap_or_default())));
-        Self { process, address, token, whence }
+        Self { process: Some(process), address, token, whence }
+    }
+
+    /// A server that somebody else has started, and that wants no token.
+    pub fn at(address: impl ToString) -> Self {
+        let (process, token, whence) = Default::default();
+        Self { process, address: address.to_string(), token, whence }
     }
 
     /// A connection to it.
@@ -143,14 +149,16 @@ impl Web {
 
     /// The server's process.
     pub fn process(&mut self) -> &mut Child {
-        &mut self.process
+        self.process.as_mut().expect("it was started here")
     }
 }
 
 impl Drop for Web {
     fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
+        if let Some(process) = &mut self.process {
+            _ = process.kill();
+            _ = process.wait();
+        }
     }
 }
 

@@ -1,0 +1,141 @@
+//! Where there are as many sessions over HTTP as there may be, one that is not in use makes room.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test makes real files")]
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use pinfold::{Approver, Question, Session, Settings, Verdict};
+use pinfold_dialects::{DOTTED, Toolbox};
+use pinfold_mcp::http::{self, Guard, HttpOptions};
+use pinfold_mcp::{CancellationToken, Options, Service};
+use pinfold_testkit::mcp::{Reply, Web, answer, initialize};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A person who says that there is a question, and answers when told to.
+#[derive(Debug)]
+struct Slow {
+    asked: Sender<()>,
+    yes: Mutex<Receiver<()>>,
+}
+
+impl Approver for Slow {
+    fn ask(&self, _: &Question) -> Verdict {
+        self.asked.send(()).unwrap();
+        self.yes.lock().unwrap().recv().map_or(Verdict::Nobody, |()| Verdict::Once)
+    }
+}
+
+/// A server with room for some sessions, on a workspace in which changes are asked about.
+struct Served {
+    web: Web,
+    asked: Receiver<()>,
+    yes: Sender<()>,
+    _runtime: Runtime,
+    _dir: TempDir,
+}
+
+impl Served {
+    fn new(sessions: usize, session_busy: Duration) -> Self {
+        let dir = TempDir::with_prefix("room-").unwrap();
+        std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+        let mut settings = Settings::default();
+        settings.permissions.ask = vec!["Write".into()];
+        let ((asks, asked), (yes, told)) = (channel(), channel());
+        let person = Slow { asked: asks, yes: Mutex::new(told) };
+        let session = Session::with_settings([dir.path()], settings).unwrap();
+        let toolbox = Toolbox::new(session.with_approver(person), &[&DOTTED]);
+        let service = Service::new(toolbox, Options::default());
+        let options =
+            HttpOptions { sessions, session_busy, ..HttpOptions::new(Guard::without_token()) };
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let web = Web::at(listener.local_addr().unwrap());
+        runtime.spawn(async move {
+            http::serve(&service, listener, options, CancellationToken::new()).await;
+        });
+        Self { web, asked, yes, _runtime: runtime, _dir: dir }
+    }
+
+    /// Asks for one more session.
+    fn begin(&self) -> Reply {
+        let params = initialize(json!({}));
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        self.web.post(&[], &message)
+    }
+
+    /// The status of a read in a session.
+    fn read(&self, session: &str) -> u16 {
+        self.web.call(session, "file.read", &json!({"path": "a.txt"})).status
+    }
+}
+
+#[test]
+fn a_session_that_waits_for_a_person_is_in_use() {
+    let served = Served::new(1, Duration::ZERO);
+    let session = served.web.session();
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| {
+            let arguments = json!({"path": "a.txt", "content": "two\n"});
+            served.web.call(&session, "file.write", &arguments)
+        });
+        served.asked.recv().unwrap();
+        let refused = served.begin();
+        served.yes.send(()).unwrap();
+        let done = call.join().unwrap();
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert_eq!(answer(&done.message())["success"], true, "{done:?}");
+    });
+    assert_eq!(served.read(&session), 200);
+    // It was answered, and makes room from now on.
+    assert_eq!(served.begin().status, 200);
+    assert_eq!(served.read(&session), 404);
+}
+
+#[test]
+fn a_client_that_no_longer_listens_has_its_call_under_way_all_the_same() {
+    let served = Served::new(1, Duration::ZERO);
+    let session = served.web.session();
+    let params = json!({"name": "file.write", "arguments": {"path": "a.txt", "content": "two\n"}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let body = body.to_string();
+    let mut stream = served.web.connect();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        served.web.address,
+        body.len()
+    );
+    std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    served.asked.recv().unwrap();
+    drop(stream);
+    for _ in 0..20 {
+        assert_eq!(served.begin().status, 503);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    served.yes.send(()).unwrap();
+}
+
+#[test]
+fn a_session_that_was_used_a_moment_ago_is_in_use() {
+    let served = Served::new(1, Duration::from_secs(60 * 60));
+    let session = served.web.session();
+    let refused = served.begin();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("60")), "{refused:?}");
+    assert_eq!(served.read(&session), 200);
+}
+
+#[test]
+fn the_session_that_was_idle_longest_makes_room() {
+    let served = Served::new(3, Duration::ZERO);
+    let [first, second, third] = std::array::from_fn(|_| served.web.session());
+    assert_eq!(served.read(&first), 200);
+    let fourth = served.web.session();
+    let alive = [&first, &second, &third, &fourth].map(|session| served.read(session));
+    assert_eq!(alive, [200, 404, 200, 200]);
+}
