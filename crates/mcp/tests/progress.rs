@@ -11,14 +11,20 @@ use pinfold_mcp::{CancellationToken, Options, Service, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
+/// How many names the one large file has.
+const NAMES: usize = 2_500;
+
 #[tokio::test]
 async fn a_search_says_how_far_it_has_come() {
+    // Far more than is searched while anybody waits for the first words about it, and little to make: so the
+    // search always goes on until it is told to end.
     let dir = tempfile::tempdir().unwrap();
-    for number in 0..5_000 {
-        let parent = dir.path().join(format!("{}", number / 100));
-        std::fs::create_dir_all(&parent).unwrap();
-        std::fs::write(parent.join(format!("{number}.txt")), "text\n").unwrap();
+    let large = dir.path().join("0.txt");
+    std::fs::write(&large, "nothing to be found in this line\n".repeat(1 << 20)).unwrap();
+    for number in 1..NAMES {
+        std::fs::hard_link(&large, dir.path().join(format!("{number}.txt"))).unwrap();
     }
+    std::fs::create_dir(dir.path().join("small")).unwrap();
     let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&CLASSIC]);
     let options = Options { progress_every: Duration::ZERO, ..Options::default() };
     let service = Service::new(toolbox, options);
@@ -31,21 +37,25 @@ async fn a_search_says_how_far_it_has_come() {
     let mut lines = BufReader::new(read).lines();
     let client = json!({"name": "test", "version": "1"});
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-    let call = |id: u64, meta: Value| {
-        let arguments = json!({"pattern": "nowhere"});
+    let call = |id: u64, path: &str, meta: Value| {
+        let arguments = json!({"pattern": "nowhere", "path": dir.path().join(path)});
         let params = json!({"name": "Grep", "arguments": arguments, "_meta": meta});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
     for message in [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
-        call(2, json!({"progressToken": "p"})),
-        call(3, json!({})),
+        call(2, "", json!({"progressToken": "p"})),
+        call(3, "small", json!({})),
     ] {
         write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
-    let mut progress = Vec::new();
-    let mut answered = 0;
-    while answered < 3 {
+    let mut progress: Vec<f64> = Vec::new();
+    let mut answered = Vec::new();
+    // Once everything was met there is no more to be said of it, though most is still to be searched.
+    let told = |progress: &[f64]| {
+        progress.len() >= 3 || progress.last().is_some_and(|met| *met >= NAMES as f64)
+    };
+    while !told(&progress) || answered.len() < 2 {
         let line = lines.next_line().await.unwrap().unwrap();
         let message: Value = serde_json::from_str(&line).unwrap();
         match message.get("method") {
@@ -54,12 +64,15 @@ async fn a_search_says_how_far_it_has_come() {
                 assert_eq!(message["params"]["progressToken"], "p");
                 progress.push(message["params"]["progress"].as_f64().unwrap());
             }
-            None => answered += 1,
+            None => answered.push(message["id"].as_u64().unwrap()),
         }
+        assert!(!answered.contains(&2), "it was over without a word: {line}");
     }
-    assert!(!progress.is_empty());
     assert!(progress.is_sorted_by(|one, next| one < next), "{progress:?}");
-    assert!(*progress.last().unwrap() <= 5_050.0);
+    assert!(*progress.last().unwrap() <= (NAMES + 1) as f64, "{progress:?}");
+    let enough = json!({"requestId": 2});
+    let enough = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": enough});
+    write.write_all(format!("{enough}\n").as_bytes()).await.unwrap();
     drop((lines, write));
     served.await.unwrap().unwrap();
 }
