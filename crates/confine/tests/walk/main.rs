@@ -2,20 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
+mod ends;
+mod swaps;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
-use pinfold_confine::fault::{Fault, When, inject, interleave};
+use pinfold_confine::fault::{Fault, When, inject};
 use pinfold_confine::{
-    Candidate, Error, Found, Kind, Opinion, Patience, Place, RelPath, Result, Secrecy, Skipped,
-    Visitor, Walk, Way, Workspace,
+    Candidate, Found, Opinion, Patience, Place, RelPath, Result, Secrecy, Skipped, Visitor, Walk,
+    Way, Workspace,
 };
-use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
 const ROOT: Place = Place { root: 0, path: RelPath::root() };
@@ -239,99 +239,6 @@ fn paths_may_be_longer_than_the_kernel_takes_but_trees_not_endlessly_deep() {
 }
 
 #[test]
-fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
-    for way in [Way::Kernel, Way::Walk] {
-        let dir = TempDir::new().unwrap();
-        let root = dir.path().join("ws");
-        write(&root, "swapped/inside", "");
-        write(&root, "../outside/secret", "");
-        let workspace = Workspace::open([&root], Some(way)).unwrap();
-        // After the root was listed, and before what is in it is opened.
-        let swap = move || {
-            fs::rename(root.join("swapped"), root.join("../away")).unwrap();
-            symlink("../outside", root.join("swapped")).unwrap();
-        };
-        let opens = if way == Way::Kernel { ("openat2", 2) } else { ("openat", 2) };
-        let meanwhile = vec![(opens.0, opens.1, Box::new(swap) as Box<dyn FnOnce()>)];
-        let found = interleave(meanwhile, || walk(&workspace)).result.0;
-        assert_eq!(found, names(&["swapped"]), "{way:?}");
-    }
-}
-
-/// Reads all that it is shown.
-#[derive(Default)]
-struct Contents(Vec<String>);
-
-impl Visitor for Contents {
-    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
-        match found.kind {
-            Kind::File => found.open()?,
-            Kind::Symlink => found.linked_file()?.1,
-            _ => return Ok(()),
-        }
-        .read_to_string(self.0.push_mut(String::new()))
-        .unwrap();
-        Ok(())
-    }
-}
-
-#[test]
-fn nothing_outside_is_read_while_directories_are_swapped() {
-    for way in [Way::Kernel, Way::Walk] {
-        let dir = TempDir::new().unwrap();
-        let (root, outside) = (dir.path().join("ws"), dir.path().join("outside"));
-        for number in 0..20 {
-            write(&root, &format!("swapped/deep/f{number}"), "inside");
-            write(&outside, &format!("deep/f{number}"), "SECRET");
-        }
-        symlink("../outside", root.join("trap")).unwrap();
-        let workspace = Workspace::open([&root], Some(way)).unwrap();
-        let stop = AtomicBool::new(false);
-        let mut read = 0;
-        thread::scope(|scope| {
-            let _stop = StopOnDrop(&stop);
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let (one, other) = (root.join("swapped"), root.join("trap"));
-                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
-                }
-            });
-            // On a busy machine, longer: until something was read.
-            for round in 0..100_000 {
-                if round >= 300 && read > 0 {
-                    break;
-                }
-                let patience = Patience::default();
-                let walk = Walk {
-                    depth: 9,
-                    hidden: true,
-                    opinion: &usual,
-                    secrecy: &|_| Secrecy::Shown,
-                    patience: &patience,
-                };
-                let walked = workspace.walk(&[ROOT], &walk, Contents::default);
-                let texts = walked.map(|(parts, _)| {
-                    parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>()
-                });
-                let texts = texts.unwrap();
-                assert!(texts.iter().all(|text| text == "inside"), "{way:?}: {texts:?}");
-                read += texts.len();
-            }
-        });
-        assert!(read > 0, "{way:?}");
-    }
-}
-
-/// Ends the other thread also if this one panics.
-struct StopOnDrop<'s>(&'s AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-#[test]
 fn what_cannot_be_opened_is_counted() {
     let dir = TempDir::new().unwrap();
     write(dir.path(), "a/file", "");
@@ -339,81 +246,4 @@ fn what_cannot_be_opened_is_counted() {
     let denied = [(When::Every("openat"), Fault::Errno(13))];
     let (found, skipped) = inject(&denied, || walk(&workspace)).result;
     assert_eq!((found.len(), skipped.unreadable), (0, 1));
-}
-
-#[test]
-fn a_walk_ends_when_nobody_waits_for_it() {
-    let dir = TempDir::new().unwrap();
-    (0..100).for_each(|number| write(dir.path(), &format!("d{number}/file"), ""));
-    let workspace = Workspace::open([dir.path()], None).unwrap();
-    let asked = std::sync::Arc::new(AtomicUsize::new(0));
-    let counter = asked.clone();
-    let patience = Patience::while_true(move || counter.fetch_add(1, Ordering::Relaxed) < 10);
-    let walk = Walk {
-        depth: 9,
-        hidden: false,
-        opinion: &usual,
-        secrecy: &|_| Secrecy::Shown,
-        patience: &patience,
-    };
-    let walked = workspace.walk(&[ROOT], &walk, Names::default);
-    assert!(matches!(walked.map(drop), Err(Error::Impatient)));
-    assert!(asked.load(Ordering::Relaxed) < 100);
-}
-
-#[test]
-fn a_walk_ends_in_the_middle_of_a_large_directory() {
-    const MANY: usize = 5_000;
-    let dir = TempDir::new().unwrap();
-    (0..MANY).for_each(|number| write(dir.path(), &format!("file-{number}"), ""));
-    let workspace = Workspace::open([dir.path()], None).unwrap();
-    // While it is listed, and while its entries are judged.
-    for (lasts, judges) in [(1, false), (8, true)] {
-        let asked = AtomicUsize::new(0);
-        let patience = Patience::while_true(move || asked.fetch_add(1, Ordering::Relaxed) < lasts);
-        let judged = AtomicUsize::new(0);
-        let opinion = |_: &Candidate<'_>| {
-            judged.fetch_add(1, Ordering::Relaxed);
-            Opinion::Usual
-        };
-        let walk = Walk {
-            depth: 9,
-            hidden: false,
-            opinion: &opinion,
-            secrecy: &|_| Secrecy::Shown,
-            patience: &patience,
-        };
-        let walked = workspace.walk(&[ROOT], &walk, Names::default);
-        assert!(matches!(walked.map(drop), Err(Error::Impatient)));
-        let judged = judged.into_inner();
-        assert_eq!((judged > 0, judged < MANY), (judges, true), "{judged} of them");
-    }
-}
-
-struct Panics;
-
-impl Visitor for Panics {
-    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
-        assert!(!found.name().starts_with(b"file-77"), "on purpose");
-        Ok(())
-    }
-}
-
-#[test]
-fn a_visitor_that_panics_does_not_leave_the_others_waiting() {
-    let dir = TempDir::new().unwrap();
-    (0..2_000).for_each(|number| write(dir.path(), &format!("d{}/file-{number}", number % 50), ""));
-    let workspace = Workspace::open([dir.path()], None).unwrap();
-    let patience = Patience::default();
-    let walk = Walk {
-        depth: 9,
-        hidden: false,
-        opinion: &usual,
-        secrecy: &|_| Secrecy::Shown,
-        patience: &patience,
-    };
-    let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        workspace.walk(&[ROOT], &walk, || Panics).map(drop)
-    }));
-    assert!(walked.is_err());
 }

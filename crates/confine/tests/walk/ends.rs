@@ -1,0 +1,87 @@
+//! Walks that end before they are done.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pinfold_confine::{
+    Candidate, Error, Found, Opinion, Patience, Result, Secrecy, Visitor, Walk, Workspace,
+};
+use tempfile::TempDir;
+
+use crate::{Names, ROOT, usual, write};
+
+#[test]
+fn a_walk_ends_when_nobody_waits_for_it() {
+    let dir = TempDir::new().unwrap();
+    (0..100).for_each(|number| write(dir.path(), &format!("d{number}/file"), ""));
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let patience = Patience::while_true(move || counter.fetch_add(1, Ordering::Relaxed) < 10);
+    let walk = Walk {
+        depth: 9,
+        hidden: false,
+        opinion: &usual,
+        secrecy: &|_| Secrecy::Shown,
+        patience: &patience,
+    };
+    let walked = workspace.walk(&[ROOT], &walk, Names::default);
+    assert!(matches!(walked.map(drop), Err(Error::Impatient)));
+    assert!(asked.load(Ordering::Relaxed) < 100);
+}
+
+#[test]
+fn a_walk_ends_in_the_middle_of_a_large_directory() {
+    const MANY: usize = 5_000;
+    let dir = TempDir::new().unwrap();
+    (0..MANY).for_each(|number| write(dir.path(), &format!("file-{number}"), ""));
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    // While it is listed, and while its entries are judged.
+    for (lasts, judges) in [(1, false), (8, true)] {
+        let asked = AtomicUsize::new(0);
+        let patience = Patience::while_true(move || asked.fetch_add(1, Ordering::Relaxed) < lasts);
+        let judged = AtomicUsize::new(0);
+        let opinion = |_: &Candidate<'_>| {
+            judged.fetch_add(1, Ordering::Relaxed);
+            Opinion::Usual
+        };
+        let walk = Walk {
+            depth: 9,
+            hidden: false,
+            opinion: &opinion,
+            secrecy: &|_| Secrecy::Shown,
+            patience: &patience,
+        };
+        let walked = workspace.walk(&[ROOT], &walk, Names::default);
+        assert!(matches!(walked.map(drop), Err(Error::Impatient)));
+        let judged = judged.into_inner();
+        assert_eq!((judged > 0, judged < MANY), (judges, true), "{judged} of them");
+    }
+}
+
+struct Panics;
+
+impl Visitor for Panics {
+    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
+        assert!(!found.name().starts_with(b"file-77"), "on purpose");
+        Ok(())
+    }
+}
+
+#[test]
+fn a_visitor_that_panics_does_not_leave_the_others_waiting() {
+    let dir = TempDir::new().unwrap();
+    (0..2_000).for_each(|number| write(dir.path(), &format!("d{}/file-{number}", number % 50), ""));
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    let patience = Patience::default();
+    let walk = Walk {
+        depth: 9,
+        hidden: false,
+        opinion: &usual,
+        secrecy: &|_| Secrecy::Shown,
+        patience: &patience,
+    };
+    let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        workspace.walk(&[ROOT], &walk, || Panics).map(drop)
+    }));
+    assert!(walked.is_err());
+}

@@ -1,0 +1,107 @@
+//! Walks over directories that somebody swaps meanwhile.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use pinfold_confine::fault::interleave;
+use pinfold_confine::{Found, Kind, Patience, Result, Secrecy, Visitor, Walk, Way, Workspace};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::TempDir;
+
+use crate::{ROOT, names, usual, walk, write};
+
+#[test]
+fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = TempDir::new().unwrap();
+        let root = dir.path().join("ws");
+        write(&root, "swapped/inside", "");
+        write(&root, "../outside/secret", "");
+        let workspace = Workspace::open([&root], Some(way)).unwrap();
+        // After the root was listed, and before what is in it is opened.
+        let swap = move || {
+            fs::rename(root.join("swapped"), root.join("../away")).unwrap();
+            symlink("../outside", root.join("swapped")).unwrap();
+        };
+        let opens = if way == Way::Kernel { ("openat2", 2) } else { ("openat", 2) };
+        let meanwhile = vec![(opens.0, opens.1, Box::new(swap) as Box<dyn FnOnce()>)];
+        let found = interleave(meanwhile, || walk(&workspace)).result.0;
+        assert_eq!(found, names(&["swapped"]), "{way:?}");
+    }
+}
+
+/// Reads all that it is shown.
+#[derive(Default)]
+struct Contents(Vec<String>);
+
+impl Visitor for Contents {
+    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
+        match found.kind {
+            Kind::File => found.open()?,
+            Kind::Symlink => found.linked_file()?.1,
+            _ => return Ok(()),
+        }
+        .read_to_string(self.0.push_mut(String::new()))
+        .unwrap();
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_outside_is_read_while_directories_are_swapped() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = TempDir::new().unwrap();
+        let (root, outside) = (dir.path().join("ws"), dir.path().join("outside"));
+        for number in 0..20 {
+            write(&root, &format!("swapped/deep/f{number}"), "inside");
+            write(&outside, &format!("deep/f{number}"), "SECRET");
+        }
+        symlink("../outside", root.join("trap")).unwrap();
+        let workspace = Workspace::open([&root], Some(way)).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut read = 0;
+        thread::scope(|scope| {
+            let _stop = StopOnDrop(&stop);
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let (one, other) = (root.join("swapped"), root.join("trap"));
+                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            // On a busy machine, longer: until something was read.
+            for round in 0..100_000 {
+                if round >= 300 && read > 0 {
+                    break;
+                }
+                let patience = Patience::default();
+                let walk = Walk {
+                    depth: 9,
+                    hidden: true,
+                    opinion: &usual,
+                    secrecy: &|_| Secrecy::Shown,
+                    patience: &patience,
+                };
+                let walked = workspace.walk(&[ROOT], &walk, Contents::default);
+                let texts = walked.map(|(parts, _)| {
+                    parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>()
+                });
+                let texts = texts.unwrap();
+                assert!(texts.iter().all(|text| text == "inside"), "{way:?}: {texts:?}");
+                read += texts.len();
+            }
+        });
+        assert!(read > 0, "{way:?}");
+    }
+}
+
+/// Ends the other thread also if this one panics.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
