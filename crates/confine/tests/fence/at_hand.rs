@@ -1,0 +1,91 @@
+//! Which files can be read without waiting for anybody.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use pinfold_confine::{Way, Workspace};
+use tempfile::TempDir;
+
+use crate::{both_ways, tree};
+
+/// Whether the file system can say that something is not in memory, rather than fetch it.
+fn can_tell_what_is_cached(file: &Path) -> bool {
+    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
+    let mut buffer = [0];
+    let file = fs::File::open(file).unwrap();
+    preadv2(&file, &mut [IoSliceMut::new(&mut buffer)], 0, ReadWriteFlags::NOWAIT).is_ok()
+}
+
+/// Whether it is on one of the file systems that tests are mostly run on.
+fn is_on_a_usual_disk(file: &Path) -> bool {
+    let kind = rustix::fs::statfs(file).unwrap().f_type;
+    [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630].contains(&kind)
+}
+
+#[test]
+fn only_a_small_regular_file_without_links_is_at_hand() {
+    both_ways(|dir, workspace| {
+        let at_hand = |path: &str, most| workspace.at_hand(&path.into(), most);
+        symlink("top.txt", dir.join("ws/link")).unwrap();
+        symlink("a", dir.join("ws/dir-link")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("ws/fifo"), 0o644.into()).unwrap();
+        let refused = ["link", "dir-link/b/deep.txt", "../outside/secret.txt", "a", "fifo", "none"];
+        for path in refused.into_iter().chain(["", "top.txt/", "top.txt/x", "a/../link"]) {
+            assert!(at_hand(path, 1000).is_none(), "{path}");
+        }
+        let content = "inside ws/a/b/deep.txt";
+        assert!(at_hand("a/b/deep.txt", content.len() - 1).is_none());
+        let found = at_hand("a/b/deep.txt", content.len());
+        let deep = dir.join("ws/a/b/deep.txt");
+        if workspace.way() == Way::Walk {
+            assert!(found.is_none());
+        } else if can_tell_what_is_cached(&deep) && is_on_a_usual_disk(&deep) {
+            let (place, mut file, bytes) = found.unwrap();
+            assert_eq!(place.path.to_string(), "a/b/deep.txt");
+            assert_eq!(bytes, content.as_bytes());
+            // What was proved is what is used, whatever has the name by now.
+            fs::remove_file(&deep).unwrap();
+            let mut text = String::new();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, content);
+        }
+    });
+}
+
+#[test]
+fn what_another_process_or_server_may_stand_behind_is_not_at_hand() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let dir = tree();
+    fs::write(dir.path().join("empty"), "").unwrap();
+    let is_at_hand = |workspace: &Workspace| workspace.at_hand(&"empty".into(), 9).is_some();
+    let open = || Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
+    let usually = is_at_hand(&open());
+    assert!(usually || !is_on_a_usual_disk(dir.path()));
+    // Nor is what the system does not say it of.
+    for call in ["fstatfs", "statx"] {
+        let unknown = (When::Every(call), Fault::Errno(rustix::io::Errno::NOSYS.raw_os_error()));
+        assert!(!is_at_hand(&inject(&[unknown], open).result), "{call}");
+        let workspace = open();
+        let later = inject(&[unknown], || is_at_hand(&workspace)).result;
+        assert_eq!(later, call == "fstatfs" && usually, "{call}");
+    }
+}
+
+#[test]
+fn what_is_mounted_inside_is_not_at_hand() {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(dir) = TempDir::new_in("/dev/shm") else { return };
+    let path = dir.path().join("empty");
+    fs::write(&path, "").unwrap();
+    if fs::metadata(&path).unwrap().dev() == fs::metadata("/").unwrap().dev() {
+        eprintln!("skipped: nothing is mounted at /dev/shm");
+        return;
+    }
+    for (root, found) in [("/dev/shm", is_on_a_usual_disk(&path)), ("/", false)] {
+        let workspace = Workspace::open([root], Some(Way::Kernel)).unwrap();
+        let at_hand = workspace.at_hand(&path.display().to_string().into(), 9);
+        assert_eq!(at_hand.is_some(), found, "{root}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Where links lead, and where they may not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use pinfold_confine::{Error, Kind, Way, Workspace};
+
+use crate::{both_ways, read, tree, write};
+
+#[test]
+fn links_inside_are_followed_and_links_out_are_refused() {
+    both_ways(|dir, workspace| {
+        let ws = dir.join("ws");
+        symlink("a/b/deep.txt", ws.join("relative")).unwrap();
+        symlink(ws.join("a/b/deep.txt"), ws.join("absolute")).unwrap();
+        symlink("../a", ws.join("other/dir")).unwrap();
+        symlink(&ws, ws.join("a/all")).unwrap();
+        symlink("relative", ws.join("twice")).unwrap();
+        for path in ["relative", "absolute", "other/dir/b/deep.txt", "a/all/relative", "twice"] {
+            assert_eq!(read(workspace, path).unwrap(), "inside ws/a/b/deep.txt", "{path}");
+            let place = workspace.file(&path.into()).unwrap().0;
+            assert_eq!(place.path.to_string(), "a/b/deep.txt", "{path}");
+        }
+
+        symlink("../outside/secret.txt", ws.join("out")).unwrap();
+        symlink(dir.join("outside/secret.txt"), ws.join("out-absolute")).unwrap();
+        symlink("../../outside", ws.join("a/outdir")).unwrap();
+        symlink("out", ws.join("out-twice")).unwrap();
+        symlink("../outside/none", ws.join("out-dangling")).unwrap();
+        symlink("/proc/self/root/etc/passwd", ws.join("magic")).unwrap();
+        symlink("..", ws.join("up")).unwrap();
+        for path in [
+            "out",
+            "out-absolute",
+            "a/outdir/secret.txt",
+            "out-twice",
+            "out-dangling",
+            "magic",
+            "up/outside/secret.txt",
+            "a/outdir/../ws/top.txt",
+        ] {
+            assert!(matches!(read(workspace, path), Err(Error::Outside)), "{path}");
+            assert!(matches!(write(workspace, path), Err(Error::Outside)), "{path}");
+        }
+        assert!(!dir.join("outside/none").exists());
+        assert_eq!(fs::read_to_string(dir.join("outside/secret.txt")).unwrap(), "secret");
+    });
+}
+
+#[test]
+fn a_link_is_looked_at_itself() {
+    both_ways(|dir, workspace| {
+        symlink("../outside/secret.txt", dir.join("ws/out")).unwrap();
+        let seen = workspace.look(&"out".into()).unwrap();
+        assert_eq!(seen.meta.kind, Kind::Symlink);
+        assert_eq!(seen.link_target.as_deref(), Some(&b"../outside/secret.txt"[..]));
+        symlink("a", dir.join("ws/dir")).unwrap();
+        let seen = workspace.look(&"dir/b/deep.txt".into()).unwrap();
+        assert_eq!(
+            (seen.meta.kind, seen.place.path.to_string()),
+            (Kind::File, "a/b/deep.txt".into())
+        );
+        assert_eq!(workspace.look(&".".into()).unwrap().meta.kind, Kind::Directory);
+    });
+}
+
+#[test]
+fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        let roots = ["ws", "second"].map(|root| dir.path().join(root));
+        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        symlink("../ws", roots[0].join("loop")).unwrap();
+        symlink("../second", roots[0].join("across")).unwrap();
+        for (number, link) in ["loop", "across"].into_iter().enumerate() {
+            let root = &roots[number];
+            fs::write(root.join("y"), "kept").unwrap();
+            symlink("y", root.join("l")).unwrap();
+            let (path, what) = (format!("{link}/l"), format!("{link} {way:?}"));
+
+            let seen = workspace.look(&path.as_str().into()).unwrap();
+            assert_eq!(seen.link_target.as_deref(), Some(&b"y"[..]), "{what}");
+            assert_eq!((seen.place.root, seen.place.path.to_string()), (number, "l".into()));
+
+            let removal = workspace.removal(&path.into(), &Default::default()).unwrap();
+            removal.remove(Default::default()).map(drop).unwrap();
+            assert!(!root.join("l").is_symlink(), "{what}");
+            assert_eq!(fs::read_to_string(root.join("y")).unwrap(), "kept", "{what}");
+
+            for new in ["new.txt", "fresh/new.txt"] {
+                write(&workspace, format!("{link}/{new}")).unwrap();
+                assert_eq!(fs::read_to_string(root.join(new)).unwrap(), "new", "{what}");
+            }
+            // What a link itself asks for has to be there.
+            let none = Path::new("..").join(root.file_name().unwrap()).join("none");
+            symlink(none, root.join("dangling")).unwrap();
+            let dangling = write(&workspace, format!("{link}/dangling"));
+            assert!(matches!(dangling, Err(Error::Dangling)), "{what}: {dangling:?}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_of_a_root_that_was_moved_makes_nothing() {
+    for way in [Way::Kernel, Way::Walk] {
+        let dir = tree();
+        let roots = ["ws/a/b", "ws"].map(|root| dir.path().join(root));
+        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        symlink("../new.txt", roots[0].join("link")).unwrap();
+        fs::rename(roots[1].join("a"), roots[1].join("moved")).unwrap();
+        let written = write(&workspace, "link");
+        assert!(matches!(written, Err(Error::Dangling)), "{way:?}: {written:?}");
+        assert!(!roots[1].join("a").exists(), "{way:?}");
+    }
+}
+
+#[test]
+fn links_that_go_nowhere_or_in_circles_end() {
+    both_ways(|dir, workspace| {
+        let ws = dir.join("ws");
+        symlink("none", ws.join("dangling")).unwrap();
+        symlink("circle", ws.join("circle")).unwrap();
+        symlink("ping", ws.join("pong")).unwrap();
+        symlink("pong", ws.join("ping")).unwrap();
+        assert!(matches!(read(workspace, "dangling"), Err(Error::Dangling)));
+        assert!(matches!(write(workspace, "dangling"), Err(Error::Dangling)));
+        for path in ["circle", "ping", "circle/x"] {
+            assert!(matches!(read(workspace, path), Err(Error::TooManyLinks)), "{path}");
+            assert!(matches!(write(workspace, path), Err(Error::TooManyLinks)), "{path}");
+        }
+    });
+}
+
+#[test]
+fn nothing_behind_a_link_is_looked_at_before_the_link_is_resolved() {
+    both_ways(|dir, workspace| {
+        symlink("../outside", dir.join("ws/out")).unwrap();
+        let report = pinfold_confine::fault::inject(&[], || read(workspace, "out/secret.txt"));
+        assert!(matches!(report.result, Err(Error::Outside)));
+        let first = if workspace.way() == Way::Kernel { "openat2" } else { "openat" };
+        assert_eq!(report.calls.first(), Some(&first), "{:?}", report.calls);
+    });
+}
