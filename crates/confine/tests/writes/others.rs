@@ -1,0 +1,257 @@
+//! What happens when others write at the same time.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::sync::Barrier;
+use std::thread;
+
+use pinfold_confine::{Durability, Error};
+use rustix::fs::CWD;
+use tempfile::TempDir;
+
+use crate::{put, workspace, write_unseen};
+
+#[test]
+fn a_file_that_changed_since_it_was_found_is_left_alone() {
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    type Meanwhile = fn(&std::path::Path);
+    let changes: [(&str, Meanwhile); 6] = [
+        ("longer", |path| fs::write(path, "theirs, longer").unwrap()),
+        ("same size", |path| fs::write(path, "thr").unwrap()),
+        ("replaced", |path| {
+            fs::write(path.with_extension("new"), "thr").unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        }),
+        ("mode", |path| fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap()),
+        ("removed", |path| fs::remove_file(path).unwrap()),
+        ("a link now", |path| {
+            fs::remove_file(path).unwrap();
+            symlink("/etc/passwd", path).unwrap();
+        }),
+    ];
+    for (what, meanwhile) in changes {
+        let _ = fs::remove_file(&path);
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let target = workspace.target(&"f".into(), &Default::default()).unwrap();
+        target.hash().unwrap();
+        meanwhile(&path);
+        let theirs = fs::read(&path).ok();
+        let result = target.replace(b"ours", Durability::None);
+        assert!(matches!(result, Err(Error::Changed)), "{what}: {result:?}");
+        assert_eq!(fs::read(&path).ok(), theirs, "{what}");
+        assert!(fs::read_dir(dir.path()).unwrap().count() <= 1, "{what}");
+    }
+}
+
+#[test]
+fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_theirs() {
+    use pinfold_confine::fault::{Meanwhile, interleave};
+    type Others = fn(&std::path::Path);
+    type Case = (&'static str, &'static [(&'static str, usize, Others)], Option<&'static str>);
+    let cases: [Case; 8] = [
+        ("replaced", &[("exchange", 1, |path| put(path, "thr"))], Some("thr")),
+        (
+            "written in place",
+            &[("exchange", 1, |path| fs::write(path, "thr").unwrap())],
+            Some("thr"),
+        ),
+        (
+            "written in place, unseen",
+            &[("exchange", 1, |path| write_unseen(path, "thr"))],
+            Some("thr"),
+        ),
+        (
+            "before the last look, unseen",
+            &[("flock", 1, |path| write_unseen(path, "thr"))],
+            Some("thr"),
+        ),
+        (
+            "replaced again while we trade back",
+            &[
+                ("exchange", 1, |path| put(path, "thr")),
+                ("exchange", 2, |path| put(path, "newest")),
+            ],
+            Some("newest"),
+        ),
+        (
+            "and once more",
+            &[
+                ("exchange", 1, |path| put(path, "thr")),
+                ("exchange", 2, |path| put(path, "newer")),
+                ("exchange", 3, |path| put(path, "newest")),
+            ],
+            Some("newest"),
+        ),
+        (
+            "removed while we trade back",
+            &[
+                ("exchange", 1, |path| put(path, "thr")),
+                ("exchange", 2, |path| fs::remove_file(path).unwrap()),
+            ],
+            Some("thr"),
+        ),
+        ("removed", &[("exchange", 1, |path| fs::remove_file(path).unwrap())], None),
+    ];
+    for (what, others, left) in cases {
+        let (dir, workspace) = workspace();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let target = workspace.target(&"f".into(), &Default::default()).unwrap();
+        target.hash().unwrap();
+        let meanwhile = others.iter().map(|(call, nth, act)| {
+            let (path, act) = (path.clone(), *act);
+            (*call, *nth, Box::new(move || act(&path)) as Box<dyn FnOnce()>)
+        });
+        let meanwhile: Vec<Meanwhile> = meanwhile.collect();
+        let report = interleave(meanwhile, || target.replace(b"ours", Durability::None).map(drop));
+        assert!(matches!(report.result, Err(Error::Changed)), "{what}: {:?}", report.result);
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), left, "{what}");
+        let names = fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(names, usize::from(left.is_some()), "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_came_up_meanwhile_is_not_replaced() {
+    let (dir, workspace) = workspace();
+    for path in ["f", "made/since/f"] {
+        let target = workspace.target(&path.into(), &Default::default()).unwrap();
+        fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
+        fs::write(dir.path().join(path), "theirs").unwrap();
+        let result = target.replace(b"ours", Durability::None);
+        assert!(matches!(result, Err(Error::Changed)), "{result:?}");
+        assert_eq!(fs::read_to_string(dir.path().join(path)).unwrap(), "theirs");
+    }
+}
+
+#[test]
+fn fifty_writers_at_once_all_land_or_are_told() {
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("count"), "").unwrap();
+    let barrier = Barrier::new(50);
+    thread::scope(|scope| {
+        for number in 0..50 {
+            let (workspace, barrier) = (&workspace, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                let mut target = workspace.target(&"count".into(), &Default::default()).unwrap();
+                let mut text = String::new();
+                std::io::Read::read_to_string(target.file().unwrap(), &mut text).unwrap();
+                text.push_str(&format!("{number}\n"));
+                target.replace(text.as_bytes(), Durability::None).unwrap();
+            });
+        }
+    });
+    let text = fs::read_to_string(dir.path().join("count")).unwrap();
+    let mut numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn writers_without_our_locks_lose_nothing_to_us() {
+    // One side appends by rename, as editors do; the other is us. Each line that was reported as
+    // written must be there in the end, but for those that the other side never saw.
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    fs::write(&path, "0").unwrap();
+    let theirs = 200;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..theirs {
+                let draft = dir.path().join(format!("draft-{round}"));
+                fs::write(&draft, format!("theirs {round}")).unwrap();
+                rustix::fs::renameat(CWD, &draft, CWD, &path).unwrap();
+            }
+        });
+        for _ in 0..400 {
+            let mut target = workspace.target(&"f".into(), &Default::default()).unwrap();
+            let mut seen = String::new();
+            std::io::Read::read_to_string(target.file().unwrap(), &mut seen).unwrap();
+            let result = target.replace(format!("{seen} ours").as_bytes(), Durability::None);
+            assert!(matches!(result, Ok(_) | Err(Error::Changed)), "{result:?}");
+        }
+    });
+    // Their last version was never lost: it is there, with or without what we added to it.
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(&format!("theirs {}", theirs - 1)), "{text}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn nobody_waits_longer_than_they_are_willing_to() {
+    use pinfold_confine::Patience;
+    let (dir, workspace) = workspace();
+    fs::write(dir.path().join("f"), "old").unwrap();
+    let never = Patience::while_true(|| false);
+    let held = workspace.target(&"f".into(), &Patience::default()).unwrap();
+    let result = workspace.target(&"f".into(), &never);
+    assert!(matches!(result, Err(Error::Impatient)), "{result:?}");
+    drop(held);
+
+    // Somebody else holds the directory's lock.
+    let lock = fs::File::open(dir.path()).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let target = workspace.target(&"new".into(), &never).unwrap();
+    let result = target.replace(b"x", Durability::None);
+    assert!(matches!(result, Err(Error::Impatient)), "{result:?}");
+    let removal = workspace.removal(&"f".into(), &never).unwrap();
+    assert!(matches!(removal.remove(Durability::None), Err(Error::Impatient)));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+
+    let target = workspace.target(&"f".into(), &never).unwrap();
+    assert!(matches!(target.hash(), Err(Error::Impatient)));
+}
+
+#[test]
+fn directories_that_others_take_back_are_made_again() {
+    use pinfold_confine::fault::interleave;
+    let (dir, workspace) = workspace();
+    for (call, nth) in [("mkdirat", 2), ("create", 1), ("rename_new", 1)] {
+        let target = workspace.target(&"a/b/c".into(), &Default::default()).unwrap();
+        let root = dir.path().to_owned();
+        let others = Box::new(move || fs::remove_dir_all(root.join("a")).unwrap());
+        let report = interleave(vec![(call, nth, others)], || {
+            target.replace(b"x", Durability::None).map(drop)
+        });
+        assert!(matches!(report.result, Err(Error::Changed)), "{call}: {:?}", report.result);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{call}");
+    }
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_read_has_changed() {
+    let (dir, workspace) = workspace();
+    let path = dir.path().join("f");
+    fs::write(&path, "old").unwrap();
+    for (more, grows) in [("", false), (" and more", true)] {
+        let mut target = workspace.target(&"f".into(), &Default::default()).unwrap();
+        fs::write(&path, format!("old{more}")).unwrap();
+        let content = target.content();
+        assert_eq!(matches!(content, Err(Error::Changed)), grows, "{content:?}");
+        assert_eq!(content.is_ok(), !grows);
+    }
+}
+
+#[test]
+fn a_log_that_is_replaced_again_and_again_is_given_up() {
+    use pinfold_confine::fault::{Meanwhile, interleave};
+    use pinfold_confine::{Name, Vault};
+    let dir = TempDir::new().unwrap();
+    let vault = Vault::open(dir.path()).unwrap();
+    let log = Name::parse(b"log").unwrap();
+    // Before each look at whether the name is still that of the file that was locked.
+    let remove = |nth| -> Meanwhile {
+        let path = dir.path().join("log");
+        ("fstatat", nth, Box::new(move || fs::remove_file(path).unwrap()))
+    };
+    for (times, added) in [(3, true), (200, false)] {
+        let others = (1..=times).map(remove).collect();
+        let report = interleave(others, || vault.append(&log, "line", &Default::default()));
+        assert_eq!(report.result.is_ok(), added, "{:?}", report.result);
+        assert_eq!(matches!(report.result, Err(Error::Changed)), !added);
+    }
+}

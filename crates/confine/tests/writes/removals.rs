@@ -1,0 +1,79 @@
+//! What a removal takes away, and what it leaves.
+
+use std::fs;
+
+use pinfold_confine::{Durability, Error, Way, Workspace};
+use tempfile::TempDir;
+
+use crate::{put, workspace, write_unseen};
+
+#[test]
+fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
+    use pinfold_confine::{Name, Removal, Vault};
+    let vaults = TempDir::new().unwrap();
+    let vault = Vault::open(vaults.path()).unwrap();
+    type Note<'n> = &'n dyn Fn(&Removal);
+    let hash: Note<'_> = &|removal| assert!(removal.hash().unwrap().is_some());
+    let secure: Note<'_> = &|removal| {
+        vault.secure_removal(removal, &Name::parse(b"kept").unwrap()).unwrap();
+    };
+    for (what, note) in [("hashed", hash), ("secured", secure)] {
+        let (dir, workspace) = workspace();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        // A file with two names is secured by a copy.
+        fs::hard_link(&path, dir.path().join("g")).unwrap();
+        let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
+        note(&removal);
+        write_unseen(&path, "thr");
+        let removed = removal.remove(Durability::None).map(drop);
+        assert!(matches!(removed, Err(Error::Changed)), "{what}: {removed:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "thr", "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_can_be_removed() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let dir = TempDir::new().unwrap();
+    let workspace = Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
+    fs::write(dir.path().join("f"), "old").unwrap();
+    let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
+    let denied = Fault::Errno(rustix::io::Errno::ACCESS.raw_os_error());
+    let report =
+        inject(&[(When::Every("openat"), denied)], || removal.remove(Durability::None).map(drop));
+    report.result.unwrap();
+    assert!(!dir.path().join("f").exists());
+}
+
+#[test]
+fn what_is_removed_is_what_was_found() {
+    use pinfold_confine::fault::interleave;
+    type Others = fn(&std::path::Path);
+    let cases: [(&str, Others, Option<&str>); 5] = [
+        ("replaced", |path| put(path, "theirs"), Some("theirs")),
+        ("written", |path| fs::write(path, "theirs").unwrap(), Some("theirs")),
+        ("replaced, same size", |path| put(path, "thr"), Some("thr")),
+        // As within one tick of the clock.
+        ("written, same size, unseen", |path| write_unseen(path, "thr"), Some("thr")),
+        ("removed", |path| fs::remove_file(path).unwrap(), None),
+    ];
+    for (what, act, left) in cases {
+        let (dir, workspace) = workspace();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
+        let own = path.clone();
+        let others: Box<dyn FnOnce()> = Box::new(move || act(&own));
+        let report = interleave(vec![("rename_new", 1, others)], || {
+            removal.remove(Durability::None).map(drop)
+        });
+        assert!(matches!(report.result, Err(Error::Changed)), "{what}: {:?}", report.result);
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), left, "{what}");
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            usize::from(left.is_some()),
+            "{what}"
+        );
+    }
+}
