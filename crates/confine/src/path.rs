@@ -1,7 +1,7 @@
 //! Paths as they are said, and paths as they are proved.
 
 use std::ffi::OsStr;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::{Error, Result};
@@ -200,26 +200,28 @@ struct Escaped<'b>(&'b [u8]);
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                let turns = matches!(
-                    character,
-                    '\u{61c}'
-                        | '\u{200e}'..='\u{200f}'
-                        | '\u{2028}'..='\u{202e}'
-                        | '\u{2066}'..='\u{2069}'
-                );
-                if character.is_control() || turns {
-                    write!(out, "{}", character.escape_default())?;
-                } else {
-                    out.write_char(character)?;
-                }
+            let valid = chunk.valid();
+            let mut written = 0;
+            for (at, character) in valid.match_indices(is_escaped) {
+                write!(out, "{}{}", &valid[written..at], character.escape_default())?;
+                written = at + character.len();
             }
+            out.write_str(&valid[written..])?;
             for byte in chunk.invalid() {
                 write!(out, "\\x{byte:02x}")?;
             }
         }
         Ok(())
     }
+}
+
+/// Whether a character would change how the text around it looks.
+fn is_escaped(character: char) -> bool {
+    let turns = matches!(
+        character,
+        '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    character.is_control() || turns
 }
 
 /// The bytes of a path that came from the operating system.

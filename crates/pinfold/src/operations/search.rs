@@ -325,9 +325,14 @@ fn path_len(view: &View<'_>, place: &Place) -> usize {
 
 /// The order of `rg --sort path`: name by name.
 pub(crate) fn by_path(one: &Place, other: &Place) -> Ordering {
-    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-    let [one_path, other_path] = [one, other].map(|place| place.path.as_bytes().iter().map(key));
-    one.root.cmp(&other.root).then_with(|| one_path.cmp(other_path))
+    let key = |byte: u8| if byte == b'/' { 0 } else { byte };
+    let [one_path, other_path] = [one, other].map(|place| place.path.as_bytes());
+    let mut pairs = one_path.iter().zip(other_path);
+    let paths = || match pairs.find(|(one, other)| one != other) {
+        Some((one, other)) => key(*one).cmp(&key(*other)),
+        None => one_path.len().cmp(&other_path.len()),
+    };
+    one.root.cmp(&other.root).then_with(paths)
 }
 
 /// The files of a type that ripgrep knows.
