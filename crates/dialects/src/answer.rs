@@ -10,8 +10,8 @@ pub enum Answer {
     Classic(ToolResult),
     /// An object for a program.
     Structured {
-        /// The object.
-        value: Value,
+        /// The object, as JSON text on one line.
+        json: String,
         /// Whether it describes an error.
         failed: bool,
     },
@@ -30,24 +30,27 @@ impl Answer {
     pub fn to_json(&self) -> Value {
         match self {
             Self::Classic(result) => as_value(result),
-            Self::Structured { value, .. } => value.clone(),
+            Self::Structured { json, .. } => serde_json::from_str(json).expect(PLAIN),
         }
     }
 
     /// The answer as JSON text on one line.
     pub fn to_json_text(&self) -> String {
-        let text = match self {
-            Self::Classic(result) => serde_json::to_string(result),
-            Self::Structured { value, .. } => serde_json::to_string(value),
-        };
-        text.expect(PLAIN)
+        match self {
+            Self::Classic(result) => as_text(result),
+            Self::Structured { json, .. } => json.clone(),
+        }
     }
 }
 
 const PLAIN: &str = "answers are plain data with string keys";
 
-pub(crate) fn as_value(data: &impl Serialize) -> Value {
+fn as_value(data: &impl Serialize) -> Value {
     serde_json::to_value(data).expect(PLAIN)
+}
+
+pub(crate) fn as_text(data: &impl Serialize) -> String {
+    serde_json::to_string(data).expect(PLAIN)
 }
 
 /// The answer of a `classic` tool.

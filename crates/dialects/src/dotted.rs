@@ -10,6 +10,7 @@ mod write;
 use pinfold::Error;
 use serde_json::json;
 
+use crate::answer::as_text;
 use crate::tool::structured;
 use crate::{Answer, Dialect, code};
 
@@ -32,6 +33,6 @@ fn fault(error: &Error, _: bool) -> Answer {
         Error::NoSpace { .. } => "write_failed",
         other => code(other),
     };
-    let value = json!({ "error": code, "message": error.with_hint() });
-    Answer::Structured { value, failed: true }
+    let error = json!({ "error": code, "message": error.with_hint() });
+    Answer::Structured { json: as_text(&error), failed: true }
 }

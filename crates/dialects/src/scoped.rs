@@ -9,6 +9,7 @@ mod write;
 use pinfold::Error;
 use serde_json::json;
 
+use crate::answer::as_text;
 use crate::tool::structured;
 use crate::{Answer, Dialect};
 
@@ -30,8 +31,8 @@ fn fault(error: &Error, _: bool) -> Answer {
     if let Error::ParentMissing { .. } = error {
         message.push_str("; set `createDirs` to create it");
     }
-    let value = json!({ "error": code(error), "message": message });
-    Answer::Structured { value, failed: true }
+    let error = json!({ "error": code(error), "message": message });
+    Answer::Structured { json: as_text(&error), failed: true }
 }
 
 fn code(error: &Error) -> &'static str {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::answer::as_value;
+use crate::answer::as_text;
 use crate::{Answer, Desk};
 
 /// A tool: its arguments are the struct's fields, its description the struct's documentation.
@@ -125,7 +125,7 @@ pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> Entr
         || Some(crate::schema::output::<T::Reply>()),
         |arguments| {
             ready::<T>(arguments, |reply| Answer::Structured {
-                value: as_value(&reply),
+                json: as_text(&reply),
                 failed: false,
             })
         },

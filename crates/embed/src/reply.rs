@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 pub(crate) fn text(answer: Answer) -> String {
     match answer {
         Answer::Classic(_) => answer.to_json_text(),
-        Answer::Structured { value, failed: false } => {
-            json!({ "success": true, "data": value }).to_string()
+        Answer::Structured { json, failed: false } => {
+            format!("{{\"success\":true,\"data\":{json}}}")
         }
-        Answer::Structured { value, failed: true } => {
+        Answer::Structured { failed: true, .. } => {
+            let value = answer.to_json();
             let said = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
             json!({
                 "success": false,

@@ -31,6 +31,7 @@ mod guard;
 pub mod http;
 mod in_use;
 pub mod limits;
+mod line;
 mod reply;
 mod roots;
 mod run;

@@ -1,14 +1,14 @@
 //! Answers as the protocol carries them.
 
 use pinfold_dialects::{Answer, ToolResult};
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
 /// A tool's answer as the result of a call. `compact` is the call's arguments on one line.
 pub(crate) fn result(answer: Answer, compact: Option<String>) -> CallToolResult {
     match answer {
         Answer::Classic(result) => classic(result, compact),
-        Answer::Structured { value, failed } => structured(value, failed),
+        Answer::Structured { json, failed } => structured(json, failed),
     }
 }
 
@@ -33,15 +33,25 @@ fn classic(result: ToolResult, compact: Option<String>) -> CallToolResult {
     answer
 }
 
-/// An object, and the same as text. An error is not what the output schema promises, so it is only
-/// in the text.
-fn structured(value: Value, failed: bool) -> CallToolResult {
-    // Not by `Display`, which is slower.
-    let text = serde_json::to_string(&value).unwrap_or_default();
-    let mut answer = CallToolResult::success(vec![ContentBlock::text(text)]);
+/// An object as text. Null stands for the same as structured content: see [`line`] and [`fill_in`]. An
+/// error is not what the output schema promises, so it is only in the text.
+///
+/// [`line`]: crate::line::line
+fn structured(json: String, failed: bool) -> CallToolResult {
+    let mut answer = CallToolResult::success(vec![ContentBlock::text(json)]);
     answer.is_error = Some(failed);
-    answer.structured_content = (!failed).then_some(value);
+    answer.structured_content = (!failed).then_some(Value::Null);
     answer
+}
+
+/// Gives an answer its structured content, where the transport does not.
+pub(crate) fn fill_in(response: &mut CallToolResponse) {
+    let CallToolResponse::Complete(answer) = response else { return };
+    if let (Some(structured), [ContentBlock::Text(text)]) =
+        (&mut answer.structured_content, answer.content.as_slice())
+    {
+        *structured = serde_json::from_str(&text.text).unwrap_or_default();
+    }
 }
 
 /// What came of a call, for the log: `ok`, or the error's code.
@@ -49,6 +59,6 @@ pub(crate) fn outcome(answer: &Answer) -> Value {
     match answer {
         _ if !answer.failed() => json!("ok"),
         Answer::Classic(result) => result.metadata.get("code").cloned().unwrap_or_default(),
-        Answer::Structured { value, .. } => value["error"].clone(),
+        Answer::Structured { .. } => answer.to_json()["error"].take(),
     }
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::conversation::Conversation;
 use crate::service::Shared;
-use crate::{call, limits};
+use crate::{call, limits, reply};
 
 /// Answers a client's requests.
 #[derive(Debug)]
@@ -29,17 +29,19 @@ pub struct Server {
     /// The conversation of the connection, if there is one.
     own: OnceLock<Arc<Conversation>>,
     connected: AtomicBool,
+    /// Whether its messages are made into text by [`line`](crate::line::line).
+    in_lines: bool,
 }
 
 impl Server {
-    /// For one connection, which is one conversation.
+    /// For one connection on streams, which is one conversation.
     pub(crate) fn connected(shared: Arc<Shared>) -> Self {
-        Self { shared, own: OnceLock::new(), connected: true.into() }
+        Self { shared, own: OnceLock::new(), connected: true.into(), in_lines: true }
     }
 
     /// For requests that stand alone, or, if the first of them is `initialize`, for a connection.
     pub(crate) fn loose(shared: Arc<Shared>) -> Self {
-        Self { connected: false.into(), ..Self::connected(shared) }
+        Self { connected: false.into(), in_lines: false, ..Self::connected(shared) }
     }
 
     fn own(&self) -> &Arc<Conversation> {
@@ -124,7 +126,12 @@ impl ServerHandler for Server {
         let conversation = self.conversation(&context)?;
         let connected = self.connected.load(Ordering::Relaxed);
         // In a box: what holds it is moved about, and a call is large.
-        Box::pin(call::call(&self.shared, (&conversation, connected), request, context)).await
+        let call = call::call(&self.shared, (&conversation, connected), request, context);
+        let mut response = Box::pin(call).await?;
+        if !self.in_lines {
+            reply::fill_in(&mut response);
+        }
+        Ok(response)
     }
 
     async fn set_level(

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault::{Fault, fault, too_many, too_many_values};
-use crate::{Service, limits};
+use crate::{Service, limits, line};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;
@@ -282,8 +282,7 @@ where
             // One message after the other is made into text, when it is its turn: what the client does
             // not read takes no more memory than it must.
             let mut output = output.lock().await;
-            let mut line = serde_json::to_vec(&message)?;
-            line.push(b'\n');
+            let line = line::line(message)?;
             let written = output.write_all(&line).await;
             if let Some(id) = answered {
                 flow.send_modify(|waiting| _ = waiting.requests.remove(&id));

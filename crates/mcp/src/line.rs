@@ -1,0 +1,173 @@
+//! A message as a line of text.
+//!
+//! Most of a long answer is one text: escaped in the content, and, where a tool answers with an object,
+//! once more as it is. Both are put in where the rest of the message has gaps for them.
+
+use std::mem::take;
+
+use memchr::memmem;
+use rmcp::model::{ContentBlock, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
+use serde_json::Value;
+
+/// An empty text, and structured content that is not there yet, as they look in a message. Neither can
+/// be found within a string: there, quotes have backslashes before them.
+const TEXT: &[u8] = b"\"text\":\"\"";
+const STRUCTURED: &[u8] = b"\"structuredContent\":null";
+
+/// A message with the end of its line. Structured content that is null is what the text says.
+pub(crate) fn line(mut message: ServerJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
+    let (text, again) = texts(&mut message).unwrap_or_default();
+    let rest = serde_json::to_vec(&message)?;
+    let escaped = text.len() + text.len() / 8;
+    let whole = rest.len() + escaped + if again { text.len() } else { 0 } + 1;
+    let mut line = Vec::with_capacity(whole);
+    let mut rest = rest.as_slice();
+    if let Some(at) = memmem::find(rest, TEXT).filter(|_| !text.is_empty()) {
+        let (head, tail) = rest.split_at(at + TEXT.len() - 1);
+        line.extend_from_slice(head);
+        escape(&text, &mut line);
+        rest = tail;
+    }
+    if let Some(at) = memmem::find(rest, STRUCTURED).filter(|_| again) {
+        let (head, tail) = rest.split_at(at + STRUCTURED.len());
+        line.extend_from_slice(&head[..head.len() - b"null".len()]);
+        line.extend_from_slice(text.as_bytes());
+        rest = tail;
+    }
+    line.extend_from_slice(rest);
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Takes out the first text of an answer; and whether it is the structured content too.
+fn texts(message: &mut ServerJsonRpcMessage) -> Option<(String, bool)> {
+    let JsonRpcMessage::Response(response) = message else { return None };
+    let ServerResult::CallToolResult(result) = &mut response.result else { return None };
+    let Some(ContentBlock::Text(first)) = result.content.first_mut() else { return None };
+    Some((take(&mut first.text), result.structured_content == Some(Value::Null)))
+}
+
+/// Writes what stands between the quotes of a text in JSON.
+fn escape(text: &str, line: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    let mut plain = 0;
+    while let Some(at) = special(&bytes[plain..]) {
+        let byte = bytes[plain + at];
+        line.extend_from_slice(&bytes[plain..plain + at]);
+        plain += at + 1;
+        let short = match byte {
+            b'\n' => b'n',
+            b'\t' => b't',
+            b'\r' => b'r',
+            0x08 => b'b',
+            0x0c => b'f',
+            b'"' | b'\\' => byte,
+            _ => {
+                line.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                continue;
+            }
+        };
+        line.extend_from_slice(&[b'\\', short]);
+    }
+    line.extend_from_slice(&bytes[plain..]);
+}
+
+/// Where the first byte is that has to be escaped: a quote, a backslash, or a control character.
+fn special(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGHS: u64 = ONES << 7;
+    // The lowest byte with its high bit set is the first one that is zero, or below 0x20.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let control = word.wrapping_sub(ONES * 0x20) & !word;
+        let quote = zero(word ^ (ONES * u64::from(b'"')));
+        let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+        let found = (control | quote | backslash) & HIGHS;
+        if found != 0 {
+            return Some(index * 8 + (found.trailing_zeros() / 8) as usize);
+        }
+    }
+    let found = rest.iter().position(|byte| matches!(byte, ..0x20 | b'"' | b'\\'))?;
+    Some(bytes.len() - rest.len() + found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rmcp::model::{CallToolResult, NumberOrString};
+
+    use super::*;
+
+    fn answer(result: CallToolResult, id: NumberOrString) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id)
+    }
+
+    fn plain(message: &ServerJsonRpcMessage) -> String {
+        serde_json::to_string(message).unwrap() + "\n"
+    }
+
+    fn made(message: ServerJsonRpcMessage) -> String {
+        String::from_utf8(line(message).unwrap()).unwrap()
+    }
+
+    /// Texts with much to escape, at all distances from each other.
+    fn texts() -> impl Strategy<Value = String> {
+        let pieces = prop_oneof![
+            Just("\"text\":\"\"".to_owned()),
+            Just("\"structuredContent\":null".to_owned()),
+            "[\\x00-\\x7f]{0,20}",
+            "[a-z \"\\\\\\n]{0,12}",
+            "\\PC{0,9}",
+        ];
+        prop::collection::vec(pieces, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_what_the_message_is_as_json(
+            text in texts(), second in texts(), id in texts(), failed: bool,
+        ) {
+            let blocks = vec![ContentBlock::text(text), ContentBlock::text(second)];
+            let mut result = CallToolResult::success(blocks);
+            result.is_error = Some(failed);
+            let message = answer(result, NumberOrString::String(id.into()));
+            prop_assert_eq!(plain(&message), made(message));
+        }
+
+        #[test]
+        fn structured_content_is_the_text(keys in prop::collection::vec(texts(), 0..4), id in texts()) {
+            let value = Value::from_iter(keys.iter().map(|key| (key.clone(), Value::from(id.clone()))));
+            let text = value.to_string();
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(value);
+            let whole = plain(&answer(result.clone(), NumberOrString::String(id.clone().into())));
+            result.structured_content = Some(Value::Null);
+            let message = answer(result, NumberOrString::String(id.into()));
+            prop_assert_eq!(whole, made(message));
+        }
+    }
+
+    #[test]
+    fn every_byte_is_escaped_wherever_it_stands() {
+        for character in '\0'..='\u{ff}' {
+            for before in 0..17 {
+                let text = format!("{}{character}{}", "x".repeat(before), "y".repeat(9));
+                let mut line = b"\"".to_vec();
+                escape(&text, &mut line);
+                line.push(b'"');
+                assert_eq!(line, serde_json::to_vec(&text).unwrap(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_of_a_tool_is_a_line_too() {
+        let message =
+            ServerJsonRpcMessage::response(ServerResult::empty(()), NumberOrString::Number(7));
+        assert_eq!(plain(&message), made(message));
+        let message = answer(CallToolResult::success(Vec::new()), NumberOrString::Number(7));
+        assert_eq!(plain(&message), made(message));
+    }
+}
