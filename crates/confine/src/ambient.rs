@@ -5,9 +5,11 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The text of a configuration file, which lies wherever the person who runs Pinfold says.
 pub fn read_config(path: &Path) -> io::Result<String> {
@@ -90,7 +92,13 @@ pub fn ways_to(path: &Path) -> Vec<PathBuf> {
 
 /// A file that lines are appended to, and nobody but its owner may read.
 #[derive(Debug)]
-pub struct LogFile(fs::File);
+pub struct LogFile {
+    file: fs::File,
+    /// The same file, to look at its end; none for pipes and devices.
+    end: Option<fs::File>,
+    /// Whether the last line may have been left torn: by a process that was killed, or on a full disk.
+    doubtful: Mutex<bool>,
+}
 
 impl LogFile {
     /// Opens the file, or makes it. One that others may read is taken back from them.
@@ -105,12 +113,44 @@ impl LogFile {
         if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
         }
-        Ok(Self(file))
+        // Not by the handle that writes: a pipe that can be read, too, is never without a reader.
+        let end = match metadata.is_file() {
+            true => OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok(),
+            false => None,
+        };
+        let same = |end: &fs::File| {
+            end.metadata().is_ok_and(|it| (it.dev(), it.ino()) == (metadata.dev(), metadata.ino()))
+        };
+        Ok(Self { file, end: end.filter(same), doubtful: Mutex::new(true) })
     }
 
-    /// Appends a line, in one call, so that lines of several processes do not mix.
+    /// Appends a line, in one call, so that lines of several processes do not mix. What was left of a torn line
+    /// does not become the beginning of this one.
     pub fn append(&self, line: &str) -> io::Result<()> {
-        (&self.0).write_all(line.as_bytes())
+        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        let torn = *doubtful && self.is_torn();
+        let written = match torn {
+            true => (&self.file).write_all(format!("\n{line}").as_bytes()),
+            false => (&self.file).write_all(line.as_bytes()),
+        };
+        *doubtful = written.is_err();
+        written
+    }
+
+    fn is_torn(&self) -> bool {
+        let torn = || -> io::Result<bool> {
+            let Some(end) = &self.end else { return Ok(false) };
+            let Some(last) = end.metadata()?.len().checked_sub(1) else { return Ok(false) };
+            let mut byte = [0];
+            end.read_exact_at(&mut byte, last)?;
+            Ok(byte != *b"\n")
+        };
+        let torn = || torn().unwrap_or(false);
+        // Another process may be in the midst of a line: then it is whole in a moment.
+        torn() && {
+            std::thread::sleep(Duration::from_millis(1));
+            torn()
+        }
     }
 }
 
@@ -157,6 +197,23 @@ mod tests {
         let ways = ["link", "real/other", "link", "real/deep/file"].map(|way| root.join(way));
         assert_eq!(ways_to(&root.join("link/other")), ways);
         assert_eq!(ways_to(&root.join("none/at/all")), [root.join("none/at/all")]);
+    }
+
+    #[test]
+    fn a_line_that_did_not_fit_is_not_the_beginning_of_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let log = LogFile::open(&path).unwrap();
+        log.append("one\n").unwrap();
+        // As a full disk leaves it.
+        fs::write(&path, "one\ntw").unwrap();
+        *log.doubtful.lock().unwrap() = true;
+        log.append("three\n").unwrap();
+        log.append("four\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw\nthree\nfour\n");
+        let full = LogFile::open(Path::new("/dev/full")).unwrap();
+        full.append("one\n").unwrap_err();
+        assert!(*full.doubtful.lock().unwrap());
     }
 
     #[test]
