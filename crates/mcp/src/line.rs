@@ -1,4 +1,4 @@
-//! A message as a line of text.
+//! Messages as lines of text, and lines as messages.
 //!
 //! Most of a long answer is one text: escaped in the content, and, where a tool answers with an object,
 //! once more as it is. Both are put in where the rest of the message has gaps for them.
@@ -6,7 +6,11 @@
 use std::mem::take;
 
 use memchr::memmem;
-use rmcp::model::{ContentBlock, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{
+    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ContentBlock, JsonRpcMessage,
+    JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
+};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// An empty text, and structured content that is not there yet, as they look in a message. Neither can
@@ -37,6 +41,17 @@ pub(crate) fn line(mut message: ServerJsonRpcMessage) -> serde_json::Result<Vec<
     line.extend_from_slice(rest);
     line.push(b'\n');
     Ok(line)
+}
+
+/// A message, by its text. Most are calls, so that is tried first: it would be the tenth guess.
+pub(crate) fn message(text: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
+    type Guess = JsonRpcMessage<CallToolRequest, IgnoredAny, IgnoredAny>;
+    if memmem::find(text, b"\"tools/call\"").is_some()
+        && let Ok(Guess::Request(JsonRpcRequest { id, request, .. })) = serde_json::from_slice(text)
+    {
+        return Ok(JsonRpcMessage::request(ClientRequest::CallToolRequest(request), id));
+    }
+    serde_json::from_slice(text)
 }
 
 /// Takes out the first text of an answer; and whether it is the structured content too.
@@ -169,5 +184,38 @@ mod tests {
         assert_eq!(plain(&message), made(message));
         let message = answer(CallToolResult::success(Vec::new()), NumberOrString::Number(7));
         assert_eq!(plain(&message), made(message));
+    }
+
+    /// A call is guessed first, and everything is understood as if it were not.
+    #[test]
+    fn messages_are_what_they_are_without_a_guess() {
+        let calls = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"}}"#,
+            r#"{"params":{"_meta":{"progressToken":3,"x":[1]},"arguments":{"a":{"b":null}},"name":"n"},"id":"x","method":"tools/call","jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"},"more":{}}"#,
+        ];
+        let others = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"},"result":{}}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"Read"}}"#,
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"Read"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"tools/call"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"x":"tools/call"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"}"#,
+        ];
+        for text in calls.iter().chain(&others) {
+            let said = |message: serde_json::Result<ClientJsonRpcMessage>| {
+                message.map(|message| format!("{message:?}")).map_err(|error| error.to_string())
+            };
+            let understood = message(text.as_bytes());
+            let is_call = matches!(
+                &understood,
+                Ok(JsonRpcMessage::Request(request))
+                    if matches!(request.request, ClientRequest::CallToolRequest(_))
+            );
+            assert_eq!(is_call, calls.contains(text), "{text}");
+            assert_eq!(said(understood), said(serde_json::from_str(text)), "{text}");
+        }
     }
 }

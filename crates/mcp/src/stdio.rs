@@ -231,7 +231,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         if too_many_values(text) {
             return Err(too_many());
         }
-        let message = match serde_json::from_slice(text) {
+        let message = match line::message(text) {
             Ok(message) => message,
             // A notification gets no answer, not even this one.
             Err(problem) => return fault(text, &problem).map_or(Ok(None), Err),
