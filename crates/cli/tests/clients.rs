@@ -5,19 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-fn wanted(name: &str, client: &str) -> Option<OsString> {
-    let value = std::env::var_os(name);
-    if value.is_none() {
-        eprintln!(
-            "!!! NOT TRIED WITH THE {client} CLIENT: set {name}, or run `cargo xtask test` !!!"
-        );
-    }
-    value
-}
+use pinfold_testkit::provided;
 
 fn run(command: &mut Command, script: &str) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
@@ -27,7 +18,8 @@ fn run(command: &mut Command, script: &str) {
 
 #[test]
 fn the_typescript_client() {
-    if let Some(modules) = wanted("PINFOLD_NODE_MODULES", "TYPESCRIPT") {
+    if let Some(modules) = provided("PINFOLD_NODE_MODULES", "NOT TRIED WITH THE TYPESCRIPT CLIENT")
+    {
         let node = Path::new(&modules).join(".bin/node");
         run(Command::new(node).env("NODE_PATH", &modules), "client.mjs");
     }
@@ -35,7 +27,7 @@ fn the_typescript_client() {
 
 #[test]
 fn the_python_client() {
-    if let Some(python) = wanted("PINFOLD_PYTHON", "PYTHON") {
+    if let Some(python) = provided("PINFOLD_PYTHON", "NOT TRIED WITH THE PYTHON CLIENT") {
         run(&mut Command::new(python), "client.py");
     }
 }

@@ -13,6 +13,7 @@ use std::process::Command;
 
 use pinfold::{Session, Settings};
 use pinfold_dialects::{CLASSIC, Toolbox};
+use pinfold_testkit::provided;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,11 +35,7 @@ const SKIPPED: [&str; 8] =
     ["-g", "!.git", "-g", "!node_modules", "-g", "!__pycache__", "-g", "!.venv"];
 
 fn ripgrep() -> Option<PathBuf> {
-    let Some(path) = std::env::var_os("PINFOLD_RG") else {
-        eprintln!("!!! NOT COMPARED WITH RIPGREP: set PINFOLD_RG, or run `cargo xtask test` !!!");
-        return None;
-    };
-    Some(path.into())
+    provided("PINFOLD_RG", "NOT COMPARED WITH RIPGREP").map(PathBuf::from)
 }
 
 /// Real code, and files of every odd kind.

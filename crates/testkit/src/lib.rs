@@ -8,10 +8,12 @@
 mod compare;
 pub mod mcp;
 mod process;
+mod provided;
 mod scenario;
 mod stage;
 
 pub use process::Process;
+pub use provided::provided;
 pub use scenario::{Scenario, corpus};
 pub use stage::Stage;
 
