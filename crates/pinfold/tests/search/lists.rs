@@ -1,0 +1,88 @@
+//! What lists show, and what they say of each entry.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use pinfold::operations::{List, ListOrder, Which};
+use pinfold_confine::fault::{Fault, When, inject};
+
+use crate::{workspace, write};
+
+#[test]
+fn lists_show_what_is_asked_for() {
+    let (_dir, session) = workspace(&[
+        (".gitignore", "*.log\n"),
+        ("a.log", ""),
+        ("b.txt", ""),
+        (".hidden", ""),
+        ("dir/c.txt", ""),
+    ]);
+    let names = |list: &List| {
+        let listed = session.perform(list).unwrap().outcome;
+        listed.entries.iter().map(|entry| entry.place.path.to_string()).collect::<Vec<_>>()
+    };
+    let list = List::new(".");
+    assert_eq!(names(&list), [".gitignore", ".hidden", "a.log", "b.txt", "dir"]);
+    let not_ignored = List { which: Which::NotIgnored, ..List::new(".") };
+    assert_eq!(names(&not_ignored), [".gitignore", ".hidden", "b.txt", "dir"]);
+    let visible = List { which: Which::Visible, depth: 5, ..List::new(".") };
+    assert_eq!(names(&visible), ["b.txt", "dir", "dir/c.txt"]);
+    let glob = List { glob: Some("*.txt".into()), ..visible.clone() };
+    assert_eq!(names(&glob), ["b.txt", "dir/c.txt"]);
+    let hidden = List { glob: Some(".hid*".into()), which: Which::Visible, ..List::new(".") };
+    assert_eq!(names(&hidden), [".hidden"]);
+    let ignore = List { ignore: vec!["*.txt".into(), ".*".into()], ..List::new(".") };
+    assert_eq!(names(&ignore), ["a.log", "dir"]);
+    let cut = session.perform(&List { most: 2, ..List::new(".") }).unwrap();
+    assert_eq!((cut.entries.len(), cut.total), (2, 5));
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_counted_during_the_walk_and_after_it() {
+    let (dir, session) = workspace(&[]);
+    (0..40).for_each(|number| write(dir.path(), &format!("f{number:02}"), b"text"));
+    let list = List { most: 7, ..List::new(".") };
+    let (mut listed, mut unreadable) = (0, 0);
+    for nth in 1.. {
+        let denied = (When::Nth(nth), Fault::Errno(13));
+        let report = inject(&[denied], || session.perform(&list).map(|done| done.outcome));
+        if let Ok(found) = &report.result {
+            assert!(found.total == 40 || found.skipped.unreadable == 1, "{nth}: {found:?}");
+            listed += 1;
+            unreadable += found.skipped.unreadable;
+        }
+        if report.fired.is_none() {
+            break;
+        }
+    }
+    assert!(listed > unreadable && unreadable > 0, "{unreadable} of {listed}");
+}
+
+#[test]
+fn a_list_that_is_cut_tells_as_much_about_each_entry_as_one_that_is_not() {
+    let (dir, session) = workspace(&[]);
+    for number in 0..40 {
+        let content: &[u8] = if number % 3 == 0 { b"\0binary\0" } else { b"text" };
+        write(dir.path(), &format!("f{number:02}"), &content[..content.len() - number % 2]);
+    }
+    symlink("f01", dir.path().join("a-link")).unwrap();
+    fs::create_dir(dir.path().join("z-dir")).unwrap();
+    let list = |most| {
+        let list = List { sniff: true, most, order: ListOrder::DirectoriesFirst, ..List::new(".") };
+        let listed = session.perform(&list).unwrap().outcome;
+        assert_eq!(listed.total, 42);
+        let entries = listed.entries.into_iter();
+        let about = entries
+            .map(|it| (it.place.path.to_string(), it.kind, it.size, it.link_target, it.binary));
+        about.collect::<Vec<_>>()
+    };
+    let whole = list(100);
+    assert_eq!(whole.len(), 42);
+    assert_eq!(whole[0].0, "z-dir");
+    assert_eq!(whole[1].3.as_deref(), Some(&b"f01"[..]));
+    assert_eq!(whole.iter().filter(|entry| entry.4).count(), 14);
+    // The walk meets entries in any order, so most of these are looked at after it.
+    for most in [1, 2, 7, 41] {
+        assert_eq!(list(most), whole[..most]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Searches that would take too much time or memory, and how they end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pinfold::operations::Search;
+use pinfold::{Call, Cancel, Error, Session, Settings};
+use tempfile::TempDir;
+
+use crate::{search, workspace, write};
+
+#[test]
+fn a_line_longer_than_memory_allows_is_said_not_to_be_searched() {
+    let dir = TempDir::new().unwrap();
+    write(dir.path(), "long", &b"a".repeat(70 * 1024 * 1024));
+    write(dir.path(), "short", b"aaa\n");
+    let session = Session::open([dir.path()]).unwrap();
+    let found = search(&session, &Search::new("a{3}$"));
+    assert_eq!((found.total, found.skipped.too_large), (1, 1));
+    let named = Search { path: Some("long".into()), ..Search::new("a{3}$") };
+    let refused = session.perform(&named).unwrap_err();
+    assert!(matches!(refused, Error::TooLargeToSearch { .. }), "{refused}");
+}
+
+#[test]
+fn patterns_that_ruin_others_end_in_an_answer() {
+    let (_dir, session) = workspace(&[("f", &"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!\n".repeat(3_000))]);
+    for pattern in ["(.*)*", "(a|aa)+$", "(a*)*b", "^(a+)+$", "(?i)(\\w+\\s?)*!", "a{0,500}b"] {
+        let start = Instant::now();
+        search(&session, &Search::new(pattern));
+        assert!(start.elapsed() < Duration::from_secs(30), "{pattern}");
+    }
+    for pattern in ["a{1000}{1000}{1000}", &"(".repeat(5_000), &"a".repeat(20_000), "("] {
+        let refused = session.perform(&Search::new(pattern)).unwrap_err();
+        assert!(matches!(refused, Error::BadRegex { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_search_stops_at_its_deadline_and_when_cancelled() {
+    let dir = TempDir::new().unwrap();
+    let text = "some words in a line of text that go on for a while\n".repeat(200_000);
+    (0..30).for_each(|number| write(dir.path(), &format!("f{number}"), text.as_bytes()));
+    let settings = Settings { deadline_seconds: 0, ..Settings::default() };
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    let slow = Search::new("(?:\\w+\\W+){8}zzz");
+    let stopped = session.perform(&slow).unwrap_err();
+    assert!(matches!(stopped, Error::Timeout { seconds: 0 }), "{stopped}");
+
+    // In the midst of it, which it does not come to without having been asked so often.
+    let session = Session::open([dir.path()]).unwrap();
+    for most in [1, 10, 100] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
+        let call = Call { cancel: Cancel::default().beating(beat), ..Call::default() };
+        let ended = session.perform_with(&slow, &call).map(drop);
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((most..most + 100).contains(&asked), "{asked}, not {most}");
+    }
+}
+
+#[test]
+fn a_pattern_of_many_states_is_stopped_in_time() {
+    let dir = TempDir::new().unwrap();
+    let text: String = (0..120_000_u32)
+        .map(|n| {
+            if n % 80 == 79 {
+                '\n'
+            } else {
+                char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 13) as u8 % 8)
+            }
+        })
+        .collect();
+    (0..8).for_each(|number| write(dir.path(), &format!("f{number}"), text.as_bytes()));
+    let settings = Settings { deadline_seconds: 1, ..Settings::default() };
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    // One line of which each byte may take thousands of steps.
+    let (_dir, other) = workspace(&[("one.txt", &"ab".repeat(10 << 20))]);
+    let start = Instant::now();
+    let found = search(&other, &Search::new("(?:\\w{1,100}){10}!"));
+    assert_eq!((found.total, found.skipped.too_large), (0, 1));
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    for multiline in [false, true] {
+        let start = Instant::now();
+        let heavy = Search { multiline, ..Search::new("(?:a|b|[a-h]{1,500}){30}\\d") };
+        match session.perform(&heavy) {
+            Err(stopped) => assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}"),
+            // Where it cannot be stopped it is not begun, which is said.
+            Ok(done) => assert!(multiline && done.skipped.too_large == 8, "{done:?}"),
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    }
+}
+
+/// A pattern that counts is watched, also where lines cannot be.
+#[test]
+fn a_pattern_that_counts_does_not_outlast_the_deadline() {
+    let words = "some words that go on and on without an end ".repeat(25);
+    let (_dir, session) = workspace(&[
+        ("lines.txt", &format!("{words}\n").repeat(20_000)),
+        ("line.txt", &words.repeat(4_000)),
+    ]);
+    let pattern = r"(?:\w{1,30}\s){5,15}[!-/]";
+    let begin = Instant::now();
+    for multiline in [true, false] {
+        for path in ["lines.txt", "line.txt"] {
+            let search = Search { multiline, path: Some(path.into()), ..Search::new(pattern) };
+            let call = Call::default();
+            let cancel = call.cancel.clone();
+            // Whoever waits gives up soon, so that only the checks on the way count.
+            let ended = thread::scope(|scope| {
+                scope.spawn(move || {
+                    thread::sleep(Duration::from_millis(200));
+                    cancel.cancel();
+                });
+                session.perform_with(&search, &call).map(|_| ())
+            });
+            assert!(
+                matches!(ended, Err(Error::Cancelled | Error::TooLargeToSearch { .. }) | Ok(())),
+                "{ended:?}"
+            );
+        }
+    }
+    // Some hundred seconds, if nothing looked at the clock.
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
