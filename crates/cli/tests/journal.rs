@@ -416,6 +416,23 @@ fn show_shows_creations_deletions_and_changes_that_others_followed() {
 }
 
 #[test]
+fn show_asks_nobody_and_shows_nothing_that_is_denied() {
+    let place = Place::new();
+    fs::write(place.ws().join(".env"), "old\n").unwrap();
+    let arguments = json!({"path": ".env", "content": "new\n"}).to_string();
+    let write = place.pinfold("call").args(["--allow", "*", "file.write", &arguments]).output();
+    assert!(write.unwrap().status.success());
+    let id = place.log()[0]["id"].as_str().unwrap().to_owned();
+    for rules in [&[][..], &["--ask", "*"], &["--read-only"], &["--mode", "dontAsk"]] {
+        let output = place.pinfold("show").args(rules).arg(&id).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(shown.contains("-old\n+new\n"), "{rules:?}: {shown}");
+    }
+    let output = place.pinfold("show").args(["--deny", "Read(.env)"]).arg(&id).output().unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
+}
+
+#[test]
 fn what_the_journal_cannot_name_is_said() {
     use std::os::unix::ffi::OsStrExt as _;
     let place = Place::new();

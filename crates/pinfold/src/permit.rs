@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use blake3::Hash;
-use pinfold_confine::{Place, RawPath};
+use pinfold_confine::{Name, Place, RawPath, RelPath};
 
 use crate::policy::{Decision, as_spelled};
 use crate::{Access, Denial, Error, Question, Reason, Verdict, View};
@@ -60,6 +60,26 @@ impl View<'_> {
     ) -> Result<Permit, Error> {
         let wish = Wish { access: Access::Read, path, place, directory };
         self.permit(&wish, Shown::default)
+    }
+
+    /// Whether what was kept of a file may be read. Its path is the real one that it had, wherever that leads by now.
+    pub(crate) fn may_read_kept(&self, path: &RawPath) -> Result<(), Error> {
+        let none = || Error::NotFound { path: path.clone(), near: Vec::new() };
+        let place = self.place_then(path).ok_or_else(none)?;
+        while self.may_read(path, &place, false)? == Permit::LookAgain {}
+        Ok(())
+    }
+
+    /// The place that a real path names, whatever is there.
+    fn place_then(&self, path: &RawPath) -> Option<Place> {
+        let roots = self.session().real_roots().enumerate();
+        let mut below = roots.filter_map(|(root, real)| {
+            Some((root, Path::new(path.as_str()).strip_prefix(real).ok()?))
+        });
+        let (root, below) = below.next()?;
+        let mut names = below.components().map(|name| Name::parse(name.as_os_str().as_bytes()));
+        let path = names.try_fold(RelPath::root(), |path, name| Some(path.join(&name.ok()?)))?;
+        Some(Place { root, path })
     }
 
     /// Whether a wish may come true. What a person is shown is worked out if one has to be asked.
@@ -241,7 +261,7 @@ impl View<'_> {
     }
 
     fn real_root(&self, number: usize) -> PathBuf {
-        let root = Place { root: number, path: pinfold_confine::RelPath::root() };
+        let root = Place { root: number, path: RelPath::root() };
         self.real(&root)
     }
 }

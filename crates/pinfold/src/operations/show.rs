@@ -9,7 +9,7 @@ use crate::commit::{can_compare, diff};
 use crate::journal::{Entry, State};
 use crate::{Error, NoChange, Operation, View};
 
-/// Shows one change of the journal.
+/// Shows one change of the journal, to whoever may read the file.
 #[derive(Clone, Debug)]
 pub struct Show {
     /// Which change.
@@ -34,8 +34,8 @@ impl Operation for Show {
         let number = entries.iter().position(|entry| entry.id == self.id);
         let number = number.ok_or_else(|| Error::NothingToUndo { id: Some(self.id.clone()) })?;
         let entry = entries[number].clone();
-        // What may not be read now is not shown either as it was.
-        view.may_look_for(&RawPath::from(entry.path.as_str()))?;
+        // What may not be read now is not shown either as it was, and what is asked about is asked about.
+        view.may_read_kept(&RawPath::from(entry.path.as_str()))?;
         let small = |state: &State| match state {
             State::File { bytes, .. } => can_compare(*bytes, view),
             State::Absent | State::Link { .. } => true,

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use pinfold::operations::{Delete, Find, Info, List, Read, Search, Write};
+use pinfold::operations::{Delete, Find, Info, List, Read, Search, Show, Write};
 use pinfold::{
-    Access, Approver, Call, Denial, Error, Mode, Question, Reason, Session, Settings, Verdict,
+    Access, Approver, Call, Denial, Error, JournalSetting, Mode, Question, Reason, Session,
+    Settings, Verdict,
 };
 
 use crate::{denial, denying, edit, permissions, session, workspace};
@@ -93,6 +94,29 @@ fn reading_a_secret_can_be_allowed() {
     session.perform(&Read::new(".env")).unwrap();
     let searched = session.perform(&Search::new("hunter2")).unwrap();
     assert_eq!((searched.total, searched.skipped.withheld), (1, 0));
+}
+
+#[test]
+fn what_was_kept_of_a_secret_is_asked_about() {
+    let (dir, state) = (workspace(), tempfile::TempDir::new().unwrap());
+    let journal = Some(JournalSetting::Directory(state.path().join("journal")));
+    let person = Person::saying(&[Verdict::No(None), Verdict::Once, Verdict::Once]);
+    let session = session(&dir, Settings { journal, ..Settings::default() });
+    let session = session.with_approver(person.clone());
+    let changed = session.perform(&Write::new("new.txt", "one\n")).unwrap();
+    let deleted = session.perform(&Delete::new(".env")).unwrap();
+    let [plain, secret] =
+        [changed.receipt, deleted.receipt].map(|receipt| Show { id: receipt.id.unwrap() });
+    assert!(session.perform(&plain).unwrap().diff.as_ref().unwrap().contains("+one"));
+    assert_eq!(person.asked().len(), 0);
+    assert!(matches!(denial(&session, &secret), Denial::Person(None)));
+    let shown = session.perform(&secret).unwrap();
+    assert!(shown.diff.as_ref().unwrap().contains("-PASSWORD=hunter2"), "{shown:?}");
+    // Whatever has come to lie there.
+    symlink("/nowhere", dir.path().join(".env")).unwrap();
+    assert!(session.perform(&secret).unwrap().diff.is_some());
+    let asked = person.asked();
+    assert!(asked.len() == 3 && asked.iter().all(|it| it.path.ends_with(".env")), "{asked:?}");
 }
 
 #[test]
