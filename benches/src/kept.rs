@@ -18,16 +18,8 @@ impl Kept {
     pub fn new(web: &Web) -> Self {
         let stream = web.connect();
         stream.set_nodelay(true).unwrap();
-        let head = [
-            "POST /mcp HTTP/1.1".to_owned(),
-            format!("Host: {}", web.address),
-            format!("Authorization: Bearer {}", web.token),
-            "Content-Type: application/json".to_owned(),
-            "Accept: application/json, text/event-stream".to_owned(),
-            "MCP-Protocol-Version: 2026-07-28".to_owned(),
-            "Mcp-Method: tools/call".to_owned(),
-        ];
-        Self { stream: BufReader::new(stream), head: head.join("\r\n") }
+        let head = web.head(&["MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call"]);
+        Self { stream: BufReader::new(stream), head }
     }
 
     /// Calls a tool, and returns the result.
@@ -36,7 +28,7 @@ impl Kept {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let body = body.to_string();
         let request = format!(
-            "{}\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
+            "{}Mcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
             self.head,
             body.len()
         );

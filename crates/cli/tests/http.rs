@@ -509,17 +509,12 @@ fn a_stalled_reader_holds_nobody_up() {
             let id = format!("stalled {number}");
             let ask = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
             let body = ask.to_string();
-            let head = [
-                "POST /mcp HTTP/1.1".to_owned(),
-                format!("Host: {}", web.address),
-                format!("Authorization: Bearer {}", web.token),
-                "Content-Type: application/json".to_owned(),
-                "Accept: application/json, text/event-stream".to_owned(),
-                format!("Mcp-Session-Id: {session}"),
-                format!("Content-Length: {}", body.len()),
-            ];
+            let head = web.head(&[
+                &format!("Mcp-Session-Id: {session}"),
+                &format!("Content-Length: {}", body.len()),
+            ]);
             let mut stream = web.connect();
-            write!(stream, "{}\r\n\r\n{body}", head.join("\r\n")).unwrap();
+            write!(stream, "{head}\r\n{body}").unwrap();
             stream
         })
         .collect();

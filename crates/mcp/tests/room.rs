@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test makes real files")]
 
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -104,14 +105,10 @@ fn a_client_that_no_longer_listens_has_its_call_under_way_all_the_same() {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let body = body.to_string();
     let mut stream = served.web.connect();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        served.web.address,
-        body.len()
-    );
-    std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    let head = served
+        .web
+        .head(&[&format!("Mcp-Session-Id: {session}"), &format!("Content-Length: {}", body.len())]);
+    write!(stream, "{head}\r\n{body}").unwrap();
     served.asked.recv().unwrap();
     drop(stream);
     for _ in 0..20 {

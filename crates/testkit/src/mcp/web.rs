@@ -112,6 +112,18 @@ impl Web {
         self.send("POST", "/mcp", &all, message.to_string().as_bytes())
     }
 
+    /// The head of a message for whoever writes to a connection by hand: what it takes to be let in, and more
+    /// headers, each as it is sent. There is room for others: the empty line that ends it is left out.
+    pub fn head(&self, more: &[&str]) -> String {
+        let mut head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
+            self.address, self.token
+        );
+        more.iter().for_each(|header| head += &format!("{header}\r\n"));
+        head
+    }
+
     /// Begins a session of the versions before 2026-07-28. Returns its id.
     pub fn session(&self) -> String {
         let params = super::initialize(json!({}));
