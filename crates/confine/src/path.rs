@@ -128,6 +128,12 @@ impl RelPath {
         Some((Self(parent), Name(name)))
     }
 
+    /// Its name in the directory that it is in; empty for the root.
+    pub fn name(&self) -> impl fmt::Display + '_ {
+        let slash = self.0.iter().rposition(|byte| *byte == b'/');
+        escaped(&self.0[slash.map_or(0, |slash| slash + 1)..])
+    }
+
     /// Its names, from the root down.
     pub fn names(&self) -> impl Iterator<Item = Name> {
         let names = self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
@@ -202,9 +208,12 @@ impl fmt::Display for Escaped<'_> {
         for chunk in self.0.utf8_chunks() {
             let valid = chunk.valid();
             let mut written = 0;
-            for (at, character) in valid.match_indices(is_escaped) {
-                write!(out, "{}{}", &valid[written..at], character.escape_default())?;
-                written = at + character.len();
+            // Most names are plain, which is seen sooner than that there is nothing to escape.
+            if !valid.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+                for (at, character) in valid.match_indices(is_escaped) {
+                    write!(out, "{}{}", &valid[written..at], character.escape_default())?;
+                    written = at + character.len();
+                }
             }
             out.write_str(&valid[written..])?;
             for byte in chunk.invalid() {

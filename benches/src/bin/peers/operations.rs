@@ -260,13 +260,13 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
         Operation { name: "edit in 5 KB", rounds: 40, call: change(&edit), check: fine() },
         Operation { name: "edit in 0.9 MB", rounds: 20, call: change(&edit1m), check: fine() },
         Operation {
-            name: "list 1,000 files, by name, kind and size",
+            name: "list 1,000 files by name and kind (ours: and size)",
             rounds: 30,
             call: {
                 let flat = flat.clone();
                 Box::new(move |server, _| match server {
                     Server::Flushed => None,
-                    Server::Programs => call("ls", json!(["-l", flat])),
+                    Server::Programs => call("ls", json!(["-F", flat])),
                     Server::Commander => call("list_directory", json!({"path": flat, "depth": 1})),
                     _ => call("list_directory", json!({ "path": flat })),
                 })
@@ -274,7 +274,21 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
             check: has("file77.txt"),
         },
         Operation {
-            name: "the same, and which are binary (`LS`)",
+            name: "the same by name, kind and size",
+            rounds: 30,
+            call: {
+                let flat = flat.clone();
+                Box::new(move |server, _| match server {
+                    Server::Flushed | Server::Commander => None,
+                    Server::Programs => call("ls", json!(["-l", flat])),
+                    Server::Pinfold => call("list_directory", json!({ "path": flat })),
+                    _ => call("list_directory_with_sizes", json!({ "path": flat })),
+                })
+            },
+            check: has("file77.txt"),
+        },
+        Operation {
+            name: "the same, and which are binary",
             rounds: 30,
             call: Box::new(move |server, _| match server {
                 Server::Pinfold => call("LS", json!({ "path": flat })),

@@ -95,7 +95,7 @@ fn count_entries(number: u64) -> String {
 }
 
 fn line(entry: &ListEntry) -> String {
-    let name = entry.place.path.split().map(|(_, name)| name.to_string()).unwrap_or_default();
+    let name = entry.place.path.name().to_string();
     match entry.kind {
         Kind::Directory => format!("directory {name}/\n"),
         Kind::Symlink => {

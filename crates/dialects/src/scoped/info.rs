@@ -54,9 +54,9 @@ impl Tool for Info {
 
     fn reply(&self, done: Done<operations::Info>, desk: &Desk<'_>) -> Reply {
         let described = done.outcome;
-        let name = described.place.path.split().map(|(_, name)| name.to_string());
+        let path = &described.place.path;
         Reply {
-            name: name.unwrap_or_else(|| ".".into()),
+            name: if path.is_root() { ".".into() } else { path.name().to_string() },
             path: desk.relative(&described.place),
             kind: kind_word(described.meta.kind),
             size: described.meta.len,

@@ -88,8 +88,8 @@ impl Tool for List {
         let mut budget = desk.budget(limits::OUTPUT_BYTES);
         let mut entries = Vec::new();
         for entry in &listed.entries {
-            let name = entry.place.path.split().map(|(_, name)| name.to_string());
-            let (name, path) = (name.unwrap_or_default(), desk.relative(&entry.place));
+            let name = entry.place.path.name().to_string();
+            let path = desk.relative(&entry.place);
             let cost = name.len() + path.len() + FIELDS;
             if cost > budget && !entries.is_empty() {
                 break;

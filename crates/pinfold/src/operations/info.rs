@@ -71,7 +71,7 @@ impl Info {
             other => other?.1,
         };
         let size = file.len();
-        let name = place.path.split().map(|(_, name)| name.to_string()).unwrap_or_default();
+        let name = place.path.name().to_string();
         match count_lines(&mut file, size) {
             Ok((count, _)) => Ok((text_type(&name), Some(count.total()))),
             Err(PageError::Binary(binary)) => Ok((binary.mime, None)),

@@ -134,15 +134,13 @@ fn odd_name(name: &[u8]) -> bool {
         [b".pem", b".key", b".p12", b".pfx", b".ppk", b".jks", b".keystore", b".kdbx"];
     let begins =
         |with: &[u8]| name.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
-    let ends = |with: &&[u8]| {
-        let from = name.len().checked_sub(with.len());
-        from.is_some_and(|from| name[from..].eq_ignore_ascii_case(with))
-    };
+    let dot = name.iter().rposition(|byte| *byte == b'.');
+    let end = dot.map_or(&[][..], |dot| &name[dot..]);
     matches!(name.last(), Some(b'.' | b' '))
         || begins(b"id_")
         || begins(b"_netrc")
         || begins(b"lefthook.yml")
-        || ENDS.iter().any(ends)
+        || ENDS.iter().any(|with| end.eq_ignore_ascii_case(with))
 }
 
 #[cfg(test)]
