@@ -5,11 +5,14 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{
-    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::Patience;
+use crate::lines::{self, Turn};
 
 /// The text of a configuration file, which lies wherever the person who runs Pinfold says.
 pub fn read_config(path: &Path) -> io::Result<String> {
@@ -90,14 +93,17 @@ pub fn ways_to(path: &Path) -> Vec<PathBuf> {
     ways
 }
 
+/// How long a line waits for those of other processes. They take no time, unless one of them was stopped.
+const OTHERS_LINES: Duration = Duration::from_millis(100);
+
 /// A file that lines are appended to, and nobody but its owner may read.
 #[derive(Debug)]
 pub struct LogFile {
     file: fs::File,
-    /// The same file, to look at its end; none for pipes and devices.
-    end: Option<fs::File>,
-    /// Whether the last line may have been left torn: by a process that was killed, or on a full disk.
-    doubtful: Mutex<bool>,
+    /// Whether its end can be looked at. That of a pipe or a device cannot.
+    can_look: bool,
+    /// Whether our own last line is torn.
+    torn: Mutex<bool>,
 }
 
 impl LogFile {
@@ -109,48 +115,40 @@ impl LogFile {
         options.append(true).create(true).mode(0o600).custom_flags(nonblocking);
         let file = options.open(path)?;
         let metadata = file.metadata()?;
-        // A device such as standard error is not ours to close to others.
-        if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
+        let (torn, can_look) = (Mutex::new(false), false);
+        if !metadata.is_file() {
+            // Never to be read from: a pipe that can be is never without a reader.
+            return Ok(Self { file, can_look, torn });
+        }
+        // A device such as standard error would not be ours to close to others.
+        if metadata.permissions().mode() & 0o077 != 0 {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
         }
-        // Not by the handle that writes: a pipe that can be read, too, is never without a reader.
-        let end = match metadata.is_file() {
-            true => OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok(),
-            false => None,
+        let same = |other: &fs::File| {
+            other
+                .metadata()
+                .is_ok_and(|it| (it.dev(), it.ino()) == (metadata.dev(), metadata.ino()))
         };
-        let same = |end: &fs::File| {
-            end.metadata().is_ok_and(|it| (it.dev(), it.ino()) == (metadata.dev(), metadata.ino()))
-        };
-        Ok(Self { file, end: end.filter(same), doubtful: Mutex::new(true) })
-    }
-
-    /// Appends a line, in one call, so that lines of several processes do not mix. What was left of a torn line
-    /// does not become the beginning of this one.
-    pub fn append(&self, line: &str) -> io::Result<()> {
-        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
-        let torn = *doubtful && self.is_torn();
-        let written = match torn {
-            true => (&self.file).write_all(format!("\n{line}").as_bytes()),
-            false => (&self.file).write_all(line.as_bytes()),
-        };
-        *doubtful = written.is_err();
-        written
-    }
-
-    fn is_torn(&self) -> bool {
-        let torn = || -> io::Result<bool> {
-            let Some(end) = &self.end else { return Ok(false) };
-            let Some(last) = end.metadata()?.len().checked_sub(1) else { return Ok(false) };
-            let mut byte = [0];
-            end.read_exact_at(&mut byte, last)?;
-            Ok(byte != *b"\n")
-        };
-        let torn = || torn().unwrap_or(false);
-        // Another process may be in the midst of a line: then it is whole in a moment.
-        torn() && {
-            std::thread::sleep(Duration::from_millis(1));
-            torn()
+        match options.create(false).read(true).open(path).ok().filter(same) {
+            Some(file) => Ok(Self { file, can_look: true, torn }),
+            None => Ok(Self { file, can_look, torn }),
         }
+    }
+
+    /// Appends a line, which has its end. What was left of a torn line does not become the beginning of this
+    /// one.
+    pub fn append(&self, line: &str) -> io::Result<()> {
+        let mut torn = self.torn.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.can_look {
+            let (now, done) = lines::write(&self.file, line, *torn);
+            *torn = now;
+            return Ok(done?);
+        }
+        let begin = Instant::now();
+        let patience = Patience::while_true(move || begin.elapsed() < OTHERS_LINES);
+        // Not to be noted would be worse than to be noted out of turn.
+        let turn = Turn::wait(&self.file, &patience).unwrap_or_else(|_| Turn::take(&self.file));
+        Ok(turn.add(line)?)
     }
 }
 
@@ -197,23 +195,6 @@ mod tests {
         let ways = ["link", "real/other", "link", "real/deep/file"].map(|way| root.join(way));
         assert_eq!(ways_to(&root.join("link/other")), ways);
         assert_eq!(ways_to(&root.join("none/at/all")), [root.join("none/at/all")]);
-    }
-
-    #[test]
-    fn a_line_that_did_not_fit_is_not_the_beginning_of_the_next() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        let log = LogFile::open(&path).unwrap();
-        log.append("one\n").unwrap();
-        // As a full disk leaves it.
-        fs::write(&path, "one\ntw").unwrap();
-        *log.doubtful.lock().unwrap() = true;
-        log.append("three\n").unwrap();
-        log.append("four\n").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw\nthree\nfour\n");
-        let full = LogFile::open(Path::new("/dev/full")).unwrap();
-        full.append("one\n").unwrap_err();
-        assert!(*full.doubtful.lock().unwrap());
     }
 
     #[test]

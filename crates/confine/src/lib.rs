@@ -17,6 +17,7 @@ mod error;
 pub mod fault;
 mod file;
 mod ignoring;
+mod lines;
 mod lock;
 mod meta;
 mod parents;

@@ -1,4 +1,4 @@
-//! Every system call that is made below a root or in a vault, one function each.
+//! Every system call that is made below a root, in a vault or to a log, one function each.
 //!
 //! All of them start at an open handle; none takes a path from the file system's root but
 //! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
@@ -139,14 +139,21 @@ fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
 }
 
 /// Writes all of it, in as many calls as it takes.
-pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<()> {
-    while !bytes.is_empty() {
-        match write(file.as_fd(), bytes)? {
-            0 => return Err(Errno::NOSPC),
-            written => bytes = &bytes[written..],
+pub(crate) fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<()> {
+    write_most(file, bytes).1
+}
+
+/// Writes all of it, in as many calls as it takes, and says how much that was if one of them fails.
+pub(crate) fn write_most(file: impl AsFd, bytes: &[u8]) -> (usize, Result<()>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match write(file.as_fd(), &bytes[written..]) {
+            Ok(0) => return (written, Err(Errno::NOSPC)),
+            Ok(more) => written += more,
+            Err(errno) => return (written, Err(errno)),
         }
     }
-    Ok(())
+    (written, Ok(()))
 }
 
 pub(crate) fn make_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
@@ -245,24 +252,24 @@ pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
     call("fsync", || fs::fsync(dir.as_fd()))
 }
 
-/// Locks a directory against every other handle on it, or fails with `EWOULDBLOCK`.
-pub(crate) fn try_lock(dir: impl AsFd) -> Result<()> {
-    call("flock", || fs::flock(dir.as_fd(), FlockOperation::NonBlockingLockExclusive))
+/// Locks a directory or a log against every other handle on it, or fails with `EWOULDBLOCK`.
+pub(crate) fn try_lock(handle: impl AsFd) -> Result<()> {
+    call("flock", || fs::flock(handle.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }
 
 /// A handle that something was locked by. The lock ends with this, also where a process that was forked
 /// meanwhile has the handle too.
 #[derive(Debug)]
-pub(crate) struct Locked(pub(crate) OwnedFd);
+pub(crate) struct Locked<F: AsFd = OwnedFd>(pub(crate) F);
 
-impl Drop for Locked {
+impl<F: AsFd> Drop for Locked<F> {
     fn drop(&mut self) {
         // There is no way for it to fail that would leave the lock.
         let _ = fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-impl AsFd for Locked {
+impl<F: AsFd> AsFd for Locked<F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -4,6 +4,7 @@
 //! killed process left of one is never taken for the beginning of the next.
 
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::dir::Dir;
 use crate::draft::insist;
-use crate::sys::Locked;
+use crate::lines::Turn;
 use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Removal, Result, Target, sys};
 
 /// A directory that belongs to this user alone.
@@ -34,37 +35,16 @@ impl Vault {
 
     /// Adds a line to a log.
     pub fn append(&self, log: &Name, line: &str, patience: &Patience) -> Result<()> {
-        let fd = self.locked(log, patience)?;
-        let len = Meta::of(&sys::stat(&fd)?).len;
-        let mut last = [b'\n'];
-        if len > 0 {
-            sys::read_from(&fd, &mut last, len - 1)?;
-        }
-        let torn = if last == *b"\n" { "" } else { "\n" };
-        let whole = format!("{torn}{line}\n");
-        sys::write_all(&fd, whole.as_bytes()).map_err(|errno| {
-            insist(|| sys::truncate(&fd, len));
-            errno.into()
-        })
+        Ok(self.turn(log, patience)?.add(&format!("{line}\n"))?)
     }
 
-    /// A handle on a log, locked, and still the one that has the name.
-    fn locked(&self, log: &Name, patience: &Patience) -> Result<Locked> {
+    /// The right to change a log, on a handle that still is the one that has the name.
+    fn turn(&self, log: &Name, patience: &Patience) -> Result<Turn<OwnedFd>> {
         for _ in 0..sys::MOST_RACES {
-            let fd = sys::append_at(self.dir.fd(), log.as_bytes())?;
-            while let Err(errno) = sys::try_lock(&fd) {
-                match errno {
-                    Errno::WOULDBLOCK => {
-                        patience.check()?;
-                        std::thread::sleep(crate::patience::PAUSE);
-                    }
-                    Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS => break,
-                    other => return Err(other.into()),
-                }
-            }
-            let (open, named) = (sys::stat(&fd)?, self.dir.meta(log));
+            let turn = Turn::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, patience)?;
+            let (open, named) = (sys::stat(turn.file())?, self.dir.meta(log));
             if named.is_ok_and(|named| named.identity == Meta::of(&open).identity) {
-                return Ok(Locked(fd));
+                return Ok(turn);
             }
         }
         Err(Error::Changed)
@@ -77,14 +57,14 @@ impl Vault {
         patience: &Patience,
         keep: impl FnOnce(&str) -> Option<String>,
     ) -> Result<()> {
-        let lock = self.locked(log, patience)?;
+        let turn = self.turn(log, patience)?;
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
         let fresh = crate::temporary::fresh_name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
         let put = sys::write_all(&fd, text.as_bytes())
             .and_then(|()| sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes()));
         put.inspect_err(|_| self.remove(&fresh))?;
-        drop(lock);
+        drop(turn);
         Ok(())
     }
 

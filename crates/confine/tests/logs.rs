@@ -1,0 +1,134 @@
+//! Logs that a line did not fit into, or that somebody else left a torn line in: the lines before it stand, and the next
+//! one is whole.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::{LogFile, Name, Vault};
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+fn log() -> (TempDir, PathBuf, LogFile) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("log");
+    let log = LogFile::open(&path).unwrap();
+    log.append("one\n").unwrap();
+    (dir, path, log)
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+fn fails(errno: Errno) -> Fault {
+    Fault::Errno(errno.raw_os_error())
+}
+
+/// The disk is full after half of a line, wherever in the course of `append` that is.
+fn fill_up(append: impl Fn() -> bool, left: impl Fn()) {
+    let full = (When::Every("write"), fails(Errno::NOSPC));
+    let mut halves = 0;
+    for nth in 1.. {
+        let report = inject(&[(When::Nth(nth), Fault::ShortWrite), full], &append);
+        assert!(!report.result, "{:?}", report.calls);
+        halves += usize::from(report.fired == Some("write"));
+        left();
+        if report.fired.is_none() {
+            break;
+        }
+    }
+    assert_eq!(halves, 1);
+}
+
+#[test]
+fn half_a_line_is_taken_back() {
+    let (_dir, path, log) = log();
+    fill_up(|| log.append("two\n").is_ok(), || assert_eq!(text(&path), "one\n"));
+    log.append("three\n").unwrap();
+    assert_eq!(text(&path), "one\nthree\n");
+}
+
+#[test]
+fn half_a_line_of_a_vault_is_taken_back() {
+    let dir = TempDir::new().unwrap();
+    let (vault, log) = (Vault::open(dir.path()).unwrap(), Name::parse(b"log").unwrap());
+    let append = |line| vault.append(&log, line, &Default::default());
+    append("one").unwrap();
+    fill_up(|| append("two").is_ok(), || assert_eq!(vault.read_text(&log).unwrap(), "one\n"));
+    append("three").unwrap();
+    assert_eq!(vault.read_text(&log).unwrap(), "one\nthree\n");
+}
+
+#[test]
+fn half_a_line_that_cannot_be_taken_back_gets_an_end() {
+    let unlocked = (When::Every("flock"), fails(Errno::OPNOTSUPP));
+    let stays = (When::Every("ftruncate"), fails(Errno::PERM));
+    for cannot in [unlocked, stays] {
+        let (_dir, path, log) = log();
+        let full = (When::Every("write"), fails(Errno::NOSPC));
+        // A lock, its length, its last byte, the line.
+        let half = (When::Nth(4), Fault::ShortWrite);
+        let report = inject(&[half, full, cannot], || log.append("two\n"));
+        assert_eq!((report.result.is_err(), report.fired), (true, Some("write")));
+        inject(&[cannot], || ["three\n", "four\n"].map(|line| log.append(line).unwrap()));
+        assert_eq!(text(&path), "one\ntw\nthree\nfour\n", "{cannot:?}");
+    }
+}
+
+#[test]
+fn what_somebody_else_left_of_a_line_gets_an_end() {
+    let (_dir, path, log) = log();
+    let mut other = OpenOptions::new().append(true).open(&path).unwrap();
+    for _ in 0..2 {
+        other.write_all(b"tw").unwrap();
+        log.append("three\n").unwrap();
+    }
+    assert_eq!(text(&path), "one\ntw\nthree\ntw\nthree\n");
+}
+
+#[test]
+fn somebody_who_keeps_a_log_locked_does_not_keep_lines_out_of_it() {
+    let (_dir, path, log) = log();
+    let other = fs::File::open(&path).unwrap();
+    rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+    log.append("two\n").unwrap();
+    assert_eq!(text(&path), "one\ntwo\n");
+    // And it is not locked by us when the line is there.
+    drop(other);
+    log.append("three\n").unwrap();
+    let other = fs::File::open(&path).unwrap();
+    rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+}
+
+#[test]
+fn half_a_line_in_a_pipe_gets_an_end() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut reader = OpenOptions::new().read(true).custom_flags(nonblocking).open(&path).unwrap();
+    let mut read = || {
+        let (mut all, mut some) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = reader.read(&mut some) {
+            all.extend_from_slice(&some[..count]);
+        }
+        String::from_utf8(all).unwrap()
+    };
+    let log = LogFile::open(&path).unwrap();
+    // More than any pipe holds.
+    let long = format!("{}\n", "x".repeat(16 * 1024 * 1024));
+    log.append(&long).unwrap_err();
+    // It is full, and takes nothing at all.
+    log.append("two\n").unwrap_err();
+    assert!(long.starts_with(&read()));
+    for line in ["three\n", "four\n"] {
+        log.append(line).unwrap();
+    }
+    assert_eq!(read(), "\nthree\nfour\n");
+}
