@@ -1,5 +1,6 @@
 //! A line for every call: what was asked for, what was decided, what came of it. No contents.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +10,7 @@ use pinfold_confine::LogFile;
 use serde::Serialize;
 
 use crate::Access;
+use crate::limits::AUDIT_CHARS;
 
 /// An audit log.
 #[derive(Debug)]
@@ -26,8 +28,8 @@ pub(crate) struct Line<'l> {
     pub(crate) time: String,
     pub(crate) session: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) client: Option<&'l str>,
-    pub(crate) tool: &'l str,
+    pub(crate) client: Option<Cow<'l, str>>,
+    pub(crate) tool: Cow<'l, str>,
     #[serde(flatten)]
     pub(crate) trace: &'l Facts,
     /// `ok`, or the error's code.
@@ -112,8 +114,16 @@ impl Trace {
         (facts.before, facts.after) = (before.map(text), after.map(text));
     }
 
+    /// All that was noted, as the log has it.
     pub(crate) fn facts(&self) -> Facts {
-        self.lock().clone()
+        let mut facts = self.lock().clone();
+        let texts = facts.paths.iter_mut().flat_map(|noted| [&mut noted.given, &mut noted.path]);
+        for text in texts.flatten() {
+            if let Cow::Owned(cut) = brief(text) {
+                *text = cut;
+            }
+        }
+        facts
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Facts> {
@@ -141,6 +151,14 @@ impl Audit {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// A text that somebody else chose the length of, as the log has it.
+pub(crate) fn brief(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(AUDIT_CHARS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]).into(),
+        None => text.into(),
     }
 }
 

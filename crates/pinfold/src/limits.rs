@@ -28,6 +28,10 @@ pub const JOURNAL_DAYS: u64 = 30;
 /// How many bytes of displaced files are kept for that: a busy month of source code.
 pub const JOURNAL_BYTES: u64 = 1024 * 1024 * 1024;
 
+/// Where a path, or the name of a tool or a client, is cut in the audit log, in characters: no path that the system
+/// takes is longer.
+pub(crate) const AUDIT_CHARS: usize = 4_096;
+
 /// How often a change is planned anew because somebody else was faster.
 pub(crate) const CONFLICTS: usize = 16;
 

@@ -10,7 +10,7 @@ use pinfold_confine::{Place, RelPath, Workspace, escaped, ways_to};
 use pinfold_text::{Content, sniff};
 
 use crate::approval::Grants;
-use crate::audit::{Audit, Line};
+use crate::audit::{Audit, Line, brief};
 use crate::commit::Refusal;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::{Ledger, Sight};
@@ -244,8 +244,8 @@ impl Session {
         audit.write(&Line {
             time: crate::audit::now(),
             session: &self.id,
-            client: call.client.as_deref(),
-            tool: &call.tool,
+            client: call.client.as_deref().map(brief),
+            tool: brief(&call.tool),
             trace: &call.trace.facts(),
             outcome,
             duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),

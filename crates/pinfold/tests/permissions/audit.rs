@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use pinfold::operations::{Read, Write};
-use pinfold::{AuditFailure, Error, Mode, Session, Settings};
+use pinfold::{AuditFailure, Call, Error, Mode, Session, Settings};
 
 use crate::{edit, permissions, session, workspace};
 
@@ -40,6 +41,31 @@ fn calls_are_audited() {
     assert_eq!((&missing["outcome"], &missing["decision"]), (&"failed".into(), &"none".into()));
     assert_eq!(missing["paths"][0]["given"], "src/none");
     assert!(!fs::read_to_string(&log).unwrap().contains("fancy"), "no contents");
+}
+
+#[test]
+fn what_is_overlong_is_cut() {
+    let dir = workspace();
+    let log = dir.path().join("audit.jsonl");
+    let session = session(&dir, Settings { audit: Some(log.clone()), ..Settings::default() });
+    let deny = permissions(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)"]);
+    let denying = crate::session(&dir, Settings { audit: Some(log.clone()), ..deny });
+    let (most, more) = ("é".repeat(4_096), "é".repeat(100_000));
+    let missing = format!("secrets/{}", "a/".repeat(50_000));
+    _ = session.perform(&Read::new(&most));
+    _ = session.perform(&Read::new(&more));
+    _ = denying.perform(&Read::new(&missing));
+    let call = Call { tool: more.clone(), client: Some(more.into()), ..Call::default() };
+    session.record(&call, "ok", Instant::now(), 0);
+    let cut = format!("{most}…");
+    let [whole, long, hidden, called] = &lines(&log)[..] else { panic!("{:?}", lines(&log)) };
+    assert_eq!(whole["paths"][0]["given"], most);
+    assert_eq!(long["paths"][0]["given"], cut);
+    assert_eq!((&called["tool"], &called["client"]), (&cut.clone().into(), &cut.into()));
+    assert_eq!(hidden["decision"], "deny");
+    for text in ["given", "path"].map(|key| hidden["paths"][0][key].as_str()) {
+        assert!(text.is_none_or(|text| text.chars().count() == 4_097), "{text:?}");
+    }
 }
 
 #[test]
