@@ -19,14 +19,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::fault::{fault, too_many_values};
 pub use crate::guard::Guard;
@@ -42,7 +42,7 @@ pub struct HttpOptions {
     pub body_limit: usize,
     /// How many sessions of the protocol there may be at once.
     pub sessions: usize,
-    /// After how long without a request a session ends.
+    /// After how long without a request a session ends. While one is under way it does not.
     pub session_idle: Duration,
     /// For how long after a request a session is in use, and not ended to make room for another. While one
     /// is under way it is anyway.
@@ -87,6 +87,8 @@ pub async fn serve_handler<H: ServerHandler + Send + 'static>(
     let door = Arc::new(Door::new(new_handler, options, stop.clone()));
     let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
     let connections = TaskTracker::new();
+    let sweeping = door.clone();
+    let _sweeping = AbortOnDropHandle::new(tokio::spawn(async move { sweeping.sweep().await }));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -152,7 +154,7 @@ struct Door<H> {
     inner: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     options: HttpOptions,
-    /// Held while a session begins.
+    /// Held while a session begins, and while it is decided which ones end.
     beginning: Mutex<()>,
     in_use: InUse,
 }
@@ -177,7 +179,8 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         stop: CancellationToken,
     ) -> Self {
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(options.session_idle);
+        // It would end one in the midst of a call, if nothing is said meanwhile.
+        sessions.session_config.keep_alive = None;
         let sessions = Arc::new(sessions);
         // Who is let in is decided before, by the guard, for everything that is here.
         let config = StreamableHttpServerConfig::default()
@@ -243,12 +246,17 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         let beginning = match session {
             Some(session) if head.method == Method::POST => {
                 // Whoever answers the request is given all of its head, and holds on to it meanwhile.
-                head.extensions.insert(self.in_use.begin(session));
+                match self.in_use.begin(session) {
+                    Some(under_way) => _ = head.extensions.insert(under_way),
+                    // It is about to end.
+                    None if self.has_session(session).await => return Err(no_session()),
+                    None => {}
+                }
                 None
             }
             Some(session) => {
                 if head.method == Method::DELETE && !self.has_session(session).await {
-                    return Err((StatusCode::NOT_FOUND, "there is no such session".into()));
+                    return Err(no_session());
                 }
                 self.in_use.note(session);
                 None
@@ -263,10 +271,11 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         let (method, json) = (head.method.clone(), is_json(&head.headers));
         let request = Request::from_parts(head, Full::new(body.clone()));
         let mut response = self.inner.handle(request).await;
-        if let Some(session) = response.headers().get("mcp-session-id")
+        if beginning.is_some()
+            && let Some(session) = response.headers().get("mcp-session-id")
             && let Ok(session) = session.to_str()
         {
-            self.in_use.note(session);
+            self.in_use.add(session);
         }
         match (method, response.status()) {
             // It has ended by now; some clients complain about "accepted".
@@ -289,21 +298,48 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
     /// Makes room for one more session: many clients never say that they are done with theirs. Of those
     /// that are not in use the one that was idle longest is ended.
     async fn make_room(&self) -> Result<(), Refusal> {
-        let sessions: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
-        self.in_use.keep(&sessions);
-        if sessions.len() < self.options.sessions {
+        let (count, idle) = self.idle().await;
+        if count < self.options.sessions {
             return Ok(());
         }
-        match self.in_use.idle_longest(sessions) {
-            Some((idle, id)) if idle >= self.options.session_busy => {
-                _ = self.sessions.close_session(&id).await;
-                Ok(())
-            }
-            _ => {
-                let why = "there are too many sessions; end one, or wait until one ends";
-                Err((StatusCode::SERVICE_UNAVAILABLE, why.into()))
+        if let Some((_, id)) = idle.into_iter().max_by_key(|(idle, _)| *idle)
+            && self.end(&id, self.options.session_busy).await
+        {
+            return Ok(());
+        }
+        let why = "there are too many sessions; end one, or wait until one ends";
+        Err((StatusCode::SERVICE_UNAVAILABLE, why.into()))
+    }
+
+    /// Ends sessions that were idle for too long, again and again.
+    async fn sweep(&self) {
+        let every = (self.options.session_idle / 2).clamp(limits::SWEEP_MOST, limits::SWEEP_LEAST);
+        loop {
+            tokio::time::sleep(every).await;
+            let _beginning = self.beginning.lock().await;
+            for (_, id) in self.idle().await.1 {
+                self.end(&id, self.options.session_idle).await;
             }
         }
+    }
+
+    /// How many sessions there are, and which of them are idle, for how long. None may begin meanwhile.
+    async fn idle(&self) -> (usize, Vec<(Duration, SessionId)>) {
+        let sessions: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
+        (sessions.len(), self.in_use.idle(sessions))
+    }
+
+    /// Ends a session that is idle and was for so long. It is not there any more at once; that it is told so
+    /// need not be waited for.
+    async fn end(&self, id: &SessionId, idle: Duration) -> bool {
+        let ends = self.in_use.forget(id, idle);
+        if ends {
+            let told = self.sessions.close_session(id);
+            if tokio::time::timeout(limits::UNREAD_WAIT, told).await.is_err() {
+                tracing::debug!("a session does not end");
+            }
+        }
+        ends
     }
 
     fn too_long(&self) -> Refusal {
@@ -328,6 +364,10 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
 }
 
 type Refusal = (StatusCode, String);
+
+fn no_session() -> Refusal {
+    (StatusCode::NOT_FOUND, "there is no such session".into())
+}
 
 /// Whether a body asks for a session of the protocol.
 fn begins_session(body: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Where there are as many sessions over HTTP as there may be, one that is not in use makes room.
+//! Sessions over HTTP that are not in use end when they were idle for long, or where there are as many as there may be.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test makes real files")]
@@ -31,6 +31,11 @@ impl Approver for Slow {
     }
 }
 
+/// Asks for a change in a session.
+fn write(web: &Web, session: &str) -> Reply {
+    web.call(session, "file.write", &json!({"path": "a.txt", "content": "two\n"}))
+}
+
 /// A server with room for some sessions, on a workspace in which changes are asked about.
 struct Served {
     web: Web,
@@ -42,6 +47,11 @@ struct Served {
 
 impl Served {
     fn new(sessions: usize, session_busy: Duration) -> Self {
+        let options = HttpOptions::new(Guard::without_token());
+        Self::with(HttpOptions { sessions, session_busy, ..options })
+    }
+
+    fn with(options: HttpOptions) -> Self {
         let dir = TempDir::with_prefix("room-").unwrap();
         std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
         let mut settings = Settings::default();
@@ -51,8 +61,6 @@ impl Served {
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let toolbox = Toolbox::new(session.with_approver(person), &[&DOTTED]);
         let service = Service::new(toolbox, Options::default());
-        let options =
-            HttpOptions { sessions, session_busy, ..HttpOptions::new(Guard::without_token()) };
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let web = Web::at(listener.local_addr().unwrap());
@@ -80,10 +88,7 @@ fn a_session_that_waits_for_a_person_is_in_use() {
     let served = Served::new(1, Duration::ZERO);
     let session = served.web.session();
     std::thread::scope(|scope| {
-        let call = scope.spawn(|| {
-            let arguments = json!({"path": "a.txt", "content": "two\n"});
-            served.web.call(&session, "file.write", &arguments)
-        });
+        let call = scope.spawn(|| write(&served.web, &session));
         served.asked.recv().unwrap();
         let refused = served.begin();
         served.yes.send(()).unwrap();
@@ -138,4 +143,46 @@ fn the_session_that_was_idle_longest_makes_room() {
     let fourth = served.web.session();
     let alive = [&first, &second, &third, &fourth].map(|session| served.read(session));
     assert_eq!(alive, [200, 404, 200, 200]);
+}
+
+#[test]
+fn a_session_that_waits_for_a_person_does_not_end_as_idle() {
+    let served = Served::with(HttpOptions {
+        sessions: 2,
+        session_busy: Duration::MAX,
+        session_idle: Duration::from_millis(50),
+        ..HttpOptions::new(Guard::without_token())
+    });
+    std::thread::scope(|scope| {
+        // On a busy machine one may be idle for too long before its call comes in.
+        let call = loop {
+            let begun = served.begin();
+            let Some(session) = begun.header("mcp-session-id").map(str::to_owned) else { continue };
+            let session_id = [("Mcp-Session-Id", session.as_str())];
+            let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+            served.web.post(&session_id, &done);
+            let web = &served.web;
+            let call = scope.spawn(move || write(web, &session));
+            let asked = loop {
+                match served.asked.recv_timeout(Duration::from_millis(1)) {
+                    Err(_) if call.is_finished() => break false,
+                    Err(_) => {}
+                    Ok(()) => break true,
+                }
+            };
+            if asked {
+                break call;
+            }
+        };
+        // There is room for one more, and then for another once that was idle for too long, which it was for
+        // less time than the first.
+        for _ in 0..2 {
+            while served.begin().status != 200 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        served.yes.send(()).unwrap();
+        let done = call.join().unwrap();
+        assert_eq!(answer(&done.message())["success"], true, "{done:?}");
+    });
 }
