@@ -122,19 +122,21 @@ impl Shared {
     }
 
     /// The conversation that a client names. The ones that were idle for long are forgotten, and of
-    /// too many the one that was idle longest.
+    /// too many the one that was idle longest. None is idle while a call of it is under way.
     pub(crate) fn named(&self, name: &str) -> Arc<Conversation> {
         let now = Instant::now();
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((used, conversation)) = named.get_mut(name)
-            && now.duration_since(*used) < self.options.session_idle
-        {
+        named.retain(|_, (used, conversation)| {
+            under_way(conversation) || now.duration_since(*used) < self.options.session_idle
+        });
+        if let Some((used, conversation)) = named.get_mut(name) {
             *used = now;
             return conversation.clone();
         }
-        named.retain(|_, (used, _)| now.duration_since(*used) < self.options.session_idle);
         while named.len() >= self.options.sessions.max(1) {
-            let oldest = named.iter().min_by_key(|(_, (used, _))| *used);
+            let oldest = named
+                .iter()
+                .min_by_key(|(_, (used, conversation))| (under_way(conversation), *used));
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
@@ -142,6 +144,11 @@ impl Shared {
         named.insert(name.to_owned(), (now, conversation.clone()));
         conversation
     }
+}
+
+/// Whether a request holds on to a conversation that is remembered.
+fn under_way(conversation: &Arc<Conversation>) -> bool {
+    Arc::strong_count(conversation) > 1
 }
 
 /// With a key that no other process knows.
@@ -179,4 +186,50 @@ fn info(toolbox: &Toolbox) -> ServerConfig {
 
 fn capabilities() -> ServerCapabilities {
     ServerCapabilities::builder().enable_logging().enable_tools().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use pinfold::Session;
+    use pinfold_dialects::DOTTED;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn served(sessions: usize, session_idle: Duration) -> (TempDir, Service) {
+        let dir = TempDir::new().unwrap();
+        let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&DOTTED]);
+        let options = Options { sessions, session_idle, ..Options::default() };
+        (dir, Service::new(toolbox, options))
+    }
+
+    /// By the session, so that nothing is held on to.
+    fn id(conversation: &Conversation) -> String {
+        conversation.whole().session().id().to_owned()
+    }
+
+    #[test]
+    fn a_conversation_with_a_call_under_way_makes_no_room_if_another_can() {
+        let (_dir, service) = served(2, Duration::MAX);
+        let named = |name| service.0.named(name);
+        let held = named("one");
+        let (one, two) = (id(&held), id(&named("two")));
+        named("three");
+        assert_eq!(id(&named("one")), one);
+        assert_ne!(id(&named("two")), two);
+        // If all of them are in use, it is the oldest.
+        let _all = [held, named("two")];
+        named("four");
+        assert_eq!(service.0.named.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_conversation_with_a_call_under_way_is_not_idle() {
+        let (_dir, service) = served(2, Duration::ZERO);
+        let held = service.0.named("one");
+        assert!(Arc::ptr_eq(&held, &service.0.named("one")));
+        let one = id(&held);
+        drop(held);
+        assert_ne!(id(&service.0.named("one")), one);
+    }
 }
