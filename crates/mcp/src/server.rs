@@ -241,10 +241,11 @@ fn rank(level: LoggingLevel) -> usize {
     all.iter().position(|known| *known == level).unwrap_or(all.len())
 }
 
-/// Tells a client something. If it is gone, it does not matter.
+/// Tells a client something. If it is gone, or does not read, it does not matter.
 pub(crate) async fn log(peer: &Peer<RoleServer>, level: LoggingLevel, says: Value) {
     let says = LoggingMessageNotificationParam::new(level, says).with_logger("pinfold");
-    if let Err(error) = peer.notify_logging_message(says).await {
-        tracing::debug!("cannot send a log message: {error}");
+    let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_logging_message(says)).await;
+    if !matches!(sent, Ok(Ok(()))) {
+        tracing::debug!("cannot send a log message: {sent:?}");
     }
 }
