@@ -7,6 +7,9 @@ use crate::binary::SNIFF_BYTES;
 use crate::long_line::{PartialLine, ShownLine};
 use crate::{Charset, Encoding, LineCount};
 
+/// How much room a page is given before its length is known.
+const RESERVED: usize = 64 * 1024;
+
 /// The lines that are shown, while the file streams by.
 pub(super) struct Window {
     request: PageRequest,
@@ -64,12 +67,17 @@ impl Window {
             let Some(end) = memchr(b'\n', rest) else { return };
             rest = &rest[end + 1..];
         }
+        let most = self.request.budget.saturating_sub(self.content.len());
+        self.content.reserve(most.min(rest.len() + rest.len() / 4).min(RESERVED));
+        // Most blocks are valid as a whole, which is found out faster than that of each line.
+        let mut text = std::str::from_utf8(rest).ok();
         while !rest.is_empty() && !self.is_full() {
             match memchr(b'\n', rest) {
                 Some(end) => {
                     self.doubt(&rest[..end + 1]);
-                    self.line_ends(&rest[..end]);
+                    self.line_ends(&rest[..end], text.map(|text| &text[..end]));
                     rest = &rest[end + 1..];
+                    text = text.map(|text| &text[end + 1..]);
                 }
                 None => {
                     self.doubt(rest);
@@ -95,8 +103,9 @@ impl Window {
         self.partial.get_or_insert_with(|| PartialLine::new(&self.lines_in, most_chars))
     }
 
-    /// A line's LF has been reached; `line` is what this block holds of it.
-    fn line_ends(&mut self, line: &[u8]) {
+    /// A line's LF has been reached; `line` is what this block holds of it, and `text` the same if it is
+    /// known to be UTF-8.
+    fn line_ends(&mut self, line: &[u8], text: Option<&str>) {
         if let Some(mut partial) = self.partial.take() {
             partial.feed(line);
             let (shown, crlf) = partial.finish(true);
@@ -107,7 +116,11 @@ impl Window {
             Some(line) => (line, "\r\n"),
             None => (line, "\n"),
         };
-        match std::str::from_utf8(line) {
+        let text = match text {
+            Some(text) => Ok(&text[..line.len()]),
+            None => std::str::from_utf8(line),
+        };
+        match text {
             Ok(text) if self.shows_as_it_is(line) => self.push(text, end),
             _ => {
                 let most_chars = self.request.max_line_chars;
