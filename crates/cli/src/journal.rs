@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use pinfold::operations;
-use pinfold::{Call, Entry, Mode, Session, State};
+use pinfold::{Approver, Call, Entry, Question, Session, State, Verdict};
 
 use crate::TOOL_ERROR;
 use crate::batch::print_line;
@@ -32,8 +32,8 @@ pub(crate) struct Log {
 
 /// Show what a change did, as a diff
 ///
-/// Also to a file that the tools would ask about: whoever runs this is the one whom they would ask. What a
-/// rule denies is not shown.
+/// Also to a file that the tools would ask about: whoever runs this is the one whom they would ask, and says
+/// yes by it. What a rule denies is not shown, nor what would be asked about in the mode `dontAsk`.
 #[derive(Args)]
 pub(crate) struct Show {
     /// The change, as `pinfold log` names it
@@ -114,10 +114,19 @@ fn printed(diff: &str) -> String {
     }
 }
 
+/// The person who runs a command: to run it is to say yes.
+#[derive(Debug)]
+struct Themselves;
+
+impl Approver for Themselves {
+    fn ask(&self, _: &Question) -> Verdict {
+        Verdict::Once
+    }
+}
+
 impl Show {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        // To show changes nothing: so `--read-only` is no reason to ask.
-        let session = self.options.session()?.in_mode(Mode::BypassPermissions);
+        let session = self.options.session_asking(Themselves)?;
         let shown = session.perform(&operations::Show { id: self.id })?;
         print_line(&line(&session, &shown.entry))?;
         match &shown.diff {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use pinfold::media::InChild;
 use pinfold::{
-    AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
+    Approver, AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
     MatchingSetting, Mode, Permissions, SeenSetting, Session, Settings,
 };
 use pinfold_dialects::{Dialect, Toolbox, named_dialects};
@@ -183,6 +183,11 @@ impl Options {
             *mode = Mode::BypassPermissions;
         }
         self.session_with(settings, None)
+    }
+
+    /// A session in the mode that was chosen, with somebody who can be asked.
+    pub(crate) fn session_asking(&self, approver: impl Approver + 'static) -> Result<Session> {
+        Ok(self.session_with(self.config()?.settings, None)?.with_approver(approver))
     }
 
     /// `own` is one more file that the tools may not reach.

@@ -423,13 +423,33 @@ fn show_asks_nobody_and_shows_nothing_that_is_denied() {
     let write = place.pinfold("call").args(["--allow", "*", "file.write", &arguments]).output();
     assert!(write.unwrap().status.success());
     let id = place.log()[0]["id"].as_str().unwrap().to_owned();
-    for rules in [&[][..], &["--ask", "*"], &["--read-only"], &["--mode", "dontAsk"]] {
-        let output = place.pinfold("show").args(rules).arg(&id).output().unwrap();
+    let audit = place.ws().with_file_name("audit.jsonl");
+    let show = |rules: &[&str]| {
+        _ = fs::remove_file(&audit);
+        let mut show = place.pinfold("show");
+        let output = show.args(rules).arg("--audit").arg(&audit).arg(&id).output().unwrap();
+        let line: Value = serde_json::from_slice(&fs::read(&audit).unwrap()).unwrap();
+        (output, line["decision"].as_str().unwrap().to_owned())
+    };
+    for (rules, decision) in [
+        (&[][..], "yes"),
+        (&["--ask", "*"], "yes"),
+        (&["--read-only"], "yes"),
+        (&["--allow", "Read(.env)"], "allow"),
+        (&["--mode", "dontAsk", "--allow", "Read(.env)"], "allow"),
+    ] {
+        let (output, decided) = show(rules);
         let shown = String::from_utf8(output.stdout).unwrap();
         assert!(shown.contains("-old\n+new\n"), "{rules:?}: {shown}");
+        assert_eq!(decided, decision, "{rules:?}");
     }
-    let output = place.pinfold("show").args(["--deny", "Read(.env)"]).arg(&id).output().unwrap();
-    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
+    for (rules, decision) in
+        [(&["--deny", "Read(.env)"][..], "deny"), (&["--mode", "dontAsk"], "nobody")]
+    {
+        let (output, decided) = show(rules);
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
+        assert_eq!(decided, decision, "{rules:?}");
+    }
 }
 
 #[test]
