@@ -121,17 +121,14 @@ impl RelPath {
         if self.is_root() {
             return None;
         }
-        let (parent, name) = match self.0.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => (self.0[..slash].to_vec(), self.0[slash + 1..].to_vec()),
-            None => (Vec::new(), self.0.clone()),
-        };
-        Some((Self(parent), Name(name)))
+        let name = name_of(&self.0);
+        let parent = &self.0[..(self.0.len() - name.len()).saturating_sub(1)];
+        Some((Self(parent.to_vec()), Name(name.to_vec())))
     }
 
     /// Its name in the directory that it is in; empty for the root.
     pub fn name(&self) -> impl fmt::Display + '_ {
-        let slash = self.0.iter().rposition(|byte| *byte == b'/');
-        escaped(&self.0[slash.map_or(0, |slash| slash + 1)..])
+        escaped(name_of(&self.0))
     }
 
     /// Its names, from the root down.
@@ -167,6 +164,12 @@ impl fmt::Display for RelPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(self.for_kernel()).fmt(out)
     }
+}
+
+/// What follows the last slash.
+pub(crate) fn name_of(path: &[u8]) -> &[u8] {
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    slash.map_or(path, |slash| &path[slash + 1..])
 }
 
 /// One step of a path that has not been proved yet.
@@ -256,6 +259,10 @@ mod tests {
         let (parent, name) = path.split().unwrap();
         assert_eq!((parent.to_string(), name.to_string()), ("a/b".into(), "c".into()));
         assert_eq!(parent.join(&name), path);
+        let top = straight_down(&steps(b"top").unwrap()).unwrap();
+        assert_eq!(top.split().unwrap(), (RelPath::root(), Name::parse(b"top").unwrap()));
+        let names = [path, top, RelPath::root()].map(|path| path.name().to_string());
+        assert_eq!(names, ["c", "top", ""]);
         assert_eq!(RelPath::root().split(), None);
         assert_eq!(straight_down(&steps(b"a/../b").unwrap()), None);
     }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::OFlags;
 
+use crate::path::name_of;
 use crate::workspace::opening;
 use crate::{Error, File, Kind, Meta, Place, RelPath, Result, Workspace, sys};
 
@@ -85,9 +86,4 @@ impl Found<'_> {
     pub fn link_target(&self) -> Result<Vec<u8>> {
         Ok(sys::read_link(self.dir, self.name())?)
     }
-}
-
-fn name_of(path: &[u8]) -> &[u8] {
-    let slash = path.iter().rposition(|byte| *byte == b'/');
-    slash.map_or(path, |slash| &path[slash + 1..])
 }
