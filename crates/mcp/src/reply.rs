@@ -50,7 +50,8 @@ pub(crate) fn fill_in(response: &mut CallToolResponse) {
     if let (Some(structured), [ContentBlock::Text(text)]) =
         (&mut answer.structured_content, answer.content.as_slice())
     {
-        *structured = serde_json::from_str(&text.text).unwrap_or_default();
+        *structured = serde_json::from_str(&text.text)
+            .expect("the text beside structured content is the object that a tool made");
     }
 }
 
