@@ -54,7 +54,7 @@ pub fn sniff_content(content: &[u8]) -> Content {
     match sniff(beginning, whole) {
         // Nothing but ASCII so far, so what comes first that is not decides.
         Content::Text(Encoding::UTF_8) if !whole && beginning.is_ascii() => {
-            let start = rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+            let start = encoding_rs::Encoding::ascii_valid_up_to(rest);
             let telling = &rest[start..rest.len().min(start + SNIFF_BYTES)];
             Content::Text(Encoding::guess(telling, start + telling.len() == rest.len()))
         }
