@@ -1,6 +1,7 @@
 //! What is looked at before a release, and not with every change.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,10 +28,32 @@ const UNPUBLISHED: [&str; 5] =
 
 /// Packs every crate that can be published, and builds it from what was packed.
 pub(crate) fn package(rest: &[&str]) -> Result<()> {
-    let mut arguments = vec!["package", "--workspace"];
+    forget_packed()?;
+    let mut arguments = vec!["package", "--workspace", "--target-dir", PACKED];
     arguments.extend(UNPUBLISHED.iter().flat_map(|name| ["--exclude", name]));
     arguments.extend(rest);
     run(&arguments, &[])
+}
+
+const PACKED: &str = "target/packed";
+
+/// Removes what an earlier run has left. Cargo takes a crate of the same name and version for the same crate,
+/// and would build on what was packed then: unpacked in its home, below a registry without a host, and built.
+fn forget_packed() -> Result<()> {
+    let user = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(user);
+    let unpacked = cargo.context("neither `CARGO_HOME` nor `HOME` is set")?.join("registry/src");
+    let entries = |place: &Path| std::fs::read_dir(place).into_iter().flatten().flatten();
+    let hostless = |name: &OsStr| name.as_encoded_bytes().starts_with(b"-");
+    let registries = entries(&unpacked).filter(|entry| hostless(&entry.file_name()));
+    let ours = |name: &OsStr| name.as_encoded_bytes().starts_with(b"pinfold");
+    let crates = registries.flat_map(|registry| entries(&registry.path()).collect::<Vec<_>>());
+    let crates = crates.filter(|entry| ours(&entry.file_name())).map(|entry| entry.path());
+    for left in crates.chain([home().join(PACKED)]).filter(|left| left.exists()) {
+        std::fs::remove_dir_all(&left)
+            .with_context(|| format!("cannot remove {}", left.display()))?;
+    }
+    Ok(())
 }
 
 /// Checks everything with the oldest versions of its dependencies that the manifests allow, in a copy.
