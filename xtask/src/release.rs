@@ -29,7 +29,8 @@ const UNPUBLISHED: [&str; 5] =
 /// Packs every crate that can be published, and builds it from what was packed.
 pub(crate) fn package(rest: &[&str]) -> Result<()> {
     forget_packed()?;
-    let mut arguments = vec!["package", "--workspace", "--target-dir", PACKED];
+    let place = home().join(PACKED).to_string_lossy().into_owned();
+    let mut arguments = vec!["package", "--workspace", "--target-dir", &place];
     arguments.extend(UNPUBLISHED.iter().flat_map(|name| ["--exclude", name]));
     arguments.extend(rest);
     run(&arguments, &[])
