@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error, Found, Opinion, Patience, Result, Secrecy, Visitor, Walk, Workspace,
+    Candidate, Error, Found, Opinion, Patience, Result, Visitor, Walk, Workspace,
 };
 use tempfile::TempDir;
 
-use crate::{Names, ROOT, usual, write};
+use crate::{Names, ROOT, usually, write};
 
 #[test]
 fn a_walk_ends_when_nobody_waits_for_it() {
@@ -17,13 +17,7 @@ fn a_walk_ends_when_nobody_waits_for_it() {
     let asked = std::sync::Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
     let patience = Patience::while_true(move || counter.fetch_add(1, Ordering::Relaxed) < 10);
-    let walk = Walk {
-        depth: 9,
-        hidden: false,
-        opinion: &usual,
-        secrecy: &|_| Secrecy::Shown,
-        patience: &patience,
-    };
+    let walk = usually(&patience);
     let walked = workspace.walk(&[ROOT], &walk, Names::default);
     assert!(matches!(walked.map(drop), Err(Error::Impatient)));
     assert!(asked.load(Ordering::Relaxed) < 100);
@@ -44,13 +38,7 @@ fn a_walk_ends_in_the_middle_of_a_large_directory() {
             judged.fetch_add(1, Ordering::Relaxed);
             Opinion::Usual
         };
-        let walk = Walk {
-            depth: 9,
-            hidden: false,
-            opinion: &opinion,
-            secrecy: &|_| Secrecy::Shown,
-            patience: &patience,
-        };
+        let walk = Walk { opinion: &opinion, ..usually(&patience) };
         let walked = workspace.walk(&[ROOT], &walk, Names::default);
         assert!(matches!(walked.map(drop), Err(Error::Impatient)));
         let judged = judged.into_inner();
@@ -73,13 +61,7 @@ fn a_visitor_that_panics_does_not_leave_the_others_waiting() {
     (0..2_000).for_each(|number| write(dir.path(), &format!("d{}/file-{number}", number % 50), ""));
     let workspace = Workspace::open([dir.path()], None).unwrap();
     let patience = Patience::default();
-    let walk = Walk {
-        depth: 9,
-        hidden: false,
-        opinion: &usual,
-        secrecy: &|_| Secrecy::Shown,
-        patience: &patience,
-    };
+    let walk = usually(&patience);
     let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         workspace.walk(&[ROOT], &walk, || Panics).map(drop)
     }));

@@ -34,19 +34,19 @@ fn usual(_: &Candidate<'_>) -> Opinion {
     Opinion::Usual
 }
 
+/// A walk through everything that is not hidden.
+fn usually(patience: &Patience) -> Walk<'_> {
+    let secrecy = &|_: &Candidate<'_>| Secrecy::Shown;
+    Walk { depth: usize::MAX, hidden: false, opinion: &usual, secrecy, patience }
+}
+
 fn walk(workspace: &Workspace) -> (BTreeSet<String>, Skipped) {
     walk_to(workspace, usize::MAX)
 }
 
 fn walk_to(workspace: &Workspace, depth: usize) -> (BTreeSet<String>, Skipped) {
     let patience = Patience::default();
-    let walk = Walk {
-        depth,
-        hidden: false,
-        opinion: &usual,
-        secrecy: &|_| Secrecy::Shown,
-        patience: &patience,
-    };
+    let walk = Walk { depth, ..usually(&patience) };
     let (parts, skipped) = workspace.walk(&[ROOT], &walk, Names::default).unwrap();
     let names: Vec<_> = parts.into_iter().flat_map(|part| part.0).collect();
     let set: BTreeSet<_> = names.iter().cloned().collect();
@@ -117,13 +117,7 @@ fn an_ignore_file_that_is_a_pipe_a_device_or_outside_says_nothing() {
                 // From further down, the rules above are read in another way.
                 let start = workspace.directory(&"sub".into()).unwrap();
                 let patience = Patience::default();
-                let walk = Walk {
-                    depth: 1,
-                    hidden: false,
-                    opinion: &usual,
-                    secrecy: &|_| Secrecy::Shown,
-                    patience: &patience,
-                };
+                let walk = Walk { depth: 1, ..usually(&patience) };
                 let (parts, _) = workspace.walk(&[start], &walk, Names::default).unwrap();
                 assert_eq!(parts[0].0, ["sub/seen.log"]);
             },

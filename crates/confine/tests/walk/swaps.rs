@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pinfold_confine::fault::interleave;
-use pinfold_confine::{Found, Kind, Patience, Result, Secrecy, Visitor, Walk, Way, Workspace};
+use pinfold_confine::{Found, Kind, Patience, Result, Visitor, Walk, Way, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
-use crate::{ROOT, names, usual, walk, write};
+use crate::{ROOT, names, usually, walk, write};
 
 #[test]
 fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
@@ -77,13 +77,7 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
                     break;
                 }
                 let patience = Patience::default();
-                let walk = Walk {
-                    depth: 9,
-                    hidden: true,
-                    opinion: &usual,
-                    secrecy: &|_| Secrecy::Shown,
-                    patience: &patience,
-                };
+                let walk = Walk { hidden: true, ..usually(&patience) };
                 let walked = workspace.walk(&[ROOT], &walk, Contents::default);
                 let texts = walked.map(|(parts, _)| {
                     parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>()
