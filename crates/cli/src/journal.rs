@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use pinfold::operations;
-use pinfold::{Approver, Call, Entry, Question, Session, State, Verdict};
+use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, Session, State};
 
 use crate::TOOL_ERROR;
 use crate::batch::print_line;
@@ -119,8 +119,8 @@ fn printed(diff: &str) -> String {
 struct Themselves;
 
 impl Approver for Themselves {
-    fn ask(&self, _: &Question) -> Verdict {
-        Verdict::Once
+    fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
+        ApprovalAnswer::Once
     }
 }
 
@@ -149,7 +149,7 @@ impl Undo {
         };
         let mut failed = false;
         for id in ids {
-            let call = Call { tool: "undo".into(), ..Call::default() };
+            let call = CallOptions { tool: "undo".into(), ..CallOptions::default() };
             let begin = Instant::now();
             let done = session.perform_with(&operations::Undo { id }, &call);
             let outcome = done.as_ref().map_or_else(pinfold_dialects::code, |_| "ok");

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 
-use pinfold::{Approver, Question, Verdict};
+use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use pinfold_confine::terminal;
 
 /// Asks on the terminal that the process belongs to, whatever its input and output are.
@@ -17,12 +17,12 @@ impl Terminal {
 }
 
 impl Approver for Terminal {
-    fn ask(&self, question: &Question) -> Verdict {
-        converse(question).unwrap_or(Verdict::Nobody)
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
+        converse(question).unwrap_or(ApprovalAnswer::Nobody)
     }
 }
 
-fn converse(question: &Question) -> std::io::Result<Verdict> {
+fn converse(question: &ApprovalRequest) -> std::io::Result<ApprovalAnswer> {
     let terminal = terminal()?;
     let mut input = BufReader::new(&terminal);
     let mut output = &terminal;
@@ -35,16 +35,16 @@ fn converse(question: &Question) -> std::io::Result<Verdict> {
         output.flush()?;
         let mut answer = String::new();
         if input.read_line(&mut answer)? == 0 {
-            return Ok(Verdict::Nobody);
+            return Ok(ApprovalAnswer::Nobody);
         }
         match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Ok(Verdict::Once),
-            "s" | "session" => return Ok(Verdict::Session),
-            "" | "n" | "no" => return Ok(Verdict::No(None)),
+            "y" | "yes" => return Ok(ApprovalAnswer::Once),
+            "s" | "session" => return Ok(ApprovalAnswer::Session),
+            "" | "n" | "no" => return Ok(ApprovalAnswer::No(None)),
             // Words, then, but not a yes.
             other if other.starts_with("no ") || other.starts_with("no,") => {
                 let words = answer.trim()["no".len()..].trim_start_matches([',', ' ']);
-                return Ok(Verdict::No(Some(words.to_owned())));
+                return Ok(ApprovalAnswer::No(Some(words.to_owned())));
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::Patience;
+use crate::Deadline;
 use crate::lines::{self, Turn};
 
 /// The text of a configuration file, which lies wherever the person who runs Pinfold says.
@@ -145,9 +145,9 @@ impl LogFile {
             return Ok(done?);
         }
         let begin = Instant::now();
-        let patience = Patience::while_true(move || begin.elapsed() < OTHERS_LINES);
+        let deadline = Deadline::lasting_while(move || begin.elapsed() < OTHERS_LINES);
         // Not to be noted would be worse than to be noted out of turn.
-        let turn = Turn::wait(&self.file, &patience).unwrap_or_else(|_| Turn::take(&self.file));
+        let turn = Turn::wait(&self.file, &deadline).unwrap_or_else(|_| Turn::take(&self.file));
         Ok(turn.add(line)?)
     }
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
-use crate::draft::{Draft, Litter, insist};
+use crate::draft::{Draft, TempEntry, insist};
 use crate::parents::Parents;
 use crate::target::Before;
 use crate::temporary::fresh_name;
-use crate::{Error, Meta, Name, Patience, Result, Target, sys};
+use crate::{Deadline, Error, Metadata, Name, Result, Target, sys};
 
 /// What is flushed to the disk before a change counts as made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -32,7 +32,7 @@ pub enum Durability {
 #[derive(Debug)]
 pub struct Committed {
     /// The new file; `None` in the rare case that it could not be looked at afterwards.
-    pub meta: Option<Meta>,
+    pub meta: Option<Metadata>,
     /// What was there before; `None` for a new file, or where the file system could not keep it.
     pub displaced: Option<Displaced>,
 }
@@ -42,12 +42,12 @@ pub struct Committed {
 /// While it lives, the directory stays locked, so that nobody takes it for something left behind.
 #[derive(Debug)]
 pub struct Displaced {
-    _at: Litter,
+    _at: TempEntry,
     _lock: DirLock,
 }
 
 impl Displaced {
-    pub(crate) fn new(at: Litter, lock: DirLock) -> Self {
+    pub(crate) fn new(at: TempEntry, lock: DirLock) -> Self {
         Self { _at: at, _lock: lock }
     }
 }
@@ -103,8 +103,8 @@ impl Target {
             sys::sync_data(&draft.fd)?;
         }
         match &self.before {
-            Some(before) => draft.displace(&self.name, before, durability, &self.patience),
-            None => draft.appear(&self.name, durability, &self.patience),
+            Some(before) => draft.displace(&self.name, before, durability, &self.deadline),
+            None => draft.appear(&self.name, durability, &self.deadline),
         }
     }
 }
@@ -139,7 +139,7 @@ impl Before {
     ///
     /// Where the times are too fresh to tell, this leaves it to [`Self::is_renamed`], which has to
     /// look at the content anyway.
-    fn may_be(&self, found: &Meta) -> Result<bool> {
+    fn may_be(&self, found: &Metadata) -> Result<bool> {
         let known = self.file.meta();
         if known.surely_unchanged(found) {
             return Ok(true);
@@ -150,13 +150,13 @@ impl Before {
     }
 
     /// Whether `found`, which we have renamed, is this file with this content.
-    fn is_renamed(&self, found: &Meta) -> Result<bool> {
+    fn is_renamed(&self, found: &Metadata) -> Result<bool> {
         let same = self.file.meta().surely_unchanged_but_renamed(found);
         Ok(same || self.has_same_content(found)?)
     }
 
     /// If it is the same file, the handle reads it.
-    fn has_same_content(&self, found: &Meta) -> Result<bool> {
+    fn has_same_content(&self, found: &Metadata) -> Result<bool> {
         match self.hash.get() {
             Some(hash) if self.file.meta().looks_like(found) => Ok(self.hash_now()? == *hash),
             _ => Ok(false),
@@ -175,10 +175,10 @@ impl Draft {
         mut self,
         name: &Name,
         durability: Durability,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let lock = dir.lock(patience)?;
+        let lock = dir.lock(deadline)?;
         dir.sweep(&lock, &self.at.name);
         match sys::rename_new(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
             Ok(()) => self.at.disposable = false,
@@ -218,7 +218,7 @@ impl Draft {
     fn disappear(&mut self, name: &Name) -> Result<()> {
         let dir = self.at.dir.fd();
         let found = insist(|| sys::stat_at(dir, name.as_bytes()));
-        let ours = found.is_some_and(|stat| Meta::of(&stat).identity == self.meta.identity);
+        let ours = found.is_some_and(|stat| Metadata::of(&stat).identity == self.meta.identity);
         if ours && insist(|| sys::remove(dir, name.as_bytes())).is_none() {
             return Err(Error::Stranded { kept: name.to_string() });
         }
@@ -231,10 +231,10 @@ impl Draft {
         name: &Name,
         before: &Before,
         durability: Durability,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let lock = dir.lock(patience)?;
+        let lock = dir.lock(deadline)?;
         dir.sweep(&lock, &self.at.name);
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
@@ -277,9 +277,9 @@ impl Draft {
     fn take_back(&mut self, name: &Name) -> Result<()> {
         let (dir, draft) = (self.at.dir.fd(), self.at.name.as_bytes());
         let under_draft =
-            || insist(|| sys::stat_at(dir, draft)).map(|stat| Meta::of(&stat).identity);
+            || insist(|| sys::stat_at(dir, draft)).map(|stat| Metadata::of(&stat).identity);
         let mut put_last = Some(self.meta.identity);
-        for _ in 0..sys::MOST_RACES {
+        for _ in 0..sys::MAX_RACES {
             let going_in = under_draft();
             let mut was_empty = false;
             let traded = insist(|| match sys::exchange(dir, draft, name.as_bytes()) {
@@ -318,7 +318,7 @@ impl Draft {
         let dir = self.at.dir.clone();
         let second = fresh_name()?;
         let linked = sys::link(dir.fd(), name.as_bytes(), second.as_bytes()).is_ok();
-        let mut old = Litter { dir: dir.clone(), name: second, disposable: linked };
+        let mut old = TempEntry { dir: dir.clone(), name: second, disposable: linked };
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             found => {

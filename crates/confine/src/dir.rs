@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::patience::PAUSE;
+use crate::deadline::PAUSE;
 use crate::sys::Locked;
-use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Result, is_temporary, sys};
+use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Result, is_temporary, sys};
 
 /// How long another process may hold a directory's lock. A change holds it for microseconds.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// One entry of a directory.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Dir {
 
 impl Dir {
     pub(crate) fn new(fd: OwnedFd) -> Result<Self> {
-        let identity = Meta::of(&sys::stat(&fd)?).identity;
+        let identity = Metadata::of(&sys::stat(&fd)?).identity;
         Ok(Self { fd, identity })
     }
 
@@ -45,8 +45,8 @@ impl Dir {
         self.identity
     }
 
-    pub(crate) fn meta(&self, name: &Name) -> Result<Meta> {
-        Ok(Meta::of(&sys::stat_at(&self.fd, name.as_bytes())?))
+    pub(crate) fn meta(&self, name: &Name) -> Result<Metadata> {
+        Ok(Metadata::of(&sys::stat_at(&self.fd, name.as_bytes())?))
     }
 
     /// Opens a regular file.
@@ -74,7 +74,7 @@ impl Dir {
     }
 
     /// Keeps other processes that use Pinfold from committing here, until the lock is dropped.
-    pub(crate) fn lock(&self, patience: &Patience) -> Result<DirLock> {
+    pub(crate) fn lock(&self, deadline: &Deadline) -> Result<DirLock> {
         let fd = match self.readable() {
             Ok(fd) => fd,
             // Not readable, but perhaps writable: then there is nothing to lock.
@@ -86,8 +86,8 @@ impl Dir {
         loop {
             match sys::try_lock(&fd) {
                 Ok(()) => return Ok(DirLock { lock: Some(Locked(fd)) }),
-                Err(Errno::WOULDBLOCK) if start.elapsed() < LONGEST_WAIT => {
-                    patience.check()?;
+                Err(Errno::WOULDBLOCK) if start.elapsed() < MAX_WAIT => {
+                    deadline.check()?;
                     thread::sleep(pause);
                     pause = (pause * 2).min(PAUSE);
                 }
@@ -125,7 +125,7 @@ pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     match listed {
         // Some file systems do not say.
         FileType::Unknown => {
-            sys::stat_at(dir, name).map_or(Kind::Device, |stat| Meta::of(&stat).kind)
+            sys::stat_at(dir, name).map_or(Kind::Device, |stat| Metadata::of(&stat).kind)
         }
         known => known.into(),
     }
@@ -170,14 +170,14 @@ mod tests {
     fn a_lock_ends_with_its_holder_though_a_forked_process_has_its_handle() {
         let place = tempfile::tempdir().unwrap();
         let dir = Dir::new(sys::open_root(place.path()).unwrap()).unwrap();
-        let patience = Patience::while_true(|| false);
-        let lock = dir.lock(&patience).unwrap();
-        assert!(dir.lock(&patience).is_err());
+        let deadline = Deadline::lasting_while(|| false);
+        let lock = dir.lock(&deadline).unwrap();
+        assert!(dir.lock(&deadline).is_err());
         // As after a fork, this handle is not only the holder's.
         let Some(Locked(fd)) = &lock.lock else { panic!("the file system has locks") };
         let elsewhere = fd.try_clone().unwrap();
         drop(lock);
-        assert!(dir.lock(&patience).is_ok());
+        assert!(dir.lock(&deadline).is_ok());
         drop(elsewhere);
     }
 }

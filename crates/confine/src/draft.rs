@@ -8,18 +8,18 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::target::Before;
 use crate::temporary::{fresh_name, lasting_name};
-use crate::{Error, Meta, Name, Result, sys};
+use crate::{Error, Metadata, Name, Result, sys};
 
 /// A temporary name that is free again when this is dropped, unless somebody needs what is there.
 #[derive(Debug)]
-pub(crate) struct Litter {
+pub(crate) struct TempEntry {
     pub(crate) dir: Arc<Dir>,
     pub(crate) name: Name,
     /// Whether what is under the name may be thrown away.
     pub(crate) disposable: bool,
 }
 
-impl Litter {
+impl TempEntry {
     /// Leaves what is under the name, which somebody needs, where nobody sweeps it away.
     pub(crate) fn strand(&mut self) -> Error {
         self.disposable = false;
@@ -33,7 +33,7 @@ impl Litter {
     }
 }
 
-impl Drop for Litter {
+impl Drop for TempEntry {
     fn drop(&mut self) {
         if self.disposable {
             insist(|| sys::remove(self.dir.fd(), self.name.as_bytes()));
@@ -48,9 +48,9 @@ pub(crate) fn insist<T>(mut attempt: impl FnMut() -> rustix::io::Result<T>) -> O
 
 /// The new content, until it takes its place.
 pub(crate) struct Draft {
-    pub(crate) at: Litter,
+    pub(crate) at: TempEntry,
     pub(crate) fd: OwnedFd,
-    pub(crate) meta: Meta,
+    pub(crate) meta: Metadata,
 }
 
 impl Draft {
@@ -61,20 +61,20 @@ impl Draft {
             Err(Errno::NOENT) => return Err(Error::Changed),
             other => other?,
         };
-        let at = Litter { dir: dir.clone(), name, disposable: true };
+        let at = TempEntry { dir: dir.clone(), name, disposable: true };
         // As long as this handle is open, nobody takes the draft for something left behind.
         match sys::claim(&fd) {
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
             other => other?,
         }
-        let meta = Meta::of(&sys::stat(&fd)?);
+        let meta = Metadata::of(&sys::stat(&fd)?);
         Ok(Self { at, fd, meta })
     }
 
     /// Takes on the file's owner, mode and extended attributes, in the order in which each keeps
     /// what the one before has set.
     pub(crate) fn dress_as(&self, before: &Before) -> Result<()> {
-        let Meta { uid, gid, mode, .. } = *before.file.meta();
+        let Metadata { uid, gid, mode, .. } = *before.file.meta();
         if (self.meta.uid, self.meta.gid) != (uid, gid) {
             sys::change_owner(&self.fd, uid, gid).map_err(|errno| match errno {
                 Errno::PERM => Error::Owner { uid, gid },
@@ -138,7 +138,7 @@ impl Draft {
     }
 
     /// What the file system knows about the content now; `None` if it will not say.
-    pub(crate) fn meta_now(&self) -> Option<Meta> {
-        insist(|| sys::stat(&self.fd)).map(|stat| Meta::of(&stat))
+    pub(crate) fn meta_now(&self) -> Option<Metadata> {
+        insist(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
     }
 }

@@ -50,7 +50,7 @@ pub enum Error {
     Busy,
     /// Whoever asked is no longer willing to wait.
     #[error("it took too long")]
-    Impatient,
+    TimedOut,
     /// The directory that the file is in may not be changed.
     #[error("its directory may not be written to")]
     DirectoryDenied,

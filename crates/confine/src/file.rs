@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use blake3::{Hash, Hasher};
 
-use crate::{Error, Kind, Meta, Patience, Result, sys};
+use crate::{Deadline, Error, Kind, Metadata, Result, sys};
 
 /// A regular file below a root.
 ///
@@ -13,7 +13,7 @@ use crate::{Error, Kind, Meta, Patience, Result, sys};
 #[derive(Debug)]
 pub struct File {
     fd: OwnedFd,
-    meta: Meta,
+    meta: Metadata,
     position: u64,
     at_end: bool,
 }
@@ -21,7 +21,7 @@ pub struct File {
 impl File {
     /// Takes a fresh handle, if it is on a regular file.
     pub(crate) fn regular(fd: OwnedFd) -> Result<Self> {
-        let meta = Meta::of(&sys::stat(&fd)?);
+        let meta = Metadata::of(&sys::stat(&fd)?);
         match meta.kind {
             Kind::File => Ok(Self { fd, meta, position: 0, at_end: false }),
             Kind::Directory => Err(Error::IsDirectory),
@@ -30,7 +30,7 @@ impl File {
     }
 
     /// What the file system knew about it when it was opened.
-    pub fn meta(&self) -> &Meta {
+    pub fn meta(&self) -> &Metadata {
         &self.meta
     }
 
@@ -45,8 +45,8 @@ impl File {
     }
 
     /// What the file system knows about it now.
-    pub(crate) fn meta_now(&self) -> Result<Meta> {
-        Ok(Meta::of(&sys::stat(&self.fd)?))
+    pub(crate) fn meta_now(&self) -> Result<Metadata> {
+        Ok(Metadata::of(&sys::stat(&self.fd)?))
     }
 
     pub(crate) fn fd(&self) -> &OwnedFd {
@@ -86,12 +86,12 @@ impl File {
     }
 
     /// The hash of its whole content, as it is now.
-    pub(crate) fn hash(&self, patience: &Patience) -> Result<Hash> {
+    pub(crate) fn hash(&self, deadline: &Deadline) -> Result<Hash> {
         let mut hasher = Hasher::new();
         let mut buffer = vec![0; 128 * 1024];
         let mut position = 0;
         loop {
-            patience.check()?;
+            deadline.check()?;
             match sys::read_from(&self.fd, &mut buffer, position)? {
                 0 => return Ok(hasher.finalize()),
                 read => {

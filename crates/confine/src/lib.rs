@@ -10,19 +10,20 @@
 
 mod ambient;
 mod atomic;
+mod backups;
+mod deadline;
 mod dir;
 mod draft;
 mod error;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod file;
-mod ignoring;
+mod ignore_files;
 mod lines;
 mod lock;
 mod meta;
 mod parents;
 mod path;
-mod patience;
 mod removal;
 mod resolve;
 mod root;
@@ -30,7 +31,6 @@ mod sweep;
 mod sys;
 mod target;
 mod temporary;
-mod vault;
 mod walk;
 mod workspace;
 
@@ -39,18 +39,18 @@ pub use ambient::{
     write_secret,
 };
 pub use atomic::{Committed, Displaced, Durability};
+pub use backups::BackupStore;
 pub use blake3::{Hash, hash};
+pub use deadline::Deadline;
 pub use dir::Entry;
 pub use error::{Error, Result};
 pub use file::File;
-pub use ignoring::brace_depth;
-pub use meta::{Identity, Kind, Meta};
+pub use ignore_files::brace_depth;
+pub use meta::{Identity, Kind, Metadata};
 pub use path::{Name, RawPath, RelPath, escaped};
-pub use patience::Patience;
 pub use removal::Removal;
 pub use root::Way;
 pub use target::Target;
 pub use temporary::{is_temporary, random_number};
-pub use vault::Vault;
-pub use walk::{Candidate, Found, Opinion, Secrecy, Skipped, Visitor, Walk};
+pub use walk::{Candidate, FilterDecision, Found, Skipped, Visibility, Visitor, Walk};
 pub use workspace::{Place, Seen, Workspace};

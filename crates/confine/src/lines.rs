@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 
+use crate::deadline::PAUSE;
 use crate::draft::insist;
-use crate::patience::PAUSE;
 use crate::sys::{self, Locked};
-use crate::{Meta, Patience, Result};
+use crate::{Deadline, Metadata, Result};
 
 /// The right to add to a file that can be read, too.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub(crate) struct Turn<F: AsFd> {
 
 impl<F: AsFd> Turn<F> {
     /// Waits until others are locked out. Where the file system cannot do that, they are not.
-    pub(crate) fn wait(file: F, patience: &Patience) -> Result<Self> {
+    pub(crate) fn wait(file: F, deadline: &Deadline) -> Result<Self> {
         let alone = loop {
             match sys::try_lock(&file) {
                 Ok(()) => break true,
                 Err(Errno::WOULDBLOCK) => {
-                    patience.check()?;
+                    deadline.check()?;
                     std::thread::sleep(PAUSE);
                 }
                 Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => break false,
@@ -79,7 +79,7 @@ impl<F: AsFd> Turn<F> {
     }
 
     fn len(&self) -> rustix::io::Result<u64> {
-        Ok(Meta::of(&sys::stat(&self.file)?).len)
+        Ok(Metadata::of(&sys::stat(&self.file)?).len)
     }
 }
 

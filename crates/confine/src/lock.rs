@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::patience::PAUSE;
-use crate::{Identity, Name, Patience, Result};
+use crate::deadline::PAUSE;
+use crate::{Deadline, Identity, Name, Result};
 
 /// With the process's number: one that was forked has copies of locks that nobody there will give back.
 type Key = (u32, Identity, Vec<Name>);
@@ -22,11 +22,11 @@ pub(crate) struct FileLock {
 
 impl FileLock {
     /// Waits until nobody else in this process changes the file called `names` below the directory.
-    pub(crate) fn take(directory: Identity, names: Vec<Name>, patience: &Patience) -> Result<Self> {
+    pub(crate) fn take(directory: Identity, names: Vec<Name>, deadline: &Deadline) -> Result<Self> {
         let key = (std::process::id(), directory, names);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         while !held.get_or_insert_default().insert(key.clone()) {
-            patience.check()?;
+            deadline.check()?;
             (held, _) = FREED.wait_timeout(held, PAUSE).unwrap_or_else(PoisonError::into_inner);
         }
         Ok(Self { key })

@@ -63,7 +63,7 @@ impl Identity {
 
 /// What the file system knows about a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Meta {
+pub struct Metadata {
     /// What it is.
     pub kind: Kind,
     /// Which one it is.
@@ -89,7 +89,7 @@ pub struct Meta {
 /// Clocks of file systems tick at different paces; FAT's is the slowest, with two seconds.
 const SLOWEST_TICK: Duration = Duration::from_secs(2);
 
-impl Meta {
+impl Metadata {
     #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
     pub(crate) fn of(stat: &Stat) -> Self {
         let modified = time(stat.st_mtime as i64, stat.st_mtime_nsec as u32);

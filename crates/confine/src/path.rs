@@ -46,7 +46,7 @@ impl fmt::Display for RawPath {
 }
 
 /// What file systems allow.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// One name in a directory: not empty, no slash, no NUL, neither `.` nor `..`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -59,7 +59,7 @@ impl Name {
             b"" | b"." | b".." => Err(Error::BadPath("names no file")),
             _ if bytes.contains(&b'/') => Err(Error::BadPath("has a slash within a name")),
             _ if bytes.contains(&0) => Err(Error::BadPath("has a NUL character in it")),
-            _ if bytes.len() > LONGEST_NAME => {
+            _ if bytes.len() > MAX_NAME_BYTES => {
                 Err(Error::BadPath("has a name of more than 255 bytes, which no file can have"))
             }
             _ => Ok(Self(bytes.to_vec())),

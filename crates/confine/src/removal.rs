@@ -7,11 +7,11 @@ use rustix::io::Errno;
 
 use crate::atomic::{Displaced, unsupported};
 use crate::dir::Dir;
-use crate::draft::{Litter, insist};
+use crate::draft::{TempEntry, insist};
 use crate::lock::FileLock;
 use crate::temporary::fresh_name;
 use crate::{
-    Durability, Error, Hash, Kind, Meta, Name, Patience, Place, RawPath, Result, Workspace, sys,
+    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
 
 /// A file or link that is to be removed: held for that, and remembered as it was found.
@@ -20,19 +20,19 @@ pub struct Removal {
     place: Place,
     dir: Arc<Dir>,
     name: Name,
-    meta: Meta,
+    meta: Metadata,
     link_target: Option<Vec<u8>>,
     hash: OnceCell<Hash>,
-    patience: Patience,
+    deadline: Deadline,
     _lock: FileLock,
 }
 
 impl Workspace {
     /// Finds what is to be removed. A link is removed itself, wherever it points.
     ///
-    /// Waits for others who change it, as long as `patience` lasts.
-    pub fn removal(&self, path: &RawPath, patience: &Patience) -> Result<Removal> {
-        for _ in 0..sys::MOST_RACES {
+    /// Waits for others who change it, as long as `deadline` lasts.
+    pub fn removal(&self, path: &RawPath, deadline: &Deadline) -> Result<Removal> {
+        for _ in 0..sys::MAX_RACES {
             let place = self.look(path)?.place;
             let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
             let dir = match self.root(place.root).open_below(&parent, sys::HANDLE) {
@@ -40,7 +40,7 @@ impl Workspace {
                 Err(Errno::LOOP) => continue,
                 other => Arc::new(Dir::new(other?)?),
             };
-            let lock = FileLock::take(dir.identity(), vec![name.clone()], patience)?;
+            let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
             let meta = dir.meta(&name)?;
             let link_target = match meta.kind {
                 Kind::File => None,
@@ -58,7 +58,7 @@ impl Workspace {
                 meta,
                 link_target,
                 hash: OnceCell::new(),
-                patience: patience.clone(),
+                deadline: deadline.clone(),
                 _lock: lock,
             });
         }
@@ -73,7 +73,7 @@ impl Removal {
     }
 
     /// What the file system knew about it when it was found.
-    pub fn meta(&self) -> &Meta {
+    pub fn meta(&self) -> &Metadata {
         &self.meta
     }
 
@@ -82,8 +82,8 @@ impl Removal {
         self.link_target.as_deref()
     }
 
-    pub(crate) fn parts(&self) -> (&Dir, &Name, &Meta, &Patience) {
-        (&self.dir, &self.name, &self.meta, &self.patience)
+    pub(crate) fn parts(&self) -> (&Dir, &Name, &Metadata, &Deadline) {
+        (&self.dir, &self.name, &self.meta, &self.deadline)
     }
 
     /// The hash of what the file holds, taken once; `None` for a link.
@@ -104,7 +104,7 @@ impl Removal {
         if !self.meta.looks_like(file.meta()) {
             return Err(Error::Changed);
         }
-        file.hash(&self.patience)
+        file.hash(&self.deadline)
     }
 
     /// Sees to it that a later look can tell whether the content has changed.
@@ -129,7 +129,7 @@ impl Removal {
     /// it go for good, when the answer is dropped.
     pub fn remove(self, durability: Durability) -> Result<Displaced> {
         self.prepare()?;
-        let lock = self.dir.lock(&self.patience)?;
+        let lock = self.dir.lock(&self.deadline)?;
         let aside = fresh_name()?;
         self.dir.sweep(&lock, &aside);
         let (from, to) = (self.name.as_bytes(), aside.as_bytes());
@@ -140,7 +140,7 @@ impl Removal {
             Err(errno) if unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
             Err(other) => return Err(other.into()),
         }
-        let mut litter = Litter { dir: self.dir.clone(), name: aside, disposable: false };
+        let mut litter = TempEntry { dir: self.dir.clone(), name: aside, disposable: false };
         if let Err(error) = self.verify(&litter.name, durability) {
             let (aside, name) = (litter.name.as_bytes(), self.name.as_bytes());
             let back = insist(|| match sys::rename_new(self.dir.fd(), aside, name) {

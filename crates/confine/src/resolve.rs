@@ -14,7 +14,7 @@ use crate::root::step_into;
 use crate::{Error, Name, Place, RelPath, Result, Workspace, sys};
 
 /// As many links as the kernel follows before it suspects a circle.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// What to do with a link in the last place of a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -97,7 +97,7 @@ impl Walker<'_> {
 
     fn count_link(&mut self) -> Result<()> {
         self.links += 1;
-        if self.links > MOST_LINKS { Err(Error::TooManyLinks) } else { Ok(()) }
+        if self.links > MAX_LINKS { Err(Error::TooManyLinks) } else { Ok(()) }
     }
 
     fn follow(&mut self, target: &[u8]) -> Result<()> {

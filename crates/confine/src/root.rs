@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::path::{Step, bytes_of, steps, straight_down};
-use crate::{Error, Kind, Meta, Name, RelPath, Result, sys};
+use crate::{Error, Kind, Metadata, Name, RelPath, Result, sys};
 
 /// How paths below a root are opened. Both ways follow no link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -166,7 +166,7 @@ impl Root {
             false => Some(self.open_below(&parent, sys::HANDLE)?),
         };
         let dir = parent.as_ref().unwrap_or(&self.handle);
-        match Meta::of(&sys::stat_at(dir, name.as_bytes())?).kind {
+        match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
             Kind::Fifo => Err(Errno::PIPE),
             Kind::Socket => Err(Errno::NXIO),
             Kind::Device => Err(Errno::NODEV),
@@ -203,10 +203,10 @@ fn local_mount(handle: &OwnedFd) -> Option<u64> {
 
 /// Opens one name in a directory; a link is `ELOOP`, whatever the flags.
 pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, Errno> {
-    for _ in 0..sys::MOST_RACES {
+    for _ in 0..sys::MAX_RACES {
         match sys::open_at(dir, name.as_bytes(), flags) {
             // Asked for a directory, the kernel says of a link too that it is none.
-            Err(Errno::NOTDIR) => match Meta::of(&sys::stat_at(dir, name.as_bytes())?).kind {
+            Err(Errno::NOTDIR) => match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
                 Kind::Symlink => return Err(Errno::LOOP),
                 // It was something else a moment ago.
                 Kind::Directory => {}

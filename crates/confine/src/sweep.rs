@@ -18,7 +18,7 @@ use crate::{Identity, Name, is_temporary, sys};
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
 
 /// Past this many it starts to remember anew.
-const MOST_REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 impl Dir {
     /// Removes what others left behind, once in the life of this process. Without the lock nobody
@@ -29,7 +29,7 @@ impl Dir {
         }
         let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let known = swept.get_or_insert_default();
-        if known.len() >= MOST_REMEMBERED {
+        if known.len() >= MAX_REMEMBERED {
             known.clear();
         }
         let first = known.insert(self.identity());

@@ -1,9 +1,9 @@
-//! Every system call that is made below a root, in a vault or to a log, one function each.
+//! Every system call that is made below a root, in a backups or to a log, one function each.
 //!
 //! All of them start at an open handle; none takes a path from the file system's root but
 //! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
 //!
-//! Elsewhere whole paths are used only if no agent gave them: those of roots, of a vault, and of the
+//! Elsewhere whole paths are used only if no agent gave them: those of roots, of a backups, and of the
 //! person's own files in `ambient`.
 
 mod cached;
@@ -72,7 +72,7 @@ const BENEATH: fs::ResolveFlags = fs::ResolveFlags::BENEATH
 #[cfg(target_os = "linux")]
 pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
     // EAGAIN: a rename raced with the look-up, and the kernel could not be sure. Ask again.
-    for _ in 0..MOST_RACES {
+    for _ in 0..MAX_RACES {
         let opened = call("openat2", || {
             fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), BENEATH)
         });
@@ -84,7 +84,7 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Resul
 }
 
 /// How often a look-up that raced with renames is tried before it is given up.
-pub(crate) const MOST_RACES: usize = 100;
+pub(crate) const MAX_RACES: usize = 100;
 
 /// Opens one name in a directory, or fails with `ELOOP` if it is a link.
 pub(crate) fn open_at(dir: impl AsFd, name: &[u8], flags: OFlags) -> Result<OwnedFd> {

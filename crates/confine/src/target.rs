@@ -10,7 +10,7 @@ use crate::lock::FileLock;
 use crate::path::straight_down;
 use crate::resolve::{Last, Resolved};
 use crate::{
-    Error, File, Hash, Kind, Meta, Name, Patience, Place, RawPath, Result, Workspace, sys,
+    Deadline, Error, File, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
 
 /// A file that is there, or could be: held for one change, and remembered as it was found.
@@ -25,7 +25,7 @@ pub struct Target {
     pub(crate) missing: Vec<Name>,
     pub(crate) name: Name,
     pub(crate) before: Option<Before>,
-    pub(crate) patience: Patience,
+    pub(crate) deadline: Deadline,
     _lock: FileLock,
 }
 
@@ -34,29 +34,29 @@ pub struct Target {
 pub(crate) struct Before {
     pub(crate) file: File,
     pub(crate) hash: OnceCell<Hash>,
-    patience: Patience,
+    deadline: Deadline,
 }
 
 impl Workspace {
     /// Finds the file that a change is aimed at. Links are followed: the change is to what they point to.
     ///
-    /// Waits for others who change it, as long as `patience` lasts.
-    pub fn target(&self, path: &RawPath, patience: &Patience) -> Result<Target> {
+    /// Waits for others who change it, as long as `deadline` lasts.
+    pub fn target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
         let (root, steps) = self.understand(path)?;
         if let Some(straight) = straight_down(&steps) {
-            match self.aim(&Place { root, path: straight }, patience) {
+            match self.aim(&Place { root, path: straight }, deadline) {
                 Err(Miss::Link | Miss::Parent) => {}
                 Err(Miss::Error(error)) => return Err(error),
                 Ok(target) => return target.checked(path),
             }
         }
-        for _ in 0..sys::MOST_RACES {
+        for _ in 0..sys::MAX_RACES {
             let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
             let aimed = if missing.len() > 1 {
-                self.aim_below(&place, missing, patience)
+                self.aim_below(&place, missing, deadline)
             } else {
                 let path = missing.iter().fold(place.path, |path, name| path.join(name));
-                self.aim(&Place { root: place.root, path }, patience)
+                self.aim(&Place { root: place.root, path }, deadline)
             };
             match aimed {
                 Err(Miss::Link | Miss::Parent) => {}
@@ -68,7 +68,7 @@ impl Workspace {
     }
 
     /// Aims at a place whose directory exists.
-    fn aim(&self, place: &Place, patience: &Patience) -> Result<Target, Miss> {
+    fn aim(&self, place: &Place, deadline: &Deadline) -> Result<Target, Miss> {
         let Some((parent, name)) = place.path.split() else {
             return Err(Miss::Error(Error::IsDirectory));
         };
@@ -77,22 +77,22 @@ impl Workspace {
             Err(Errno::NOENT) => return Err(Miss::Parent),
             other => Arc::new(Dir::new(other?)?),
         };
-        let lock = FileLock::take(dir.identity(), vec![name.clone()], patience)?;
+        let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
         let before = match dir.meta(&name) {
             Err(Error::NotFound) => None,
             Err(other) => return Err(other.into()),
-            Ok(Meta { kind: Kind::Symlink, .. }) => return Err(Miss::Link),
-            Ok(Meta { kind: Kind::Directory, .. }) => return Err(Error::IsDirectory.into()),
-            Ok(Meta { kind: Kind::File, .. }) => Some(Before {
+            Ok(Metadata { kind: Kind::Symlink, .. }) => return Err(Miss::Link),
+            Ok(Metadata { kind: Kind::Directory, .. }) => return Err(Error::IsDirectory.into()),
+            Ok(Metadata { kind: Kind::File, .. }) => Some(Before {
                 file: dir.file(&name)?,
                 hash: OnceCell::new(),
-                patience: patience.clone(),
+                deadline: deadline.clone(),
             }),
-            Ok(Meta { kind, .. }) => return Err(Error::NotRegular(kind).into()),
+            Ok(Metadata { kind, .. }) => return Err(Error::NotRegular(kind).into()),
         };
         let place = self.innermost(place.clone());
-        let patience = patience.clone();
-        Ok(Target { place, dir, missing: Vec::new(), name, before, patience, _lock: lock })
+        let deadline = deadline.clone();
+        Ok(Target { place, dir, missing: Vec::new(), name, before, deadline, _lock: lock })
     }
 
     /// Aims at a file whose directory has to be made first.
@@ -100,27 +100,27 @@ impl Workspace {
         &self,
         place: &Place,
         names: Vec<Name>,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<Target, Miss> {
-        if names.len() > MOST_PARENTS {
+        if names.len() > MAX_PARENTS {
             return Err(Error::BadPath("has too many directories that do not exist").into());
         }
         let dir = match self.root(place.root).open_below(&place.path, sys::HANDLE) {
             Err(Errno::LOOP | Errno::NOENT) => return Err(Miss::Link),
             other => Arc::new(Dir::new(other?)?),
         };
-        let lock = FileLock::take(dir.identity(), names.clone(), patience)?;
+        let lock = FileLock::take(dir.identity(), names.clone(), deadline)?;
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
         let mut missing = names;
         let name = missing.pop().ok_or(Error::IsDirectory)?;
         let place = self.innermost(Place { root: place.root, path });
-        let patience = patience.clone();
-        Ok(Target { place, dir, missing, name, before: None, patience, _lock: lock })
+        let deadline = deadline.clone();
+        Ok(Target { place, dir, missing, name, before: None, deadline, _lock: lock })
     }
 }
 
 /// How many directories are made for one file: each is held open until the file is there.
-const MOST_PARENTS: usize = 100;
+const MAX_PARENTS: usize = 100;
 
 /// Why a place could not be aimed at as it stands.
 enum Miss {
@@ -158,7 +158,7 @@ impl Target {
     }
 
     /// What the file system knew about the file when it was found; `None` if there is none.
-    pub fn meta(&self) -> Option<&Meta> {
+    pub fn meta(&self) -> Option<&Metadata> {
         self.before.as_ref().map(|before| before.file.meta())
     }
 
@@ -199,7 +199,7 @@ impl Target {
 impl Before {
     /// The hash of what the file holds at this moment.
     pub(crate) fn hash_now(&self) -> Result<Hash> {
-        self.file.hash(&self.patience)
+        self.file.hash(&self.deadline)
     }
 
     pub(crate) fn hash(&self) -> Result<Hash> {

@@ -16,10 +16,10 @@ pub use found::{Candidate, Found};
 
 use crate::walk::work::Work;
 use crate::walk::worker::{Task, Worker};
-use crate::{File, Name, Patience, Place, RelPath, Result, Workspace};
+use crate::{Deadline, File, Name, Place, RelPath, Result, Workspace};
 
 /// More threads wait for each other rather than for the disk.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// What to walk over, and how.
 pub struct Walk<'a> {
@@ -28,16 +28,16 @@ pub struct Walk<'a> {
     /// Whether hidden entries are shown.
     pub hidden: bool,
     /// What the caller thinks of an entry before ignore files are asked.
-    pub opinion: &'a (dyn Fn(&Candidate<'_>) -> Opinion + Sync),
+    pub filter_decision: &'a (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
     /// Whether an entry that would be shown may be.
-    pub secrecy: &'a (dyn Fn(&Candidate<'_>) -> Secrecy + Sync),
+    pub visibility: &'a (dyn Fn(&Candidate<'_>) -> Visibility + Sync),
     /// Ends the walk when it ends.
-    pub patience: &'a Patience,
+    pub deadline: &'a Deadline,
 }
 
 /// Whether an entry may be shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Secrecy {
+pub enum Visibility {
     /// It may.
     Shown,
     /// Neither it nor what is below it, and that is counted.
@@ -48,7 +48,7 @@ pub enum Secrecy {
 
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Opinion {
+pub enum FilterDecision {
     /// It was named, so it is shown whatever it is.
     Named,
     /// It is shown even if it is hidden or ignored, unless it has a name that is always skipped.
@@ -123,7 +123,7 @@ impl Workspace {
             let more = match work.is_done() {
                 true => 0,
                 false => {
-                    thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS) - 1
+                    thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS) - 1
                 }
             };
             let others: Vec<_> = (0..more)

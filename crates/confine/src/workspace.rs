@@ -7,15 +7,15 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::dir::{Dir, Entry};
-use crate::ignoring::KnownPatterns;
+use crate::ignore_files::KnownPatterns;
 use crate::path::{Step, steps, straight_down};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
-use crate::{Error, File, Kind, Meta, Name, RawPath, RelPath, Result, Way, is_temporary, sys};
+use crate::{Error, File, Kind, Metadata, Name, RawPath, RelPath, Result, Way, is_temporary, sys};
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
 /// or more system calls.
-const LONGEST_PATH: usize = 64 * 1024;
+const MAX_PATH_BYTES: usize = 64 * 1024;
 
 /// The roots that everything happens below.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Seen {
     /// Where it is.
     pub place: Place,
     /// What the file system knows about it.
-    pub meta: Meta,
+    pub meta: Metadata,
     /// Where it points, as it is written in the link.
     pub link_target: Option<Vec<u8>>,
 }
@@ -193,7 +193,7 @@ impl Workspace {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
         }
-        if path.as_str().len() > LONGEST_PATH {
+        if path.as_str().len() > MAX_PATH_BYTES {
             return Err(Error::BadPath("is too long"));
         }
         let steps = steps(path.as_str().as_bytes())?;
@@ -227,7 +227,7 @@ impl Workspace {
     /// A regular file and its content, if it is at hand: not longer than `most` bytes, no link on the way,
     /// on the root's own mount, which is of a local file system, and all of it in the system's memory.
     /// Finding that out never waits for a disk or a network.
-    pub fn at_hand(&self, path: &RawPath, most: usize) -> Option<(Place, File, Vec<u8>)> {
+    pub fn cached_file(&self, path: &RawPath, most: usize) -> Option<(Place, File, Vec<u8>)> {
         let (number, steps) = self.understand(path).ok()?;
         let below = straight_down(&steps).filter(|_| !path.names_a_directory())?;
         let root = &self.roots[number];
@@ -285,7 +285,7 @@ impl Workspace {
         steps: Vec<Step>,
         flags: OFlags,
     ) -> Result<(Place, OwnedFd)> {
-        for _ in 0..sys::MOST_RACES {
+        for _ in 0..sys::MAX_RACES {
             let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
             if !missing.is_empty() {
                 return Err(Error::NotFound);
@@ -307,7 +307,7 @@ impl Workspace {
     }
 
     /// What is at a place that was found before, and where it points if it is a link.
-    pub fn found(&self, place: &Place) -> Result<(Meta, Option<Vec<u8>>)> {
+    pub fn found(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
         self.look_at(place).map_err(opening)
     }
 
@@ -330,7 +330,7 @@ impl Workspace {
     /// Looks at what a path names; a link in its last place is looked at itself.
     pub fn look(&self, path: &RawPath) -> Result<Seen> {
         let (root, steps) = self.understand(path)?;
-        for _ in 0..sys::MOST_RACES {
+        for _ in 0..sys::MAX_RACES {
             let place = match straight_down(&steps) {
                 Some(path) => Place { root, path },
                 None => self.resolved_but_last(root, &steps)?,
@@ -359,13 +359,13 @@ impl Workspace {
         if missing.is_empty() { Ok(place) } else { Err(Error::NotFound) }
     }
 
-    fn look_at(&self, place: &Place) -> Result<(Meta, Option<Vec<u8>>), Errno> {
+    fn look_at(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
         let root = &self.roots[place.root];
         let Some((parent, name)) = place.path.split() else {
-            return Ok((Meta::of(&sys::stat(root.handle())?), None));
+            return Ok((Metadata::of(&sys::stat(root.handle())?), None));
         };
         let dir = root.open_below(&parent, sys::HANDLE)?;
-        let meta = Meta::of(&sys::stat_at(&dir, name.as_bytes())?);
+        let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);
         let target = match meta.kind {
             Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
             _ => None,

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use pinfold_confine::fault::{Fault, When, inject};
-use pinfold_confine::{LogFile, Name, Vault};
+use pinfold_confine::{BackupStore, LogFile, Name};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -57,12 +57,12 @@ fn half_a_line_is_taken_back() {
 #[test]
 fn half_a_line_of_a_vault_is_taken_back() {
     let dir = TempDir::new().unwrap();
-    let (vault, log) = (Vault::open(dir.path()).unwrap(), Name::parse(b"log").unwrap());
-    let append = |line| vault.append(&log, line, &Default::default());
+    let (backups, log) = (BackupStore::open(dir.path()).unwrap(), Name::parse(b"log").unwrap());
+    let append = |line| backups.append(&log, line, &Default::default());
     append("one").unwrap();
-    fill_up(|| append("two").is_ok(), || assert_eq!(vault.read_text(&log).unwrap(), "one\n"));
+    fill_up(|| append("two").is_ok(), || assert_eq!(backups.read_text(&log).unwrap(), "one\n"));
     append("three").unwrap();
-    assert_eq!(vault.read_text(&log).unwrap(), "one\nthree\n");
+    assert_eq!(backups.read_text(&log).unwrap(), "one\nthree\n");
 }
 
 #[test]

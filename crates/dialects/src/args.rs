@@ -23,12 +23,12 @@ pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
         }
     };
     /// Who has this many mistakes to mend will not mind to be told of the others later.
-    const MOST_NAMED: usize = 8;
+    const MAX_NAMED: usize = 8;
     if problems.is_empty() {
         return Ok(checked);
     }
-    let more = problems.len().saturating_sub(MOST_NAMED);
-    problems.truncate(MOST_NAMED);
+    let more = problems.len().saturating_sub(MAX_NAMED);
+    problems.truncate(MAX_NAMED);
     if more > 0 {
         problems.push(format!("and {more} more"));
     }

@@ -8,10 +8,10 @@ mod ls;
 mod read;
 mod write;
 
-use pinfold::{Error, Match, Receipt};
+use pinfold::{Error, MatchKind, Receipt};
 use serde_json::{Map, Value};
 
-use crate::story::Story;
+use crate::change_summary::ChangeSummary;
 use crate::tool::ready;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
@@ -35,8 +35,8 @@ const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
     Entry::of::<T>(|| None, |arguments| ready::<T>(arguments, Answer::Classic))
 }
 
-/// The answer to a change: its story, and facts for programs.
-fn changed(story: Story, path: String, receipt: &Receipt, facts: Value) -> ToolResult {
+/// The answer to a change: its summary, and facts for programs.
+fn changed(summary: ChangeSummary, path: String, receipt: &Receipt, facts: Value) -> ToolResult {
     let mut metadata = match facts {
         Value::Object(facts) => facts,
         _ => Map::new(),
@@ -45,8 +45,8 @@ fn changed(story: Story, path: String, receipt: &Receipt, facts: Value) -> ToolR
     metadata.extend(receipt.id.iter().map(|id| ("id".into(), id.as_str().into())));
     ToolResult {
         success: true,
-        content: story.long(),
-        short_result: Some(story.short),
+        content: summary.long(),
+        short_result: Some(summary.short),
         file_path: Some(path),
         metadata,
         ..ToolResult::default()
@@ -97,10 +97,10 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             let found = format!("{}old_string found {count}{more} times", edit(*number));
             let out = match reading {
                 _ if *or_more => "that is too many; add lines around it to make it unique",
-                Match::Exact | Match::LineEndings => {
+                MatchKind::Exact | MatchKind::LineEndings => {
                     "add lines around it to make it unique, or set replace_all to replace all of them"
                 }
-                Match::TrailingBlanks | Match::Indentation => {
+                MatchKind::TrailingBlanks | MatchKind::Indentation => {
                     "none is word for word the same: copy the one that you mean, or add lines around it"
                 }
             };

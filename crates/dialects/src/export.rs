@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::Equipped;
+use crate::ToolInfo;
 
 /// A form of tool list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,7 +45,7 @@ impl FromStr for Format {
 }
 
 /// Tools as a list in some form.
-pub fn list(tools: &[Equipped], format: Format) -> Value {
+pub fn list(tools: &[ToolInfo], format: Format) -> Value {
     let tools = tools.iter();
     match format {
         Format::Mcp => json!({ "tools": tools.map(mcp).collect::<Vec<_>>() }),
@@ -62,7 +62,7 @@ pub(crate) fn without_dots(name: &str) -> String {
     name.replace('.', "_")
 }
 
-fn mcp(tool: &Equipped) -> Value {
+fn mcp(tool: &ToolInfo) -> Value {
     let hints = tool.entry.hints;
     let annotations = json!({
         "readOnlyHint": hints.read_only,
@@ -83,7 +83,7 @@ fn mcp(tool: &Equipped) -> Value {
     listed
 }
 
-fn open_ai(tool: &Equipped) -> Value {
+fn open_ai(tool: &ToolInfo) -> Value {
     json!({
         "type": "function",
         "function": {
@@ -94,7 +94,7 @@ fn open_ai(tool: &Equipped) -> Value {
     })
 }
 
-fn anthropic(tool: &Equipped) -> Value {
+fn anthropic(tool: &ToolInfo) -> Value {
     json!({
         "name": without_dots(tool.entry.name),
         "description": tool.description(),
@@ -102,7 +102,7 @@ fn anthropic(tool: &Equipped) -> Value {
     })
 }
 
-fn gemini(tool: &Equipped) -> Value {
+fn gemini(tool: &ToolInfo) -> Value {
     let mut parameters = tool.input().clone();
     remove_everywhere(&mut parameters, "additionalProperties");
     json!({

@@ -3,7 +3,7 @@
 use pinfold::operations::{Matched, Searched};
 use pinfold::{BinaryNote, Line, Place, Role};
 
-use crate::Desk;
+use crate::ToolContext;
 use crate::words::{brief, joined, left_out, lossy, passed_over, unread};
 
 /// A matching line and its neighbours.
@@ -41,11 +41,11 @@ pub(crate) fn context(lines: Option<u64>) -> usize {
 }
 
 /// A search on one line, for a person.
-pub(crate) fn compact(pattern: &str, path: Option<&str>, desk: &Desk<'_>) -> String {
+pub(crate) fn compact(pattern: &str, path: Option<&str>, ctx: &ToolContext<'_>) -> String {
     let pattern = format!("\"{}\"", brief(pattern).escape_debug());
     match path {
         None => pattern,
-        Some(path) => format!("{pattern} in {}", desk.brief(path)),
+        Some(path) => format!("{pattern} in {}", ctx.brief(path)),
     }
 }
 

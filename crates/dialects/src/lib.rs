@@ -23,17 +23,17 @@
 
 mod answer;
 mod args;
+mod change_summary;
 mod classic;
 mod code;
-mod desk;
 mod dialect;
 mod dotted;
 mod export;
 mod found;
 mod schema;
 mod scoped;
-mod story;
 mod tool;
+mod tool_context;
 mod toolbox;
 mod words;
 
@@ -45,7 +45,7 @@ pub use dotted::DOTTED;
 pub use export::{Format, list};
 pub use scoped::SCOPED;
 pub use tool::{Entry, Hints};
-pub use toolbox::{Equipped, Toolbox, equip};
+pub use toolbox::{ToolInfo, Toolbox, tools_of};
 
-pub(crate) use desk::Desk;
 pub(crate) use tool::Tool;
+pub(crate) use tool_context::ToolContext;

@@ -1,13 +1,13 @@
 //! What makes a struct of arguments a tool.
 
-use pinfold::{AtHand, Changes, Done, Error, Operation};
+use pinfold::{CachedFile, Changes, Done, Error, Operation};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answer::as_text;
-use crate::{Answer, Desk};
+use crate::{Answer, ToolContext};
 
 /// A tool: its arguments are the struct's fields, its description the struct's documentation.
 pub(crate) trait Tool: DeserializeOwned + JsonSchema + 'static {
@@ -23,11 +23,11 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + 'static {
     type Reply;
 
     /// The operation that the arguments ask for.
-    fn operation(&self, desk: &Desk<'_>) -> Result<Self::Op, Error>;
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<Self::Op, Error>;
     /// The answer to what came of it.
-    fn reply(&self, done: Done<Self::Op>, desk: &Desk<'_>) -> Self::Reply;
+    fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
     /// The arguments on one line, for a person.
-    fn compact(&self, desk: &Desk<'_>) -> String;
+    fn compact(&self, ctx: &ToolContext<'_>) -> String;
 }
 
 /// What clients are told about a tool besides its arguments.
@@ -61,11 +61,11 @@ pub struct Entry {
 /// A tool with its arguments.
 pub(crate) trait Ready {
     /// Performs the call.
-    fn perform(&self, desk: &Desk<'_>) -> Result<Answer, Error>;
+    fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error>;
     /// The arguments on one line, for a person.
-    fn compact(&self, desk: &Desk<'_>) -> String;
+    fn compact(&self, ctx: &ToolContext<'_>) -> String;
     /// What the call reads, if it needs to wait for nothing.
-    fn at_hand(&self, desk: &Desk<'_>) -> Option<AtHand>;
+    fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile>;
 }
 
 /// The arguments of a tool, and how its dialect turns replies into answers.
@@ -75,18 +75,18 @@ struct Given<T: Tool> {
 }
 
 impl<T: Tool> Ready for Given<T> {
-    fn perform(&self, desk: &Desk<'_>) -> Result<Answer, Error> {
-        let operation = self.tool.operation(desk)?;
-        let done = desk.session.perform_with(&operation, desk.call)?;
-        Ok((self.answer)(self.tool.reply(done, desk)))
+    fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error> {
+        let operation = self.tool.operation(ctx)?;
+        let done = ctx.session.perform_with(&operation, ctx.call)?;
+        Ok((self.answer)(self.tool.reply(done, ctx)))
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        self.tool.compact(desk)
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        self.tool.compact(ctx)
     }
 
-    fn at_hand(&self, desk: &Desk<'_>) -> Option<AtHand> {
-        desk.session.at_hand(&self.tool.operation(desk).ok()?)
+    fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile> {
+        ctx.session.cached_file(&self.tool.operation(ctx).ok()?)
     }
 }
 

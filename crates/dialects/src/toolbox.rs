@@ -4,24 +4,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use pinfold::{AtHand, Call, Error, Session, Trace};
+use pinfold::{AuditTrace, CachedFile, CallOptions, Error, Session};
 use serde_json::Value;
 
 use crate::words::brief;
-use crate::{Answer, Desk, Dialect, Entry, args};
+use crate::{Answer, Dialect, Entry, ToolContext, args};
 
 /// The tools of one or more dialects, on one session.
 #[derive(Debug)]
 pub struct Toolbox {
     session: Arc<Session>,
-    tools: Arc<[Equipped]>,
+    tools: Arc<[ToolInfo]>,
     /// In whose words an unknown tool is answered.
     first: &'static Dialect,
 }
 
 /// A tool with its schemas.
 #[derive(Debug)]
-pub struct Equipped {
+pub struct ToolInfo {
     /// The dialect that it belongs to.
     pub dialect: &'static Dialect,
     /// The tool.
@@ -35,7 +35,7 @@ impl Toolbox {
     /// Serves `dialects` on a session. Without any, the default one.
     pub fn new(session: impl Into<Arc<Session>>, dialects: &[&'static Dialect]) -> Self {
         let first = dialects.first().copied().unwrap_or(&crate::CLASSIC);
-        Self { session: session.into(), tools: equip(dialects).into(), first }
+        Self { session: session.into(), tools: tools_of(dialects).into(), first }
     }
 
     /// The same tools on another session.
@@ -50,17 +50,17 @@ impl Toolbox {
     }
 
     /// The tools, in the order in which they are listed.
-    pub fn tools(&self) -> &[Equipped] {
+    pub fn tools(&self) -> &[ToolInfo] {
         &self.tools
     }
 
     /// Calls a tool by name.
     pub fn call(&self, name: &str, arguments: Value) -> Answer {
-        self.call_with(name, arguments, &Call::default())
+        self.call_with(name, arguments, &CallOptions::default())
     }
 
     /// Calls a tool by name, with something said for this call alone.
-    pub fn call_with(&self, name: &str, arguments: Value, call: &Call) -> Answer {
+    pub fn call_with(&self, name: &str, arguments: Value, call: &CallOptions) -> Answer {
         self.call_and_describe(name, arguments, call, |_| {})
     }
 
@@ -70,13 +70,14 @@ impl Toolbox {
         &self,
         name: &str,
         arguments: Value,
-        call: &Call,
+        call: &CallOptions,
         describe: impl FnOnce(String),
     ) -> Answer {
         let begin = Instant::now();
         let tool = self.find(name);
         let called = tool.map_or_else(|| brief(name), |tool| tool.entry.name.to_owned());
-        let call = &Call { tool: called, trace: Trace::default(), ..call.clone() };
+        let call =
+            &CallOptions { tool: called, audit_trace: AuditTrace::default(), ..call.clone() };
         let outcome = match tool {
             None => Err(self.unknown(name)),
             Some(tool) => self.perform(tool, arguments, call, describe),
@@ -94,17 +95,17 @@ impl Toolbox {
 
     fn perform(
         &self,
-        tool: &Equipped,
+        tool: &ToolInfo,
         arguments: Value,
-        call: &Call,
+        call: &CallOptions,
         describe: impl FnOnce(String),
     ) -> Result<Answer, Error> {
-        let desk = Desk { session: &self.session, call };
+        let ctx = ToolContext { session: &self.session, call };
         let work = || {
             let arguments = tool.check(arguments)?;
             let ready = (tool.entry.ready)(arguments)?;
-            describe(ready.compact(&desk));
-            ready.perform(&desk)
+            describe(ready.compact(&ctx));
+            ready.perform(&ctx)
         };
         // A mistake of ours must not end a server that others talk to.
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
@@ -112,13 +113,13 @@ impl Toolbox {
         })
     }
 
-    /// What a call reads, if it needs to wait for nothing but that: see [`Session::at_hand`].
-    pub fn at_hand(&self, name: &str, arguments: &Value) -> Option<AtHand> {
+    /// What a call reads, if it needs to wait for nothing but that: see [`Session::cached_file`].
+    pub fn cached_file(&self, name: &str, arguments: &Value) -> Option<CachedFile> {
         let tool = self.find(name).filter(|tool| tool.entry.reads)?;
-        let (session, call) = (&self.session, &Call::default());
+        let (session, call) = (&self.session, &CallOptions::default());
         let look = || {
             let ready = (tool.entry.ready)(tool.check(arguments.clone()).ok()?).ok()?;
-            ready.at_hand(&Desk { session, call })
+            ready.cached_file(&ToolContext { session, call })
         };
         // A mistake of ours comes up again where it is answered.
         catch_unwind(AssertUnwindSafe(look)).ok().flatten()
@@ -137,17 +138,17 @@ impl Toolbox {
 
     /// The arguments of a call on one line, for a person; the bare JSON if they are not right.
     pub fn compact(&self, name: &str, arguments: &Value) -> String {
-        let call = Call::default();
-        let desk = Desk { session: &self.session, call: &call };
+        let call = CallOptions::default();
+        let ctx = ToolContext { session: &self.session, call: &call };
         let compact = self.find(name).and_then(|tool| {
             let checked = tool.check(arguments.clone()).ok()?;
-            Some((tool.entry.ready)(checked).ok()?.compact(&desk))
+            Some((tool.entry.ready)(checked).ok()?.compact(&ctx))
         });
         compact.unwrap_or_else(|| arguments.to_string())
     }
 
     /// The tool with a name, also as exported to formats that know no dots.
-    pub fn find(&self, name: &str) -> Option<&Equipped> {
+    pub fn find(&self, name: &str) -> Option<&ToolInfo> {
         let exact = self.tools.iter().find(|tool| tool.entry.name == name);
         exact.or_else(|| {
             self.tools.iter().find(|tool| crate::export::without_dots(tool.entry.name) == name)
@@ -156,14 +157,14 @@ impl Toolbox {
 }
 
 /// The tools of some dialects. Without any, those of the default one.
-pub fn equip(dialects: &[&'static Dialect]) -> Vec<Equipped> {
+pub fn tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
     let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
     let tools =
         dialects.iter().flat_map(|dialect| dialect.tools.iter().map(|entry| (*dialect, entry)));
-    tools.map(|(dialect, entry)| Equipped { dialect, entry, manual: OnceLock::new() }).collect()
+    tools.map(|(dialect, entry)| ToolInfo { dialect, entry, manual: OnceLock::new() }).collect()
 }
 
-impl Equipped {
+impl ToolInfo {
     /// The arguments as the tool takes them, or everything that is wrong with them.
     pub fn check(&self, arguments: Value) -> Result<Value, Error> {
         args::check(self.input(), arguments)

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
-use pinfold::{Call, Session, Settings};
+use pinfold::{CallOptions, Session, Settings};
 use pinfold_dialects::{Answer, Toolbox, dialects};
 use serde_json::json;
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ fn arguments_are_shown_to_people_on_one_line() {
 #[test]
 fn a_cancelled_call_ends() {
     let (_dir, toolbox) = toolbox(Settings::default());
-    let call = Call::default();
+    let call = CallOptions::default();
     call.cancel.cancel();
     for tool in ["file.read", "get_file_info"] {
         let answer = toolbox.call_with(tool, json!({"path": "."}), &call);
@@ -74,7 +74,7 @@ fn a_call_past_its_deadline_ends() {
 #[test]
 fn one_call_can_be_a_dry_run() {
     let (dir, toolbox) = toolbox(Settings::default());
-    let call = Call { dry_run: Some(true), ..Call::default() };
+    let call = CallOptions { dry_run: Some(true), ..CallOptions::default() };
     let arguments = json!({"path": "deep/new.txt", "content": "x\n"});
     let answer = toolbox.call_with("file.write", arguments.clone(), &call).to_json();
     assert!(answer["message"].as_str().unwrap().starts_with("[Dry Run] Would create deep/new.txt"));

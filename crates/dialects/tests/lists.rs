@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use pinfold::Session;
-use pinfold_dialects::{CLASSIC, Format, Toolbox, dialects, equip, list};
+use pinfold_dialects::{CLASSIC, Format, Toolbox, dialects, list, tools_of};
 use serde_json::Value;
 
 fn toolbox() -> Toolbox {
@@ -72,6 +72,6 @@ fn providers_that_know_no_dots_get_names_that_are_known_again() {
 
 #[test]
 fn the_default_list_is_short() {
-    let list = list(&equip(&[&CLASSIC]), Format::Mcp).to_string();
+    let list = list(&tools_of(&[&CLASSIC]), Format::Mcp).to_string();
     assert!(list.len() <= 6_000, "{} bytes are paid for in every conversation", list.len());
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use pinfold::{Approver, Question, Verdict};
+use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use serde_json::{Value, json};
 
 use crate::pool::without_place;
@@ -24,7 +24,7 @@ impl<H> fmt::Debug for Asker<H> {
 }
 
 impl<H: Host> Approver for Asker<H> {
-    fn ask(&self, question: &Question) -> Verdict {
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         let text = json!({
             "question": question.headline(),
             "tool": question.tool,
@@ -41,18 +41,18 @@ impl<H: Host> Approver for Asker<H> {
 /// What a program's decision means: `true`, `false`, or an object with `behavior` (`allow`, `deny`),
 /// `message` (words for the agent) and `remember` (the same operation on the same file is not asked about
 /// again). Anything else is no.
-fn verdict(decision: &str) -> Verdict {
+fn verdict(decision: &str) -> ApprovalAnswer {
     let decision: Value = serde_json::from_str(decision).unwrap_or_default();
     let message = decision["message"].as_str().map(str::to_owned);
     match (&decision, decision["behavior"].as_str()) {
-        (Value::Bool(true), _) => Verdict::Once,
-        (Value::Bool(false), _) => Verdict::No(None),
-        (_, Some("allow")) if decision["remember"] == true => Verdict::Session,
-        (_, Some("allow")) => Verdict::Once,
-        (_, Some("deny")) => Verdict::No(message),
+        (Value::Bool(true), _) => ApprovalAnswer::Once,
+        (Value::Bool(false), _) => ApprovalAnswer::No(None),
+        (_, Some("allow")) if decision["remember"] == true => ApprovalAnswer::Session,
+        (_, Some("allow")) => ApprovalAnswer::Once,
+        (_, Some("deny")) => ApprovalAnswer::No(message),
         _ => {
             let problem = "whoever decides here gave an answer that is neither yes nor no";
-            Verdict::No(Some(problem.to_owned()))
+            ApprovalAnswer::No(Some(problem.to_owned()))
         }
     }
 }
@@ -118,18 +118,17 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_one() {
         for (decision, means) in [
-            ("true", Verdict::Once),
-            (r#"{"behavior":"allow"}"#, Verdict::Once),
-            (r#"{"behavior":"allow","remember":true}"#, Verdict::Session),
-            ("false", Verdict::No(None)),
-            (r#"{"behavior":"deny"}"#, Verdict::No(None)),
-            (r#"{"behavior":"deny","message":"later"}"#, Verdict::No(Some("later".into()))),
+            ("true", ApprovalAnswer::Once),
+            (r#"{"behavior":"allow"}"#, ApprovalAnswer::Once),
+            (r#"{"behavior":"allow","remember":true}"#, ApprovalAnswer::Session),
+            ("false", ApprovalAnswer::No(None)),
+            (r#"{"behavior":"deny"}"#, ApprovalAnswer::No(None)),
+            (r#"{"behavior":"deny","message":"later"}"#, ApprovalAnswer::No(Some("later".into()))),
         ] {
             assert_eq!(verdict(decision), means, "{decision}");
         }
         for unclear in ["", "null", "1", "\"yes\"", "{}", "[true]", r#"{"allow":true}"#] {
-            let no =
-                matches!(verdict(unclear), Verdict::No(Some(words)) if words.contains("neither"));
+            let no = matches!(verdict(unclear), ApprovalAnswer::No(Some(words)) if words.contains("neither"));
             assert!(no, "{unclear}");
         }
     }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use pinfold::{Call, Cancel, Error, Mode, Session};
+use pinfold::{CallOptions, Cancel, Error, Mode, Session};
 use pinfold_confine::identity;
-use pinfold_dialects::{Format, Toolbox, equip, list, named_dialects};
+use pinfold_dialects::{Format, Toolbox, list, named_dialects, tools_of};
 use serde_json::{Value, json};
 
 use crate::asking::Asker;
@@ -67,7 +67,7 @@ impl Tools {
             Ok((toolbox, arguments, dry_run)) => {
                 let approver = host.map(|host| Arc::new(Asker(host)) as _);
                 let cancel = request.cancel.clone();
-                let call = Call { cancel, dry_run, approver, ..Call::default() };
+                let call = CallOptions { cancel, dry_run, approver, ..CallOptions::default() };
                 reply::text(toolbox.call_with(&request.tool, arguments, &call))
             }
             Err(problem) => self.refuse(request, &Error::InvalidArgument(problem), begin),
@@ -100,7 +100,7 @@ impl Tools {
             None => self.toolbox.refuse(error),
         };
         let text = reply::text(answer);
-        let call = Call { tool: request.tool.clone(), ..Call::default() };
+        let call = CallOptions { tool: request.tool.clone(), ..CallOptions::default() };
         let code = pinfold_dialects::code(error);
         self.toolbox.session().record(&call, code, begin, text.len());
         text
@@ -183,16 +183,16 @@ pub fn check(options: &str) -> Result<(), String> {
 
 /// The tools of some dialects, as JSON text: see [`Tools::describe`].
 pub fn describe(dialects: &[&str]) -> Result<String, String> {
-    Ok(descriptions(&equip(&named_dialects(dialects.iter().copied())?)))
+    Ok(descriptions(&tools_of(&named_dialects(dialects.iter().copied())?)))
 }
 
 /// The tools of some dialects in the form of a provider, as JSON text.
 pub fn schemas(format: &str, dialects: &[&str]) -> Result<String, String> {
-    let tools = equip(&named_dialects(dialects.iter().copied())?);
+    let tools = tools_of(&named_dialects(dialects.iter().copied())?);
     Ok(list(&tools, format.parse::<Format>()?).to_string())
 }
 
-fn descriptions(tools: &[pinfold_dialects::Equipped]) -> String {
+fn descriptions(tools: &[pinfold_dialects::ToolInfo]) -> String {
     let described = tools.iter().map(|tool| {
         json!({
             "name": tool.entry.name,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pinfold::Settings;
-use pinfold_dialects::{dialects, equip};
+use pinfold_dialects::{dialects, tools_of};
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
@@ -160,7 +160,7 @@ mod typescript {
         );
         doc(&mut text, &["What can be set, by the names of the configuration file.".into()], "");
         writeln!(text, "export interface Settings {{\n{}}}\n", fields(&settings(), 2)).unwrap();
-        let tools = equip(&dialects());
+        let tools = tools_of(&dialects());
         for tool in &tools {
             doc(&mut text, &[format!("The arguments of `{}`.", tool.entry.name)], "");
             let name = type_name(tool.entry.name);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinfold::{Approver, Question, Verdict};
+use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use rmcp::model::{
     CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, InputRequest, InputRequests, InputRequiredResult, RequestStateCodec,
@@ -32,7 +32,7 @@ pub(crate) enum Asking {
 }
 
 /// A question, and where its answer goes.
-type Asked = (Question, oneshot::Sender<Verdict>);
+type Asked = (ApprovalRequest, oneshot::Sender<ApprovalAnswer>);
 
 /// What a state is good for: this call, in this conversation.
 #[derive(Debug)]
@@ -134,12 +134,12 @@ struct Channel {
 }
 
 impl Approver for Channel {
-    fn ask(&self, question: &Question) -> Verdict {
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         let (sender, receiver) = oneshot::channel();
         self.asked.notify_one();
         match self.questions.send((question.clone(), sender)) {
-            Ok(()) => receiver.blocking_recv().unwrap_or(Verdict::Nobody),
-            Err(_) => Verdict::Nobody,
+            Ok(()) => receiver.blocking_recv().unwrap_or(ApprovalAnswer::Nobody),
+            Err(_) => ApprovalAnswer::Nobody,
         }
     }
 }
@@ -155,7 +155,7 @@ struct Round {
     /// What was refused just now.
     refused: Option<(String, Option<String>)>,
     /// What has to be asked.
-    asked: Option<Question>,
+    asked: Option<ApprovalRequest>,
 }
 
 /// What the client carries from one round to the next. It is signed: what was allowed, and what the
@@ -190,10 +190,10 @@ impl Rounds {
                 ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
             })?;
             match verdict(answer) {
-                Verdict::Once => answers.push((asked, false)),
-                Verdict::Session => answers.push((asked, true)),
-                Verdict::No(words) => refused = Some((asked, words)),
-                Verdict::Nobody | Verdict::Later => {}
+                ApprovalAnswer::Once => answers.push((asked, false)),
+                ApprovalAnswer::Session => answers.push((asked, true)),
+                ApprovalAnswer::No(words) => refused = Some((asked, words)),
+                ApprovalAnswer::Nobody | ApprovalAnswer::Later => {}
             }
         }
         Ok(Self(Mutex::new(Round { answers, refused, asked: None })))
@@ -205,39 +205,42 @@ impl Rounds {
 }
 
 impl Approver for Rounds {
-    fn ask(&self, question: &Question) -> Verdict {
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         let digest = digest(question);
         let mut round = self.lock();
         if let Some((_, session)) = round.answers.iter().find(|(known, _)| *known == digest) {
-            return if *session { Verdict::Session } else { Verdict::Once };
+            return if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once };
         }
         if let Some((_, words)) = round.refused.as_ref().filter(|(known, _)| *known == digest) {
-            return Verdict::No(words.clone());
+            return ApprovalAnswer::No(words.clone());
         }
         round.asked = Some(question.clone());
-        Verdict::Later
+        ApprovalAnswer::Later
     }
 }
 
 /// What a person is asked about, whole: another content is another question.
-fn digest(question: &Question) -> String {
+fn digest(question: &ApprovalRequest) -> String {
     question.subject.to_hex().to_string()
 }
 
-async fn elicit(question: &Question, context: &RequestContext<RoleServer>) -> Verdict {
+async fn elicit(
+    question: &ApprovalRequest,
+    context: &RequestContext<RoleServer>,
+) -> ApprovalAnswer {
     let form = match form(question) {
         Ok(form) => form,
-        Err(_) => return Verdict::Nobody,
+        Err(_) => return ApprovalAnswer::Nobody,
     };
     let ask = context.peer.send_request(ServerRequest::ElicitRequest(ElicitRequest::new(form)));
     match tokio::time::timeout(limits::ASKING, ask).await {
         Ok(Ok(ClientResult::ElicitResult(answer))) => verdict(answer),
-        Ok(Ok(_)) => Verdict::Nobody,
+        Ok(Ok(_)) => ApprovalAnswer::Nobody,
         Ok(Err(error)) => {
             tracing::warn!("the client does not ask: {error}");
-            Verdict::Nobody
+            ApprovalAnswer::Nobody
         }
-        Err(_) => Verdict::No(Some(no_answer(limits::ASKING))),
+        Err(_) => ApprovalAnswer::No(Some(no_answer(limits::ASKING))),
     }
 }
 
@@ -250,7 +253,7 @@ const SESSION: &str = "allow for this session";
 const DENY: &str = "deny";
 
 /// The form that a person fills in.
-fn form(question: &Question) -> Result<ElicitRequestParams, ErrorData> {
+fn form(question: &ApprovalRequest) -> Result<ElicitRequestParams, ErrorData> {
     let mut message = question.headline();
     if let Some(diff) = &question.diff {
         let shown: String = diff.chars().take(limits::DIFF_CHARS).collect();
@@ -280,13 +283,13 @@ fn form(question: &Question) -> Result<ElicitRequestParams, ErrorData> {
 }
 
 /// What a person has said. Whatever is not a clear yes is a no.
-fn verdict(answer: ElicitResult) -> Verdict {
+fn verdict(answer: ElicitResult) -> ApprovalAnswer {
     let content = answer.content.unwrap_or_default();
     let words = content.get("reason").and_then(Value::as_str).map(str::trim);
     let words = words.filter(|words| !words.is_empty()).map(str::to_owned);
     match (answer.action, content.get("answer").and_then(Value::as_str)) {
-        (ElicitationAction::Accept, Some(ONCE)) => Verdict::Once,
-        (ElicitationAction::Accept, Some(SESSION)) => Verdict::Session,
-        _ => Verdict::No(words),
+        (ElicitationAction::Accept, Some(ONCE)) => ApprovalAnswer::Once,
+        (ElicitationAction::Accept, Some(SESSION)) => ApprovalAnswer::Session,
+        _ => ApprovalAnswer::No(words),
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use pinfold::{Call, Cancel, Error, Progress};
+use pinfold::{CallOptions, Cancel, Error, Progress};
 use pinfold_dialects::{Answer, Toolbox, code};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approve::Asking;
 use crate::conversation::Conversation;
-use crate::roots::{Standing, standing};
+use crate::roots::{RootsState, standing};
 use crate::service::Shared;
 use crate::{limits, reply, server};
 
@@ -30,7 +30,7 @@ pub(crate) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        let call = Call { client, ..Call::default() };
+        let call = CallOptions { client, ..CallOptions::default() };
         conversation.whole().call_with(&request.name, Value::Null, &call);
         let error = shared.toolbox.unknown(&request.name).with_hint();
         return Err(ErrorData::invalid_params(error, None));
@@ -39,7 +39,7 @@ pub(crate) async fn call(
     // What does not come as far as the tool is in the audit log all the same.
     let refused = |code: &str| {
         let tool = tool.entry.name.to_owned();
-        let call = Call { tool, client: client.clone(), ..Call::default() };
+        let call = CallOptions { tool, client: client.clone(), ..CallOptions::default() };
         conversation.whole().session().record(&call, code, Instant::now(), 0);
     };
     let cancelled = || {
@@ -57,12 +57,12 @@ pub(crate) async fn call(
     let options = &shared.options;
     let standing = standing(options.client_roots, conversation, connected, &request, &context);
     let tools = match standing.await.inspect_err(|_| refused("invalid_argument"))? {
-        Standing::Known(Ok(tools)) => tools,
-        Standing::Known(Err(nothing)) => {
+        RootsState::Known(Ok(tools)) => tools,
+        RootsState::Known(Err(nothing)) => {
             refused(code(&nothing));
             return Ok(reply::result(tool.refuse(&nothing), None).into());
         }
-        Standing::Ask(ask) => return Ok((*ask).into()),
+        RootsState::Ask(ask) => return Ok((*ask).into()),
     };
     let session = tools.session().id();
     let (mut asking, approver) =
@@ -76,10 +76,10 @@ pub(crate) async fn call(
     let arguments = Value::Object(request.arguments.unwrap_or_default());
     // What can be answered at once is. What fails is looked into at leisure.
     if !ended.is_now()
-        && let Some(at_hand) = tools.at_hand(name, &arguments)
+        && let Some(cached_file) = tools.cached_file(name, &arguments)
     {
         let (cancel, client) = (cancel.clone(), client.clone());
-        let call = Call { cancel, client, at_hand, ..Call::default() };
+        let call = CallOptions { cancel, client, cached_file, ..CallOptions::default() };
         let (answer, compact) = perform(&tools, name, arguments.clone(), &call);
         if !answer.failed() {
             return finish((conversation, &context), name, begin, (answer, compact)).await;
@@ -87,7 +87,8 @@ pub(crate) async fn call(
     }
     let (stop, seen) = (cancel.clone(), progress.clone());
     let client = client.clone();
-    let call = Call { cancel: stop, progress: seen, approver, client, ..Call::default() };
+    let call =
+        CallOptions { cancel: stop, progress: seen, approver, client, ..CallOptions::default() };
     let before = ended.clone();
     let work = move || {
         // It may have waited for a thread for long.
@@ -171,7 +172,12 @@ impl Ended {
     }
 }
 
-fn perform(tools: &Toolbox, name: &str, arguments: Value, call: &Call) -> (Answer, Option<String>) {
+fn perform(
+    tools: &Toolbox,
+    name: &str,
+    arguments: Value,
+    call: &CallOptions,
+) -> (Answer, Option<String>) {
     let compact = OnceLock::new();
     let answer = tools.call_and_describe(name, arguments, call, |text| {
         _ = compact.set(text);

@@ -33,8 +33,8 @@ pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// How often it is looked for sessions that were idle for too long: that often if they may not be idle for long, and
 /// that rarely if they may.
-pub(crate) const SWEEP_MOST: Duration = Duration::from_millis(10);
-pub(crate) const SWEEP_LEAST: Duration = Duration::from_secs(60);
+pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The longest name that a client may give a conversation.
 pub(crate) const SESSION_NAME_BYTES: usize = 200;

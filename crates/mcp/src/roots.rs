@@ -19,7 +19,7 @@ use crate::server::stands_alone;
 use crate::{ClientRoots, limits};
 
 /// What is known about the ground that a call is to be made on.
-pub(crate) enum Standing {
+pub(crate) enum RootsState {
     /// The tools to make it with.
     Known(Tools),
     /// The client has to say first which roots it has.
@@ -37,9 +37,9 @@ pub(crate) async fn standing(
     connected: bool,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
-) -> Result<Standing, ErrorData> {
+) -> Result<RootsState, ErrorData> {
     if setting == ClientRoots::Ignore {
-        return Ok(Standing::Known(Ok(conversation.whole().clone())));
+        return Ok(RootsState::Known(Ok(conversation.whole().clone())));
     }
     let asked_at = conversation.asking_now();
     if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(ROOTS)) {
@@ -49,23 +49,23 @@ pub(crate) async fn standing(
         })?;
         let tools = left(conversation, &answer);
         let tools = if connected { conversation.settle(tools, asked_at) } else { tools };
-        return Ok(Standing::Known(tools));
+        return Ok(RootsState::Known(tools));
     }
     if connected && let Some(tools) = conversation.tools() {
-        return Ok(Standing::Known(tools));
+        return Ok(RootsState::Known(tools));
     }
     if !has_roots(context) {
         // Whoever had roots a moment ago and says nothing now has not opened everything.
-        return Ok(Standing::Known(conversation.last_tools()));
+        return Ok(RootsState::Known(conversation.last_tools()));
     }
     if stands_alone(context) {
         let ask = InputRequest::ListRoots(ListRootsRequest::default());
         let ask = InputRequests::from([(ROOTS.to_owned(), ask)]);
-        return Ok(Standing::Ask(Box::new(InputRequiredResult::from_input_requests(ask))));
+        return Ok(RootsState::Ask(Box::new(InputRequiredResult::from_input_requests(ask))));
     }
     let _asking = conversation.asking.lock().await;
     if let Some(tools) = conversation.tools() {
-        return Ok(Standing::Known(tools));
+        return Ok(RootsState::Known(tools));
     }
     let asked_at = conversation.asking_now();
     let tools = match ask(context).await {
@@ -75,7 +75,7 @@ pub(crate) async fn standing(
             conversation.last_tools()
         }
     };
-    Ok(Standing::Known(conversation.settle(tools, asked_at)))
+    Ok(RootsState::Known(conversation.settle(tools, asked_at)))
 }
 
 async fn ask(context: &RequestContext<RoleServer>) -> Result<ListRootsResult, String> {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use pinfold::Call;
+use pinfold::CallOptions;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
@@ -203,7 +203,7 @@ impl ServerHandler for Server {
                 (params["name"].as_str(), self.conversation(&context))
             {
                 let client = context.client_info().map(|client| client.name.into());
-                let call = Call { tool: tool.to_owned(), client, ..Call::default() };
+                let call = CallOptions { tool: tool.to_owned(), client, ..CallOptions::default() };
                 let session = conversation.whole().session();
                 session.record(&call, "invalid_argument", Instant::now(), 0);
             }

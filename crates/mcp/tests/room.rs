@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use pinfold::{Approver, Question, Session, Settings, Verdict};
+use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, Session, Settings};
 use pinfold_dialects::{DOTTED, Toolbox};
 use pinfold_mcp::http::{self, Guard, HttpOptions};
 use pinfold_mcp::{CancellationToken, Options, Service};
@@ -25,9 +25,9 @@ struct Slow {
 }
 
 impl Approver for Slow {
-    fn ask(&self, _: &Question) -> Verdict {
+    fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
         self.asked.send(()).unwrap();
-        self.yes.lock().unwrap().recv().map_or(Verdict::Nobody, |()| Verdict::Once)
+        self.yes.lock().unwrap().recv().map_or(ApprovalAnswer::Nobody, |()| ApprovalAnswer::Once)
     }
 }
 

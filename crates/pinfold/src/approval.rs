@@ -11,12 +11,12 @@ use crate::{Access, Reason};
 /// Somebody who can be asked whether an agent may do something.
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Asks, and waits for the answer. Whoever cannot ask, or gets no answer in time, says no.
-    fn ask(&self, question: &Question) -> Verdict;
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer;
 }
 
 /// What a person is asked.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Question {
+pub struct ApprovalRequest {
     /// The tool that the agent calls.
     pub tool: String,
     /// What it would do.
@@ -33,7 +33,7 @@ pub struct Question {
     pub subject: Hash,
 }
 
-impl Question {
+impl ApprovalRequest {
     /// The question on one line.
     pub fn headline(&self) -> String {
         let Self { tool, access, path, reason, .. } = self;
@@ -52,7 +52,7 @@ pub fn escaped_lines(text: &str) -> String {
 
 /// A person's answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Verdict {
+pub enum ApprovalAnswer {
     /// This time.
     Once,
     /// Whenever it is the same operation on the same file, for as long as the session lasts.

@@ -31,7 +31,7 @@ pub(crate) struct Line<'l> {
     pub(crate) client: Option<Cow<'l, str>>,
     pub(crate) tool: Cow<'l, str>,
     #[serde(flatten)]
-    pub(crate) trace: &'l Facts,
+    pub(crate) audit_trace: &'l Facts,
     /// `ok`, or the error's code.
     pub(crate) outcome: &'l str,
     pub(crate) duration_ms: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Line<'l> {
 
 /// What is noted while a call is made.
 #[derive(Clone, Debug, Default)]
-pub struct Trace(Arc<Mutex<Facts>>);
+pub struct AuditTrace(Arc<Mutex<Facts>>);
 
 /// What was noted.
 #[derive(Clone, Debug, Serialize)]
@@ -72,7 +72,7 @@ pub(crate) struct Noted {
     pub(crate) path: Option<String>,
 }
 
-impl Trace {
+impl AuditTrace {
     /// Notes a decision. The last one that was not a yes is what the call failed by.
     pub(crate) fn decided(
         &self,

@@ -9,11 +9,11 @@ use pinfold_confine::{File, Place, RawPath};
 use crate::Approver;
 #[cfg(doc)]
 use crate::Session;
-use crate::audit::Trace;
+use crate::audit::AuditTrace;
 
 /// What one call is to do otherwise than its session.
 #[derive(Clone, Debug, Default)]
-pub struct Call {
+pub struct CallOptions {
     /// Whether changes are only described; the session's setting if not said.
     pub dry_run: Option<bool>,
     /// Lets somebody else end the call.
@@ -25,18 +25,18 @@ pub struct Call {
     /// Who makes the call, for the audit log.
     pub client: Option<Arc<str>>,
     /// What is noted for the audit log meanwhile.
-    pub trace: Trace,
+    pub audit_trace: AuditTrace,
     /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
     /// What the call reads, if that was found at hand.
-    pub at_hand: AtHand,
+    pub cached_file: CachedFile,
 }
 
-/// A small file that is open, with its content in the system's memory: see [`Session::at_hand`].
+/// A small file that is open, with its content in the system's memory: see [`Session::cached_file`].
 ///
 /// It is good for one read of the path that it was opened by.
 #[derive(Clone, Debug, Default)]
-pub struct AtHand(Arc<Mutex<Option<Kept>>>);
+pub struct CachedFile(Arc<Mutex<Option<Kept>>>);
 
 #[derive(Debug)]
 struct Kept {
@@ -45,7 +45,7 @@ struct Kept {
     file: File,
 }
 
-impl AtHand {
+impl CachedFile {
     pub(crate) fn new(path: RawPath, place: Place, file: File) -> Self {
         Self(Arc::new(Mutex::new(Some(Kept { path, place, file }))))
     }

@@ -4,7 +4,7 @@ use pinfold_confine::{RawPath, Removal, Target};
 
 /// Whether a file that is there must have been read in the session before it is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SeenRule {
+pub enum ReadRule {
     /// It must have been, and must still be as it was read.
     Required,
     /// It need not have been.
@@ -19,7 +19,7 @@ pub struct ChangeSet(pub(crate) Option<Change>);
 pub(crate) enum Change {
     Replace(Box<Replace>),
     Remove(Box<Remove>),
-    Restore(Box<Restore>),
+    RestoreLink(Box<RestoreLink>),
 }
 
 /// The file's whole content is to be another.
@@ -32,17 +32,17 @@ pub(crate) struct Replace {
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Vec<u8>,
     /// Whether a file that is there must have been seen before it is changed.
-    pub(crate) seen: SeenRule,
+    pub(crate) seen: ReadRule,
     /// Whether the answer shows what changed, and not only in a dry run.
     pub(crate) show: bool,
     /// The mode of a file that was not there, where it is to have a certain one.
     pub(crate) mode: Option<u32>,
-    pub(crate) image: Image,
+    pub(crate) origin: ChangeOrigin,
 }
 
 /// How the journal knows a change.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Image {
+pub(crate) enum ChangeOrigin {
     /// As a change of its own.
     #[default]
     New,
@@ -52,13 +52,13 @@ pub(crate) enum Image {
 
 /// A link is to be there again.
 #[derive(Debug)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreLink {
     pub(crate) path: RawPath,
     /// Holds the place, in which nothing is.
     pub(crate) target: Target,
     /// Where the link points.
     pub(crate) to: String,
-    pub(crate) image: Image,
+    pub(crate) origin: ChangeOrigin,
 }
 
 /// The file is to be gone.
@@ -67,7 +67,7 @@ pub(crate) struct Remove {
     pub(crate) path: RawPath,
     /// Holds the file, and knows it as it was found.
     pub(crate) removal: Removal,
-    pub(crate) image: Image,
+    pub(crate) origin: ChangeOrigin,
 }
 
 impl ChangeSet {
@@ -80,8 +80,8 @@ impl ChangeSet {
         Self(Some(Change::Replace(Box::new(replace))))
     }
 
-    pub(crate) fn restore(restore: Restore) -> Self {
-        Self(Some(Change::Restore(Box::new(restore))))
+    pub(crate) fn restore(restore: RestoreLink) -> Self {
+        Self(Some(Change::RestoreLink(Box::new(restore))))
     }
 
     pub(crate) fn remove(remove: Remove) -> Self {

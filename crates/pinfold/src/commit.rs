@@ -4,13 +4,13 @@
 //! asked agree; then what will be displaced and an entry into the journal, the change itself, and the
 //! ledger. A dry run makes the same checks, asks nobody, and ends with whether the system would allow it.
 
-use pinfold_confine::{Error as Fence, Meta, RawPath, Target};
+use pinfold_confine::{Error as ConfineError, Metadata, RawPath, Target};
 use pinfold_text::{text_encoding, unified_diff};
 
-use crate::change::{Change, ChangeSet, Remove, Replace, Restore, SeenRule};
+use crate::change::{Change, ChangeSet, ReadRule, Remove, Replace, RestoreLink};
 use crate::journal::{Displaces, State};
-use crate::ledger::Sight;
-use crate::permit::{Shown, Wish};
+use crate::ledger::Fingerprint;
+use crate::permit::{AccessRequest, Shown};
 use crate::record::Record;
 use crate::{Access, Error, View};
 
@@ -30,7 +30,7 @@ pub struct Receipt {
 /// Why a commit did not happen.
 #[derive(Debug)]
 #[doc(hidden)]
-pub enum Refusal {
+pub enum CommitError {
     /// The file is no longer as it was planned on. Another plan may fit.
     Conflict {
         /// The path as it was given.
@@ -42,23 +42,23 @@ pub enum Refusal {
     Error(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for CommitError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-impl Refusal {
-    fn of_fence(view: &View<'_>, path: &RawPath, error: Fence) -> Self {
+impl CommitError {
+    fn from_confine(view: &View<'_>, path: &RawPath, error: ConfineError) -> Self {
         match error {
-            Fence::Changed => Self::Conflict { path: path.clone() },
-            Fence::Impatient => Self::Error(view.impatient(path)),
+            ConfineError::Changed => Self::Conflict { path: path.clone() },
+            ConfineError::TimedOut => Self::Error(view.timed_out(path)),
             other => Self::Error(Error::changing(path, other)),
         }
     }
 }
 
-pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Refusal> {
+pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, CommitError> {
     view.check_time()?;
     view.session().check_audit()?;
     let mut receipt = Receipt { dry_run: view.dry_run(), ..Receipt::default() };
@@ -66,23 +66,29 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Ref
         None => {}
         Some(Change::Replace(change)) => replace(*change, view, &mut receipt)?,
         Some(Change::Remove(change)) => remove(*change, view, &mut receipt)?,
-        Some(Change::Restore(change)) => restore(*change, view, &mut receipt)?,
+        Some(Change::RestoreLink(change)) => restore(*change, view, &mut receipt)?,
     }
     Ok(receipt)
 }
 
-fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
+fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<(), CommitError> {
     let place = change.target.place().clone();
-    let wish = Wish { access: Access::Write, path: &change.path, place: &place, directory: false };
-    let verdict = allowed(&wish, view)?;
+    let request = AccessRequest {
+        access: Access::Write,
+        path: &change.path,
+        place: &place,
+        directory: false,
+    };
+    let verdict = allowed(&request, view)?;
     check_seen(&change, view)?;
-    let Replace { path, mut target, before, after, show, mode, image, .. } = change;
+    let Replace { path, mut target, before, after, show, mode, origin, .. } = change;
     if receipt.dry_run || show || verdict == Verdict::Ask {
         let diff = planned_diff(&mut target, before, &after, view);
         receipt.diff = diff.map_err(|error| view.missed(&path, error))?;
     }
     if verdict == Verdict::Ask {
-        let wish = Wish { access: Access::Write, path: &path, place: &place, directory: false };
+        let request =
+            AccessRequest { access: Access::Write, path: &path, place: &place, directory: false };
         let diff = receipt.diff.clone();
         // The diff may be cut: what counts is what is there, and what would be.
         let there = target.hash().map_err(|error| view.missed(&path, error))?;
@@ -90,9 +96,9 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         subject.update(there.as_ref().map_or(&[][..], |hash| hash.as_bytes())).update(&after);
         let subject = Some(subject.finalize());
         let shown = Shown { diff, subject };
-        if !agreed(&wish, view, receipt, &shown) {
+        if !agreed(&request, view, receipt, &shown) {
             drop(target);
-            return Err(ask(&wish, view, shown));
+            return Err(ask(&request, view, shown));
         }
         if !(receipt.dry_run || show) {
             receipt.diff = None;
@@ -113,7 +119,7 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
             let kept = target.meta().map(|meta| meta.mode & 0o1777).or(mode);
             let after = State::file(hash, after.len() as u64, kept);
             let (place, displaces) = (target.place().clone(), Displaces::Target(&mut target));
-            Some(Record::begin(view, &place, &image, [before, after], displaces, &path)?)
+            Some(Record::begin(view, &place, &origin, [before, after], displaces, &path)?)
         }
     };
     let durability = view.session().settings().durability.into();
@@ -121,31 +127,32 @@ fn replace(change: Replace, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         Ok(committed) => committed,
         Err(error) => {
             record.into_iter().for_each(Record::call_off);
-            return Err(Refusal::of_fence(view, &path, error));
+            return Err(CommitError::from_confine(view, &path, error));
         }
     };
     if let Some(record) = record {
         (receipt.id, receipt.warning) = record.end();
     }
-    view.call().trace.changed(before, Some(hash));
-    let sight = Sight { hash, meta: committed.meta };
-    view.session().saw(target.place(), sight);
+    view.call().audit_trace.changed(before, Some(hash));
+    let fingerprint = Fingerprint { hash, meta: committed.meta };
+    view.session().saw(target.place(), fingerprint);
     Ok(())
 }
 
-fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
-    let Remove { path, removal, image } = change;
+fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), CommitError> {
+    let Remove { path, removal, origin } = change;
     let place = removal.place().clone();
-    let wish = Wish { access: Access::Delete, path: &path, place: &place, directory: false };
-    if allowed(&wish, view)? == Verdict::Ask {
+    let request =
+        AccessRequest { access: Access::Delete, path: &path, place: &place, directory: false };
+    if allowed(&request, view)? == Verdict::Ask {
         // What is shown is that it is deleted; what is meant is what is there now.
-        let Meta { kind, identity, len, mode, modified, .. } = removal.meta();
+        let Metadata { kind, identity, len, mode, modified, .. } = removal.meta();
         let now = format!("{:?}", (kind, identity, len, mode, modified));
         let subject = Some(blake3::hash(now.as_bytes()));
         let shown = Shown { diff: None, subject };
-        if !agreed(&wish, view, receipt, &shown) {
+        if !agreed(&request, view, receipt, &shown) {
             drop(removal);
-            return Err(ask(&wish, view, shown));
+            return Err(ask(&request, view, shown));
         }
     }
     if receipt.dry_run {
@@ -158,12 +165,12 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
                 (Some(to), _) => State::Link { target: String::from_utf8_lossy(to).into_owned() },
                 (None, Ok(Some(hash))) => State::of(removal.meta(), hash),
                 (None, Ok(None)) => State::Absent,
-                (None, Err(Fence::Changed)) => return Err(Refusal::Conflict { path }),
+                (None, Err(ConfineError::Changed)) => return Err(CommitError::Conflict { path }),
                 (None, Err(error)) => return Err(view.missed(&path, error).into()),
             };
             let displaces = Displaces::Removal(&removal);
             let states = [before, State::Absent];
-            Some(Record::begin(view, &place, &image, states, displaces, &path)?)
+            Some(Record::begin(view, &place, &origin, states, displaces, &path)?)
         }
     };
     let durability = view.session().settings().durability.into();
@@ -174,7 +181,7 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
     match removal.remove(durability) {
         Ok(displaced) => {
             drop(displaced);
-            view.call().trace.changed(before, None);
+            view.call().audit_trace.changed(before, None);
             if let Some(record) = record {
                 (receipt.id, receipt.warning) = record.end();
             }
@@ -183,21 +190,22 @@ fn remove(change: Remove, view: &View<'_>, receipt: &mut Receipt) -> Result<(), 
         }
         Err(error) => {
             record.into_iter().for_each(Record::call_off);
-            Err(Refusal::of_fence(view, &path, error))
+            Err(CommitError::from_confine(view, &path, error))
         }
     }
 }
 
 /// Only undoing makes links: one that was deleted.
-fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<(), Refusal> {
-    let Restore { path, target, to, image } = change;
+fn restore(change: RestoreLink, view: &View<'_>, receipt: &mut Receipt) -> Result<(), CommitError> {
+    let RestoreLink { path, target, to, origin } = change;
     let place = target.place().clone();
-    let wish = Wish { access: Access::Write, path: &path, place: &place, directory: false };
-    if allowed(&wish, view)? == Verdict::Ask {
+    let request =
+        AccessRequest { access: Access::Write, path: &path, place: &place, directory: false };
+    if allowed(&request, view)? == Verdict::Ask {
         let shown = Shown { diff: None, subject: Some(blake3::hash(to.as_bytes())) };
-        if !agreed(&wish, view, receipt, &shown) {
+        if !agreed(&request, view, receipt, &shown) {
             drop(target);
-            return Err(ask(&wish, view, shown));
+            return Err(ask(&request, view, shown));
         }
     }
     if receipt.dry_run {
@@ -206,7 +214,7 @@ fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<()
     let after = State::Link { target: to.clone() };
     let states = [State::Absent, after];
     let nothing = Displaces::Nothing;
-    let record = Record::begin(view, target.place(), &image, states, nothing, &path)?;
+    let record = Record::begin(view, target.place(), &origin, states, nothing, &path)?;
     match target.link(to.as_bytes()) {
         Ok(()) => {
             (receipt.id, receipt.warning) = record.end();
@@ -214,7 +222,7 @@ fn restore(change: Restore, view: &View<'_>, receipt: &mut Receipt) -> Result<()
         }
         Err(error) => {
             record.call_off();
-            Err(Refusal::of_fence(view, &path, error))
+            Err(CommitError::from_confine(view, &path, error))
         }
     }
 }
@@ -226,29 +234,34 @@ enum Verdict {
     Ask,
 }
 
-fn allowed(wish: &Wish<'_>, view: &View<'_>) -> Result<Verdict, Error> {
-    Ok(if view.must_ask(wish)? { Verdict::Ask } else { Verdict::Yes })
+fn allowed(request: &AccessRequest<'_>, view: &View<'_>) -> Result<Verdict, Error> {
+    Ok(if view.must_ask(request)? { Verdict::Ask } else { Verdict::Yes })
 }
 
 /// Whether a person has said yes to just this. A dry run asks nobody, but says that it would be.
-fn agreed(wish: &Wish<'_>, view: &View<'_>, receipt: &mut Receipt, shown: &Shown) -> bool {
+fn agreed(
+    request: &AccessRequest<'_>,
+    view: &View<'_>,
+    receipt: &mut Receipt,
+    shown: &Shown,
+) -> bool {
     if receipt.dry_run && view.can_ask() {
         receipt.warning = Some("a person will be asked before this is done".into());
         return true;
     }
-    view.granted(wish, shown.subject)
+    view.granted(request, shown.subject)
 }
 
 /// Asks a person. Whatever was held must have been let go: others should not have to wait.
-fn ask(wish: &Wish<'_>, view: &View<'_>, shown: Shown) -> Refusal {
-    match view.permit(wish, || shown) {
-        Ok(_) => Refusal::Asked,
+fn ask(request: &AccessRequest<'_>, view: &View<'_>, shown: Shown) -> CommitError {
+    match view.permit(request, || shown) {
+        Ok(_) => CommitError::Asked,
         Err(error) => error.into(),
     }
 }
 
 /// What is there before a change.
-fn state(target: &Target) -> Result<State, Fence> {
+fn state(target: &Target) -> Result<State, ConfineError> {
     Ok(match (target.meta(), target.hash()?) {
         (Some(meta), Some(hash)) => State::of(meta, hash),
         _ => State::Absent,
@@ -258,19 +271,19 @@ fn state(target: &Target) -> Result<State, Fence> {
 /// A file that is there must be known, and be as it is known.
 fn check_seen(change: &Replace, view: &View<'_>) -> Result<(), Error> {
     let Replace { path, target, seen, .. } = change;
-    if *seen == SeenRule::Off || target.meta().is_none() {
+    if *seen == ReadRule::Off || target.meta().is_none() {
         return Ok(());
     }
-    match view.acquaintance(path, target)? {
-        Acquaintance::None => Err(Error::NotRead { path: path.clone() }),
-        Acquaintance::Changed => Err(Error::Changed { path: path.clone(), region: None }),
-        Acquaintance::Current => Ok(()),
+    match view.freshness(path, target)? {
+        Freshness::None => Err(Error::NotRead { path: path.clone() }),
+        Freshness::Changed => Err(Error::Changed { path: path.clone(), region: None }),
+        Freshness::Current => Ok(()),
     }
 }
 
 /// How well the session knows a file that is there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Acquaintance {
+pub(crate) enum Freshness {
     /// It has never seen it.
     None,
     /// It has seen it, but not as it is now.
@@ -281,21 +294,17 @@ pub(crate) enum Acquaintance {
 
 impl View<'_> {
     /// How well the session knows a target's content.
-    pub(crate) fn acquaintance(
-        &self,
-        path: &RawPath,
-        target: &Target,
-    ) -> Result<Acquaintance, Error> {
-        let sight = self.session().last_sight(target.place());
-        let (Some(sight), Some(found)) = (sight, target.meta()) else {
-            return Ok(Acquaintance::None);
+    pub(crate) fn freshness(&self, path: &RawPath, target: &Target) -> Result<Freshness, Error> {
+        let fingerprint = self.session().last_fingerprint(target.place());
+        let (Some(fingerprint), Some(found)) = (fingerprint, target.meta()) else {
+            return Ok(Freshness::None);
         };
-        if sight.meta.is_some_and(|meta| meta.surely_unchanged(found)) {
-            return Ok(Acquaintance::Current);
+        if fingerprint.meta.is_some_and(|meta| meta.surely_unchanged(found)) {
+            return Ok(Freshness::Current);
         }
         let hash = target.hash().map_err(|error| self.missed(path, error))?;
-        let same = hash == Some(sight.hash);
-        Ok(if same { Acquaintance::Current } else { Acquaintance::Changed })
+        let same = hash == Some(fingerprint.hash);
+        Ok(if same { Freshness::Current } else { Freshness::Changed })
     }
 }
 
@@ -305,7 +314,7 @@ fn planned_diff(
     before: Option<Vec<u8>>,
     after: &[u8],
     view: &View<'_>,
-) -> Result<Option<String>, Fence> {
+) -> Result<Option<String>, ConfineError> {
     if target.meta().is_some_and(|meta| !can_compare(meta.len, view)) {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ mod hint;
 use std::io;
 
 use pinfold_confine::{Kind, RawPath};
-use pinfold_text::Match;
+use pinfold_text::MatchKind;
 
 pub use denial::Denial;
 
@@ -215,7 +215,7 @@ pub enum Error {
         /// The lines on which the first ones start.
         lines: Vec<u64>,
         /// How they were found.
-        reading: Match,
+        reading: MatchKind,
     },
     /// The edit would change nothing.
     #[error("{}the old and the new text are the same, but for line ends perhaps", edit(*.number))]

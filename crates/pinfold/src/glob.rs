@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use globset::{Glob, GlobMatcher};
-use pinfold_confine::{Opinion, brace_depth};
+use pinfold_confine::{FilterDecision, brace_depth};
 
 pub(crate) use filter::Filter;
 pub(crate) use pattern::Pattern;
@@ -43,14 +43,14 @@ impl Spelled {
         spelled
     }
 
-    fn opinion(&self, name: &[u8]) -> Opinion {
+    fn filter_decision(&self, name: &[u8]) -> FilterDecision {
         let fits = |glob: &GlobMatcher| glob.is_match(OsStr::from_bytes(name));
         if self.names.iter().any(|spelled| spelled.as_bytes() == name) {
-            Opinion::Named
+            FilterDecision::Named
         } else if name.starts_with(b".") && self.hidden.iter().any(fits) {
-            Opinion::Take
+            FilterDecision::Take
         } else {
-            Opinion::Usual
+            FilterDecision::Usual
         }
     }
 }

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blake3::Hash;
-use pinfold_confine::{Error as Fence, Meta, Name, Patience, Removal, Target, Vault};
+use pinfold_confine::{
+    BackupStore, Deadline, Error as ConfineError, Metadata, Name, Removal, Target,
+};
 use serde::{Deserialize, Serialize};
 
 /// A change as the journal knows it.
@@ -72,7 +74,7 @@ impl State {
     }
 
     /// A file as the file system describes it.
-    pub(crate) fn of(meta: &Meta, hash: Hash) -> Self {
+    pub(crate) fn of(meta: &Metadata, hash: Hash) -> Self {
         Self::file(hash, meta.len, Some(meta.mode))
     }
 }
@@ -96,7 +98,7 @@ pub(crate) enum Displaces<'c> {
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
-    vault: OnceLock<Vault>,
+    backups: OnceLock<BackupStore>,
     keep_for: Duration,
     keep_bytes: u64,
     /// When it was last tidied, in milliseconds since 1970.
@@ -106,8 +108,8 @@ pub struct Journal {
 impl Journal {
     /// The journal in a directory, which is made when the first change is.
     pub(crate) fn new(directory: PathBuf, keep_for: Duration, keep_bytes: u64) -> Self {
-        let (vault, tidied) = Default::default();
-        Self { directory, vault, keep_for, keep_bytes, tidied }
+        let (backups, tidied) = Default::default();
+        Self { directory, backups, keep_for, keep_bytes, tidied }
     }
 
     /// Where it is.
@@ -115,22 +117,22 @@ impl Journal {
         &self.directory
     }
 
-    fn vault(&self) -> Result<&Vault, Fence> {
-        if let Some(vault) = self.vault.get() {
-            return Ok(vault);
+    fn backups(&self) -> Result<&BackupStore, ConfineError> {
+        if let Some(backups) = self.backups.get() {
+            return Ok(backups);
         }
-        let vault = Vault::open(&self.directory)?;
-        Ok(self.vault.get_or_init(|| vault))
+        let backups = BackupStore::open(&self.directory)?;
+        Ok(self.backups.get_or_init(|| backups))
     }
 
     /// Every change that was made and not called off, oldest first.
-    pub fn entries(&self) -> Result<Vec<Entry>, Fence> {
-        Ok(live_entries(&self.vault()?.read_text(&log())?))
+    pub fn entries(&self) -> Result<Vec<Entry>, ConfineError> {
+        Ok(live_entries(&self.backups()?.read_text(&log())?))
     }
 
     /// What a change displaced.
-    pub fn image(&self, entry: &Entry) -> Result<Vec<u8>, Fence> {
-        self.vault()?.read(&image(&entry.id))
+    pub fn backup(&self, entry: &Entry) -> Result<Vec<u8>, ConfineError> {
+        self.backups()?.read(&backup_name(&entry.id))
     }
 
     /// Keeps what a change is about to displace, and notes the change.
@@ -138,43 +140,44 @@ impl Journal {
         &self,
         entry: &Entry,
         displaces: Displaces<'_>,
-        patience: &Patience,
-    ) -> Result<(), Fence> {
-        let vault = self.vault()?;
+        deadline: &Deadline,
+    ) -> Result<(), ConfineError> {
+        let backups = self.backups()?;
         // When the journal is opened, and now and then: what is too old goes.
         let now = now();
         if now.saturating_sub(self.tidied.load(Ordering::Relaxed)) >= millis(TIDY_AFTER) {
             self.tidied.store(now, Ordering::Relaxed);
-            self.tidy(vault, patience)?;
+            self.tidy(backups, deadline)?;
         }
-        let name = image(&entry.id);
+        let name = backup_name(&entry.id);
         let noted = match displaces {
             Displaces::Nothing => Ok(()),
-            Displaces::Target(target) => vault.secure(target, &name),
-            Displaces::Removal(removal) => vault.secure_removal(removal, &name),
+            Displaces::Target(target) => backups.secure(target, &name),
+            Displaces::Removal(removal) => backups.secure_removal(removal, &name),
         };
         let noted = noted.and_then(|()| {
-            let line = serde_json::to_string(entry).map_err(|error| Fence::Os(error.into()))?;
-            vault.append(&log(), &line, patience)
+            let line =
+                serde_json::to_string(entry).map_err(|error| ConfineError::Os(error.into()))?;
+            backups.append(&log(), &line, deadline)
         });
-        noted.inspect_err(|_| vault.remove(&name))
+        noted.inspect_err(|_| backups.remove(&name))
     }
 
     /// The change was not made after all.
-    pub(crate) fn call_off(&self, id: &str, patience: &Patience) {
+    pub(crate) fn call_off(&self, id: &str, deadline: &Deadline) {
         let void = serde_json::json!({ "void": id }).to_string();
-        if let Ok(vault) = self.vault() {
+        if let Ok(backups) = self.backups() {
             // If this fails the entry stays, and undoing it says that the file is not as it left it.
-            let _ = vault.append(&log(), &void, patience);
-            vault.remove(&image(id));
+            let _ = backups.append(&log(), &void, deadline);
+            backups.remove(&backup_name(id));
         }
     }
 
     /// Forgets what is older or more than is to be kept.
-    fn tidy(&self, vault: &Vault, patience: &Patience) -> Result<(), Fence> {
+    fn tidy(&self, backups: &BackupStore, deadline: &Deadline) -> Result<(), ConfineError> {
         let mut gone = Vec::new();
         let oldest = now().saturating_sub(millis(self.keep_for));
-        vault.rewrite(&log(), patience, |text| {
+        backups.rewrite(&log(), deadline, |text| {
             let entries = live_entries(text);
             let mut bytes = 0;
             let mut kept: Vec<&Entry> = Vec::new();
@@ -196,7 +199,7 @@ impl Journal {
             let lines = kept.iter().rev().filter_map(|entry| serde_json::to_string(entry).ok());
             Some(lines.map(|line| line + "\n").collect())
         })?;
-        gone.iter().for_each(|id| vault.remove(&image(id)));
+        gone.iter().for_each(|id| backups.remove(&backup_name(id)));
         Ok(())
     }
 }
@@ -255,7 +258,7 @@ fn log() -> Name {
     Name::parse(b"log.jsonl").expect("it is a name")
 }
 
-fn image(id: &str) -> Name {
+fn backup_name(id: &str) -> Name {
     // An id that somebody else put into the log may be anything.
     let plain: String = id.chars().filter(char::is_ascii_alphanumeric).take(64).collect();
     Name::parse(format!("{plain}.before").as_bytes()).expect("letters and digits are a name")
@@ -271,7 +274,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// A name for a change or a session: short enough to type, and nobody else's.
-pub(crate) fn fresh_id() -> Result<String, Fence> {
+pub(crate) fn fresh_id() -> Result<String, ConfineError> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut number = pinfold_confine::random_number()?;
     let mut id = String::with_capacity(10);
@@ -311,11 +314,11 @@ mod tests {
     #[test]
     fn one_that_is_too_large_by_itself_takes_no_other_with_it() {
         let dir = tempfile::tempdir().unwrap();
-        let patience = Patience::default();
+        let deadline = Deadline::default();
         let day = Duration::from_secs(24 * 60 * 60);
         let begin = |id: &str, bytes| {
             let journal = Journal::new(dir.path().to_owned(), day, 500);
-            journal.begin(&entry(id, now(), bytes), Displaces::Nothing, &patience).unwrap();
+            journal.begin(&entry(id, now(), bytes), Displaces::Nothing, &deadline).unwrap();
             journal.entries().unwrap().into_iter().map(|entry| entry.id).collect::<Vec<_>>()
         };
         begin("a", 200);
@@ -329,10 +332,10 @@ mod tests {
     #[test]
     fn what_is_too_old_goes_while_the_journal_is_open_too() {
         let dir = tempfile::tempdir().unwrap();
-        let patience = Patience::default();
+        let deadline = Deadline::default();
         let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
         let begin = |id: &str, time| {
-            journal.begin(&entry(id, time, 0), Displaces::Nothing, &patience).unwrap();
+            journal.begin(&entry(id, time, 0), Displaces::Nothing, &deadline).unwrap();
             journal.entries().unwrap().len()
         };
         assert_eq!((begin("a", now()), begin("old", 1), begin("b", now())), (1, 2, 3));
@@ -345,17 +348,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
         for id in ["", "../x", &"a".repeat(300), &"/".repeat(300)] {
-            assert!(matches!(journal.image(&entry(id, 1, 0)), Err(Fence::NotFound)), "{id}");
+            assert!(
+                matches!(journal.backup(&entry(id, 1, 0)), Err(ConfineError::NotFound)),
+                "{id}"
+            );
         }
     }
 
     #[test]
     fn the_oldest_go_by_age_and_by_size() {
         let dir = tempfile::tempdir().unwrap();
-        let patience = Patience::default();
+        let deadline = Deadline::default();
         let writer = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
         for (id, time, bytes) in [("old", 1, 1), ("large", now(), 900), ("new", now(), 100)] {
-            writer.begin(&entry(id, time, bytes), Displaces::Nothing, &patience).unwrap();
+            writer.begin(&entry(id, time, bytes), Displaces::Nothing, &deadline).unwrap();
         }
         let ids = |journal: &Journal| -> Vec<String> {
             journal.entries().unwrap().into_iter().map(|entry| entry.id).collect()
@@ -363,10 +369,10 @@ mod tests {
         assert_eq!(ids(&writer), ["old", "large", "new"]);
         let day = Duration::from_secs(24 * 60 * 60);
         let by_age = Journal::new(dir.path().to_owned(), day, u64::MAX);
-        by_age.begin(&entry("x", now(), 0), Displaces::Nothing, &patience).unwrap();
+        by_age.begin(&entry("x", now(), 0), Displaces::Nothing, &deadline).unwrap();
         assert_eq!(ids(&by_age), ["large", "new", "x"]);
         let by_size = Journal::new(dir.path().to_owned(), day, 500);
-        by_size.begin(&entry("y", now(), 0), Displaces::Nothing, &patience).unwrap();
+        by_size.begin(&entry("y", now(), 0), Displaces::Nothing, &deadline).unwrap();
         assert_eq!(ids(&by_size), ["new", "x", "y"]);
     }
 }

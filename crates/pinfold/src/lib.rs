@@ -34,29 +34,33 @@ mod glob;
 mod journal;
 mod ledger;
 pub mod limits;
+mod line_indexes;
 pub mod media;
-mod near;
 mod operation;
 pub mod operations;
 mod permit;
 mod policy;
-mod positions;
 mod record;
 mod search;
 mod session;
 mod settings;
+mod similar_names;
 mod view;
 
-pub use approval::{Approver, Question, Verdict, escaped_lines};
-pub use audit::Trace;
-pub use call::{AtHand, Call, Cancel, Progress};
-pub use change::{ChangeSet, SeenRule};
+pub use approval::{ApprovalAnswer, ApprovalRequest, Approver, escaped_lines};
+pub use audit::AuditTrace;
+pub use call::{CachedFile, CallOptions, Cancel, Progress};
+pub use change::{ChangeSet, ReadRule};
 pub use commit::Receipt;
 pub use error::{Denial, Error};
 pub use journal::{Entry, Journal, State};
 pub use operation::{Changes, Done, NoChange, Operation};
-pub use pinfold_confine::{Durability, Kind, Meta, Place, RawPath, RelPath, Skipped, Way, escaped};
-pub use pinfold_text::{Encoding, LineEnding, Match, Matching, Page, Replacement, Stopped, Style};
+pub use pinfold_confine::{
+    Durability, Kind, Metadata, Place, RawPath, RelPath, Skipped, Way, escaped,
+};
+pub use pinfold_text::{
+    Encoding, LineEnding, MatchKind, MatchMode, Page, Replacement, Stopped, Style,
+};
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};

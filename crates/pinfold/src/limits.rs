@@ -4,7 +4,7 @@
 pub const READ_LINES: u64 = 2_000;
 
 /// The most lines that one call may ask for.
-pub const MOST_READ_LINES: u64 = 10_000;
+pub const MAX_READ_LINES: u64 = 10_000;
 
 /// Bytes of text in one answer of the `classic` dialect: about 25,000 tokens, which is what a model
 /// can take in at once without losing the thread.
@@ -63,10 +63,10 @@ pub const GREP_MATCHES: u64 = 250;
 pub const SEARCH_RESULTS: u64 = 100;
 
 /// The most matches that `search_files` shows.
-pub const MOST_SEARCH_RESULTS: u64 = 10_000;
+pub const MAX_SEARCH_RESULTS: u64 = 10_000;
 
 /// The most lines of context around a match.
-pub const MOST_CONTEXT: u64 = 1_000;
+pub const MAX_CONTEXT: u64 = 1_000;
 
 /// Longer patterns are no patterns, but something that was put there by mistake.
 pub(crate) const PATTERN_BYTES: usize = 16 * 1024;

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use pinfold_confine::RawPath;
 
 use crate::change::ChangeSet;
-use crate::commit::{Receipt, Refusal, commit};
+use crate::commit::{CommitError, Receipt, commit};
 use crate::{Error, View};
 
 /// Something that a session can be asked to do.
@@ -40,7 +40,7 @@ pub trait Changes: sealed::Sealed + Sized {
     type Receipt;
 
     #[doc(hidden)]
-    fn commit(self, view: &View<'_>) -> Result<Self::Receipt, Refusal>;
+    fn commit(self, view: &View<'_>) -> Result<Self::Receipt, CommitError>;
 }
 
 /// The changes of an operation that only looks.
@@ -51,7 +51,7 @@ impl Changes for NoChange {
     const READ_ONLY: bool = true;
     type Receipt = ();
 
-    fn commit(self, _: &View<'_>) -> Result<(), Refusal> {
+    fn commit(self, _: &View<'_>) -> Result<(), CommitError> {
         Ok(())
     }
 }
@@ -60,7 +60,7 @@ impl Changes for ChangeSet {
     const READ_ONLY: bool = false;
     type Receipt = Receipt;
 
-    fn commit(self, view: &View<'_>) -> Result<Receipt, Refusal> {
+    fn commit(self, view: &View<'_>) -> Result<Receipt, CommitError> {
         commit(self, view)
     }
 }

@@ -10,7 +10,7 @@ use blake3::Hash;
 use pinfold_confine::{Name, Place, RawPath, RelPath};
 
 use crate::policy::{Decision, as_spelled};
-use crate::{Access, Denial, Error, Question, Reason, Verdict, View};
+use crate::{Access, ApprovalAnswer, ApprovalRequest, Denial, Error, Reason, View};
 
 /// Whether a call can go on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,7 +21,7 @@ pub(crate) enum Permit {
 }
 
 /// What a call wants to do to a place.
-pub(crate) struct Wish<'w> {
+pub(crate) struct AccessRequest<'w> {
     pub(crate) access: Access,
     /// The path as it was given.
     pub(crate) path: &'w RawPath,
@@ -42,7 +42,7 @@ impl View<'_> {
     /// Whether a path may be looked at, as far as its spelling says. What is refused by its name is
     /// refused whether it is there or not.
     pub(crate) fn may_look_for(&self, path: &RawPath) -> Result<(), Error> {
-        self.call().trace.tried(Access::Read, Some(path.as_str()));
+        self.call().audit_trace.tried(Access::Read, Some(path.as_str()));
         let given = self.spelled(path);
         let decision = self.session().policy().decide(Access::Read, Some(&given), None, false);
         match decision {
@@ -58,8 +58,8 @@ impl View<'_> {
         place: &Place,
         directory: bool,
     ) -> Result<Permit, Error> {
-        let wish = Wish { access: Access::Read, path, place, directory };
-        self.permit(&wish, Shown::default)
+        let request = AccessRequest { access: Access::Read, path, place, directory };
+        self.permit(&request, Shown::default)
     }
 
     /// Whether what was kept of a file may be read. Its path is the real one that it had, wherever that leads by now.
@@ -82,17 +82,17 @@ impl View<'_> {
         Some(Place { root, path })
     }
 
-    /// Whether a wish may come true. What a person is shown is worked out if one has to be asked.
+    /// Whether a request may come true. What a person is shown is worked out if one has to be asked.
     pub(crate) fn permit(
         &self,
-        wish: &Wish<'_>,
+        request: &AccessRequest<'_>,
         shown: impl FnOnce() -> Shown,
     ) -> Result<Permit, Error> {
-        let Wish { access, path, place, .. } = *wish;
-        let Some(reason) = self.asks_for(wish)? else { return Ok(Permit::Yes) };
+        let AccessRequest { access, path, place, .. } = *request;
+        let Some(reason) = self.asks_for(request)? else { return Ok(Permit::Yes) };
         let real = self.real(place);
         let shown = shown();
-        if self.granted(wish, shown.subject) {
+        if self.granted(request, shown.subject) {
             return Ok(Permit::Yes);
         }
         let mut whole = blake3::Hasher::new();
@@ -101,7 +101,7 @@ impl View<'_> {
         }
         whole.update(real.as_os_str().as_bytes()).update(b"\0");
         whole.update(shown.subject.as_ref().map_or(&[][..], |subject| subject.as_bytes()));
-        let question = Question {
+        let question = ApprovalRequest {
             tool: self.tool().to_owned(),
             access,
             given: path.as_str().to_owned(),
@@ -111,23 +111,23 @@ impl View<'_> {
             subject: whole.finalize(),
         };
         let denial = match self.ask(&question) {
-            Verdict::Once => {
+            ApprovalAnswer::Once => {
                 self.grants().add(access, real, reason, shown.subject);
                 return Ok(Permit::LookAgain);
             }
-            Verdict::Session => {
+            ApprovalAnswer::Session => {
                 self.session().grants().add(access, real, reason, None);
                 return Ok(Permit::LookAgain);
             }
-            Verdict::No(words) => {
+            ApprovalAnswer::No(words) => {
                 self.note(access, path, Some(&real), "no", reason.to_string());
                 Denial::Person(words)
             }
-            Verdict::Later => {
+            ApprovalAnswer::Later => {
                 self.note(access, path, Some(&real), "later", reason.to_string());
                 Denial::Later
             }
-            Verdict::Nobody => {
+            ApprovalAnswer::Nobody => {
                 self.note(access, path, Some(&real), "nobody", reason.to_string());
                 // What a rule asks about, no other rule allows.
                 let allow = match reason {
@@ -142,9 +142,9 @@ impl View<'_> {
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// Whether a person has allowed a wish, having been shown just this.
-    pub(crate) fn granted(&self, wish: &Wish<'_>, subject: Option<Hash>) -> bool {
-        let Wish { access, path, place, .. } = *wish;
+    /// Whether a person has allowed a request, having been shown just this.
+    pub(crate) fn granted(&self, request: &AccessRequest<'_>, subject: Option<Hash>) -> bool {
+        let AccessRequest { access, path, place, .. } = *request;
         let real = self.real(place);
         let granted = self.session().grants().cover(access, &real, None)
             || self.grants().cover(access, &real, subject);
@@ -165,14 +165,14 @@ impl View<'_> {
         }
     }
 
-    /// Whether a person has to be asked about a wish, which is not refused.
-    pub(crate) fn must_ask(&self, wish: &Wish<'_>) -> Result<bool, Error> {
-        Ok(self.asks_for(wish)?.is_some())
+    /// Whether a person has to be asked about a request, which is not refused.
+    pub(crate) fn must_ask(&self, request: &AccessRequest<'_>) -> Result<bool, Error> {
+        Ok(self.asks_for(request)?.is_some())
     }
 
-    /// What a person has to be asked about a wish for, if so. It is not refused.
-    fn asks_for(&self, wish: &Wish<'_>) -> Result<Option<Reason>, Error> {
-        let Wish { access, path, place, directory } = *wish;
+    /// What a person has to be asked about a request for, if so. It is not refused.
+    fn asks_for(&self, request: &AccessRequest<'_>) -> Result<Option<Reason>, Error> {
+        let AccessRequest { access, path, place, directory } = *request;
         let (given, real) = (self.spelled(path), self.real(place));
         match self.session().policy().decide(access, Some(&given), Some(&real), directory) {
             Decision::Allow(reason) => {
@@ -190,9 +190,11 @@ impl View<'_> {
             && (self.call().approver.is_some() || self.session().approver().is_some())
     }
 
-    fn ask(&self, question: &Question) -> Verdict {
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         let approver = self.call().approver.as_ref().or(self.session().approver());
-        let Some(approver) = approver.filter(|_| self.can_ask()) else { return Verdict::Nobody };
+        let Some(approver) = approver.filter(|_| self.can_ask()) else {
+            return ApprovalAnswer::Nobody;
+        };
         let begin = Instant::now();
         let verdict = approver.ask(question);
         let waited = begin.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
@@ -242,7 +244,7 @@ impl View<'_> {
         decision: &'static str,
         why: String,
     ) {
-        self.call().trace.decided(access, Some(path.as_str()), real, decision, why);
+        self.call().audit_trace.decided(access, Some(path.as_str()), real, decision, why);
     }
 
     /// A path as it was spelled, below the real path of the root that it names.

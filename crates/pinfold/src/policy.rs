@@ -132,7 +132,7 @@ impl Permissions {
     }
 }
 
-/// What is to become of a wish.
+/// What is to become of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Decision {
     Allow(Reason),
@@ -204,7 +204,7 @@ impl Policy {
         Self { mode, ..self.clone() }
     }
 
-    /// What is to become of a wish to do something to a path. `given` is how the path was spelled,
+    /// What is to become of a request to do something to a path. `given` is how the path was spelled,
     /// `real` where it leads, free of links; either may be all that is known.
     pub(crate) fn decide(
         &self,

@@ -1,9 +1,9 @@
 //! A change's entry in the journal, from before it is made until it is.
 
-use pinfold_confine::{Error as Fence, Place, RawPath};
+use pinfold_confine::{Error as ConfineError, Place, RawPath};
 
-use crate::change::Image;
-use crate::commit::Refusal;
+use crate::change::ChangeOrigin;
+use crate::commit::CommitError;
 use crate::journal::{Displaces, Entry, State, fresh_id, now};
 use crate::{Error, JournalFailure, View};
 
@@ -20,11 +20,11 @@ impl<'v> Record<'v> {
     pub(crate) fn begin(
         view: &'v View<'v>,
         place: &Place,
-        image: &Image,
+        origin: &ChangeOrigin,
         states: [State; 2],
         displaces: Displaces<'_>,
         path_as_given: &RawPath,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, CommitError> {
         let mut record = Self { view, id: None, warning: None };
         let Some(journal) = view.session().journal() else { return Ok(record) };
         let [before, after] = states;
@@ -42,20 +42,20 @@ impl<'v> Record<'v> {
                 path,
                 before,
                 after,
-                undoes: match image {
-                    Image::New => None,
-                    Image::Undo { id } => Some(id.clone()),
+                undoes: match origin {
+                    ChangeOrigin::New => None,
+                    ChangeOrigin::Undo { id } => Some(id.clone()),
                 },
             };
-            journal.begin(&entry, displaces, &view.patience()).map(|()| id)
+            journal.begin(&entry, displaces, &view.deadline()).map(|()| id)
         });
         match (noted, view.session().settings().journal_failure) {
             (Ok(id), _) => record.id = Some(id),
             // Not the journal's fault: somebody else was faster.
-            (Err(Fence::Changed), _) => {
-                return Err(Refusal::Conflict { path: path_as_given.clone() });
+            (Err(ConfineError::Changed), _) => {
+                return Err(CommitError::Conflict { path: path_as_given.clone() });
             }
-            (Err(Fence::Impatient), _) => return Err(view.impatient(path_as_given).into()),
+            (Err(ConfineError::TimedOut), _) => return Err(view.timed_out(path_as_given).into()),
             (Err(error), JournalFailure::Refuse) => {
                 return Err(Error::JournalFailed { cause: error.to_string() }.into());
             }
@@ -64,14 +64,14 @@ impl<'v> Record<'v> {
         Ok(record)
     }
 
-    fn warn(&mut self, error: &Fence) {
+    fn warn(&mut self, error: &ConfineError) {
         self.warning = Some(format!("this change cannot be undone: the journal failed ({error})"));
     }
 
     /// The change was not made.
     pub(crate) fn call_off(self) {
         if let (Some(journal), Some(id)) = (self.view.session().journal(), self.id) {
-            journal.call_off(&id, &self.view.patience());
+            journal.call_off(&id, &self.view.deadline());
         }
     }
 

@@ -1,10 +1,10 @@
 //! Searching the content of files: ripgrep's engine, fed through the fence.
 
-mod needle;
 mod page;
 mod scan;
+mod search_pattern;
 
-pub(crate) use needle::{Compiled, Needle, Needles};
-pub(crate) use page::{Hit, Wish, page};
+pub(crate) use page::{AccessRequest, Hit, page};
 pub use scan::{BinaryNote, Line, Role};
 pub(crate) use scan::{Hits, Keeping, Named, Scan, Scanner, Wanted};
+pub(crate) use search_pattern::{Compiled, PatternCache, SearchPattern};

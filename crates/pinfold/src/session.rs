@@ -11,18 +11,18 @@ use pinfold_text::{Content, sniff};
 
 use crate::approval::Grants;
 use crate::audit::{Audit, Line, brief};
-use crate::commit::Refusal;
+use crate::commit::CommitError;
 use crate::journal::{Entry, Journal, fresh_id};
-use crate::ledger::{Ledger, Sight};
+use crate::ledger::{Fingerprint, Ledger};
 use crate::limits::{AT_HAND_BYTES, CONFLICTS};
+use crate::line_indexes::LineIndexCache;
 use crate::media::{InThread, PdfReader};
-use crate::permit::Wish;
+use crate::permit::AccessRequest;
 use crate::policy::Policy;
-use crate::positions::Positions;
-use crate::search::Needles;
+use crate::search::PatternCache;
 use crate::{
-    Access, Approver, AtHand, AuditFailure, BadRule, Call, Changes, Done, Error, JournalSetting,
-    Mode, Operation, Settings, Trace, View,
+    Access, Approver, AuditFailure, AuditTrace, BadRule, CachedFile, CallOptions, Changes, Done,
+    Error, JournalSetting, Mode, Operation, Settings, View,
 };
 
 /// One agent's conversation: a workspace, settings, and what has been seen so far.
@@ -34,8 +34,8 @@ pub struct Session {
     settings: Settings,
     ledger: Arc<Mutex<Ledger>>,
     journal: Option<Arc<Journal>>,
-    needles: Arc<Needles>,
-    positions: Positions,
+    pattern_cache: Arc<PatternCache>,
+    line_indexes: LineIndexCache,
     pdf_reader: Arc<dyn PdfReader>,
     policy: Arc<Policy>,
     approver: Option<Arc<dyn Approver>>,
@@ -108,8 +108,8 @@ impl Session {
             settings,
             ledger: Arc::default(),
             journal,
-            needles: Arc::default(),
-            positions: Positions::default(),
+            pattern_cache: Arc::default(),
+            line_indexes: LineIndexCache::default(),
             pdf_reader: Arc::new(InThread),
             policy: Arc::new(policy),
             approver: None,
@@ -141,40 +141,40 @@ impl Session {
     pub fn another(&self) -> Self {
         let id = fresh_id().unwrap_or_default();
         let (ledger, grants) = Default::default();
-        Self { id, ledger, grants, ..self.going_on(self.workspace.clone()) }
+        Self { id, ledger, grants, ..self.with_workspace(self.workspace.clone()) }
     }
 
     /// This conversation on the part of its workspace that is in some other directories too; `None`
     /// if nothing is. What it has seen stays seen, and relative paths start where they did.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let workspace = self.workspace.narrowed(to)?;
-        Some(self.going_on(Arc::new(workspace)))
+        Some(self.with_workspace(Arc::new(workspace)))
     }
 
     /// This conversation, with relative paths and searches that start at a directory of the workspace.
     /// `None` if it is not in it, or no directory.
     pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
         let workspace = self.workspace.starting_at(directory.as_ref())?;
-        Some(self.going_on(Arc::new(workspace)))
+        Some(self.with_workspace(Arc::new(workspace)))
     }
 
     /// This conversation in another mode. The rules stay.
     #[must_use]
     pub fn in_mode(&self, mode: Mode) -> Self {
-        let mut session = self.going_on(self.workspace.clone());
+        let mut session = self.with_workspace(self.workspace.clone());
         session.settings.permissions.mode = mode;
         session.policy = Arc::new(self.policy.in_mode(mode));
         session
     }
 
-    fn going_on(&self, workspace: Arc<Workspace>) -> Self {
+    fn with_workspace(&self, workspace: Arc<Workspace>) -> Self {
         Self {
             workspace,
             settings: self.settings.clone(),
             ledger: self.ledger.clone(),
             journal: self.journal.clone(),
-            needles: self.needles.clone(),
-            positions: Positions::default(),
+            pattern_cache: self.pattern_cache.clone(),
+            line_indexes: LineIndexCache::default(),
             pdf_reader: self.pdf_reader.clone(),
             policy: self.policy.clone(),
             approver: self.approver.clone(),
@@ -186,23 +186,27 @@ impl Session {
 
     /// Performs an operation.
     pub fn perform<O: Operation>(&self, operation: &O) -> Result<Done<O>, Error> {
-        self.perform_with(operation, &Call::default())
+        self.perform_with(operation, &CallOptions::default())
     }
 
     /// Performs an operation, with something said for this call alone.
-    pub fn perform_with<O: Operation>(&self, operation: &O, call: &Call) -> Result<Done<O>, Error> {
+    pub fn perform_with<O: Operation>(
+        &self,
+        operation: &O,
+        call: &CallOptions,
+    ) -> Result<Done<O>, Error> {
         // Who calls by a tool's name notes what came of it in the tool's words.
         if !call.tool.is_empty() || self.audit.is_none() {
             return self.go_on(operation, call);
         }
         let begin = Instant::now();
-        let call = &Call { trace: Trace::default(), ..call.clone() };
+        let call = &CallOptions { audit_trace: AuditTrace::default(), ..call.clone() };
         let done = self.go_on(operation, call);
         self.record(call, if done.is_ok() { "ok" } else { "failed" }, begin, 0);
         done
     }
 
-    fn go_on<O: Operation>(&self, operation: &O, call: &Call) -> Result<Done<O>, Error> {
+    fn go_on<O: Operation>(&self, operation: &O, call: &CallOptions) -> Result<Done<O>, Error> {
         let view = View::new(self, call);
         let mut tries = 0;
         loop {
@@ -212,41 +216,41 @@ impl Session {
             match changes.commit(&view) {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
                 // Somebody was asked, and time has passed: plan anew, on what is there now.
-                Err(Refusal::Asked) if tries < CONFLICTS => {}
+                Err(CommitError::Asked) if tries < CONFLICTS => {}
                 // Somebody else was faster: plan anew, on what is there now.
-                Err(Refusal::Conflict { .. }) if tries < CONFLICTS => {}
-                Err(Refusal::Conflict { path }) => {
+                Err(CommitError::Conflict { .. }) if tries < CONFLICTS => {}
+                Err(CommitError::Conflict { path }) => {
                     return Err(Error::Changed { path, region: None });
                 }
-                Err(Refusal::Asked) => return Err(Error::Cancelled),
-                Err(Refusal::Error(error)) => return Err(error),
+                Err(CommitError::Asked) => return Err(Error::Cancelled),
+                Err(CommitError::Error(error)) => return Err(error),
             }
         }
     }
 
     /// What an operation reads, if it can be performed with it without waiting for a disk, a network or a
     /// person: all that it does is to read a small text that the system has in memory, and nobody wants to
-    /// know. With it as [`Call::at_hand`], it takes less time than handing it to another thread would.
-    pub fn at_hand<O: Operation>(&self, operation: &O) -> Option<AtHand> {
+    /// know. With it as [`CallOptions::cached_file`], it takes less time than handing it to another thread would.
+    pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
         let path = operation.reads().filter(|_| !self.is_audited())?;
-        let (place, file, content) = self.workspace.at_hand(path, AT_HAND_BYTES)?;
+        let (place, file, content) = self.workspace.cached_file(path, AT_HAND_BYTES)?;
         // Pictures and documents are work.
         let text = matches!(sniff(&content, true), Content::Text(_));
-        let call = Call::default();
-        let wish = Wish { access: Access::Read, path, place: &place, directory: false };
-        let free = text && View::new(self, &call).must_ask(&wish).is_ok_and(|ask| !ask);
-        free.then(|| AtHand::new(path.clone(), place, file))
+        let call = CallOptions::default();
+        let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };
+        let free = text && View::new(self, &call).must_ask(&request).is_ok_and(|ask| !ask);
+        free.then(|| CachedFile::new(path.clone(), place, file))
     }
 
     /// Writes a line about a call into the audit log, if there is one. `bytes` are the answer's.
-    pub fn record(&self, call: &Call, outcome: &str, begin: Instant, bytes: usize) {
+    pub fn record(&self, call: &CallOptions, outcome: &str, begin: Instant, bytes: usize) {
         let Some(audit) = &self.audit else { return };
         audit.write(&Line {
             time: crate::audit::now(),
             session: &self.id,
             client: call.client.as_deref().map(brief),
             tool: brief(&call.tool),
-            trace: &call.trace.facts(),
+            audit_trace: &call.audit_trace.facts(),
             outcome,
             duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
             bytes,
@@ -320,9 +324,9 @@ impl Session {
     }
 
     /// The session has seen, or left, a file like this.
-    pub(crate) fn saw(&self, place: &Place, sight: Sight) {
+    pub(crate) fn saw(&self, place: &Place, fingerprint: Fingerprint) {
         let path = self.workspace.real_path(place);
-        self.ledger().saw(path, sight);
+        self.ledger().saw(path, fingerprint);
     }
 
     /// The file is gone.
@@ -332,9 +336,9 @@ impl Session {
     }
 
     /// The file as the session last saw or left it.
-    pub(crate) fn last_sight(&self, place: &Place) -> Option<Sight> {
+    pub(crate) fn last_fingerprint(&self, place: &Place) -> Option<Fingerprint> {
         let path = self.workspace.real_path(place);
-        self.ledger().last_sight(&path)
+        self.ledger().last_fingerprint(&path)
     }
 
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
@@ -352,12 +356,12 @@ impl Session {
         &*self.pdf_reader
     }
 
-    pub(crate) fn positions(&self) -> &Positions {
-        &self.positions
+    pub(crate) fn line_indexes(&self) -> &LineIndexCache {
+        &self.line_indexes
     }
 
-    pub(crate) fn needles(&self) -> &Needles {
-        &self.needles
+    pub(crate) fn pattern_cache(&self) -> &PatternCache {
+        &self.pattern_cache
     }
 
     /// The roots, as they may be printed.

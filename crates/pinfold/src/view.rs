@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use blake3::Hasher;
 use pinfold_confine::{
-    Candidate, Error as Fence, File, Kind, Meta, Opinion, Patience, Place, RawPath, Removal,
-    Secrecy, Seen, Skipped, Target, Visitor, Walk,
+    Candidate, Deadline, Error as ConfineError, File, FilterDecision, Kind, Metadata, Place,
+    RawPath, Removal, Seen, Skipped, Target, Visibility, Visitor, Walk,
 };
 
 use crate::approval::Grants;
-use crate::ledger::Sight;
-use crate::near::near_misses;
-use crate::permit::{Permit, Shown, Wish};
-use crate::{Access, Call, Error, Session, limits};
+use crate::ledger::Fingerprint;
+use crate::permit::{AccessRequest, Permit, Shown};
+use crate::similar_names::near_misses;
+use crate::{Access, CallOptions, Error, Session, limits};
 
 /// For how long a call has been at work since `start`, less what it spent waiting for people.
 fn worked(start: Instant, waited: &AtomicU64) -> Duration {
@@ -26,7 +26,7 @@ fn worked(start: Instant, waited: &AtomicU64) -> Duration {
 #[derive(Debug)]
 pub struct View<'s> {
     session: &'s Session,
-    call: &'s Call,
+    call: &'s CallOptions,
     start: Instant,
     /// How long people were waited for, in nanoseconds.
     waited: Arc<AtomicU64>,
@@ -35,12 +35,12 @@ pub struct View<'s> {
 }
 
 impl<'s> View<'s> {
-    pub(crate) fn new(session: &'s Session, call: &'s Call) -> Self {
+    pub(crate) fn new(session: &'s Session, call: &'s CallOptions) -> Self {
         let (waited, grants) = Default::default();
         Self { session, call, start: Instant::now(), waited, grants }
     }
 
-    pub(crate) fn call(&self) -> &'s Call {
+    pub(crate) fn call(&self) -> &'s CallOptions {
         self.call
     }
 
@@ -75,7 +75,7 @@ impl<'s> View<'s> {
     pub fn file(&self, path: &RawPath) -> Result<(Place, Watched<'_>), Error> {
         self.may_look_for(path)?;
         loop {
-            let (place, file) = match self.call.at_hand.take(path) {
+            let (place, file) = match self.call.cached_file.take(path) {
                 Some(found) => found,
                 None => {
                     let file = self.session.workspace().file(path);
@@ -143,61 +143,67 @@ impl<'s> View<'s> {
         starts: &[Place],
         depth: usize,
         hidden: bool,
-        opinion: &(dyn Fn(&Candidate<'_>) -> Opinion + Sync),
+        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped), Error> {
-        let patience = self.patience();
-        let opinion = |candidate: &Candidate<'_>| {
+        let deadline = self.deadline();
+        let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.meet();
-            opinion(candidate)
+            filter_decision(candidate)
         };
-        let secrecy = |candidate: &Candidate<'_>| {
+        let visibility = |candidate: &Candidate<'_>| {
             let directory = candidate.kind == Kind::Directory;
             if self.shows(candidate.root, candidate.below_root(), directory) {
-                Secrecy::Shown
+                Visibility::Shown
             } else if missed(candidate) {
-                Secrecy::Withheld
+                Visibility::Withheld
             } else {
-                Secrecy::Unmissed
+                Visibility::Unmissed
             }
         };
-        let walk =
-            Walk { depth, hidden, opinion: &opinion, secrecy: &secrecy, patience: &patience };
+        let walk = Walk {
+            depth,
+            hidden,
+            filter_decision: &filter_decision,
+            visibility: &visibility,
+            deadline: &deadline,
+        };
         let walked = self.session.workspace().walk(starts, &walk, new_visitor);
         walked.map_err(|error| self.missed(&RawPath::from("."), error))
     }
 
     /// Opens a file that a walk has found.
-    pub(crate) fn found_file(&self, place: &Place) -> Result<File, Fence> {
+    pub(crate) fn found_file(&self, place: &Place) -> Result<File, ConfineError> {
         self.session.workspace().found_file(place)
     }
 
     /// What is at a place that a walk has found, and where it points if it is a link.
-    pub(crate) fn found(&self, place: &Place) -> Result<(Meta, Option<Vec<u8>>), Fence> {
+    pub(crate) fn found(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), ConfineError> {
         self.session.workspace().found(place)
     }
 
     /// Finds what is to be removed, and holds it.
     pub fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
-        self.call.trace.tried(Access::Delete, Some(path.as_str()));
+        self.call.audit_trace.tried(Access::Delete, Some(path.as_str()));
         self.may_look_for(path)?;
-        let removal = self.session.workspace().removal(path, &self.patience());
+        let removal = self.session.workspace().removal(path, &self.deadline());
         let removal = removal.map_err(|error| self.missed(path, error))?;
         // A link is deleted itself, and where it leads is not looked at.
-        let wish = Wish { access: Access::Read, path, place: removal.place(), directory: false };
-        self.must_ask(&wish)?;
+        let request =
+            AccessRequest { access: Access::Read, path, place: removal.place(), directory: false };
+        self.must_ask(&request)?;
         Ok(removal)
     }
 
     /// Finds the file that a change is aimed at, and holds it.
     pub fn target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.call.trace.tried(Access::Write, Some(path.as_str()));
+        self.call.audit_trace.tried(Access::Write, Some(path.as_str()));
         self.may_look_for(path)?;
         loop {
-            let target = self.session.workspace().target(path, &self.patience());
+            let target = self.session.workspace().target(path, &self.deadline());
             let target = target.map_err(|error| match error {
-                Fence::Os(cause) => {
+                ConfineError::Os(cause) => {
                     Error::WriteFailed { path: path.clone(), cause: cause.to_string() }
                 }
                 other => self.missed(path, other),
@@ -205,44 +211,47 @@ impl<'s> View<'s> {
             // What is there is compared with what it becomes, and shown: that is reading. Where nothing
             // may be read, it is not said either that nothing is there.
             let place = target.place().clone();
-            let wish = Wish { access: Access::Read, path, place: &place, directory: false };
-            if !self.must_ask(&wish)? || target.meta().is_none() {
+            let request =
+                AccessRequest { access: Access::Read, path, place: &place, directory: false };
+            if !self.must_ask(&request)? || target.meta().is_none() {
                 return Ok(target);
             }
             // Nobody else should have to wait for the file while a person thinks.
-            if self.granted(&wish, None) {
+            if self.granted(&request, None) {
                 return Ok(target);
             }
             drop(target);
-            self.permit(&wish, Shown::default)?;
+            self.permit(&request, Shown::default)?;
         }
     }
 
     /// The session knows that a target holds exactly `content`, because it was compared.
     pub(crate) fn knows(&self, target: &Target, content: &[u8]) {
-        let sight = Sight { hash: blake3::hash(content), meta: target.meta().copied() };
-        self.session.saw(target.place(), sight);
+        let fingerprint = Fingerprint { hash: blake3::hash(content), meta: target.meta().copied() };
+        self.session.saw(target.place(), fingerprint);
     }
 
     /// Whether the session has seen a file, and it surely still is as it was then.
-    pub(crate) fn has_seen(&self, place: &Place, now: &Meta) -> bool {
-        let sight = self.session.last_sight(place);
-        sight.and_then(|sight| sight.meta).is_some_and(|then| then.surely_unchanged(now))
+    pub(crate) fn has_seen(&self, place: &Place, now: &Metadata) -> bool {
+        let fingerprint = self.session.last_fingerprint(place);
+        fingerprint
+            .and_then(|fingerprint| fingerprint.meta)
+            .is_some_and(|then| then.surely_unchanged(now))
     }
 
     /// The session was shown a part of what a target holds now.
     pub(crate) fn knows_now(&self, target: &Target) {
         if let Ok(Some(hash)) = target.hash() {
-            let sight = Sight { hash, meta: target.meta().copied() };
-            self.session.saw(target.place(), sight);
+            let fingerprint = Fingerprint { hash, meta: target.meta().copied() };
+            self.session.saw(target.place(), fingerprint);
         }
     }
 
     /// Lasts until the call is cancelled or its time is up.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn deadline(&self) -> Deadline {
         let (cancel, start, waited) = (self.call.cancel.clone(), self.start, self.waited.clone());
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);
-        Patience::while_true(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
+        Deadline::lasting_while(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
     }
 
     /// Stops a call that was cancelled or has run for too long.
@@ -259,17 +268,17 @@ impl<'s> View<'s> {
 
     /// The answer where a file was to be changed and there is none.
     pub(crate) fn nothing_at(&self, path: &RawPath) -> Error {
-        self.missed(path, Fence::NotFound)
+        self.missed(path, ConfineError::NotFound)
     }
 
     /// The answer where the call came to its end before it was done.
-    pub(crate) fn impatient(&self, path: &RawPath) -> Error {
+    pub(crate) fn timed_out(&self, path: &RawPath) -> Error {
         self.check_time().err().unwrap_or_else(|| Error::Locked { path: path.clone() })
     }
 
-    pub(crate) fn missed(&self, path: &RawPath, error: Fence) -> Error {
-        if matches!(error, Fence::Impatient) {
-            return self.impatient(path);
+    pub(crate) fn missed(&self, path: &RawPath, error: ConfineError) -> Error {
+        if matches!(error, ConfineError::TimedOut) {
+            return self.timed_out(path);
         }
         if let Some(denied) = self.hides(path) {
             return denied;
@@ -305,7 +314,7 @@ impl Watched<'_> {
     }
 
     /// What the file system knew about it when it was opened.
-    pub(crate) fn meta(&self) -> &Meta {
+    pub(crate) fn meta(&self) -> &Metadata {
         self.file.meta()
     }
 
@@ -316,15 +325,16 @@ impl Watched<'_> {
 
     /// The whole file was read: from now on the session has seen it.
     pub(crate) fn seen(self, place: &Place) {
-        let sight = Sight { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
-        self.view.session.saw(place, sight);
+        let fingerprint =
+            Fingerprint { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
+        self.view.session.saw(place, fingerprint);
     }
 
     /// What a failure to read means: the call's own end, or what the system said.
     pub(crate) fn failure(&self, path: &RawPath, cause: io::Error) -> Error {
         match self.view.check_time() {
             Err(ended) => ended,
-            Ok(()) => Error::looking(path, Fence::Os(cause)),
+            Ok(()) => Error::looking(path, ConfineError::Os(cause)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use pinfold::operations::{Read, Write};
-use pinfold::{Error, SeenRule, Session};
+use pinfold::{Error, ReadRule, Session};
 use pinfold_confine::fault::{Fault, When, inject};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ fn session() -> (TempDir, Session) {
 }
 
 fn seen(path: &str, content: impl Into<String>) -> Write {
-    Write { seen: SeenRule::Required, ..Write::new(path, content) }
+    Write { seen: ReadRule::Required, ..Write::new(path, content) }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::thread;
 
 use pinfold::operations::{Delete, Edit, Read, Show, Undo, Write};
 use pinfold::{
-    Call, Cancel, DurabilitySetting, Error, JournalSetting, MatchingSetting, Replacement, SeenRule,
-    Session, Settings,
+    CallOptions, Cancel, DurabilitySetting, Error, JournalSetting, MatchingSetting, ReadRule,
+    Replacement, Session, Settings,
 };
 use pinfold_confine::fault::{Fault, When, inject};
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ fn eight_sessions_that_edit_one_file_lose_nothing() {
                 for number in 0..20 {
                     let line = |number| format!("writer {writer}: {number}\n");
                     let edit = Edit::new("f", line(number), line(number + 1));
-                    session.perform(&Edit { seen: SeenRule::Required, ..edit }).unwrap();
+                    session.perform(&Edit { seen: ReadRule::Required, ..edit }).unwrap();
                 }
             });
         }
@@ -198,7 +198,8 @@ fn many_edits_end_with_the_call() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let beat = move || count.fetch_add(1, Ordering::Relaxed) >= 100;
-        let call = Call { cancel: Cancel::default().beating(beat), ..Call::default() };
+        let call =
+            CallOptions { cancel: Cancel::default().beating(beat), ..CallOptions::default() };
         let replacements = first.into_iter().chain((0..500).map(step)).collect();
         let edit = Edit { replacements, ..Edit::new(path, "", "") };
         let ended = session.perform_with(&edit, &call).map(drop);
@@ -232,10 +233,11 @@ fn a_large_file_can_be_edited_and_a_miss_in_it_is_explained_soon() {
     let session = session(&dir);
     let line = "some text that stands on every line of a rather large file\n";
     let mut text = line.repeat(50_000_000 / line.len());
-    text.push_str("the needle is here\n");
+    text.push_str("the search_pattern is here\n");
     fs::write(dir.path().join("ws/f"), &text).unwrap();
-    let done =
-        session.perform(&Edit::new("f", "the needle is here", "the needle was here")).unwrap();
+    let done = session
+        .perform(&Edit::new("f", "the search_pattern is here", "the search_pattern was here"))
+        .unwrap();
     assert_eq!(done.lines, [(text.lines().count() as u64, text.lines().count() as u64)]);
     let miss = session.perform(&Edit::new("f", "the needel was here", "x")).unwrap_err();
     assert!(matches!(miss, Error::NoMatch { .. }));

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use pinfold::operations::{Open, Opened, PastEnd, Read, Write};
-use pinfold::{Call, Error, Page, Session, Stopped, Style};
+use pinfold::{CallOptions, Error, Page, Session, Stopped, Style};
 use pinfold_confine::fault::{Meanwhile, inject, interleave};
 use tempfile::TempDir;
 
@@ -207,13 +207,13 @@ fn what_was_found_at_hand_is_what_is_read_once() {
     let session = Session::open([dir.path()]).unwrap();
     let read = Read::new("a.txt");
     // Where the file system cannot tell what is in memory, nothing ever is.
-    let Some(at_hand) = session.at_hand(&read) else { return };
+    let Some(cached_file) = session.cached_file(&read) else { return };
     fs::write(dir.path().join("b.txt"), "now\n").unwrap();
     fs::rename(dir.path().join("b.txt"), &path).unwrap();
-    let call = Call { at_hand, ..Call::default() };
+    let call = CallOptions { cached_file, ..CallOptions::default() };
     let content = || session.perform_with(&read, &call).unwrap().outcome.page.content;
     assert_eq!([content(), content()], ["then\n", "now\n"]);
-    let other = session.at_hand(&read).unwrap();
-    let call = Call { at_hand: other, ..Call::default() };
+    let other = session.cached_file(&read).unwrap();
+    let call = CallOptions { cached_file: other, ..CallOptions::default() };
     assert!(session.perform_with(&Read::new("b.txt"), &call).is_err(), "of another path");
 }

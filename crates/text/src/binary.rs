@@ -38,7 +38,7 @@ pub fn sniff(bytes: &[u8], whole: bool) -> Content {
         return Encoding::unmarked_utf16(bytes).map_or_else(|| binary(bytes), Content::Text);
     }
     let encoding = Encoding::guess(bytes, whole);
-    if encoding == Encoding::UTF_8 || controls(bytes) * MOST_CONTROLS <= bytes.len() {
+    if encoding == Encoding::UTF_8 || controls(bytes) * MAX_CONTROLS <= bytes.len() {
         Content::Text(encoding)
     } else {
         binary(bytes)
@@ -71,7 +71,7 @@ pub fn text_encoding(content: &[u8]) -> Option<Encoding> {
 }
 
 /// In legacy text at most one byte in so many is a control character; in noise one in ten is.
-const MOST_CONTROLS: usize = 50;
+const MAX_CONTROLS: usize = 50;
 
 fn controls(bytes: &[u8]) -> usize {
     let is_control = |byte: &&u8| **byte < b' ' && !b"\t\n\r\x08\x0c\x1b".contains(byte);

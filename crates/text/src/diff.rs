@@ -8,7 +8,7 @@ use similar::TextDiff;
 use crate::{Charset, Encoding};
 
 /// Past this the diff is still right, only no longer the shortest.
-const LONGEST_SEARCH: Duration = Duration::from_millis(500);
+const MAX_SEARCH: Duration = Duration::from_millis(500);
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
@@ -42,7 +42,7 @@ pub fn unified_diff(
     // Only an LF ends a line here: a CR by itself is a character like any other.
     let [before, after]: [Vec<&str>; 2] =
         [&before, &after].map(|text| text.split_inclusive('\n').collect());
-    let diff = TextDiff::configure().timeout(LONGEST_SEARCH).diff_slices(&before, &after);
+    let diff = TextDiff::configure().timeout(MAX_SEARCH).diff_slices(&before, &after);
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old = first.old_range().start..last.old_range().end;

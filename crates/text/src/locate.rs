@@ -10,7 +10,7 @@ use crate::indent::{Shift, indentation};
 
 /// How the text was found, from the strictest reading to the loosest.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Match {
+pub enum MatchKind {
     /// Word for word.
     Exact,
     /// With other line ends.
@@ -21,7 +21,7 @@ pub enum Match {
     Indentation,
 }
 
-impl Match {
+impl MatchKind {
     /// The name that tools report.
     pub fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Match {
 
 /// Which readings are tried.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Matching {
+pub enum MatchMode {
     /// All of them, one after the other.
     Ladder,
     /// Only the text as it is, line ends folded.
@@ -60,11 +60,11 @@ pub(crate) struct Places {
 }
 
 /// Occurrences past this many are no longer counted: nobody wants to be told where they are.
-pub(crate) const MOST_COUNTED: usize = 10_000;
+pub(crate) const MAX_COUNTED: usize = 10_000;
 
 /// Bytes that are compared before a looser reading is given up, and before occurrences of a large text
 /// are counted no further: enough for any file that people edit.
-const MOST_WORK: usize = 200_000_000;
+const MAX_WORK: usize = 200_000_000;
 /// What a line costs besides its bytes.
 const LINE_WORK: usize = 40;
 
@@ -78,7 +78,7 @@ pub(crate) fn exact(text: &str, old: &str) -> Places {
         found.push(Found { start, end: start + old.len(), shift: None });
         // Two are enough to know that it is not unique.
         let work = found.len().saturating_mul(old.len());
-        if found.len() == MOST_COUNTED || found.len() > 1 && work > MOST_WORK {
+        if found.len() == MAX_COUNTED || found.len() > 1 && work > MAX_WORK {
             return Places { found, or_more: true };
         }
         from = start + text[start..].chars().next().map_or(1, char::len_utf8);
@@ -90,20 +90,20 @@ pub(crate) fn exact(text: &str, old: &str) -> Places {
 /// can be replaced at the most.
 pub(crate) fn disjoint(text: &str, old: &str) -> Places {
     let found = |start| Found { start, end: start + old.len(), shift: None };
-    let places = memmem::find_iter(text.as_bytes(), old).take(MOST_REPLACED + 1);
+    let places = memmem::find_iter(text.as_bytes(), old).take(MAX_REPLACED + 1);
     let found: Vec<_> = places.map(found).collect();
-    let or_more = found.len() > MOST_REPLACED;
+    let or_more = found.len() > MAX_REPLACED;
     Places { found, or_more }
 }
 
 /// Occurrences that are replaced in one go: each takes memory while it is.
-pub(crate) const MOST_REPLACED: usize = 200_000;
+pub(crate) const MAX_REPLACED: usize = 200_000;
 
 /// The places where whole lines read like `old`, in the first looser reading that finds any. `None` if
 /// there are none, or if it is too much work to say so.
-pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(Match, Places)> {
+pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(MatchKind, Places)> {
     let wanted = Wanted::new(old, new)?;
-    for reading in [Match::TrailingBlanks, Match::Indentation] {
+    for reading in [MatchKind::TrailingBlanks, MatchKind::Indentation] {
         let places = wanted.find(text, reading)?;
         if !places.found.is_empty() {
             return Some((reading, places));
@@ -137,7 +137,7 @@ impl<'o> Wanted<'o> {
     }
 
     /// The places in one reading; `None` if it was given up half-way and nothing is known to be unique.
-    fn find(&self, text: &str, reading: Match) -> Option<Places> {
+    fn find(&self, text: &str, reading: MatchKind) -> Option<Places> {
         let anchor = self.lines[self.anchor].trim_matches(BLANKS);
         let mut found = Vec::new();
         let mut work = 0;
@@ -148,7 +148,7 @@ impl<'o> Wanted<'o> {
             {
                 found.push(place);
             }
-            if found.len() == MOST_COUNTED || work > MOST_WORK {
+            if found.len() == MAX_COUNTED || work > MAX_WORK {
                 return (found.len() > 1).then_some(Places { found, or_more: true });
             }
         }
@@ -174,7 +174,13 @@ impl<'o> Wanted<'o> {
         Some(start)
     }
 
-    fn read_at(&self, text: &str, start: usize, reading: Match, work: &mut usize) -> Option<Found> {
+    fn read_at(
+        &self,
+        text: &str,
+        start: usize,
+        reading: MatchKind,
+        work: &mut usize,
+    ) -> Option<Found> {
         let mut end = start;
         let mut pairs = Vec::new();
         for (number, wanted) in self.lines.iter().enumerate() {
@@ -186,7 +192,7 @@ impl<'o> Wanted<'o> {
             let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
             *work += line.len() + LINE_WORK;
             let fits = match reading {
-                Match::TrailingBlanks => {
+                MatchKind::TrailingBlanks => {
                     line.trim_end_matches(BLANKS) == wanted.trim_end_matches(BLANKS)
                 }
                 _ => {
@@ -206,7 +212,7 @@ impl<'o> Wanted<'o> {
             }
         }
         let shift = match reading {
-            Match::Indentation => {
+            MatchKind::Indentation => {
                 *work += self.new.len();
                 Some(Shift::between(&pairs, self.new, text)?)
             }
@@ -236,12 +242,12 @@ mod tests {
     #[test]
     fn looser_readings_are_of_whole_lines() {
         for (text, old, reading) in [
-            ("a  \nb\n", "a\nb\n", Some(Match::TrailingBlanks)),
-            ("a\nb\n", "a \nb\t\n", Some(Match::TrailingBlanks)),
+            ("a  \nb\n", "a\nb\n", Some(MatchKind::TrailingBlanks)),
+            ("a\nb\n", "a \nb\t\n", Some(MatchKind::TrailingBlanks)),
             ("x = 10\n", "x = 1", None),
             ("  x = 1 # c\n", "x = 1", None),
-            ("    a\n    b\n", "a\nb", Some(Match::Indentation)),
-            ("a\nb\n", "    a\n    b", Some(Match::Indentation)),
+            ("    a\n    b\n", "a\nb", Some(MatchKind::Indentation)),
+            ("a\nb\n", "    a\n    b", Some(MatchKind::Indentation)),
             ("    a\n  b\n", "a\nb", None),
             ("x=1\n", "x = 1", None),
             ("   \n\t\n", " \n", None),
@@ -276,7 +282,7 @@ mod tests {
         let lines = "  aaaa\n".repeat(200_000);
         let old = "aaaa\n".repeat(100_000);
         let (reading, places) = loose(&lines, &old, "").unwrap();
-        assert_eq!((reading, places.or_more), (Match::Indentation, true));
+        assert_eq!((reading, places.or_more), (MatchKind::Indentation, true));
         assert!(places.found.len() > 1);
         // The line that is looked for is far below the first, which is above the file.
         assert_eq!(loose(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);

@@ -95,7 +95,7 @@ pub struct Known {
 /// Files below this size are read in no time; in larger ones some places are remembered.
 pub const LARGE: u64 = 4 * 1024 * 1024;
 /// How many places, at the most.
-const MOST_MARKS: u64 = 4_096;
+const MAX_MARKS: u64 = 4_096;
 
 /// Why a page ends where it does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -208,7 +208,7 @@ impl Marks {
     fn new(size: u64, encoding: Encoding) -> Self {
         let bytewise = matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_));
         let apart = match size >= LARGE && bytewise {
-            true => (size / MOST_MARKS).max(BLOCK as u64),
+            true => (size / MAX_MARKS).max(BLOCK as u64),
             false => u64::MAX,
         };
         Self { marks: Vec::new(), offset: encoding.mark_len() as u64, next: apart, apart }
@@ -218,7 +218,7 @@ impl Marks {
         let start = self.offset;
         self.offset += block.len() as u64;
         if self.offset >= self.next
-            && self.marks.len() < MOST_MARKS as usize
+            && self.marks.len() < MAX_MARKS as usize
             && let Some(end) = memrchr(b'\n', block)
         {
             self.marks.push(Mark { lines: ended, bytes: start + end as u64 + 1 });

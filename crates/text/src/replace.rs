@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use crate::document::{Document, End};
-use crate::locate::{Found, MOST_REPLACED, disjoint, exact, loose};
-use crate::{Encoding, Match, Matching, Unmappable};
+use crate::locate::{Found, MAX_REPLACED, disjoint, exact, loose};
+use crate::{Encoding, MatchKind, MatchMode, Unmappable};
 
 /// A text to find, and what to put in its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,7 +26,7 @@ pub(crate) struct Replaced {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
     /// How the text was found.
-    pub reading: Match,
+    pub reading: MatchKind,
     /// How many occurrences were replaced.
     pub count: usize,
     /// For each occurrence, the lines that it takes now, from first to last, counting from 1.
@@ -49,7 +49,7 @@ pub enum Refused {
         /// The lines on which the first occurrences start.
         lines: Vec<u64>,
         /// How they were found.
-        reading: Match,
+        reading: MatchKind,
     },
     /// The new text is the old one.
     Same,
@@ -65,13 +65,13 @@ pub enum Refused {
 }
 
 /// How many occurrences are named by their lines.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// Replaces `replacement.old`, which must not be empty, where `matching` finds it.
 pub(crate) fn replace(
     document: &Document<'_>,
     replacement: &Replacement,
-    matching: Matching,
+    matching: MatchMode,
     most_bytes: u64,
 ) -> Result<Replaced, Refused> {
     let old = folded(&replacement.old);
@@ -81,8 +81,8 @@ pub(crate) fn replace(
     }
     let text = document.text();
     let mut places = if replacement.all { disjoint(text, &old) } else { exact(text, &old) };
-    let mut reading = Match::Exact;
-    if places.found.is_empty() && matching == Matching::Ladder && !replacement.all {
+    let mut reading = MatchKind::Exact;
+    if places.found.is_empty() && matching == MatchMode::Ladder && !replacement.all {
         (reading, places) = loose(text, &old, &new).ok_or(Refused::NotFound)?;
     }
     let (found, or_more) = (places.found, places.or_more);
@@ -90,9 +90,9 @@ pub(crate) fn replace(
         return Err(Refused::NotFound);
     }
     // Before the new text is moved: a place to which it cannot be moved makes no other one unique.
-    let most = if replacement.all { MOST_REPLACED } else { 1 };
+    let most = if replacement.all { MAX_REPLACED } else { 1 };
     if found.len() > most {
-        let named = found.iter().take(MOST_NAMED);
+        let named = found.iter().take(MAX_NAMED);
         let lines = named.map(|found| document.line_number(found.start)).collect();
         return Err(Refused::Many { count: found.len(), or_more, lines, reading });
     }
@@ -105,10 +105,10 @@ pub(crate) fn replace(
     });
     let mut placed = placed.collect::<Result<Vec<_>, Refused>>()?;
     placed.sort_by_key(|(found, _)| found.start);
-    if reading == Match::Exact
+    if reading == MatchKind::Exact
         && !placed.iter().all(|(found, _)| has_ends(document, found, &replacement.old))
     {
-        reading = Match::LineEndings;
+        reading = MatchKind::LineEndings;
     }
     splice(document, &placed, reading, most_bytes)
 }
@@ -119,7 +119,7 @@ pub struct InOrder {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
     /// The loosest way in which one of the texts was found.
-    pub reading: Match,
+    pub reading: MatchKind,
     /// How many occurrences each replacement replaced.
     pub counts: Vec<usize>,
     /// The lines that each of them takes in the end, in the order in which they were made.
@@ -143,11 +143,11 @@ pub fn replace_in_order(
     bytes: &[u8],
     encoding: Encoding,
     replacements: &[Replacement],
-    matching: Matching,
+    matching: MatchMode,
     most_bytes: u64,
     lasts: &dyn Fn() -> bool,
 ) -> Result<InOrder, Failed> {
-    let (mut reading, mut counts, mut lines) = (Match::Exact, Vec::new(), Vec::new());
+    let (mut reading, mut counts, mut lines) = (MatchKind::Exact, Vec::new(), Vec::new());
     let mut bytes = Cow::Borrowed(bytes);
     for (number, replacement) in (1..).zip(replacements) {
         let replaced = match lasts() {
@@ -192,7 +192,7 @@ fn move_down(lines: &mut [(u64, u64)], replaced: &Replaced) {
 fn splice(
     document: &Document<'_>,
     placed: &[(Found, Cow<'_, str>)],
-    reading: Match,
+    reading: MatchKind,
     most_bytes: u64,
 ) -> Result<Replaced, Refused> {
     let text = document.text();

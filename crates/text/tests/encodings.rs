@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pinfold_text::{
-    Encoding, Matching, PageError, PageRequest, Replacement, Style, read_page, replace_in_order,
+    Encoding, MatchMode, PageError, PageRequest, Replacement, Style, read_page, replace_in_order,
     text_encoding,
 };
 
@@ -63,7 +63,7 @@ fn an_edit_writes_in_the_encoding_that_it_found() {
         let replacement =
             Replacement { old: line.to_owned(), new: format!("{word}{word}"), all: false };
         let done =
-            replace_in_order(&bytes, found, &[replacement], Matching::Exact, 1 << 20, &|| true);
+            replace_in_order(&bytes, found, &[replacement], MatchMode::Exact, 1 << 20, &|| true);
         let done = done.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let expected = text.replace(line, &format!("{word}{word}"));
         let page = read_page(

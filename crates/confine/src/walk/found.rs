@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 
 use crate::path::name_of;
 use crate::workspace::opening;
-use crate::{Error, File, Kind, Meta, Place, RelPath, Result, Workspace, sys};
+use crate::{Error, File, Kind, Metadata, Place, RelPath, Result, Workspace, sys};
 
 /// An entry that may be shown, or entered.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Found<'_> {
     }
 
     /// What the file system knows about it. A link is not followed.
-    pub fn meta(&self) -> Result<Meta> {
-        Ok(Meta::of(&sys::stat_at(self.dir, self.name())?))
+    pub fn meta(&self) -> Result<Metadata> {
+        Ok(Metadata::of(&sys::stat_at(self.dir, self.name())?))
     }
 
     /// Opens it, if it is a regular file.

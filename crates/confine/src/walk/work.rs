@@ -82,7 +82,7 @@ impl<T> Drop for Doing<'_, T> {
         let mut state = self.0.lock();
         state.open -= 1;
         if thread::panicking() {
-            state.failed = Some(Error::Impatient);
+            state.failed = Some(Error::TimedOut);
         }
         if state.open == 0 || state.failed.is_some() {
             self.0.changed.notify_all();

@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::dir::kind_of;
-use crate::ignoring::{Rules, Ruling, is_ignore_file};
+use crate::ignore_files::{Rules, Ruling, is_ignore_file};
 use crate::walk::work::{Doing, Work};
-use crate::walk::{Candidate, Found, Opinion, Secrecy, Skipped, Visitor, Walk};
+use crate::walk::{Candidate, FilterDecision, Found, Skipped, Visibility, Visitor, Walk};
 use crate::workspace::opening;
 use crate::{Error, Kind, RelPath, Result, Workspace, is_temporary, sys};
 
@@ -22,7 +22,7 @@ const DEEPEST: usize = 1_000;
 /// So many files of one directory are work for one thread; more are shared out.
 const BATCH: usize = 64;
 
-/// So many entries of one directory are listed, or judged, before patience is asked again.
+/// So many entries of one directory are listed, or judged, before deadline is asked again.
 const ASKED_AFTER: usize = 1_000;
 
 /// Something for one thread to do.
@@ -91,13 +91,13 @@ impl<'w, V: Visitor> Worker<'w, V> {
     }
 
     fn perform(&mut self, task: Task) -> Result<()> {
-        self.walk.patience.check()?;
+        self.walk.deadline.check()?;
         match task {
             Task::Directory { root, start, path, depth, rules } => {
                 match self.enter(root, start, &path, depth, &rules) {
                     // Gone or swapped since it was listed: then it is not there.
                     Err(Error::NotFound | Error::NotADirectory | Error::Changed) => Ok(()),
-                    Err(error @ Error::Impatient) => Err(error),
+                    Err(error @ Error::TimedOut) => Err(error),
                     Err(_) => {
                         self.skipped.unreadable += 1;
                         Ok(())
@@ -126,7 +126,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
             listing.names.extend_from_slice(name);
             listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
             if listing.entries.len().is_multiple_of(ASKED_AFTER) {
-                patient = self.walk.patience.check();
+                patient = self.walk.deadline.check();
             }
             if patient.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
@@ -156,7 +156,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         let mut others = Vec::new();
         for (number, (name, kind)) in listing.iter().enumerate() {
             if number % ASKED_AFTER == ASKED_AFTER - 1 {
-                self.walk.patience.check()?;
+                self.walk.deadline.check()?;
             }
             if !self.shows(root, start, at.with(name), kind, &rules) {
                 continue;
@@ -203,24 +203,24 @@ impl<'w, V: Visitor> Worker<'w, V> {
         if !self.admits(&candidate, rules) {
             return false;
         }
-        let secrecy = (self.walk.secrecy)(&candidate);
-        self.skipped.withheld += u64::from(secrecy == Secrecy::Withheld);
-        secrecy == Secrecy::Shown
+        let visibility = (self.walk.visibility)(&candidate);
+        self.skipped.withheld += u64::from(visibility == Visibility::Withheld);
+        visibility == Visibility::Shown
     }
 
     fn admits(&mut self, candidate: &Candidate<'_>, rules: &Rules) -> bool {
-        let opinion = (self.walk.opinion)(candidate);
-        match opinion {
-            Opinion::Named => return true,
-            Opinion::Leave => return false,
-            Opinion::Take | Opinion::Usual => {}
+        let filter_decision = (self.walk.filter_decision)(candidate);
+        match filter_decision {
+            FilterDecision::Named => return true,
+            FilterDecision::Leave => return false,
+            FilterDecision::Take | FilterDecision::Usual => {}
         }
         let name = candidate.name();
         if SKIPPED_NAMES.contains(&name) {
             self.skipped.ignored += 1;
             return false;
         }
-        if opinion == Opinion::Take {
+        if filter_decision == FilterDecision::Take {
             return true;
         }
         match rules.ruling(candidate.path, candidate.kind == Kind::Directory) {
@@ -245,10 +245,10 @@ impl<'w, V: Visitor> Worker<'w, V> {
         path: &[u8],
         kind: Kind,
     ) -> Result<()> {
-        self.walk.patience.check()?;
+        self.walk.deadline.check()?;
         let found = Found { workspace: self.workspace, root, start, path, dir, kind };
         match self.visitor.visit(&found) {
-            Err(error @ Error::Impatient) => Err(error),
+            Err(error @ Error::TimedOut) => Err(error),
             // Gone since it was listed, or something else by now.
             Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => Ok(()),
             Err(Error::TooLarge) => {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
-mod at_hand;
+mod cached_file;
 mod links;
 
 use std::fs;

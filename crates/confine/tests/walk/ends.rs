@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error, Found, Opinion, Patience, Result, Visitor, Walk, Workspace,
+    Candidate, Deadline, Error, FilterDecision, Found, Result, Visitor, Walk, Workspace,
 };
 use tempfile::TempDir;
 
@@ -16,10 +16,10 @@ fn a_walk_ends_when_nobody_waits_for_it() {
     let workspace = Workspace::open([dir.path()], None).unwrap();
     let asked = std::sync::Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
-    let patience = Patience::while_true(move || counter.fetch_add(1, Ordering::Relaxed) < 10);
-    let walk = usually(&patience);
+    let deadline = Deadline::lasting_while(move || counter.fetch_add(1, Ordering::Relaxed) < 10);
+    let walk = usually(&deadline);
     let walked = workspace.walk(&[ROOT], &walk, Names::default);
-    assert!(matches!(walked.map(drop), Err(Error::Impatient)));
+    assert!(matches!(walked.map(drop), Err(Error::TimedOut)));
     assert!(asked.load(Ordering::Relaxed) < 100);
 }
 
@@ -32,15 +32,16 @@ fn a_walk_ends_in_the_middle_of_a_large_directory() {
     // While it is listed, and while its entries are judged.
     for (lasts, judges) in [(1, false), (8, true)] {
         let asked = AtomicUsize::new(0);
-        let patience = Patience::while_true(move || asked.fetch_add(1, Ordering::Relaxed) < lasts);
+        let deadline =
+            Deadline::lasting_while(move || asked.fetch_add(1, Ordering::Relaxed) < lasts);
         let judged = AtomicUsize::new(0);
-        let opinion = |_: &Candidate<'_>| {
+        let filter_decision = |_: &Candidate<'_>| {
             judged.fetch_add(1, Ordering::Relaxed);
-            Opinion::Usual
+            FilterDecision::Usual
         };
-        let walk = Walk { opinion: &opinion, ..usually(&patience) };
+        let walk = Walk { filter_decision: &filter_decision, ..usually(&deadline) };
         let walked = workspace.walk(&[ROOT], &walk, Names::default);
-        assert!(matches!(walked.map(drop), Err(Error::Impatient)));
+        assert!(matches!(walked.map(drop), Err(Error::TimedOut)));
         let judged = judged.into_inner();
         assert_eq!((judged > 0, judged < MANY), (judges, true), "{judged} of them");
     }
@@ -60,8 +61,8 @@ fn a_visitor_that_panics_does_not_leave_the_others_waiting() {
     let dir = TempDir::new().unwrap();
     (0..2_000).for_each(|number| write(dir.path(), &format!("d{}/file-{number}", number % 50), ""));
     let workspace = Workspace::open([dir.path()], None).unwrap();
-    let patience = Patience::default();
-    let walk = usually(&patience);
+    let deadline = Deadline::default();
+    let walk = usually(&deadline);
     let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         workspace.walk(&[ROOT], &walk, || Panics).map(drop)
     }));

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, inject};
 use pinfold_confine::{
-    Candidate, Found, Opinion, Patience, Place, RelPath, Result, Secrecy, Skipped, Visitor, Walk,
-    Way, Workspace,
+    Candidate, Deadline, FilterDecision, Found, Place, RelPath, Result, Skipped, Visibility,
+    Visitor, Walk, Way, Workspace,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
@@ -30,14 +30,14 @@ impl Visitor for Names {
     }
 }
 
-fn usual(_: &Candidate<'_>) -> Opinion {
-    Opinion::Usual
+fn usual(_: &Candidate<'_>) -> FilterDecision {
+    FilterDecision::Usual
 }
 
 /// A walk through everything that is not hidden.
-fn usually(patience: &Patience) -> Walk<'_> {
-    let secrecy = &|_: &Candidate<'_>| Secrecy::Shown;
-    Walk { depth: usize::MAX, hidden: false, opinion: &usual, secrecy, patience }
+fn usually(deadline: &Deadline) -> Walk<'_> {
+    let visibility = &|_: &Candidate<'_>| Visibility::Shown;
+    Walk { depth: usize::MAX, hidden: false, filter_decision: &usual, visibility, deadline }
 }
 
 fn walk(workspace: &Workspace) -> (BTreeSet<String>, Skipped) {
@@ -45,8 +45,8 @@ fn walk(workspace: &Workspace) -> (BTreeSet<String>, Skipped) {
 }
 
 fn walk_to(workspace: &Workspace, depth: usize) -> (BTreeSet<String>, Skipped) {
-    let patience = Patience::default();
-    let walk = Walk { depth, ..usually(&patience) };
+    let deadline = Deadline::default();
+    let walk = Walk { depth, ..usually(&deadline) };
     let (parts, skipped) = workspace.walk(&[ROOT], &walk, Names::default).unwrap();
     let names: Vec<_> = parts.into_iter().flat_map(|part| part.0).collect();
     let set: BTreeSet<_> = names.iter().cloned().collect();
@@ -116,8 +116,8 @@ fn an_ignore_file_that_is_a_pipe_a_device_or_outside_says_nothing() {
                 assert!(walk(workspace).0.contains("sub/seen.log"));
                 // From further down, the rules above are read in another way.
                 let start = workspace.directory(&"sub".into()).unwrap();
-                let patience = Patience::default();
-                let walk = Walk { depth: 1, ..usually(&patience) };
+                let deadline = Deadline::default();
+                let walk = Walk { depth: 1, ..usually(&deadline) };
                 let (parts, _) = workspace.walk(&[start], &walk, Names::default).unwrap();
                 assert_eq!(parts[0].0, ["sub/seen.log"]);
             },

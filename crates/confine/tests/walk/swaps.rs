@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pinfold_confine::fault::interleave;
-use pinfold_confine::{Found, Kind, Patience, Result, Visitor, Walk, Way, Workspace};
+use pinfold_confine::{Deadline, Found, Kind, Result, Visitor, Walk, Way, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
@@ -76,8 +76,8 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
                 if round >= 300 && read > 0 {
                     break;
                 }
-                let patience = Patience::default();
-                let walk = Walk { hidden: true, ..usually(&patience) };
+                let deadline = Deadline::default();
+                let walk = Walk { hidden: true, ..usually(&deadline) };
                 let walked = workspace.walk(&[ROOT], &walk, Contents::default);
                 let texts = walked.map(|(parts, _)| {
                     parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>()

@@ -183,13 +183,13 @@ fn writers_without_our_locks_lose_nothing_to_us() {
 
 #[test]
 fn nobody_waits_longer_than_they_are_willing_to() {
-    use pinfold_confine::Patience;
+    use pinfold_confine::Deadline;
     let (dir, workspace) = workspace();
     fs::write(dir.path().join("f"), "old").unwrap();
-    let never = Patience::while_true(|| false);
-    let held = workspace.target(&"f".into(), &Patience::default()).unwrap();
+    let never = Deadline::lasting_while(|| false);
+    let held = workspace.target(&"f".into(), &Deadline::default()).unwrap();
     let result = workspace.target(&"f".into(), &never);
-    assert!(matches!(result, Err(Error::Impatient)), "{result:?}");
+    assert!(matches!(result, Err(Error::TimedOut)), "{result:?}");
     drop(held);
 
     // Somebody else holds the directory's lock.
@@ -197,13 +197,13 @@ fn nobody_waits_longer_than_they_are_willing_to() {
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let target = workspace.target(&"new".into(), &never).unwrap();
     let result = target.replace(b"x", Durability::None);
-    assert!(matches!(result, Err(Error::Impatient)), "{result:?}");
+    assert!(matches!(result, Err(Error::TimedOut)), "{result:?}");
     let removal = workspace.removal(&"f".into(), &never).unwrap();
-    assert!(matches!(removal.remove(Durability::None), Err(Error::Impatient)));
+    assert!(matches!(removal.remove(Durability::None), Err(Error::TimedOut)));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
     let target = workspace.target(&"f".into(), &never).unwrap();
-    assert!(matches!(target.hash(), Err(Error::Impatient)));
+    assert!(matches!(target.hash(), Err(Error::TimedOut)));
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn a_file_that_grows_while_it_is_read_has_changed() {
 #[test]
 fn a_log_that_is_replaced_again_and_again_is_given_up() {
     use pinfold_confine::fault::{Meanwhile, interleave};
-    use pinfold_confine::{Name, Vault};
+    use pinfold_confine::{BackupStore, Name};
     let dir = TempDir::new().unwrap();
-    let vault = Vault::open(dir.path()).unwrap();
+    let backups = BackupStore::open(dir.path()).unwrap();
     let log = Name::parse(b"log").unwrap();
     // Before each look at whether the name is still that of the file that was locked.
     let remove = |nth| -> Meanwhile {
@@ -250,7 +250,7 @@ fn a_log_that_is_replaced_again_and_again_is_given_up() {
     };
     for (times, added) in [(3, true), (200, false)] {
         let others = (1..=times).map(remove).collect();
-        let report = interleave(others, || vault.append(&log, "line", &Default::default()));
+        let report = interleave(others, || backups.append(&log, "line", &Default::default()));
         assert_eq!(report.result.is_ok(), added, "{:?}", report.result);
         assert_eq!(matches!(report.result, Err(Error::Changed)), !added);
     }

@@ -9,13 +9,13 @@ use crate::{put, workspace, write_unseen};
 
 #[test]
 fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
-    use pinfold_confine::{Name, Removal, Vault};
+    use pinfold_confine::{BackupStore, Name, Removal};
     let vaults = TempDir::new().unwrap();
-    let vault = Vault::open(vaults.path()).unwrap();
+    let backups = BackupStore::open(vaults.path()).unwrap();
     type Note<'n> = &'n dyn Fn(&Removal);
     let hash: Note<'_> = &|removal| assert!(removal.hash().unwrap().is_some());
     let secure: Note<'_> = &|removal| {
-        vault.secure_removal(removal, &Name::parse(b"kept").unwrap()).unwrap();
+        backups.secure_removal(removal, &Name::parse(b"kept").unwrap()).unwrap();
     };
     for (what, note) in [("hashed", hash), ("secured", secure)] {
         let (dir, workspace) = workspace();

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::changed;
-use crate::desk::RelativePath;
-use crate::story::Story;
-use crate::{Desk, Tool, ToolResult};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::RelativePath;
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Deletes one file. A symlink is deleted itself; directories are left alone.
 #[derive(Deserialize, JsonSchema)]
@@ -26,17 +26,17 @@ impl Tool for Delete {
     type Op = operations::Delete;
     type Reply = ToolResult;
 
-    fn operation(&self, _: &Desk<'_>) -> Result<operations::Delete, Error> {
+    fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Delete, Error> {
         Ok(operations::Delete::new(self.path.raw()))
     }
 
-    fn reply(&self, done: Done<operations::Delete>, desk: &Desk<'_>) -> ToolResult {
-        let path = desk.absolute(&done.place);
-        let story = Story::of_delete(&done, &path);
-        changed(story, path, &done.receipt, json!({}))
+    fn reply(&self, done: Done<operations::Delete>, ctx: &ToolContext<'_>) -> ToolResult {
+        let path = ctx.absolute(&done.place);
+        let summary = ChangeSummary::of_delete(&done, &path);
+        changed(summary, path, &done.receipt, json!({}))
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.path.as_str())
     }
 }

@@ -1,16 +1,16 @@
 //! `Edit` and `MultiEdit`
 
 use pinfold::operations;
-use pinfold::{Done, Error, Matching, Replacement, SeenRule};
+use pinfold::{Done, Error, MatchMode, ReadRule, Replacement};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::changed;
-use crate::desk::AbsolutePath;
-use crate::story::Story;
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::AbsolutePath;
 use crate::words::count;
-use crate::{Desk, Tool, ToolResult};
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Replaces text in a file that has been read before. `old_string` must be in it exactly once, or
 /// set `replace_all`; give enough lines to make it unique, without the numbers that Read shows.
@@ -55,18 +55,18 @@ impl Tool for Edit {
     type Op = operations::Edit;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Edit, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
         let Self { old_string, new_string, replace_all, .. } = self;
         let replacements = vec![replacement(old_string, new_string, *replace_all)];
-        operation(&self.file_path, replacements, desk)
+        operation(&self.file_path, replacements, ctx)
     }
 
-    fn reply(&self, done: Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
-        reply(&done, desk)
+    fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
+        reply(&done, ctx)
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.file_path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.file_path.as_str())
     }
 }
 
@@ -77,19 +77,19 @@ impl Tool for MultiEdit {
     type Op = operations::Edit;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Edit, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
         let one =
             |edit: &OneEdit| replacement(&edit.old_string, &edit.new_string, edit.replace_all);
-        operation(&self.file_path, self.edits.iter().map(one).collect(), desk)
+        operation(&self.file_path, self.edits.iter().map(one).collect(), ctx)
     }
 
-    fn reply(&self, done: Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
-        reply(&done, desk)
+    fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
+        reply(&done, ctx)
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
         let edits = count(self.edits.len() as u64, "edit");
-        format!("{} {edits}", desk.brief(self.file_path.as_str()))
+        format!("{} {edits}", ctx.brief(self.file_path.as_str()))
     }
 }
 
@@ -100,28 +100,28 @@ fn replacement(old: &str, new: &str, all: Option<bool>) -> Replacement {
 fn operation(
     path: &AbsolutePath,
     replacements: Vec<Replacement>,
-    desk: &Desk<'_>,
+    ctx: &ToolContext<'_>,
 ) -> Result<operations::Edit, Error> {
     Ok(operations::Edit {
-        path: path.raw("file_path", desk)?,
+        path: path.raw("file_path", ctx)?,
         replacements,
-        matching: Matching::Ladder,
-        seen: desk.seen(SeenRule::Required),
+        matching: MatchMode::Ladder,
+        seen: ctx.seen(ReadRule::Required),
     })
 }
 
 /// Replacements that are named by their lines; `replacements` has the number of all.
-const MOST_LINES: usize = 100;
+const MAX_LINES: usize = 100;
 
-fn reply(done: &Done<operations::Edit>, desk: &Desk<'_>) -> ToolResult {
-    let path = desk.absolute(&done.place);
-    let story = Story::of_edit(done, &path);
+fn reply(done: &Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
+    let path = ctx.absolute(&done.place);
+    let summary = ChangeSummary::of_edit(done, &path);
     let facts = json!({
         "replacements": done.replacements,
         "match": done.reading.name(),
-        "lines": done.lines.iter().take(MOST_LINES).collect::<Vec<_>>(),
+        "lines": done.lines.iter().take(MAX_LINES).collect::<Vec<_>>(),
         "start_line": done.lines.first().map(|lines| lines.0),
         "created": done.created,
     });
-    changed(story, path, &done.receipt, facts)
+    changed(summary, path, &done.receipt, facts)
 }

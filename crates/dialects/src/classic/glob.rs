@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::desk::AbsolutePath;
+use crate::tool_context::AbsolutePath;
 use crate::words::{count, passed_over, unread, withheld};
-use crate::{Desk, Tool, ToolResult};
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored
 /// ones only where the pattern or path names them.
@@ -28,21 +28,21 @@ impl Tool for Glob {
     type Op = operations::Find;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Find, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Find, Error> {
         Ok(operations::Find {
-            path: self.path.as_ref().map(|path| path.raw("path", desk)).transpose()?,
+            path: self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?,
             pattern: Some(self.pattern.clone()),
             order: FindOrder::NewestFirst,
-            most: desk.session.settings().glob_limit,
+            most: ctx.session.settings().glob_limit,
         })
     }
 
-    fn reply(&self, done: Done<operations::Find>, desk: &Desk<'_>) -> ToolResult {
+    fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {
         let found = done.outcome;
-        let budget = desk.budget(limits::CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::CLASSIC_OUTPUT_BYTES);
         let mut lines = Vec::new();
         let mut size = 0;
-        for path in found.files.iter().map(|file| desk.absolute(&file.place)) {
+        for path in found.files.iter().map(|file| ctx.absolute(&file.place)) {
             size += path.len() + usize::from(!lines.is_empty());
             if size > budget && !lines.is_empty() {
                 break;
@@ -78,11 +78,11 @@ impl Tool for Glob {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let pattern = desk.brief(&self.pattern);
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let pattern = ctx.brief(&self.pattern);
         match &self.path {
             None => pattern,
-            Some(path) => format!("{pattern} in {}", desk.brief(path.as_str())),
+            Some(path) => format!("{pattern} in {}", ctx.brief(path.as_str())),
         }
     }
 }

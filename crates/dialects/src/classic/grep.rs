@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::desk::AbsolutePath;
 use crate::found::{self, compact, nothing_searched};
+use crate::tool_context::AbsolutePath;
 use crate::words::{brief, count, lossy, passed_over, unread, withheld};
-use crate::{Desk, Tool, ToolResult};
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
 /// names them.
@@ -34,15 +34,15 @@ pub(super) struct Grep {
     numbers: Option<bool>,
     /// Lines after a match.
     #[serde(rename = "-A")]
-    #[schemars(range(max = limits::MOST_CONTEXT))]
+    #[schemars(range(max = limits::MAX_CONTEXT))]
     after: Option<u64>,
     /// Lines before a match.
     #[serde(rename = "-B")]
-    #[schemars(range(max = limits::MOST_CONTEXT))]
+    #[schemars(range(max = limits::MAX_CONTEXT))]
     before: Option<u64>,
     /// Lines around a match.
     #[serde(rename = "-C")]
-    #[schemars(range(max = limits::MOST_CONTEXT))]
+    #[schemars(range(max = limits::MAX_CONTEXT))]
     context: Option<u64>,
     /// Matches span lines, `.` matches line ends.
     multiline: Option<bool>,
@@ -69,30 +69,30 @@ impl Tool for Grep {
     type Op = operations::Search;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
         let most = self.head_limit.unwrap_or(limits::GREP_MATCHES);
         Ok(operations::Search {
             literal: self.literal.unwrap_or(false),
             ignore_case: self.ignore_case.unwrap_or(false),
             multiline: self.multiline.unwrap_or(false),
-            path: self.path.as_ref().map(|path| path.raw("path", desk)).transpose()?,
+            path: self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?,
             glob: self.glob.clone(),
             file_type: self.r#type.clone(),
             answer: self.answer(),
             skip: self.offset.unwrap_or(0),
             most: (most > 0).then_some(most),
-            budget: desk.budget(limits::CLASSIC_OUTPUT_BYTES),
+            budget: ctx.budget(limits::CLASSIC_OUTPUT_BYTES),
             numbers: self.numbers.unwrap_or(true),
             ..operations::Search::new(self.pattern.as_str())
         })
     }
 
-    fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> ToolResult {
+    fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> ToolResult {
         let searched = done.outcome;
         let mut content = match self.mode() {
-            Mode::FilesWithMatches => self.rows(&searched, desk, |_| String::new()),
-            Mode::Count => self.rows(&searched, desk, |file| format!(":{}", file.count)),
-            Mode::Content => self.lines(&searched, desk),
+            Mode::FilesWithMatches => self.rows(&searched, ctx, |_| String::new()),
+            Mode::Count => self.rows(&searched, ctx, |file| format!(":{}", file.count)),
+            Mode::Content => self.lines(&searched, ctx),
         };
         let offset = self.offset.unwrap_or(0);
         let truncated = offset + searched.shown < searched.total;
@@ -123,9 +123,9 @@ impl Tool for Grep {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
         let path = self.path.as_ref().map(AbsolutePath::as_str);
-        let mut text = compact(&self.pattern, path, desk);
+        let mut text = compact(&self.pattern, path, ctx);
         for filter in [&self.glob, &self.r#type].into_iter().flatten() {
             text.push_str(&format!(" {}", brief(filter).escape_debug()));
         }
@@ -152,20 +152,20 @@ impl Grep {
     fn rows(
         &self,
         searched: &Searched,
-        desk: &Desk<'_>,
+        ctx: &ToolContext<'_>,
         more: impl Fn(&Matched) -> String,
     ) -> String {
-        let row = |file: &Matched| format!("{}{}\n", desk.absolute(&file.place), more(file));
+        let row = |file: &Matched| format!("{}{}\n", ctx.absolute(&file.place), more(file));
         searched.files.iter().map(row).collect()
     }
 
     /// The lines as ripgrep prints them into a pipe.
-    fn lines(&self, searched: &Searched, desk: &Desk<'_>) -> String {
+    fn lines(&self, searched: &Searched, ctx: &ToolContext<'_>) -> String {
         let has_context = self.answer() != AnswerWith::Lines { before: 0, after: 0 };
         let numbers = self.numbers.unwrap_or(true);
         let mut out = String::new();
         for file in &searched.files {
-            let path = desk.absolute(&file.place);
+            let path = ctx.absolute(&file.place);
             let mut last = None;
             for line in &file.lines {
                 if has_context && !out.is_empty() && last.map(|last| last + 1) != Some(line.number)

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::desk::AbsolutePath;
+use crate::tool_context::AbsolutePath;
 use crate::words::{count, human_size, unread, withheld};
-use crate::{Desk, Tool, ToolResult};
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Lists one directory: kind, name and size of each entry, hidden ones too, directories first.
 #[derive(Deserialize, JsonSchema)]
@@ -27,21 +27,21 @@ impl Tool for List {
     type Op = operations::List;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::List, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::List, Error> {
         Ok(operations::List {
             ignore: self.ignore.clone().unwrap_or_default(),
             which: Which::All,
             sniff: true,
             order: ListOrder::DirectoriesFirst,
             most: limits::LS_ENTRIES,
-            ..operations::List::new(self.path.raw("path", desk)?)
+            ..operations::List::new(self.path.raw("path", ctx)?)
         })
     }
 
-    fn reply(&self, done: Done<operations::List>, desk: &Desk<'_>) -> ToolResult {
+    fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> ToolResult {
         let listed = done.outcome;
-        let path = desk.absolute(&listed.place);
-        let budget = desk.budget(limits::CLASSIC_OUTPUT_BYTES);
+        let path = ctx.absolute(&listed.place);
+        let budget = ctx.budget(limits::CLASSIC_OUTPUT_BYTES);
         let mut lines = String::new();
         let mut shown = 0;
         for line in listed.entries.iter().map(line) {
@@ -81,8 +81,8 @@ impl Tool for List {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let path = desk.brief(self.path.as_str());
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.brief(self.path.as_str());
         match self.ignore.as_deref() {
             None | Some([]) => path,
             Some(globs) => format!("{path} without {}", count(globs.len() as u64, "glob")),

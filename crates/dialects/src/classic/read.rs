@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Image;
-use crate::desk::AbsolutePath;
+use crate::tool_context::AbsolutePath;
 use crate::words::{brief, count, malformed};
-use crate::{Desk, Tool, ToolResult};
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file);
 /// images; the text of PDFs; notebooks. A long one is shown in part, with a notice how to go on.
@@ -25,7 +25,7 @@ pub(super) struct Read {
     #[schemars(range(min = 1))]
     offset: Option<u64>,
     /// Most lines; 2000 if left out.
-    #[schemars(range(min = 1, max = limits::MOST_READ_LINES))]
+    #[schemars(range(min = 1, max = limits::MAX_READ_LINES))]
     limit: Option<u64>,
     /// Pages of a PDF, such as `3` or `2-5`.
     pages: Option<String>,
@@ -38,14 +38,14 @@ impl Tool for Read {
     type Op = operations::Open;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Open, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Open, Error> {
         Ok(operations::Open {
             read: operations::Read {
-                path: self.file_path.raw("file_path", desk)?,
+                path: self.file_path.raw("file_path", ctx)?,
                 first: self.offset(),
                 lines: Some(self.limit()),
                 style: Style::Numbered,
-                budget: desk.budget(limits::CLASSIC_OUTPUT_BYTES),
+                budget: ctx.budget(limits::CLASSIC_OUTPUT_BYTES),
                 past_end: PastEnd::Refuse,
             },
             has_window: self.offset.is_some() || self.limit.is_some(),
@@ -53,7 +53,7 @@ impl Tool for Read {
         })
     }
 
-    fn reply(&self, done: Done<operations::Open>, desk: &Desk<'_>) -> ToolResult {
+    fn reply(&self, done: Done<operations::Open>, ctx: &ToolContext<'_>) -> ToolResult {
         let (place, mut result) = match done.outcome {
             Opened::Text(reading, problem) => self.text(reading, problem),
             Opened::Image(place, picture) => (place, image(picture)),
@@ -61,12 +61,12 @@ impl Tool for Read {
             Opened::Notebook(reading, notebook) => self.notebook(reading, notebook),
         };
         result.success = true;
-        result.file_path = Some(desk.absolute(&place));
+        result.file_path = Some(ctx.absolute(&place));
         result
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let path = desk.brief(self.file_path.as_str());
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.brief(self.file_path.as_str());
         match (&self.pages, self.offset, self.limit) {
             (Some(pages), ..) => format!("{path} pages {}", brief(pages).escape_debug()),
             (None, None, None) => path,

@@ -1,15 +1,15 @@
 //! `Write`
 
 use pinfold::operations::{self, Parents};
-use pinfold::{Done, Encoding, Error, SeenRule};
+use pinfold::{Done, Encoding, Error, ReadRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::changed;
-use crate::desk::AbsolutePath;
-use crate::story::Story;
-use crate::{Desk, Tool, ToolResult};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::AbsolutePath;
+use crate::{Tool, ToolContext, ToolResult};
 
 /// Creates a file, or replaces the whole content of one. A file that exists must have been read
 /// before. Missing directories are created.
@@ -29,28 +29,28 @@ impl Tool for Write {
     type Op = operations::Write;
     type Reply = ToolResult;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Write, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         Ok(operations::Write {
-            path: self.file_path.raw("file_path", desk)?,
+            path: self.file_path.raw("file_path", ctx)?,
             content: self.content.clone(),
             encoding: Encoding::UTF_8,
             parents: Parents::Make,
-            seen: desk.seen(SeenRule::Required),
+            seen: ctx.seen(ReadRule::Required),
         })
     }
 
-    fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> ToolResult {
-        let path = desk.absolute(&done.place);
-        let story = Story::of_write(&done, &path);
+    fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> ToolResult {
+        let path = ctx.absolute(&done.place);
+        let summary = ChangeSummary::of_write(&done, &path);
         let facts = json!({
-            "bytes_written": story.bytes_written,
+            "bytes_written": summary.bytes_written,
             "created": done.created,
             "changed": done.changed,
         });
-        changed(story, path, &done.receipt, facts)
+        changed(summary, path, &done.receipt, facts)
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.file_path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.file_path.as_str())
     }
 }

@@ -5,9 +5,9 @@ use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
-use crate::story::Story;
-use crate::{Desk, Tool};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::RelativePath;
+use crate::{Tool, ToolContext};
 
 /// Deletes one file. A symlink is deleted itself; directories are left alone.
 #[derive(Deserialize, JsonSchema)]
@@ -33,16 +33,16 @@ impl Tool for Delete {
     type Op = operations::Delete;
     type Reply = Reply;
 
-    fn operation(&self, _: &Desk<'_>) -> Result<operations::Delete, Error> {
+    fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Delete, Error> {
         Ok(operations::Delete::new(self.path.raw()))
     }
 
-    fn reply(&self, done: Done<operations::Delete>, desk: &Desk<'_>) -> Reply {
-        let story = Story::of_delete(&done, &desk.relative(&done.place));
-        Reply { success: true, message: story.besides() }
+    fn reply(&self, done: Done<operations::Delete>, ctx: &ToolContext<'_>) -> Reply {
+        let summary = ChangeSummary::of_delete(&done, &ctx.relative(&done.place));
+        Reply { success: true, message: summary.besides() }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.path.as_str())
     }
 }

@@ -5,9 +5,9 @@ use pinfold::{Done, Error, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
+use crate::tool_context::RelativePath;
 use crate::words::{joined, left_out, passed_over, unread, utc, withheld};
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden
 /// and git-ignored ones only where the pattern or path names them.
@@ -49,7 +49,7 @@ impl Tool for List {
     type Op = operations::Find;
     type Reply = Reply;
 
-    fn operation(&self, _: &Desk<'_>) -> Result<operations::Find, Error> {
+    fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Find, Error> {
         Ok(operations::Find {
             path: Some(self.path.as_ref().map_or(".".into(), RelativePath::raw)),
             pattern: self.pattern.clone(),
@@ -58,14 +58,14 @@ impl Tool for List {
         })
     }
 
-    fn reply(&self, done: Done<operations::Find>, desk: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> Reply {
         let found = done.outcome;
         /// What a file takes besides its path.
         const FIELDS: usize = 80;
-        let mut budget = desk.budget(limits::OUTPUT_BYTES);
+        let mut budget = ctx.budget(limits::OUTPUT_BYTES);
         let mut files = Vec::new();
         for file in &found.files {
-            let path = desk.relative(&file.place);
+            let path = ctx.relative(&file.place);
             let cost = path.len() + FIELDS;
             if cost > budget && !files.is_empty() {
                 break;
@@ -82,13 +82,13 @@ impl Tool for List {
         Reply { files, withheld: withheld(&found.skipped), message }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let path = self.path.as_ref().map(|path| desk.brief(path.as_str()));
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let path = self.path.as_ref().map(|path| ctx.brief(path.as_str()));
         match (path, &self.pattern) {
             (None, None) => ".".into(),
             (Some(path), None) => path,
-            (None, Some(pattern)) => desk.brief(pattern),
-            (Some(path), Some(pattern)) => format!("{} in {path}", desk.brief(pattern)),
+            (None, Some(pattern)) => ctx.brief(pattern),
+            (Some(path), Some(pattern)) => format!("{} in {path}", ctx.brief(pattern)),
         }
     }
 }

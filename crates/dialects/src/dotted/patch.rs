@@ -1,13 +1,13 @@
 //! `file.patch`
 
 use pinfold::operations;
-use pinfold::{Done, Error, Matching, Replacement, SeenRule};
+use pinfold::{Done, Error, MatchMode, ReadRule, Replacement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
-use crate::story::Story;
-use crate::{Desk, Tool};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::RelativePath;
+use crate::{Tool, ToolContext};
 
 /// Replaces text in a file. Each `find` must be in it exactly once. Patches are applied in order,
 /// each on the result of the one before; all of them or none. An empty first `find` creates the file.
@@ -47,7 +47,7 @@ impl Tool for Patch {
     type Op = operations::Edit;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Edit, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
         let one = |patch: &OnePatch| Replacement {
             old: patch.find.clone(),
             new: patch.replace.clone(),
@@ -56,21 +56,21 @@ impl Tool for Patch {
         Ok(operations::Edit {
             path: self.path.raw(),
             replacements: self.patches.iter().map(one).collect(),
-            matching: Matching::Exact,
-            seen: desk.seen(SeenRule::Off),
+            matching: MatchMode::Exact,
+            seen: ctx.seen(ReadRule::Off),
         })
     }
 
-    fn reply(&self, done: Done<operations::Edit>, desk: &Desk<'_>) -> Reply {
-        let story = Story::of_edit(&done, &desk.relative(&done.place));
-        Reply { success: true, patches_applied: self.patches.len(), message: story.besides() }
+    fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> Reply {
+        let summary = ChangeSummary::of_edit(&done, &ctx.relative(&done.place));
+        Reply { success: true, patches_applied: self.patches.len(), message: summary.besides() }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
         let patches = match self.patches.len() {
             1 => "1 patch".into(),
             several => format!("{several} patches"),
         };
-        format!("{} {patches}", desk.brief(self.path.as_str()))
+        format!("{} {patches}", ctx.brief(self.path.as_str()))
     }
 }

@@ -5,9 +5,9 @@ use pinfold::{Done, Error, Stopped, Style, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
+use crate::tool_context::RelativePath;
 use crate::words::malformed;
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Reads a text file and gives its lines with their numbers, as `cat -n` does.
 #[derive(Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub(super) struct Read {
     #[schemars(range(min = 1))]
     offset: Option<u64>,
     /// Most lines; all if left out.
-    #[schemars(range(min = 1, max = limits::MOST_READ_LINES))]
+    #[schemars(range(min = 1, max = limits::MAX_READ_LINES))]
     limit: Option<u64>,
 }
 
@@ -43,17 +43,17 @@ impl Tool for Read {
     type Op = operations::Read;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Read, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Read, Error> {
         Ok(operations::Read {
             first: self.offset.unwrap_or(1),
             lines: self.limit,
             style: Style::Numbered,
-            budget: desk.budget(limits::OUTPUT_BYTES),
+            budget: ctx.budget(limits::OUTPUT_BYTES),
             ..operations::Read::new(self.path.raw())
         })
     }
 
-    fn reply(&self, done: Done<operations::Read>, _: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {
         let page = done.outcome.page;
         Reply {
             total_lines: page.total,
@@ -63,8 +63,8 @@ impl Tool for Read {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let path = desk.brief(self.path.as_str());
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.brief(self.path.as_str());
         match (self.offset, self.limit) {
             (None, None) => path,
             (offset, None) => format!("{path} {}:", offset.unwrap_or(1)),

@@ -5,10 +5,10 @@ use pinfold::{Done, Error, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
 use crate::found::{compact, context, matches, message};
+use crate::tool_context::RelativePath;
 use crate::words::withheld;
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Searches file contents for a regex. Git-ignored files only where `path` or `glob` names them.
 #[derive(Deserialize, JsonSchema)]
@@ -23,10 +23,10 @@ pub(super) struct Search {
     /// Whether upper and lower case differ; true if left out.
     case_sensitive: Option<bool>,
     /// Lines before and after each match.
-    #[schemars(range(max = limits::MOST_CONTEXT))]
+    #[schemars(range(max = limits::MAX_CONTEXT))]
     context_lines: Option<u64>,
     /// Most matches to show; 100 if left out.
-    #[schemars(range(min = 1, max = limits::MOST_SEARCH_RESULTS))]
+    #[schemars(range(min = 1, max = limits::MAX_SEARCH_RESULTS))]
     max_results: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ impl Tool for Search {
     type Op = operations::Search;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
         let lines = context(self.context_lines);
         Ok(operations::Search {
             ignore_case: !self.case_sensitive.unwrap_or(true),
@@ -69,18 +69,18 @@ impl Tool for Search {
             glob: self.glob.clone(),
             answer: AnswerWith::Lines { before: lines, after: lines },
             most: Some(self.max_results.unwrap_or(limits::SEARCH_RESULTS)),
-            budget: desk.budget(limits::OUTPUT_BYTES),
+            budget: ctx.budget(limits::OUTPUT_BYTES),
             ..operations::Search::new(self.pattern.as_str())
         })
     }
 
-    fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
         let searched = done.outcome;
         let lines = context(self.context_lines);
-        let matches: Vec<_> = matches(&searched, lines as u64, desk.budget(limits::OUTPUT_BYTES))
+        let matches: Vec<_> = matches(&searched, lines as u64, ctx.budget(limits::OUTPUT_BYTES))
             .into_iter()
             .map(|found| {
-                let path = desk.relative(found.place);
+                let path = ctx.relative(found.place);
                 let content = match lines {
                     0 => found.text,
                     _ => {
@@ -96,7 +96,7 @@ impl Tool for Search {
             .collect();
         let shown = matches.len() as u64;
         let more = match self.max_results {
-            Some(limits::MOST_SEARCH_RESULTS) => "narrow `path` or `glob`",
+            Some(limits::MAX_SEARCH_RESULTS) => "narrow `path` or `glob`",
             _ => "narrow `path` or `glob`, or raise `max_results`",
         };
         let message = message(&searched, matches.len(), more);
@@ -104,7 +104,7 @@ impl Tool for Search {
         Reply { truncated: shown < searched.total, matches, withheld, message }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), desk)
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), ctx)
     }
 }

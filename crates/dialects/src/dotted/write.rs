@@ -1,13 +1,13 @@
 //! `file.write`
 
 use pinfold::operations;
-use pinfold::{Done, Error, SeenRule};
+use pinfold::{Done, Error, ReadRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
-use crate::story::Story;
-use crate::{Desk, Tool};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::RelativePath;
+use crate::{Tool, ToolContext};
 
 /// Creates a file, or replaces the whole content of one. Missing directories are created.
 #[derive(Deserialize, JsonSchema)]
@@ -37,20 +37,20 @@ impl Tool for Write {
     type Op = operations::Write;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Write, Error> {
-        let seen = desk.seen(SeenRule::Off);
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
+        let seen = ctx.seen(ReadRule::Off);
         Ok(operations::Write {
             seen,
             ..operations::Write::new(self.path.raw(), self.content.as_str())
         })
     }
 
-    fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> Reply {
-        let story = Story::of_write(&done, &desk.relative(&done.place));
-        Reply { success: true, bytes_written: story.bytes_written, message: story.besides() }
+    fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> Reply {
+        let summary = ChangeSummary::of_write(&done, &ctx.relative(&done.place));
+        Reply { success: true, bytes_written: summary.bytes_written, message: summary.besides() }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.path.as_str())
     }
 }

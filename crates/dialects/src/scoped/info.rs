@@ -5,9 +5,9 @@ use pinfold::{Done, Error, escaped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
+use crate::tool_context::RelativePath;
 use crate::words::{kind_word, utc};
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Describes a file, directory or symlink. A symlink is described as itself.
 #[derive(Deserialize, JsonSchema)]
@@ -48,16 +48,16 @@ impl Tool for Info {
     type Op = operations::Info;
     type Reply = Reply;
 
-    fn operation(&self, _: &Desk<'_>) -> Result<operations::Info, Error> {
+    fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Info, Error> {
         Ok(operations::Info::new(self.path.raw()))
     }
 
-    fn reply(&self, done: Done<operations::Info>, desk: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::Info>, ctx: &ToolContext<'_>) -> Reply {
         let described = done.outcome;
         let path = &described.place.path;
         Reply {
             name: if path.is_root() { ".".into() } else { path.name().to_string() },
-            path: desk.relative(&described.place),
+            path: ctx.relative(&described.place),
             kind: kind_word(described.meta.kind),
             size: described.meta.len,
             modified: utc(described.meta.modified),
@@ -68,7 +68,7 @@ impl Tool for Info {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.path.as_str())
     }
 }

@@ -5,9 +5,9 @@ use pinfold::{Done, Error, Kind, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
+use crate::tool_context::RelativePath;
 use crate::words::{joined, kind_word, left_out, passed_over, unread, withheld};
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.
 #[derive(Deserialize, JsonSchema)]
@@ -62,7 +62,7 @@ impl Tool for List {
     type Op = operations::List;
     type Reply = Reply;
 
-    fn operation(&self, _: &Desk<'_>) -> Result<operations::List, Error> {
+    fn operation(&self, _: &ToolContext<'_>) -> Result<operations::List, Error> {
         let depth = match (self.recursive, self.depth) {
             (Some(false), _) | (None, None) => 1,
             (_, Some(depth)) => usize::try_from(depth).unwrap_or(usize::MAX),
@@ -81,15 +81,15 @@ impl Tool for List {
         })
     }
 
-    fn reply(&self, done: Done<operations::List>, desk: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> Reply {
         let listed = done.outcome;
         /// What an entry takes besides its path and name.
         const FIELDS: usize = 60;
-        let mut budget = desk.budget(limits::OUTPUT_BYTES);
+        let mut budget = ctx.budget(limits::OUTPUT_BYTES);
         let mut entries = Vec::new();
         for entry in &listed.entries {
             let name = entry.place.path.name().to_string();
-            let path = desk.relative(&entry.place);
+            let path = ctx.relative(&entry.place);
             let cost = name.len() + path.len() + FIELDS;
             if cost > budget && !entries.is_empty() {
                 break;
@@ -110,11 +110,11 @@ impl Tool for List {
         Reply { entries, total, truncated: shown < total, withheld, message }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let path = desk.brief(self.path.as_str());
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.brief(self.path.as_str());
         match &self.glob {
             None => path,
-            Some(glob) => format!("{} in {path}", desk.brief(glob)),
+            Some(glob) => format!("{} in {path}", ctx.brief(glob)),
         }
     }
 }

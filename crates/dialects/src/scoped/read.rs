@@ -5,9 +5,9 @@ use pinfold::{Done, Error, Stopped, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
+use crate::tool_context::RelativePath;
 use crate::words::malformed;
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Reads a text file, or some of its lines.
 #[derive(Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ impl Tool for Read {
     type Op = operations::Read;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Read, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Read, Error> {
         let first = self.start_line.unwrap_or(1);
         let lines = match self.end_line {
             Some(last) if last < first => {
@@ -55,11 +55,11 @@ impl Tool for Read {
             }
             last => last.map(|last| last - first + 1),
         };
-        let budget = desk.budget(limits::OUTPUT_BYTES);
+        let budget = ctx.budget(limits::OUTPUT_BYTES);
         Ok(operations::Read { first, lines, budget, ..operations::Read::new(self.path.raw()) })
     }
 
-    fn reply(&self, done: Done<operations::Read>, _: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {
         let page = done.outcome.page;
         Reply {
             lines: page.total,
@@ -70,8 +70,8 @@ impl Tool for Read {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        let path = desk.brief(self.path.as_str());
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.brief(self.path.as_str());
         let number = |line: Option<u64>| line.map(|line| line.to_string()).unwrap_or_default();
         match (self.start_line, self.end_line) {
             (None, None) => path,

@@ -5,10 +5,10 @@ use pinfold::{Done, Error, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
 use crate::found::{compact, context, matches, message};
+use crate::tool_context::RelativePath;
 use crate::words::withheld;
-use crate::{Desk, Tool};
+use crate::{Tool, ToolContext};
 
 /// Searches file contents for text, or for a regex. Git-ignored files only where `path` or `glob`
 /// names them.
@@ -24,7 +24,7 @@ pub(super) struct Search {
     /// Whether upper and lower case differ; true if left out.
     case_sensitive: Option<bool>,
     /// Lines before and after each match.
-    #[schemars(range(max = limits::MOST_CONTEXT))]
+    #[schemars(range(max = limits::MAX_CONTEXT))]
     context_lines: Option<u64>,
     /// Files to search, such as `*.py,!test_*`.
     glob: Option<String>,
@@ -74,7 +74,7 @@ impl Tool for Search {
     type Op = operations::Search;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Search, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
         let lines = context(self.context_lines);
         Ok(operations::Search {
             literal: !self.regex.unwrap_or(false),
@@ -82,21 +82,21 @@ impl Tool for Search {
             path: self.path.as_ref().map(RelativePath::raw),
             glob: self.glob.clone(),
             answer: AnswerWith::Lines { before: lines, after: lines },
-            most: Some(limits::MOST_SEARCH_RESULTS),
-            budget: desk.budget(limits::OUTPUT_BYTES),
+            most: Some(limits::MAX_SEARCH_RESULTS),
+            budget: ctx.budget(limits::OUTPUT_BYTES),
             ..operations::Search::new(self.pattern.as_str())
         })
     }
 
-    fn reply(&self, done: Done<operations::Search>, desk: &Desk<'_>) -> Reply {
+    fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
         let searched = done.outcome;
         let matches = matches(
             &searched,
             context(self.context_lines) as u64,
-            desk.budget(limits::OUTPUT_BYTES),
+            ctx.budget(limits::OUTPUT_BYTES),
         );
         let matches = matches.into_iter().map(|found| Match {
-            file: desk.relative(found.place),
+            file: ctx.relative(found.place),
             line: found.number,
             content: found.text,
             context: Context { before: found.before, after: found.after },
@@ -112,7 +112,7 @@ impl Tool for Search {
         }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), desk)
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), ctx)
     }
 }

@@ -1,13 +1,13 @@
 //! `write_file`
 
 use pinfold::operations::{self, Parents};
-use pinfold::{Done, Encoding, Error, SeenRule};
+use pinfold::{Done, Encoding, Error, ReadRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::desk::RelativePath;
-use crate::story::Story;
-use crate::{Desk, Tool};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::RelativePath;
+use crate::{Tool, ToolContext};
 
 /// Creates a file, or replaces the whole content of one.
 #[derive(Deserialize, JsonSchema)]
@@ -41,26 +41,26 @@ impl Tool for Write {
     type Op = operations::Write;
     type Reply = Reply;
 
-    fn operation(&self, desk: &Desk<'_>) -> Result<operations::Write, Error> {
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         Ok(operations::Write {
             path: self.path.raw(),
             content: self.content.clone(),
             encoding: match &self.encoding {
-                Some(label) => desk.encoding("encoding", label)?,
+                Some(label) => ctx.encoding("encoding", label)?,
                 None => Encoding::UTF_8,
             },
             parents: if self.create_dirs == Some(true) { Parents::Make } else { Parents::Refuse },
-            seen: desk.seen(SeenRule::Off),
+            seen: ctx.seen(ReadRule::Off),
         })
     }
 
-    fn reply(&self, done: Done<operations::Write>, desk: &Desk<'_>) -> Reply {
-        let path = desk.relative(&done.place);
-        let message = Story::of_write(&done, &path).besides();
+    fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> Reply {
+        let path = ctx.relative(&done.place);
+        let message = ChangeSummary::of_write(&done, &path).besides();
         Reply { path, bytes: done.bytes, message }
     }
 
-    fn compact(&self, desk: &Desk<'_>) -> String {
-        desk.brief(self.path.as_str())
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.path.as_str())
     }
 }

@@ -192,7 +192,7 @@ pub(crate) fn bytes(dice: &mut Dice) {
         let name = if tool == "Read" { "file_path" } else { "path" };
         place.call(tool, &json!({ name: file }));
     }
-    let edit = json!({"file_path": file, "old_string": "NEEDLE", "new_string": "needles"});
+    let edit = json!({"file_path": file, "old_string": "NEEDLE", "new_string": "pattern_cache"});
     let answer = place.call("Edit", &edit);
     let after = fs::read(&file).unwrap();
     if answer["success"] == true {

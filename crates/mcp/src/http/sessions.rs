@@ -32,7 +32,8 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
 
     /// Ends sessions that were idle for too long, again and again.
     pub(super) async fn sweep(&self) {
-        let every = (self.options.session_idle / 2).clamp(limits::SWEEP_MOST, limits::SWEEP_LEAST);
+        let every = (self.options.session_idle / 2)
+            .clamp(limits::MIN_SWEEP_INTERVAL, limits::MAX_SWEEP_INTERVAL);
         loop {
             tokio::time::sleep(every).await;
             let _beginning = self.beginning.lock().await;

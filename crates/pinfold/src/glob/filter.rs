@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use pinfold_confine::{Candidate, Kind, Opinion};
+use pinfold_confine::{Candidate, FilterDecision, Kind};
 
 use super::{Spelled, bad, check, split};
 use crate::Error;
@@ -45,8 +45,8 @@ impl Filter {
     }
 
     /// An entry that a pattern spells out is meant, even if it is hidden or ignored.
-    pub(crate) fn spelled(&self, candidate: &Candidate<'_>) -> Opinion {
-        self.spelled.opinion(candidate.name())
+    pub(crate) fn spelled(&self, candidate: &Candidate<'_>) -> FilterDecision {
+        self.spelled.filter_decision(candidate.name())
     }
 
     /// Patterns separated by commas, but for commas within braces.
@@ -70,34 +70,36 @@ impl Filter {
     pub(crate) fn names(&self, path: &[u8], kind: Kind) -> bool {
         let is_directory = kind == Kind::Directory;
         match self.said(path, is_directory) {
-            Opinion::Take => true,
-            Opinion::Leave => false,
-            Opinion::Named | Opinion::Usual => self.patterns.num_ignores() == 0,
+            FilterDecision::Take => true,
+            FilterDecision::Leave => false,
+            FilterDecision::Named | FilterDecision::Usual => self.patterns.num_ignores() == 0,
         }
     }
 
     /// A path is compared as counted from where the search starts, and as counted from the root.
-    pub(crate) fn opinion(&self, candidate: &Candidate<'_>) -> Opinion {
+    pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
         let is_directory = candidate.kind == Kind::Directory;
         let (near, far) = (candidate.below_start(), candidate.below_root());
         let said = match (self.said(near, is_directory), self.said(far, is_directory)) {
-            (Opinion::Leave, _) | (_, Opinion::Leave) => Opinion::Leave,
-            (Opinion::Take, _) | (_, Opinion::Take) => Opinion::Take,
-            _ => Opinion::Usual,
+            (FilterDecision::Leave, _) | (_, FilterDecision::Leave) => FilterDecision::Leave,
+            (FilterDecision::Take, _) | (_, FilterDecision::Take) => FilterDecision::Take,
+            _ => FilterDecision::Usual,
         };
         // Where some are asked for by name, the others are not.
         match said {
-            Opinion::Usual if self.patterns.num_ignores() > 0 && !is_directory => Opinion::Leave,
+            FilterDecision::Usual if self.patterns.num_ignores() > 0 && !is_directory => {
+                FilterDecision::Leave
+            }
             said => said,
         }
     }
 
-    fn said(&self, path: &[u8], is_directory: bool) -> Opinion {
+    fn said(&self, path: &[u8], is_directory: bool) -> FilterDecision {
         match self.patterns.matched(Path::new(OsStr::from_bytes(path)), is_directory) {
             // What an ignore file would leave out, a filter asks for.
-            Match::Ignore(_) => Opinion::Take,
-            Match::Whitelist(_) => Opinion::Leave,
-            Match::None => Opinion::Usual,
+            Match::Ignore(_) => FilterDecision::Take,
+            Match::Whitelist(_) => FilterDecision::Leave,
+            Match::None => FilterDecision::Usual,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use globset::{GlobBuilder, GlobMatcher};
-use pinfold_confine::{Candidate, Opinion};
+use pinfold_confine::{Candidate, FilterDecision};
 use regex_automata::meta::Regex;
 
 use super::{SPECIAL, Spelled, bad, check, split};
@@ -57,8 +57,8 @@ impl Pattern {
     }
 
     /// An entry that the pattern spells out is meant, even if it is hidden or ignored.
-    pub(crate) fn opinion(&self, candidate: &Candidate<'_>) -> Opinion {
-        self.spelled.opinion(candidate.name())
+    pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
+        self.spelled.filter_decision(candidate.name())
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn names_that_are_spelled_out_are_known() {
         let has = |text: &str, name: &str| {
-            pattern(text).spelled.opinion(name.as_bytes()) != Opinion::Usual
+            pattern(text).spelled.filter_decision(name.as_bytes()) != FilterDecision::Usual
         };
         assert!(has("**/.github/*.yml", ".github"));
         assert!(has("**/.env*", ".env.local"));

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use pinfold_confine::Patience;
+use pinfold_confine::Deadline;
 use pinfold_pdf::{Extracted, Failure, Wanted, extract};
 
 /// How often it is looked whether anybody still waits.
@@ -23,7 +23,7 @@ pub trait PdfReader: std::fmt::Debug + Send + Sync {
         &self,
         content: Vec<u8>,
         wanted: Wanted,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<Extracted, String>;
 }
 
@@ -47,7 +47,7 @@ impl PdfReader for InThread {
         &self,
         content: Vec<u8>,
         wanted: Wanted,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<Extracted, String> {
         let (send, receive) = mpsc::channel();
         let work = move || {
@@ -56,7 +56,7 @@ impl PdfReader for InThread {
         };
         let thread = thread::Builder::new().name("pdf".into()).stack_size(STACK);
         thread.spawn(work).map_err(|error| format!("it could not be read: {error}"))?;
-        match waited(&receive, patience) {
+        match waited(&receive, deadline) {
             Waited::For(extracted) => extracted.map_err(said),
             // The thread has panicked.
             Waited::Gone => Err("it is damaged".into()),
@@ -76,12 +76,12 @@ enum Waited<T> {
     TooLong,
 }
 
-fn waited<T>(receive: &mpsc::Receiver<T>, patience: &Patience) -> Waited<T> {
+fn waited<T>(receive: &mpsc::Receiver<T>, deadline: &Deadline) -> Waited<T> {
     loop {
         match receive.recv_timeout(LOOK) {
             Ok(value) => return Waited::For(value),
             Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
-            Err(RecvTimeoutError::Timeout) if patience.is_over() => return Waited::TooLong,
+            Err(RecvTimeoutError::Timeout) if deadline.has_passed() => return Waited::TooLong,
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
@@ -104,7 +104,7 @@ impl PdfReader for InChild {
         &self,
         content: Vec<u8>,
         wanted: Wanted,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<Extracted, String> {
         let numbers =
             [wanted.first, wanted.last, wanted.most_bytes].map(|number| number.to_string());
@@ -134,7 +134,7 @@ impl PdfReader for InChild {
                 let _ = stdout.read_to_end(&mut answer);
                 let _ = send.send(answer);
             });
-            let answer = waited(&receive, patience);
+            let answer = waited(&receive, deadline);
             child.end();
             let Waited::For(answer) = answer else { return Err(TOO_LONG.into()) };
             match serde_json::from_slice::<Result<Extracted, Failure>>(&answer) {

@@ -2,7 +2,7 @@
 
 use pinfold_confine::{Place, RawPath};
 
-use crate::change::{Image, Remove};
+use crate::change::{ChangeOrigin, Remove};
 use crate::{ChangeSet, Error, Operation, View};
 
 /// Deletes one file. A link is deleted itself, wherever it points; a directory is refused.
@@ -43,7 +43,11 @@ impl Operation for Delete {
         };
         Ok((
             deleted,
-            ChangeSet::remove(Remove { path: self.path.clone(), removal, image: Image::New }),
+            ChangeSet::remove(Remove {
+                path: self.path.clone(),
+                removal,
+                origin: ChangeOrigin::New,
+            }),
         ))
     }
 }

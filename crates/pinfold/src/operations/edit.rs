@@ -2,13 +2,13 @@
 
 use pinfold_confine::{Place, RawPath, Target};
 use pinfold_text::{
-    Content, Encoding, Failed, InOrder, Match, Matching, Refused, Replacement, nearest,
+    Content, Encoding, Failed, InOrder, MatchKind, MatchMode, Refused, Replacement, nearest,
     replace_in_order, sniff_content,
 };
 
-use crate::change::{Image, Replace};
-use crate::commit::Acquaintance;
-use crate::{ChangeSet, Error, MatchingSetting, Operation, SeenRule, View};
+use crate::change::{ChangeOrigin, Replace};
+use crate::commit::Freshness;
+use crate::{ChangeSet, Error, MatchingSetting, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
 ///
@@ -20,9 +20,9 @@ pub struct Edit {
     /// What to replace.
     pub replacements: Vec<Replacement>,
     /// How the texts are looked for; the session's setting may be stricter.
-    pub matching: Matching,
+    pub matching: MatchMode,
     /// Whether a file that is there must have been read first.
-    pub seen: SeenRule,
+    pub seen: ReadRule,
 }
 
 /// What was edited.
@@ -37,7 +37,7 @@ pub struct Edited {
     /// How many occurrences were replaced.
     pub replacements: usize,
     /// The loosest way in which one of the texts was found.
-    pub reading: Match,
+    pub reading: MatchKind,
     /// The lines that each replacement takes now, from first to last.
     pub lines: Vec<(u64, u64)>,
     /// Whether the file had changed elsewhere since the session last saw it.
@@ -52,8 +52,8 @@ impl Edit {
         Self {
             path: path.into(),
             replacements: vec![Replacement { old: old.into(), new: new.into(), all: false }],
-            matching: Matching::Ladder,
-            seen: SeenRule::Off,
+            matching: MatchMode::Ladder,
+            seen: ReadRule::Off,
         }
     }
 }
@@ -94,10 +94,10 @@ impl Operation for Edit {
             target,
             before,
             after: edited.bytes,
-            seen: SeenRule::Off,
+            seen: ReadRule::Off,
             show: true,
             mode: None,
-            image: Image::New,
+            origin: ChangeOrigin::New,
         };
         Ok((outcome, ChangeSet::replace(replace)))
     }
@@ -152,11 +152,11 @@ impl Edit {
         bytes: &[u8],
         creates: bool,
     ) -> Result<(InOrder, bool), Error> {
-        let acquaintance = match self.seen {
-            SeenRule::Off => Acquaintance::Current,
-            SeenRule::Required => view.acquaintance(&self.path, target)?,
+        let freshness = match self.seen {
+            ReadRule::Off => Freshness::Current,
+            ReadRule::Required => view.freshness(&self.path, target)?,
         };
-        if acquaintance == Acquaintance::None {
+        if freshness == Freshness::None {
             return Err(Error::NotRead { path: self.path.clone() });
         }
         if creates {
@@ -165,7 +165,7 @@ impl Edit {
                     "the text to replace is empty, and the file is not; say what to replace";
                 return Err(Error::InvalidArgument(format!("`{}`: {problem}", self.path)));
             }
-            return Ok((self.create(view)?, acquaintance == Acquaintance::Changed));
+            return Ok((self.create(view)?, freshness == Freshness::Changed));
         }
         let encoding = match sniff_content(bytes) {
             Content::Text(encoding) => encoding,
@@ -174,8 +174,8 @@ impl Edit {
                 return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
             }
         };
-        let changed = acquaintance == Acquaintance::Changed;
-        let matching = if changed { Matching::Exact } else { self.matching(view) };
+        let changed = freshness == Freshness::Changed;
+        let matching = if changed { MatchMode::Exact } else { self.matching(view) };
         let limit = edit_bytes(view);
         let made =
             replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view));
@@ -195,9 +195,9 @@ impl Edit {
     }
 
     /// How texts are looked for: as the tool says, unless the person who runs it is stricter.
-    fn matching(&self, view: &View<'_>) -> Matching {
+    fn matching(&self, view: &View<'_>) -> MatchMode {
         match view.session().settings().matching {
-            MatchingSetting::Exact => Matching::Exact,
+            MatchingSetting::Exact => MatchMode::Exact,
             MatchingSetting::Ladder => self.matching,
         }
     }
@@ -224,7 +224,7 @@ impl Edit {
                 reading: *reading,
             },
             Refused::Same => Error::NoChange { number },
-            Refused::Stopped => view.impatient(&path),
+            Refused::Stopped => view.timed_out(&path),
             Refused::TooLarge { size } => {
                 Error::TooLarge { path, size: *size, limit: edit_bytes(view) }
             }

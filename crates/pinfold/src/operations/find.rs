@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    Candidate, Error as Fence, Found as Entry, Kind, Meta, Opinion, Place, RawPath, Skipped,
-    Visitor,
+    Candidate, Error as ConfineError, FilterDecision, Found as Entry, Kind, Metadata, Place,
+    RawPath, Skipped, Visitor,
 };
 
 use crate::glob::Pattern;
@@ -88,13 +88,13 @@ struct Finding<'f> {
 }
 
 impl Visitor for Finding<'_> {
-    fn visit(&mut self, found: &Entry<'_>) -> Result<(), Fence> {
+    fn visit(&mut self, found: &Entry<'_>) -> Result<(), ConfineError> {
         if !matches!(found.kind, Kind::File | Kind::Symlink)
             || !self.pattern.is_none_or(|pattern| pattern.fits(found.below_start()))
         {
             return Ok(());
         }
-        let meta: Meta = match found.kind {
+        let meta: Metadata = match found.kind {
             Kind::Symlink => match found.linked_file() {
                 // What a link leads to is known by its own name.
                 Ok((place, _)) if !self.view.shows_place(&place, false) => {
@@ -131,8 +131,8 @@ impl Operation for Find {
             Err(Error::DirectoryNotFound { .. } | Error::NotADirectory { .. }) => Vec::new(),
             other => other?,
         };
-        let opinion = |candidate: &Candidate<'_>| {
-            pattern.map_or(Opinion::Usual, |pattern| pattern.opinion(candidate))
+        let filter_decision = |candidate: &Candidate<'_>| {
+            pattern.map_or(FilterDecision::Usual, |pattern| pattern.filter_decision(candidate))
         };
         let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
         let new_visitor = || Finding { pattern, view, files: Vec::new(), withheld: 0 };
@@ -141,7 +141,7 @@ impl Operation for Find {
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
         let (parts, mut skipped) =
-            view.walk(&starts, depth, false, &opinion, &missed, new_visitor)?;
+            view.walk(&starts, depth, false, &filter_decision, &missed, new_visitor)?;
         skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
         let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
         let total = files.len() as u64;

@@ -1,6 +1,6 @@
 //! What is known about a path without reading it to anybody.
 
-use pinfold_confine::{Kind, Meta, Place, RawPath};
+use pinfold_confine::{Kind, Metadata, Place, RawPath};
 use pinfold_text::{PageError, count_lines, text_type};
 
 use crate::{Error, NoChange, Operation, View};
@@ -18,7 +18,7 @@ pub struct Described {
     /// Where it is.
     pub place: Place,
     /// What the file system knows about it.
-    pub meta: Meta,
+    pub meta: Metadata,
     /// Its media type.
     pub mime: &'static str,
     /// How many lines it has, if it is text.

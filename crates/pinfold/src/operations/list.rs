@@ -4,7 +4,8 @@ use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as Fence, File, Found, Kind, Meta, Opinion, Place, RawPath, Skipped, Visitor,
+    Candidate, Error as ConfineError, File, FilterDecision, Found, Kind, Metadata, Place, RawPath,
+    Skipped, Visitor,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
@@ -117,13 +118,13 @@ struct Entry {
 
 /// What is told about an entry besides its name.
 struct About {
-    meta: Meta,
+    meta: Metadata,
     link_target: Option<Vec<u8>>,
     binary: bool,
 }
 
 impl Visitor for Listing<'_> {
-    fn visit(&mut self, found: &Found<'_>) -> Result<(), Fence> {
+    fn visit(&mut self, found: &Found<'_>) -> Result<(), ConfineError> {
         if self.glob.is_some_and(|glob| !glob.names(found.below_start(), found.kind)) {
             return Ok(());
         }
@@ -145,7 +146,7 @@ impl Visitor for Listing<'_> {
 }
 
 impl Listing<'_> {
-    fn look(&mut self, found: &Found<'_>) -> Result<About, Fence> {
+    fn look(&mut self, found: &Found<'_>) -> Result<About, ConfineError> {
         if self.list.sniff
             && found.kind == Kind::File
             && let Ok(file) = found.open()
@@ -174,12 +175,12 @@ impl Operation for List {
             false => Some(Filter::new("ignore", &self.ignore)?),
         };
         let place = view.directory(&self.path)?;
-        let opinion = |candidate: &Candidate<'_>| match (&ignore, self.which) {
+        let filter_decision = |candidate: &Candidate<'_>| match (&ignore, self.which) {
             (Some(ignore), _) if ignore.names(candidate.below_start(), candidate.kind) => {
-                Opinion::Leave
+                FilterDecision::Leave
             }
-            (_, Which::All) => Opinion::Named,
-            _ => glob.as_ref().map_or(Opinion::Usual, |glob| glob.spelled(candidate)),
+            (_, Which::All) => FilterDecision::Named,
+            _ => glob.as_ref().map_or(FilterDecision::Usual, |glob| glob.spelled(candidate)),
         };
         let hidden = self.which != Which::Visible;
         let found = AtomicUsize::new(0);
@@ -196,7 +197,7 @@ impl Operation for List {
             candidate.kind == Kind::Directory || glob.as_ref().is_none_or(named)
         };
         let (parts, mut skipped) =
-            view.walk(&start, self.depth, hidden, &opinion, &missed, new_visitor)?;
+            view.walk(&start, self.depth, hidden, &filter_decision, &missed, new_visitor)?;
         let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
         entries.sort_unstable_by(|one, other| {
@@ -248,7 +249,9 @@ impl List {
         view.check_time()?;
         let (meta, link_target) = match view.found(place) {
             Ok(found) => found,
-            Err(Fence::NotFound | Fence::NotADirectory | Fence::Changed) => return Ok(None),
+            Err(ConfineError::NotFound | ConfineError::NotADirectory | ConfineError::Changed) => {
+                return Ok(None);
+            }
             Err(_) => {
                 skipped.unreadable += 1;
                 return Ok(None);

@@ -124,7 +124,7 @@ impl Open {
         let (place, content) = self.whole(view, size)?;
         let shrink = Shrink::new(view.session().settings());
         match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
-            Err(NoPicture::TooLong) => Err(view.impatient(&self.path())),
+            Err(NoPicture::TooLong) => Err(view.timed_out(&self.path())),
             Ok(picture) => Ok(Opened::Image(place, picture)),
             Err(NoPicture::TooLarge(problem)) => Err(too_large(problem)),
             Err(NoPicture::Damaged) => Err(Error::Binary { path: self.path(), mime, size }),
@@ -144,7 +144,7 @@ impl Open {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let wanted =
             Wanted { first: count(first), last: count(last), most_bytes: self.read.budget };
-        let extracted = view.session().pdf_reader().read(content, wanted, &view.patience());
+        let extracted = view.session().pdf_reader().read(content, wanted, &view.deadline());
         let extracted = extracted.map_err(|problem| match view.check_time() {
             Err(ended) => ended,
             Ok(()) => self.unsupported(problem),

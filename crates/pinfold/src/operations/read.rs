@@ -75,7 +75,7 @@ impl Operation for Read {
             size_hint: file.len(),
             encoding: None,
         };
-        let known = view.session().positions().before(&place, file.meta(), request.first);
+        let known = view.session().line_indexes().before(&place, file.meta(), request.first);
         // Only where the session would not have to be told again that it has seen the file.
         let mut known = known.filter(|_| view.has_seen(&place, file.meta()));
         let read = match known {
@@ -106,7 +106,7 @@ impl Operation for Read {
             return Err(Error::OutOfRange { path, first: self.first, total: page.total });
         }
         if page.complete && known.is_none() {
-            view.session().positions().learn(&place, file.meta(), &page);
+            view.session().line_indexes().learn(&place, file.meta(), &page);
             file.seen(&place);
         }
         Ok((Reading { place, page }, NoChange))

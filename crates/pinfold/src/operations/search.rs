@@ -9,13 +9,14 @@ use std::time::SystemTime;
 
 use ignore::types::{Types, TypesBuilder};
 use pinfold_confine::{
-    Candidate, Error as Fence, Found, Kind, Opinion, Place, RawPath, Skipped, Visitor,
+    Candidate, Error as ConfineError, FilterDecision, Found, Kind, Place, RawPath, Skipped, Visitor,
 };
 
 use crate::glob::Filter;
 use crate::limits::{KEPT_BYTES, OUTPUT_BYTES};
 use crate::search::{
-    BinaryNote, Hit, Hits, Keeping, Line, Named, Needle, Scan, Scanner, Wanted, Wish, page,
+    AccessRequest, BinaryNote, Hit, Hits, Keeping, Line, Named, Scan, Scanner, SearchPattern,
+    Wanted, page,
 };
 use crate::{Error, NoChange, Operation, View};
 
@@ -132,7 +133,7 @@ struct Searching<'s> {
 }
 
 impl Visitor for Searching<'_> {
-    fn visit(&mut self, found: &Found<'_>) -> Result<(), Fence> {
+    fn visit(&mut self, found: &Found<'_>) -> Result<(), ConfineError> {
         if found.kind != Kind::File {
             return Ok(());
         }
@@ -151,23 +152,23 @@ impl Operation for Search {
     type Outcome = Searched;
 
     fn plan(&self, view: &View<'_>) -> Result<(Searched, NoChange), Error> {
-        let needle = Needle {
+        let search_pattern = SearchPattern {
             pattern: self.pattern.clone(),
             literal: self.literal,
             ignore_case: self.ignore_case,
             // A literal with a line end in it can mean nothing else.
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
-        let compiled = view.session().needles().compiled(&needle)?;
+        let compiled = view.session().pattern_cache().compiled(&search_pattern)?;
         let filter = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
-        let (patience, room) = (view.patience(), AtomicUsize::new(KEPT_BYTES));
+        let (deadline, room) = (view.deadline(), AtomicUsize::new(KEPT_BYTES));
         let scan = Scan {
-            needle: &compiled,
-            multiline: needle.multiline,
+            search_pattern: &compiled,
+            multiline: search_pattern.multiline,
             wanted: self.wanted(),
             max_line_chars: view.session().settings().max_line_chars,
-            patience: &patience,
+            deadline: &deadline,
             keeping: Keeping::While(&room),
         };
         let mut named = Named::No;
@@ -214,7 +215,7 @@ impl Operation for Search {
                         other => other.map(|(hits, _)| hits),
                     }
                 };
-                let wish = Wish {
+                let request = AccessRequest {
                     skip: self.skip,
                     most: self.most.unwrap_or(u64::MAX),
                     before,
@@ -223,7 +224,7 @@ impl Operation for Search {
                     numbers: self.numbers,
                 };
                 let files = hits.into_iter().map(|(hit, _)| hit).collect();
-                let shown = page(files, wish, |place| path_len(view, place), again)?;
+                let shown = page(files, request, |place| path_len(view, place), again)?;
                 outcome.shown = shown.matches;
                 outcome.total = shown.total;
                 outcome.matches = shown.total;
@@ -260,22 +261,23 @@ impl Search {
         types: Option<&Types>,
     ) -> Result<Everything, Error> {
         let starts = view.starts(self.path.as_ref())?;
-        let opinion = |candidate: &Candidate<'_>| {
-            let said = filter.map_or(Opinion::Usual, |filter| filter.opinion(candidate));
+        let filter_decision = |candidate: &Candidate<'_>| {
+            let said =
+                filter.map_or(FilterDecision::Usual, |filter| filter.filter_decision(candidate));
             let other = |types: &Types| {
                 let name = OsStr::from_bytes(candidate.name());
                 candidate.kind != Kind::Directory && types.matched(name, false).is_ignore()
             };
             // As with ripgrep, a file that the glob asks for may be of any type.
             match said {
-                Opinion::Usual if types.is_some_and(other) => Opinion::Leave,
+                FilterDecision::Usual if types.is_some_and(other) => FilterDecision::Leave,
                 said => said,
             }
         };
         let new_visitor =
             || Searching { scanner: Scanner::new(scan), hits: Vec::new(), searched: 0 };
         let (parts, skipped) =
-            view.walk(&starts, usize::MAX, true, &opinion, &|_| true, new_visitor)?;
+            view.walk(&starts, usize::MAX, true, &filter_decision, &|_| true, new_visitor)?;
         let searched = parts.iter().map(|part| part.searched).sum();
         let hits = parts.into_iter().flat_map(|part| part.hits).collect();
         Ok((hits, searched, skipped))

@@ -1,10 +1,10 @@
 //! Taking a change back.
 
-use pinfold_confine::{Error as Fence, Hash, Place, RawPath};
+use pinfold_confine::{Error as ConfineError, Hash, Place, RawPath};
 
-use crate::change::{Image, Remove, Replace, Restore};
+use crate::change::{ChangeOrigin, Remove, Replace, RestoreLink};
 use crate::journal::{Entry, State, standing};
-use crate::{ChangeSet, Error, Operation, SeenRule, View};
+use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Takes back one change of the journal, if the file still is as the change left it.
 ///
@@ -48,7 +48,7 @@ impl Operation for Undo {
 /// The change that takes one back.
 fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
     let path = RawPath::from(entry.path.as_str());
-    let image = Image::Undo { id: entry.id.clone() };
+    let origin = ChangeOrigin::Undo { id: entry.id.clone() };
     let (place, changes) = match &entry.before {
         State::Absent => {
             let removal = view.removal(&path).map_err(|error| differs(entry, error))?;
@@ -58,7 +58,7 @@ fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
                 None => Now::of(removal.hash().map_err(|error| view.missed(&path, error))?),
             };
             check_same(entry, &now)?;
-            (place, ChangeSet::remove(Remove { path, removal, image }))
+            (place, ChangeSet::remove(Remove { path, removal, origin }))
         }
         State::File { mode, .. } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
@@ -66,8 +66,8 @@ fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
             check_same(entry, &Now::of(now))?;
             let after = kept(view, entry)?;
             let (place, mode) = (target.place().clone(), *mode);
-            let (seen, before) = (SeenRule::Off, None);
-            let replace = Replace { path, target, before, after, seen, show: true, mode, image };
+            let (seen, before) = (ReadRule::Off, None);
+            let replace = Replace { path, target, before, after, seen, show: true, mode, origin };
             (place, ChangeSet::replace(replace))
         }
         State::Link { target: to } => {
@@ -75,7 +75,7 @@ fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
             let now = target.hash().map_err(|error| view.missed(&path, error))?;
             check_same(entry, &Now::of(now))?;
             let (place, to) = (target.place().clone(), to.clone());
-            (place, ChangeSet::restore(Restore { path, target, to, image }))
+            (place, ChangeSet::restore(RestoreLink { path, target, to, origin }))
         }
     };
     Ok((Undone { entry: entry.clone(), place }, changes))
@@ -99,14 +99,14 @@ fn never_made(view: &View<'_>, entry: &Entry) -> bool {
 /// What a change displaced, if that is still what it was.
 pub(super) fn kept(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
     let gone = || Error::NothingToUndo { id: Some(entry.id.clone()) };
-    let image = view.session().journal().ok_or_else(gone)?.image(entry);
-    let image = image.map_err(|error| match error {
-        Fence::NotFound => gone(),
+    let origin = view.session().journal().ok_or_else(gone)?.backup(entry);
+    let origin = origin.map_err(|error| match error {
+        ConfineError::NotFound => gone(),
         other => Error::looking(&entry.path.as_str().into(), other),
     })?;
     // Whoever had the file open could still write to it after it was displaced.
-    if is_now(&entry.before, &Now::File(pinfold_confine::hash(&image))) {
-        return Ok(image);
+    if is_now(&entry.before, &Now::File(pinfold_confine::hash(&origin))) {
+        return Ok(origin);
     }
     let what = "what was kept of it has been written to since";
     Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })

@@ -2,11 +2,11 @@
 
 use std::io::Read as _;
 
-use pinfold_confine::{Error as Fence, Place, RawPath, Target};
+use pinfold_confine::{Error as ConfineError, Place, RawPath, Target};
 use pinfold_text::{Encoding, SNIFF_BYTES, text_encoding};
 
-use crate::change::{Image, Replace};
-use crate::{ChangeSet, Error, Operation, SeenRule, View};
+use crate::change::{ChangeOrigin, Replace};
+use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Creates a file, or replaces its whole content.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Write {
     /// What to do if the file's directory does not exist.
     pub parents: Parents,
     /// Whether a file that is there must have been read first.
-    pub seen: SeenRule,
+    pub seen: ReadRule,
 }
 
 /// What to do about directories that do not exist.
@@ -57,7 +57,7 @@ impl Write {
             content: content.into(),
             encoding: Encoding::UTF_8,
             parents: Parents::Make,
-            seen: SeenRule::Off,
+            seen: ReadRule::Off,
         }
     }
 }
@@ -76,7 +76,7 @@ impl Operation for Write {
         let mut target = view.target(&self.path)?;
         self.check_parents(&target, view)?;
         let before = Before::of(&mut target, &after)
-            .map_err(|error| Error::looking(&self.path, Fence::Os(error)))?;
+            .map_err(|error| Error::looking(&self.path, ConfineError::Os(error)))?;
         let written = Written {
             place: target.place().clone(),
             bytes: after.len() as u64,
@@ -100,7 +100,7 @@ impl Operation for Write {
                 seen,
                 show: false,
                 mode: None,
-                image: Image::New,
+                origin: ChangeOrigin::New,
             }),
         ))
     }

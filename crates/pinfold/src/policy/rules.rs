@@ -154,7 +154,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
         "" => return Err(SHAPE.into()),
         other => return Err(unknown(other)),
     };
-    // Blanks around a pattern are nobody's wish; one at the end of a name is written as `\ `.
+    // Blanks around a pattern are nobody's request; one at the end of a name is written as `\ `.
     let trimmed = pattern.trim();
     let pattern = match trimmed.ends_with('\\') {
         true => pattern.trim_start(),

@@ -23,7 +23,7 @@ pub(crate) struct Shown {
 
 /// What is to be on a page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct AccessRequest {
     /// How many matches are left out at the beginning, and how many are shown at the most.
     pub(crate) skip: u64,
     pub(crate) most: u64,
@@ -41,16 +41,16 @@ pub(crate) struct Wish {
 /// not kept, for the matches with these numbers.
 pub(crate) fn page<E>(
     files: Vec<Hit>,
-    wish: Wish,
+    request: AccessRequest,
     path_len: impl Fn(&Place) -> usize,
     mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
 ) -> Result<Shown, E> {
-    let end = wish.skip.saturating_add(wish.most);
+    let end = request.skip.saturating_add(request.most);
     let mut shown = Shown::default();
-    let mut filling = Filling { wish, left: wish.budget, any: false, full: false };
+    let mut filling = Filling { request, left: request.budget, any: false, full: false };
     for Hit { place, mut hits } in files {
         let first = shown.total;
-        let window = (wish.skip.saturating_sub(first), end.saturating_sub(first));
+        let window = (request.skip.saturating_sub(first), end.saturating_sub(first));
         let wanted = |count: u64| first < end && count > window.0;
         if !filling.full && wanted(hits.count) && hits.lines.is_none() {
             hits = again(&place, window)?;
@@ -59,7 +59,7 @@ pub(crate) fn page<E>(
         if filling.full || !wanted(hits.count) {
             continue;
         }
-        let lines = window_of(hits.lines.unwrap_or_default(), hits.first, window, wish);
+        let lines = window_of(hits.lines.unwrap_or_default(), hits.first, window, request);
         let (lines, mut matches) = filling.take(lines, path_len(&place), shown.matches > 0);
         // Of a binary file it is only said that it matches.
         let note = hits.note.filter(|_| !filling.full && window.1 >= hits.count);
@@ -76,7 +76,7 @@ pub(crate) fn page<E>(
 
 /// A page while it is filled.
 struct Filling {
-    wish: Wish,
+    request: AccessRequest,
     left: usize,
     /// Whether there is a line on it already.
     any: bool,
@@ -113,7 +113,7 @@ impl Filling {
         // What is left came after the last match, or before one that did not fit or is not shown.
         let last = taken.last().map_or(0, |line| line.number);
         for line in waiting {
-            let near = line.number - last <= self.wish.after as u64 && !taken.is_empty();
+            let near = line.number - last <= self.request.after as u64 && !taken.is_empty();
             let cost = self.line_cost(taken.last(), &line, path);
             if self.full && !near {
                 break;
@@ -153,7 +153,7 @@ impl Filling {
             Ok(text) => text.len(),
             Err(_) => String::from_utf8_lossy(&line.text).len(),
         };
-        let number = match self.wish.numbers {
+        let number = match self.request.numbers {
             true => line.number.checked_ilog10().map_or(1, |log| log as usize + 1) + 1,
             false => 0,
         };
@@ -162,7 +162,7 @@ impl Filling {
             Some(last) => last.number + 1 != line.number,
             None => self.any,
         };
-        let has_context = self.wish.before + self.wish.after > 0;
+        let has_context = self.request.before + self.request.after > 0;
         let separator = if apart && has_context { "--\n".len() } else { 0 };
         path + 1 + number + text + line_end + separator
     }
@@ -170,8 +170,13 @@ impl Filling {
 
 /// The matches with numbers in a window of one file, and the lines around them. `first` is the number
 /// of the first match among `lines`.
-fn window_of(lines: Vec<Line>, first: u64, (from, to): (u64, u64), wish: Wish) -> Vec<Line> {
-    let (before, after) = (wish.before as u64, wish.after as u64);
+fn window_of(
+    lines: Vec<Line>,
+    first: u64,
+    (from, to): (u64, u64),
+    request: AccessRequest,
+) -> Vec<Line> {
+    let (before, after) = (request.before as u64, request.after as u64);
     let matches: Vec<u64> =
         lines.iter().filter(|line| line.role == Role::Match).map(|line| line.number).collect();
     if from <= first && to >= first + matches.len() as u64 && first == 0 {

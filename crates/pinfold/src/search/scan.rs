@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicUsize;
 use grep_matcher::{Match, NoCaptures};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
-use pinfold_confine::{Error as Fence, File, Patience};
+use pinfold_confine::{Deadline, Error as ConfineError, File};
 
 use crate::limits::{HEAVY_STEPS, SEARCH_HEAP, WHOLE_FILE, WHOLE_NAMED_FILE};
 use crate::search::Compiled;
@@ -75,11 +75,11 @@ pub enum BinaryNote {
 /// What the threads of one search share.
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
-    pub(crate) needle: &'s Compiled,
+    pub(crate) search_pattern: &'s Compiled,
     pub(crate) multiline: bool,
     pub(crate) wanted: Wanted,
     pub(crate) max_line_chars: usize,
-    pub(crate) patience: &'s Patience,
+    pub(crate) deadline: &'s Deadline,
     pub(crate) keeping: Keeping<'s>,
 }
 
@@ -120,11 +120,11 @@ impl<'s> Scanner<'s> {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
-        Self { scan, matcher: scan.needle.matcher.clone(), searcher, buffer: Vec::new() }
+        Self { scan, matcher: scan.search_pattern.matcher.clone(), searcher, buffer: Vec::new() }
     }
 
     /// Searches a file.
-    pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, Fence> {
+    pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
         // Ripgrep gives up on binary files that it comes across, but not on those it is told to search.
         let (detection, whole) = match named {
             Named::Yes => (BinaryDetection::convert(0), WHOLE_NAMED_FILE),
@@ -132,16 +132,16 @@ impl<'s> Scanner<'s> {
         };
         self.searcher.set_binary_detection(detection);
         let mut sink = Collector::new(self.scan, &self.matcher, named);
-        if let Some(weight) = self.scan.needle.heavy
+        if let Some(weight) = self.scan.search_pattern.heavy
             && self.scan.multiline
             && file.meta().len.saturating_mul(weight as u64) > HEAVY_STEPS
         {
-            return Err(Fence::TooLarge);
+            return Err(ConfineError::TooLarge);
         }
         let searcher = &mut self.searcher;
-        let patience = self.scan.patience;
-        let heavy = self.scan.needle.heavy.filter(|_| !self.scan.multiline);
-        let careful = heavy.map(|weight| Careful { matcher: &self.matcher, patience, weight });
+        let deadline = self.scan.deadline;
+        let heavy = self.scan.search_pattern.heavy.filter(|_| !self.scan.multiline);
+        let careful = heavy.map(|weight| Careful { matcher: &self.matcher, deadline, weight });
         let filled = match file.meta().len <= whole {
             true => fill(file, &mut self.buffer)?,
             false => None,
@@ -155,7 +155,7 @@ impl<'s> Scanner<'s> {
                 let odd = marked || memchr::memchr(0, content).is_some();
                 // Ripgrep maps a file that it is told to search, and so looks at all of it at once.
                 let at_once = !odd && len as u64 <= WHOLE_FILE || odd && named == Named::Yes;
-                let reader = Steady { inner: content, patience };
+                let reader = Steady { inner: content, deadline };
                 match (careful, at_once) {
                     (None, true) => searcher.search_slice(&self.matcher, content, &mut sink),
                     (None, false) => searcher.search_reader(&self.matcher, reader, &mut sink),
@@ -165,7 +165,7 @@ impl<'s> Scanner<'s> {
             }
             None => {
                 file.rewind();
-                let reader = Steady { inner: file, patience };
+                let reader = Steady { inner: file, deadline };
                 match careful {
                     None => searcher.search_reader(&self.matcher, reader, &mut sink),
                     Some(careful) => searcher.search_reader(careful, reader, &mut sink),
@@ -174,16 +174,16 @@ impl<'s> Scanner<'s> {
         };
         match searched {
             Ok(()) => Ok(sink.hits),
-            Err(_) if self.scan.patience.is_over() => Err(Fence::Impatient),
+            Err(_) if self.scan.deadline.has_passed() => Err(ConfineError::TimedOut),
             // The searcher has no other word for a line that is longer than it may hold.
             Err(error)
                 if ["allocation limit", TOO_COSTLY]
                     .iter()
                     .any(|words| error.to_string().contains(words)) =>
             {
-                Err(Fence::TooLarge)
+                Err(ConfineError::TooLarge)
             }
-            Err(error) => Err(Fence::Os(error)),
+            Err(error) => Err(ConfineError::Os(error)),
         }
     }
 }
@@ -196,7 +196,7 @@ const TOO_COSTLY: &str = "too much work";
 #[derive(Clone, Copy)]
 struct Careful<'m> {
     matcher: &'m RegexMatcher,
-    patience: &'m Patience,
+    deadline: &'m Deadline,
     weight: usize,
 }
 
@@ -205,7 +205,7 @@ impl grep_matcher::Matcher for Careful<'_> {
     type Error = io::Error;
 
     fn find_at(&self, haystack: &[u8], at: usize) -> io::Result<Option<Match>> {
-        if self.patience.is_over() {
+        if self.deadline.has_passed() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         if (haystack.len() as u64).saturating_mul(self.weight as u64) > HEAVY_STEPS {
@@ -220,14 +220,14 @@ impl grep_matcher::Matcher for Careful<'_> {
 }
 
 /// Reads a whole file into a buffer that is used again; `None` if it has grown since it was opened.
-fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, Fence> {
+fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineError> {
     let needed = usize::try_from(file.meta().len).unwrap_or(usize::MAX).saturating_add(1);
     if buffer.len() < needed {
         buffer.resize(needed.next_power_of_two(), 0);
     }
     let mut filled = 0;
     while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]).map_err(Fence::Os)? {
+        match file.read(&mut buffer[filled..]).map_err(ConfineError::Os)? {
             0 => return Ok(Some(filled)),
             read => filled += read,
         }
@@ -238,12 +238,12 @@ fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, Fence> {
 /// A reader that ends with an error when the call's time is up.
 struct Steady<'p, R> {
     inner: R,
-    patience: &'p Patience,
+    deadline: &'p Deadline,
 }
 
 impl<R: Read> Read for Steady<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.patience.is_over() {
+        if self.deadline.has_passed() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.inner.read(buffer)

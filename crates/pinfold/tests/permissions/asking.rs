@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use pinfold::operations::{Delete, Find, Info, List, Read, Search, Show, Write};
 use pinfold::{
-    Access, Approver, Call, Denial, Error, JournalSetting, Mode, Question, Reason, Session,
-    Settings, Verdict,
+    Access, ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Error, JournalSetting,
+    Mode, Reason, Session, Settings,
 };
 
 use crate::{denial, denying, edit, permissions, session, workspace};
@@ -15,23 +15,23 @@ use crate::{denial, denying, edit, permissions, session, workspace};
 /// Answers what it is told to, and remembers what it was asked.
 #[derive(Clone, Debug)]
 struct Person {
-    answers: Arc<Mutex<Vec<Verdict>>>,
-    asked: Arc<Mutex<Vec<Question>>>,
+    answers: Arc<Mutex<Vec<ApprovalAnswer>>>,
+    asked: Arc<Mutex<Vec<ApprovalRequest>>>,
 }
 
 impl Person {
-    fn saying(answers: &[Verdict]) -> Self {
+    fn saying(answers: &[ApprovalAnswer]) -> Self {
         let answers = answers.iter().rev().cloned().collect();
         Self { answers: Arc::new(Mutex::new(answers)), asked: Arc::default() }
     }
 
-    fn asked(&self) -> Vec<Question> {
+    fn asked(&self) -> Vec<ApprovalRequest> {
         self.asked.lock().unwrap().drain(..).collect()
     }
 }
 
 impl Approver for Person {
-    fn ask(&self, question: &Question) -> Verdict {
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         self.asked.lock().unwrap().push(question.clone());
         self.answers.lock().unwrap().pop().expect("nobody expected this question")
     }
@@ -40,8 +40,8 @@ impl Approver for Person {
 #[test]
 fn a_person_sees_what_would_change_and_decides() {
     let dir = workspace();
-    let no = Verdict::No(Some("use the other file".into()));
-    let person = Person::saying(&[no, Verdict::Once, Verdict::Once]);
+    let no = ApprovalAnswer::No(Some("use the other file".into()));
+    let person = Person::saying(&[no, ApprovalAnswer::Once, ApprovalAnswer::Once]);
     let session =
         session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
     let change = edit("src/a.txt", "plain", "fancy");
@@ -62,7 +62,11 @@ fn a_person_sees_what_would_change_and_decides() {
 #[test]
 fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
     let dir = workspace();
-    let person = Person::saying(&[Verdict::Session, Verdict::No(None), Verdict::No(None)]);
+    let person = Person::saying(&[
+        ApprovalAnswer::Session,
+        ApprovalAnswer::No(None),
+        ApprovalAnswer::No(None),
+    ]);
     let session =
         session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
     session.perform(&Write::new("src/a.txt", "1")).unwrap();
@@ -72,8 +76,8 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
     assert!(matches!(denial(&session, &Delete::new("src/a.txt")), Denial::Person(None)));
     // Another conversation has been allowed nothing.
     assert_ne!(session.another().id(), session.id());
-    let other = Person::saying(&[Verdict::No(None)]);
-    let call = Call { approver: Some(Arc::new(other.clone())), ..Call::default() };
+    let other = Person::saying(&[ApprovalAnswer::No(None)]);
+    let call = CallOptions { approver: Some(Arc::new(other.clone())), ..CallOptions::default() };
     let refused = session.another().perform_with(&Write::new("src/a.txt", "3"), &call);
     assert!(matches!(refused, Err(Error::Denied { .. })));
     assert_eq!(other.asked().len(), 1);
@@ -82,7 +86,8 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
 #[test]
 fn reading_a_secret_can_be_allowed() {
     let dir = workspace();
-    let person = Person::saying(&[Verdict::Once, Verdict::No(None), Verdict::Session]);
+    let person =
+        Person::saying(&[ApprovalAnswer::Once, ApprovalAnswer::No(None), ApprovalAnswer::Session]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     let read = session.perform(&Read::new("src/env-alias")).unwrap();
     assert_eq!(read.page.content, "PASSWORD=hunter2\n");
@@ -100,7 +105,8 @@ fn reading_a_secret_can_be_allowed() {
 fn what_was_kept_of_a_secret_is_asked_about() {
     let (dir, state) = (workspace(), tempfile::TempDir::new().unwrap());
     let journal = Some(JournalSetting::Directory(state.path().join("journal")));
-    let person = Person::saying(&[Verdict::No(None), Verdict::Once, Verdict::Once]);
+    let person =
+        Person::saying(&[ApprovalAnswer::No(None), ApprovalAnswer::Once, ApprovalAnswer::Once]);
     let session = session(&dir, Settings { journal, ..Settings::default() });
     let session = session.with_approver(person.clone());
     let changed = session.perform(&Write::new("new.txt", "one\n")).unwrap();
@@ -125,18 +131,19 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     fs::create_dir(dir.path().join(".aws")).unwrap();
     fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
     // To list a directory of secrets is not to read them by name.
-    let person = Person::saying(&[Verdict::Session, Verdict::No(None)]);
+    let person = Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::No(None)]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     assert_eq!(session.perform(&List::new(".aws")).unwrap().entries.len(), 1);
     assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::Person(_)));
     // To search everything, where everything asks, is not to search secrets.
-    let person = Person::saying(&[Verdict::Once]);
+    let person = Person::saying(&[ApprovalAnswer::Once]);
     let session = crate::session(&dir, permissions(Mode::Ask, &[], &["Read"], &[]));
     let session = session.with_approver(person.clone());
     let searched = session.perform(&Search::new("plain|hunter2|aws_secret")).unwrap();
     assert_eq!((searched.total, searched.skipped.withheld), (1, 2), "{:?}", person.asked());
     // To change a file is not to change what lies in a directory of its name.
-    let person = Person::saying(&[Verdict::Session, Verdict::Once, Verdict::No(None)]);
+    let person =
+        Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::Once, ApprovalAnswer::No(None)]);
     let session = crate::session(&dir, Settings::default()).with_approver(person);
     session.perform(&Write::new(".claude", "x")).unwrap();
     session.perform(&Delete::new(".claude")).unwrap();
@@ -164,16 +171,16 @@ fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
     // While the person thinks, somebody changes what the diff did not show.
-    let change = Meanwhile(move |_: &Question| {
+    let change = Meanwhile(move |_: &ApprovalRequest| {
         let mut count = count.lock().unwrap();
         *count += 1;
         match *count {
             1 => {
                 fs::write(root.join("src/long.txt"), format!("{}mine\n", "line\n".repeat(10_000)))
                     .unwrap();
-                Verdict::Once
+                ApprovalAnswer::Once
             }
-            _ => Verdict::No(None),
+            _ => ApprovalAnswer::No(None),
         }
     });
     let settings = Settings { output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
@@ -216,8 +223,8 @@ impl<F> std::fmt::Debug for Meanwhile<F> {
     }
 }
 
-impl<F: Fn(&Question) -> Verdict + Send + Sync> Approver for Meanwhile<F> {
-    fn ask(&self, question: &Question) -> Verdict {
+impl<F: Fn(&ApprovalRequest) -> ApprovalAnswer + Send + Sync> Approver for Meanwhile<F> {
+    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         (self.0)(question)
     }
 }
@@ -229,14 +236,14 @@ fn what_was_decided_on_is_what_is_acted_on() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = asked.clone();
     // While the person thinks, the file becomes a link to a protected one.
-    let swap = Meanwhile(move |question: &Question| {
+    let swap = Meanwhile(move |question: &ApprovalRequest| {
         seen.lock().unwrap().push(question.path.clone());
         if seen.lock().unwrap().len() > 1 {
-            return Verdict::No(None);
+            return ApprovalAnswer::No(None);
         }
         fs::remove_file(root.join("src/a.txt")).unwrap();
         symlink("../.git/config", root.join("src/a.txt")).unwrap();
-        Verdict::Once
+        ApprovalAnswer::Once
     });
     let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(swap);
     assert!(matches!(denial(&session, &Write::new("src/a.txt", "evil")), Denial::Person(None)));
@@ -252,13 +259,13 @@ fn a_yes_to_one_change_is_none_to_another() {
     let diffs = Arc::new(Mutex::new(Vec::new()));
     let seen = diffs.clone();
     // While the person thinks, somebody else changes the file: what they said yes to is gone.
-    let change = Meanwhile(move |question: &Question| {
+    let change = Meanwhile(move |question: &ApprovalRequest| {
         let mut seen = seen.lock().unwrap();
         seen.push(question.diff.clone().unwrap_or_default());
         if seen.len() == 1 {
             fs::write(root.join("src/a.txt"), "other text\n").unwrap();
         }
-        if seen.len() < 3 { Verdict::Once } else { Verdict::No(None) }
+        if seen.len() < 3 { ApprovalAnswer::Once } else { ApprovalAnswer::No(None) }
     });
     let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(change);
     session.perform(&Write::new("src/a.txt", "mine\n")).unwrap();
@@ -273,10 +280,10 @@ fn a_person_who_takes_time_is_asked_once_about_a_file_that_stays() {
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
     // In two seconds a file that was just written comes to rest, which is no change.
-    let slow = Meanwhile(move |_: &Question| {
+    let slow = Meanwhile(move |_: &ApprovalRequest| {
         std::thread::sleep(std::time::Duration::from_millis(2_200));
         *count.lock().unwrap() += 1;
-        Verdict::Once
+        ApprovalAnswer::Once
     });
     let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(slow);
     session.perform(&Delete::new("src/a.txt")).unwrap();
@@ -291,15 +298,15 @@ fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
     let root = dir.path().to_owned();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
-    let swap = Meanwhile(move |_: &Question| {
+    let swap = Meanwhile(move |_: &ApprovalRequest| {
         let mut count = count.lock().unwrap();
         *count += 1;
         if *count > 1 {
-            return Verdict::No(None);
+            return ApprovalAnswer::No(None);
         }
         fs::remove_file(root.join("src/.env")).unwrap();
         symlink("../.env", root.join("src/.env")).unwrap();
-        Verdict::Once
+        ApprovalAnswer::Once
     });
     let session = session(&dir, Settings::default()).with_approver(swap);
     assert!(matches!(denial(&session, &Read::new("src/.env")), Denial::Person(None)));
@@ -311,13 +318,13 @@ fn the_clock_stands_still_while_a_person_thinks_and_the_file_is_free() {
     let dir = workspace();
     let root = dir.path().to_owned();
     let settings = Settings { deadline_seconds: 1, ..permissions(Mode::Ask, &[], &[], &[]) };
-    let slow = Meanwhile(move |_: &Question| {
+    let slow = Meanwhile(move |_: &ApprovalRequest| {
         std::thread::sleep(std::time::Duration::from_millis(1_200));
         // Somebody else is not held up by it.
         let other = permissions(Mode::BypassPermissions, &[], &[], &[]);
         let other = Session::with_settings([&root], other).unwrap();
         other.perform(&edit("src/a.txt", "text", "words")).unwrap();
-        Verdict::Session
+        ApprovalAnswer::Session
     });
     let session = session(&dir, settings).with_approver(slow);
     session.perform(&edit("src/a.txt", "plain", "fancy")).unwrap();
@@ -343,23 +350,24 @@ fn a_dry_run_checks_permissions_and_asks_nobody() {
 fn what_a_person_is_asked_about_or_told_of_is_not_at_hand() {
     let dir = workspace();
     let plain = session(&dir, Settings::default());
-    let at_hand = |session: &Session, path: &str| session.at_hand(&Read::new(path)).is_some();
-    assert!(plain.at_hand(&edit("src/a.txt", "plain", "fancy")).is_none());
-    assert!(!at_hand(&plain, ".env"), "secrets are denied");
+    let cached_file =
+        |session: &Session, path: &str| session.cached_file(&Read::new(path)).is_some();
+    assert!(plain.cached_file(&edit("src/a.txt", "plain", "fancy")).is_none());
+    assert!(!cached_file(&plain, ".env"), "secrets are denied");
     let asking = session(&dir, permissions(Mode::SecureFileAccess, &[], &["Read(src/**)"], &[]));
-    assert!(!at_hand(&asking, "src/a.txt"));
+    assert!(!cached_file(&asking, "src/a.txt"));
     let denying = denying(&dir, &["Read(src/**)"]);
-    assert!(!at_hand(&denying, "src/a.txt"));
+    assert!(!cached_file(&denying, "src/a.txt"));
     let log = dir.path().join("audit.jsonl");
     let audited = session(&dir, Settings { audit: Some(log), ..Settings::default() });
-    assert!(!at_hand(&audited, "src/a.txt"));
+    assert!(!cached_file(&audited, "src/a.txt"));
     // What takes work to show.
     fs::write(dir.path().join("a.pdf"), "%PDF-1.4\n").unwrap();
     fs::write(dir.path().join("a.bin"), b"\x89PNG\r\n\x1a\n\0\0").unwrap();
-    assert!(!at_hand(&plain, "a.pdf") && !at_hand(&plain, "a.bin"));
+    assert!(!cached_file(&plain, "a.pdf") && !cached_file(&plain, "a.bin"));
     // Where the file system cannot tell what is in memory, nothing ever is.
-    if at_hand(&plain, "src/a.txt") {
-        assert!(plain.at_hand(&Info::new("src/a.txt")).is_some());
-        assert!(at_hand(&asking, "secrets/public.txt"));
+    if cached_file(&plain, "src/a.txt") {
+        assert!(plain.cached_file(&Info::new("src/a.txt")).is_some());
+        assert!(cached_file(&asking, "secrets/public.txt"));
     }
 }

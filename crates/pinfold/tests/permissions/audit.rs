@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use pinfold::operations::{Read, Write};
-use pinfold::{AuditFailure, Call, Error, Mode, Session, Settings};
+use pinfold::{AuditFailure, CallOptions, Error, Mode, Session, Settings};
 
 use crate::{edit, permissions, session, workspace};
 
@@ -55,7 +55,8 @@ fn what_is_overlong_is_cut() {
     _ = session.perform(&Read::new(&most));
     _ = session.perform(&Read::new(&more));
     _ = denying.perform(&Read::new(&missing));
-    let call = Call { tool: more.clone(), client: Some(more.into()), ..Call::default() };
+    let call =
+        CallOptions { tool: more.clone(), client: Some(more.into()), ..CallOptions::default() };
     session.record(&call, "ok", Instant::now(), 0);
     let cut = format!("{most}…");
     let [whole, long, hidden, called] = &lines(&log)[..] else { panic!("{:?}", lines(&log)) };

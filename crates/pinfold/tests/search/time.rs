@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pinfold::operations::Search;
-use pinfold::{Call, Cancel, Error, Session, Settings};
+use pinfold::{CallOptions, Cancel, Error, Session, Settings};
 use tempfile::TempDir;
 
 use crate::{search, workspace, write};
@@ -55,7 +55,8 @@ fn a_search_stops_at_its_deadline_and_when_cancelled() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
-        let call = Call { cancel: Cancel::default().beating(beat), ..Call::default() };
+        let call =
+            CallOptions { cancel: Cancel::default().beating(beat), ..CallOptions::default() };
         let ended = session.perform_with(&slow, &call).map(drop);
         assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
         let asked = asked.load(Ordering::Relaxed);
@@ -109,7 +110,7 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
     for multiline in [true, false] {
         for path in ["lines.txt", "line.txt"] {
             let search = Search { multiline, path: Some(path.into()), ..Search::new(pattern) };
-            let call = Call::default();
+            let call = CallOptions::default();
             let cancel = call.cancel.clone();
             // Whoever waits gives up soon, so that only the checks on the way count.
             let ended = thread::scope(|scope| {

@@ -1,30 +1,30 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::locate::MOST_COUNTED;
+use crate::locate::MAX_COUNTED;
 use crate::{Encoding, sniff};
 
 fn edit(bytes: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Refused> {
     let crate::Content::Text(encoding) = sniff(bytes, true) else { panic!("binary") };
     let replacement = Replacement { old: old.into(), new: new.into(), all };
-    replace(&Document::new(bytes, encoding), &replacement, Matching::Ladder, u64::MAX)
+    replace(&Document::new(bytes, encoding), &replacement, MatchMode::Ladder, u64::MAX)
 }
 
 #[test]
 fn each_reading_waits_for_the_one_before() {
     for (file, old, new, after, reading) in [
-        ("a\nb\n", "a", "x", "x\nb\n", Match::Exact),
-        ("a\r\nb\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\n", Match::LineEndings),
-        ("a\r\nb\n", "a\r\nb\n", "x\ny\n", "x\r\ny\n", Match::Exact),
-        ("a \nb\n", "a\nb\n", "x\ny\n", "x\ny\n", Match::TrailingBlanks),
+        ("a\nb\n", "a", "x", "x\nb\n", MatchKind::Exact),
+        ("a\r\nb\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\n", MatchKind::LineEndings),
+        ("a\r\nb\n", "a\r\nb\n", "x\ny\n", "x\r\ny\n", MatchKind::Exact),
+        ("a \nb\n", "a\nb\n", "x\ny\n", "x\ny\n", MatchKind::TrailingBlanks),
         (
             "\tif a:\n\t\tb\n",
             "if a:\n    b\n",
             "if c:\n    d\n",
             "\tif c:\n\t\td\n",
-            Match::Indentation,
+            MatchKind::Indentation,
         ),
-        ("a\n    a\n", "    a\n", "    x\n", "a\n    x\n", Match::Exact),
+        ("a\n    a\n", "    a\n", "    x\n", "a\n    x\n", MatchKind::Exact),
     ] {
         let replaced = edit(file.as_bytes(), old, new, false).unwrap();
         assert_eq!(str::from_utf8(&replaced.bytes).unwrap(), after, "{file:?}");
@@ -63,22 +63,22 @@ fn several_places_are_counted_and_named() {
         reading,
     };
     for (file, old, refused) in [
-        ("aaa\n", "aa", many(2, &[1, 1], Match::Exact)),
-        ("x\ny\nx\ny\n", "x\ny\n", many(2, &[1, 3], Match::Exact)),
-        ("  a\n    a\n", "\ta", many(2, &[1, 2], Match::Indentation)),
-        ("a \nb\na  \n", "a\t", many(2, &[1, 3], Match::TrailingBlanks)),
+        ("aaa\n", "aa", many(2, &[1, 1], MatchKind::Exact)),
+        ("x\ny\nx\ny\n", "x\ny\n", many(2, &[1, 3], MatchKind::Exact)),
+        ("  a\n    a\n", "\ta", many(2, &[1, 2], MatchKind::Indentation)),
+        ("a \nb\na  \n", "a\t", many(2, &[1, 3], MatchKind::TrailingBlanks)),
     ] {
         assert_eq!(edit(file.as_bytes(), old, "z", false).unwrap_err(), refused, "{file:?}");
     }
     // A place to which the new text cannot be moved counts like any other.
     let refused = edit(b"  a\na\n", "    a", "  b", false).unwrap_err();
-    assert_eq!(refused, many(2, &[1, 2], Match::Indentation));
+    assert_eq!(refused, many(2, &[1, 2], MatchKind::Indentation));
     let file = "a".repeat(20_000);
     let Err(Refused::Many { count, or_more, lines, .. }) = edit(file.as_bytes(), "a", "b", false)
     else {
         panic!("found once")
     };
-    assert_eq!((count, or_more, lines.len()), (MOST_COUNTED, true, MOST_NAMED));
+    assert_eq!((count, or_more, lines.len()), (MAX_COUNTED, true, MAX_NAMED));
 }
 
 #[test]
@@ -141,12 +141,12 @@ proptest! {
         let tail = Encoding { bom: false, ..encoding }.encode(&after).unwrap();
         let replacement = Replacement { old, new, all: false };
         let document = Document::new(&whole, encoding);
-        let replaced = replace(&document, &replacement, Matching::Ladder, u64::MAX).unwrap();
+        let replaced = replace(&document, &replacement, MatchMode::Ladder, u64::MAX).unwrap();
         prop_assert!(replaced.bytes.starts_with(&head));
         prop_assert!(replaced.bytes.ends_with(&tail));
         let text = Document::new(&replaced.bytes, encoding).text().to_owned();
         prop_assert_eq!(text, folded(&format!("{before}{}{after}", replacement.new)).into_owned());
-        prop_assert_eq!(replaced.reading, Match::Exact);
+        prop_assert_eq!(replaced.reading, MatchKind::Exact);
     }
 
     #[test]
@@ -158,7 +158,7 @@ proptest! {
     ) {
         if let crate::Content::Text(encoding) = sniff(&bytes, true) {
             let replacement = Replacement { old, new, all };
-            let _ = replace(&Document::new(&bytes, encoding), &replacement, Matching::Ladder, u64::MAX);
+            let _ = replace(&Document::new(&bytes, encoding), &replacement, MatchMode::Ladder, u64::MAX);
         }
     }
 
@@ -189,7 +189,7 @@ fn replacements_in_order_work_on_each_others_results() {
             .map(|(old, new)| Replacement { old: (*old).into(), new: (*new).into(), all: false })
             .collect();
         let file = b"one\ntwo\nthree\n";
-        replace_in_order(file, Encoding::UTF_8, &edits, Matching::Ladder, u64::MAX, &|| true)
+        replace_in_order(file, Encoding::UTF_8, &edits, MatchMode::Ladder, u64::MAX, &|| true)
     };
     let edited = order(&[("two", "2\n2"), ("one", "0\n1"), ("2\n2", "zwei")]).unwrap();
     assert_eq!(edited.bytes, b"0\n1\nzwei\nthree\n");
@@ -206,14 +206,14 @@ fn what_would_grow_too_large_is_refused_before_it_is_made() {
     let file = "a\n".repeat(5000);
     let replacement = Replacement { old: "a".into(), new: "b".repeat(1_000_000), all: true };
     let document = Document::new(file.as_bytes(), Encoding::UTF_8);
-    let refused = replace(&document, &replacement, Matching::Ladder, 100_000_000).unwrap_err();
+    let refused = replace(&document, &replacement, MatchMode::Ladder, 100_000_000).unwrap_err();
     assert!(matches!(refused, Refused::TooLarge { .. }));
     // Each line of the new text would stand as far to the right as the old one does.
     let file = format!("{}a \n", " ".repeat(1_000));
     let (old, new) = ("\ta \n".into(), "\tb\n".repeat(1_000));
     let replacement = Replacement { old, new, all: false };
     let document = Document::new(file.as_bytes(), Encoding::UTF_8);
-    let refused = replace(&document, &replacement, Matching::Ladder, 100_000).unwrap_err();
+    let refused = replace(&document, &replacement, MatchMode::Ladder, 100_000).unwrap_err();
     assert!(matches!(refused, Refused::TooLarge { .. }), "{refused:?}");
 }
 
@@ -235,7 +235,7 @@ fn what_counts_is_how_large_the_file_becomes() {
         let bytes = encoding.encode(&text).unwrap();
         let replacement = Replacement { old, new, all: false };
         let document = Document::new(&bytes, encoding);
-        let made = replace(&document, &replacement, Matching::Ladder, limit);
+        let made = replace(&document, &replacement, MatchMode::Ladder, limit);
         match made {
             Ok(made) => assert!(fits && made.bytes.len() as u64 == limit, "{encoding:?}"),
             Err(refused) => {
@@ -256,7 +256,7 @@ fn nothing_is_replaced_once_nobody_waits() {
         b"a\nb\nc\nd\n",
         Encoding::UTF_8,
         &edits,
-        Matching::Ladder,
+        MatchMode::Ladder,
         u64::MAX,
         &|| {
             asked.set(asked.get() + 1);
@@ -283,13 +283,13 @@ fn long_lines_and_many_places_take_no_longer_than_they_must() {
         ["a", "b"].map(|old| Replacement { old: old.into(), new: "c\nc".into(), all: true });
     let file = "a b\n".repeat(20_000);
     let (file, utf8) = (file.as_bytes(), Encoding::UTF_8);
-    let made = replace_in_order(file, utf8, &edits, Matching::Ladder, u64::MAX, &|| true);
+    let made = replace_in_order(file, utf8, &edits, MatchMode::Ladder, u64::MAX, &|| true);
     assert_eq!(made.unwrap().counts, [20_000, 20_000]);
 }
 
 #[test]
 fn more_than_can_be_replaced_at_once_is_refused() {
-    let file = "a".repeat(MOST_REPLACED + 5);
+    let file = "a".repeat(MAX_REPLACED + 5);
     let refused = edit(file.as_bytes(), "a", "b", true).unwrap_err();
     assert!(matches!(refused, Refused::Many { or_more: true, .. }));
 }

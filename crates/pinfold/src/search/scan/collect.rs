@@ -104,7 +104,7 @@ impl<'c> Collector<'c> {
 
     fn check_time(&mut self) -> io::Result<()> {
         self.unseen += 1;
-        if self.unseen.is_multiple_of(512) && self.scan.patience.is_over() {
+        if self.unseen.is_multiple_of(512) && self.scan.deadline.has_passed() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())

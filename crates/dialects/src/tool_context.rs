@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pinfold::{Call, Encoding, Error, Place, RawPath, SeenRule, SeenSetting, Session};
+use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, SeenSetting, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,19 +10,19 @@ use crate::words::brief;
 
 /// The session and the call that a tool works for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Desk<'s> {
+pub(crate) struct ToolContext<'s> {
     /// The session.
     pub session: &'s Session,
     /// The call.
-    pub call: &'s Call,
+    pub call: &'s CallOptions,
 }
 
-impl Desk<'_> {
+impl ToolContext<'_> {
     /// Whether a file must have been read before it is changed, where the dialect says `default`.
-    pub(crate) fn seen(&self, default: SeenRule) -> SeenRule {
+    pub(crate) fn seen(&self, default: ReadRule) -> ReadRule {
         match self.session.settings().seen {
-            Some(SeenSetting::Require) => SeenRule::Required,
-            Some(SeenSetting::Off) => SeenRule::Off,
+            Some(SeenSetting::Require) => ReadRule::Required,
+            Some(SeenSetting::Off) => ReadRule::Off,
             None => default,
         }
     }
@@ -70,16 +70,16 @@ pub(crate) struct AbsolutePath(String);
 
 impl AbsolutePath {
     /// The path, or a refusal that gives the absolute path to use.
-    pub(crate) fn raw(&self, argument: &str, desk: &Desk<'_>) -> Result<RawPath, Error> {
+    pub(crate) fn raw(&self, argument: &str, ctx: &ToolContext<'_>) -> Result<RawPath, Error> {
         let path = RawPath::from(self.0.as_str());
-        if path.is_absolute() || desk.session.settings().relative_paths {
+        if path.is_absolute() || ctx.session.settings().relative_paths {
             return Ok(path);
         }
         if self.0.is_empty() {
             let problem = format!("{argument} must be an absolute path; it is empty");
             return Err(Error::InvalidArgument(problem));
         }
-        let root = desk.session.workspace().base();
+        let root = ctx.session.workspace().base();
         let mut below = self.0.as_str();
         while let Some(rest) = below.strip_prefix("./") {
             below = rest.trim_start_matches('/');

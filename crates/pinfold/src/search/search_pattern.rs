@@ -10,7 +10,7 @@ use crate::limits::{COUNTED, HEAVY, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, R
 
 /// A pattern, and how it is to be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Needle {
+pub(crate) struct SearchPattern {
     pub(crate) pattern: String,
     pub(crate) literal: bool,
     pub(crate) ignore_case: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Needle {
     pub(crate) multiline: bool,
 }
 
-impl Needle {
+impl SearchPattern {
     /// Looked at first: taking a long pattern apart takes many times its length.
     fn check_length(&self) -> Result<(), Error> {
         match self.pattern.len() > PATTERN_BYTES {
@@ -62,7 +62,7 @@ impl Needle {
     }
 }
 
-impl Needle {
+impl SearchPattern {
     /// How many places in the pattern a search may be at once: what each byte of text costs, at worst.
     fn weight(&self) -> usize {
         match self.literal {
@@ -130,15 +130,15 @@ pub(crate) struct Compiled {
 
 /// The patterns that a session has compiled last: agents search for one thing in several places.
 #[derive(Debug, Default)]
-pub(crate) struct Needles(Mutex<Vec<(Needle, Arc<Compiled>)>>);
+pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
 
-impl Needles {
+impl PatternCache {
     /// A pattern, compiled.
-    pub(crate) fn compiled(&self, needle: &Needle) -> Result<Arc<Compiled>, Error> {
-        needle.check_length()?;
+    pub(crate) fn compiled(&self, search_pattern: &SearchPattern) -> Result<Arc<Compiled>, Error> {
+        search_pattern.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
-        if let Some(found) = kept.iter().position(|(known, _)| known == needle) {
+        if let Some(found) = kept.iter().position(|(known, _)| known == search_pattern) {
             // The last one used is the last one to go.
             let known = kept.remove(found);
             let compiled = known.1.clone();
@@ -146,8 +146,8 @@ impl Needles {
             return Ok(compiled);
         }
         drop(kept);
-        let heavy = Some(needle.weight()).filter(|weight| *weight > HEAVY);
-        let compiled = Arc::new(Compiled { matcher: needle.compile()?, heavy });
+        let heavy = Some(search_pattern.weight()).filter(|weight| *weight > HEAVY);
+        let compiled = Arc::new(Compiled { matcher: search_pattern.compile()?, heavy });
         if heavy.is_some() {
             // It takes too much memory to be kept for later.
             return Ok(compiled);
@@ -156,7 +156,7 @@ impl Needles {
         if kept.len() >= KEPT_PATTERNS {
             kept.remove(0);
         }
-        kept.push((needle.clone(), compiled.clone()));
+        kept.push((search_pattern.clone(), compiled.clone()));
         Ok(compiled)
     }
 }
@@ -168,9 +168,10 @@ mod tests {
     #[test]
     fn a_pattern_that_is_too_long_is_not_taken_apart() {
         let pattern = "(a?b+c*|d)".repeat(1_000_000);
-        let needle = Needle { pattern, literal: false, ignore_case: false, multiline: false };
+        let search_pattern =
+            SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
         let begin = std::time::Instant::now();
-        let refused = Needles::default().compiled(&needle).unwrap_err();
+        let refused = PatternCache::default().compiled(&search_pattern).unwrap_err();
         assert!(matches!(refused, Error::BadRegex { .. }), "{refused}");
         assert!(begin.elapsed() < std::time::Duration::from_secs(2), "{:?}", begin.elapsed());
     }

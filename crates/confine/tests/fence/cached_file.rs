@@ -27,17 +27,17 @@ fn is_on_a_usual_disk(file: &Path) -> bool {
 #[test]
 fn only_a_small_regular_file_without_links_is_at_hand() {
     both_ways(|dir, workspace| {
-        let at_hand = |path: &str, most| workspace.at_hand(&path.into(), most);
+        let cached_file = |path: &str, most| workspace.cached_file(&path.into(), most);
         symlink("top.txt", dir.join("ws/link")).unwrap();
         symlink("a", dir.join("ws/dir-link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("ws/fifo"), 0o644.into()).unwrap();
         let refused = ["link", "dir-link/b/deep.txt", "../outside/secret.txt", "a", "fifo", "none"];
         for path in refused.into_iter().chain(["", "top.txt/", "top.txt/x", "a/../link"]) {
-            assert!(at_hand(path, 1000).is_none(), "{path}");
+            assert!(cached_file(path, 1000).is_none(), "{path}");
         }
         let content = "inside ws/a/b/deep.txt";
-        assert!(at_hand("a/b/deep.txt", content.len() - 1).is_none());
-        let found = at_hand("a/b/deep.txt", content.len());
+        assert!(cached_file("a/b/deep.txt", content.len() - 1).is_none());
+        let found = cached_file("a/b/deep.txt", content.len());
         let deep = dir.join("ws/a/b/deep.txt");
         if workspace.way() == Way::Walk {
             assert!(found.is_none());
@@ -59,7 +59,7 @@ fn what_another_process_or_server_may_stand_behind_is_not_at_hand() {
     use pinfold_confine::fault::{Fault, When, inject};
     let dir = tree();
     fs::write(dir.path().join("empty"), "").unwrap();
-    let is_at_hand = |workspace: &Workspace| workspace.at_hand(&"empty".into(), 9).is_some();
+    let is_at_hand = |workspace: &Workspace| workspace.cached_file(&"empty".into(), 9).is_some();
     let open = || Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
     let usually = is_at_hand(&open());
     assert!(usually || !is_on_a_usual_disk(dir.path()));
@@ -85,7 +85,7 @@ fn what_is_mounted_inside_is_not_at_hand() {
     }
     for (root, found) in [("/dev/shm", is_on_a_usual_disk(&path)), ("/", false)] {
         let workspace = Workspace::open([root], Some(Way::Kernel)).unwrap();
-        let at_hand = workspace.at_hand(&path.display().to_string().into(), 9);
-        assert_eq!(at_hand.is_some(), found, "{root}");
+        let cached_file = workspace.cached_file(&path.display().to_string().into(), 9);
+        assert_eq!(cached_file.is_some(), found, "{root}");
     }
 }

@@ -23,14 +23,14 @@ use crate::{File, Kind, RelPath, Workspace, sys};
 const IGNORE_FILES: [&[u8]; 3] = [b".rgignore", b".ignore", b".gitignore"];
 
 /// As much of an ignore file as is read. The largest in use have some tens of kilobytes.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Longer lines are no patterns, and deeper braces overflow the stack of those who compile them.
-const LONGEST_LINE: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 const DEEPEST_BRACES: usize = 16;
 
 /// More patterns than that take longer to compile than anybody wants to wait.
-const MOST_LINES: usize = 10_000;
+const MAX_LINES: usize = 10_000;
 
 /// What holds for the entries of one directory: its own ignore files, and those above it.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ struct Known {
 
 impl KnownPatterns {
     /// Compiled patterns take some ten times as much as the file that they were in.
-    const MOST_BYTES: usize = 1024 * 1024;
+    const MAX_BYTES: usize = 1024 * 1024;
 
     fn compiled(&self, content: &[u8]) -> Option<Arc<Patterns>> {
         let key = blake3::hash(content);
@@ -73,7 +73,7 @@ impl KnownPatterns {
         }
         let patterns = compiled(content).map(Arc::new);
         let mut known = lock();
-        if known.bytes + content.len() > Self::MOST_BYTES {
+        if known.bytes + content.len() > Self::MAX_BYTES {
             *known = Known::default();
         }
         known.bytes += content.len();
@@ -153,16 +153,16 @@ pub(crate) fn is_ignore_file(name: &[u8]) -> bool {
 fn compiled(content: &[u8]) -> Option<Patterns> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     let mut builder = GitignoreBuilder::new("");
-    let mut cut = content.len() as u64 > MOST_BYTES;
-    let content = &content[..content.len().min(MOST_BYTES as usize)];
+    let mut cut = content.len() as u64 > MAX_BYTES;
+    let content = &content[..content.len().min(MAX_BYTES as usize)];
     for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
-        if number == MOST_LINES {
+        if number == MAX_LINES {
             cut = true;
             break;
         }
         // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
         let Ok(line) = std::str::from_utf8(line) else { break };
-        if line.len() <= LONGEST_LINE && brace_depth(line) <= DEEPEST_BRACES {
+        if line.len() <= MAX_LINE_BYTES && brace_depth(line) <= DEEPEST_BRACES {
             // A line that is no pattern says nothing, and the others stay.
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
@@ -194,7 +194,7 @@ impl Workspace {
         for name in dir.names() {
             if let Ok(fd) = self.root(root).open_below(&at, sys::HANDLE) {
                 let read = |file: &[u8]| {
-                    let kind = crate::Meta::of(&sys::stat_at(&fd, file).ok()?).kind;
+                    let kind = crate::Metadata::of(&sys::stat_at(&fd, file).ok()?).kind;
                     self.ignore_file(root, &fd, &at, file, kind)
                 };
                 rules = Rules::below(&rules, &at, &self.known_patterns, read);
@@ -223,7 +223,7 @@ impl Workspace {
         };
         // One byte more than is read shows that there is more.
         let mut content = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut content).ok()?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut content).ok()?;
         Some(content)
     }
 }

@@ -2,18 +2,18 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pinfold_confine::{Meta, Place};
+use pinfold_confine::{Metadata, Place};
 use pinfold_text::{Known, LARGE, Mark, Page};
 
 use crate::limits::POSITION_FILES;
 
 /// The large files that a session has read last, as they were then.
 #[derive(Debug, Default)]
-pub(crate) struct Positions(Mutex<Vec<(Place, Meta, Page)>>);
+pub(crate) struct LineIndexCache(Mutex<Vec<(Place, Metadata, Page)>>);
 
-impl Positions {
+impl LineIndexCache {
     /// A whole file was read, and this is what was found out about it.
-    pub(crate) fn learn(&self, place: &Place, meta: &Meta, page: &Page) {
+    pub(crate) fn learn(&self, place: &Place, meta: &Metadata, page: &Page) {
         if meta.len < LARGE || page.marks.is_empty() {
             return;
         }
@@ -27,7 +27,7 @@ impl Positions {
     }
 
     /// Where to go on from to find a line, if the file is surely as it was.
-    pub(crate) fn before(&self, place: &Place, meta: &Meta, line: u64) -> Option<Known> {
+    pub(crate) fn before(&self, place: &Place, meta: &Metadata, line: u64) -> Option<Known> {
         if meta.len < LARGE {
             return None;
         }

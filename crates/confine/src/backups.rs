@@ -14,36 +14,36 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::draft::insist;
 use crate::lines::Turn;
-use crate::{Error, File, Identity, Kind, Meta, Name, Patience, Removal, Result, Target, sys};
+use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Removal, Result, Target, sys};
 
 /// A directory that belongs to this user alone.
 #[derive(Debug)]
-pub struct Vault {
+pub struct BackupStore {
     dir: Arc<Dir>,
     device: Identity,
 }
 
-impl Vault {
+impl BackupStore {
     /// Opens the directory, and makes it if it is not there.
     pub fn open(path: &Path) -> Result<Self> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(Error::Os)?;
         let fd = sys::open_root(path)?;
-        let device = Meta::of(&sys::stat(&fd)?).identity;
+        let device = Metadata::of(&sys::stat(&fd)?).identity;
         Ok(Self { dir: Arc::new(Dir::new(fd)?), device })
     }
 
     /// Adds a line to a log.
-    pub fn append(&self, log: &Name, line: &str, patience: &Patience) -> Result<()> {
-        Ok(self.turn(log, patience)?.add(&format!("{line}\n"))?)
+    pub fn append(&self, log: &Name, line: &str, deadline: &Deadline) -> Result<()> {
+        Ok(self.turn(log, deadline)?.add(&format!("{line}\n"))?)
     }
 
     /// The right to change a log, on a handle that still is the one that has the name.
-    fn turn(&self, log: &Name, patience: &Patience) -> Result<Turn<OwnedFd>> {
-        for _ in 0..sys::MOST_RACES {
-            let turn = Turn::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, patience)?;
+    fn turn(&self, log: &Name, deadline: &Deadline) -> Result<Turn<OwnedFd>> {
+        for _ in 0..sys::MAX_RACES {
+            let turn = Turn::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
             let (open, named) = (sys::stat(turn.file())?, self.dir.meta(log));
-            if named.is_ok_and(|named| named.identity == Meta::of(&open).identity) {
+            if named.is_ok_and(|named| named.identity == Metadata::of(&open).identity) {
                 return Ok(turn);
             }
         }
@@ -54,10 +54,10 @@ impl Vault {
     pub fn rewrite(
         &self,
         log: &Name,
-        patience: &Patience,
+        deadline: &Deadline,
         keep: impl FnOnce(&str) -> Option<String>,
     ) -> Result<()> {
-        let turn = self.turn(log, patience)?;
+        let turn = self.turn(log, deadline)?;
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
         let fresh = crate::temporary::fresh_name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
@@ -86,16 +86,16 @@ impl Vault {
 
     /// Keeps what a target holds, before it is changed.
     pub fn secure(&self, target: &mut Target, name: &Name) -> Result<()> {
-        let Target { before, dir, name: from, patience, .. } = target;
+        let Target { before, dir, name: from, deadline, .. } = target;
         match before {
-            Some(before) => self.secure_file(dir, from, &mut before.file, name, patience),
+            Some(before) => self.secure_file(dir, from, &mut before.file, name, deadline),
             None => Ok(()),
         }
     }
 
     /// Keeps what a file that is to be removed holds.
     pub fn secure_removal(&self, removal: &Removal, name: &Name) -> Result<()> {
-        let (dir, from, meta, patience) = removal.parts();
+        let (dir, from, meta, deadline) = removal.parts();
         if meta.kind != Kind::File {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl Vault {
         if !meta.looks_like(file.meta()) {
             return Err(Error::Changed);
         }
-        self.secure_file(dir, from, &mut file, name, patience)
+        self.secure_file(dir, from, &mut file, name, deadline)
     }
 
     /// A second name for the file, where it has only one and that can be done; else a copy. Through
@@ -115,7 +115,7 @@ impl Vault {
         from: &Name,
         file: &mut File,
         name: &Name,
-        patience: &Patience,
+        deadline: &Deadline,
     ) -> Result<()> {
         let near = file.meta().identity.same_device(self.device);
         if file.meta().links == 1 && near {
@@ -132,16 +132,16 @@ impl Vault {
                 Err(_) => {}
             }
         }
-        self.copy_file(file, name, patience)
+        self.copy_file(file, name, deadline)
     }
 
-    fn copy_file(&self, file: &File, name: &Name, patience: &Patience) -> Result<()> {
+    fn copy_file(&self, file: &File, name: &Name, deadline: &Deadline) -> Result<()> {
         let copy = sys::create_at(self.dir.fd(), name.as_bytes(), 0o600)?;
         let mut buffer = vec![0; 128 * 1024];
         let mut position = 0;
         let mut attempt = || -> Result<()> {
             loop {
-                patience.check()?;
+                deadline.check()?;
                 let read = sys::read_from(file.fd(), &mut buffer, position)?;
                 if read == 0 {
                     return Ok(());

@@ -1,12 +1,12 @@
 //! What came of a change, told in the words that all dialects use.
 
 use pinfold::operations::{Delete, Edit, Write};
-use pinfold::{Done, Match, Receipt};
+use pinfold::{Done, MatchKind, Receipt};
 
 use crate::words::count;
 
 /// What came of a change, told.
-pub(crate) struct Story {
+pub(crate) struct ChangeSummary {
     /// One line for a person.
     pub(crate) short: String,
     /// One line that names the file.
@@ -22,61 +22,61 @@ pub(crate) struct Story {
     dry_run: bool,
 }
 
-impl Story {
-    /// The story of a file that was created or replaced.
+impl ChangeSummary {
+    /// The summary of a file that was created or replaced.
     pub(crate) fn of_write(done: &Done<Write>, path: &str) -> Self {
-        let mut story = match (done.changed, done.created) {
+        let mut summary = match (done.changed, done.created) {
             (false, _) => Self::told(&done.receipt, ["Unchanged", "change nothing"], ": ", path),
             (true, true) => Self::told(&done.receipt, ["Created", "create"], " ", path),
             (true, false) => Self::told(&done.receipt, ["Updated", "update"], " ", path),
         };
         if !done.changed {
-            story.line.push_str(" already has this content");
-            story.unsaid = true;
-            return story;
+            summary.line.push_str(" already has this content");
+            summary.unsaid = true;
+            return summary;
         }
-        story.add_size(done.bytes);
+        summary.add_size(done.bytes);
         if let Some(before) = done.recoded_from {
             let mark = if before.bom { " with a byte order mark" } else { "" };
-            story.notices.push(format!("the file was {}{mark} before", before.name()));
+            summary.notices.push(format!("the file was {}{mark} before", before.name()));
         }
-        story.tell_other_names(done.other_names);
-        story
+        summary.tell_other_names(done.other_names);
+        summary
     }
 
-    /// The story of replacements in a file.
+    /// The summary of replacements in a file.
     pub(crate) fn of_edit(done: &Done<Edit>, path: &str) -> Self {
         if done.created {
-            let mut story = Self::told(&done.receipt, ["Created", "create"], " ", path);
-            story.add_size(done.bytes);
-            return story;
+            let mut summary = Self::told(&done.receipt, ["Created", "create"], " ", path);
+            summary.add_size(done.bytes);
+            return summary;
         }
         let times = count(done.replacements as u64, "occurrence");
         let verbs = [format!("Replaced {times}"), format!("replace {times}")];
         let verbs = verbs.each_ref().map(String::as_str);
-        let mut story = Self::told(&done.receipt, verbs, " in ", path);
+        let mut summary = Self::told(&done.receipt, verbs, " in ", path);
         let place = match done.lines.as_slice() {
             [(first, last)] if first == last => format!("line {first}"),
             [(first, last)] => format!("lines {first}-{last}"),
             _ => "one of the edits".into(),
         };
-        story.notices.extend(match done.reading {
-            Match::Exact | Match::LineEndings => None,
-            Match::TrailingBlanks => {
+        summary.notices.extend(match done.reading {
+            MatchKind::Exact | MatchKind::LineEndings => None,
+            MatchKind::TrailingBlanks => {
                 Some(format!("{place}: matched without regard to blanks at the end of lines"))
             }
-            Match::Indentation => Some(format!(
+            MatchKind::Indentation => Some(format!(
                 "{place}: matched with another indentation; the new text was indented like the file"
             )),
         });
         if done.changed_elsewhere {
-            story.notices.push("the file has changed elsewhere since it was last read".into());
+            summary.notices.push("the file has changed elsewhere since it was last read".into());
         }
-        story.tell_other_names(done.other_names);
-        story
+        summary.tell_other_names(done.other_names);
+        summary
     }
 
-    /// The story of a file that was deleted.
+    /// The summary of a file that was deleted.
     pub(crate) fn of_delete(done: &Done<Delete>, path: &str) -> Self {
         let verbs = match done.link {
             true => ["Deleted the symlink", "delete the symlink"],
