@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pinfold::{DurabilitySetting, Session, Settings};
 use pinfold_benches::compare;
-use pinfold_confine::{Durability, RawPath, Way, Workspace};
+use pinfold_confine::{Durability, OpenMethod, RawPath, Workspace};
 use pinfold_dialects::{DOTTED, Toolbox};
 use serde_json::json;
 
@@ -21,11 +21,11 @@ fn main() {
     let direct = root.join("src/deep/er/file.rs");
     let linked = root.join("link/er/file.rs");
 
-    for way in [Way::Kernel, Way::Walk] {
-        let workspace = Workspace::open([&root], Some(way)).unwrap();
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+        let workspace = Workspace::open([&root], Some(method)).unwrap();
         for (what, path) in [("plain path", &direct), ("path through a symlink", &linked)] {
             let raw = RawPath::from(path.to_str().unwrap());
-            let name = format!("open, {way:?}, {what} / canonicalise, check, open");
+            let name = format!("open, {method:?}, {what} / canonicalise, check, open");
             compare(
                 &name,
                 2_000,

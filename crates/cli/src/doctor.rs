@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use pinfold::Session;
-use pinfold_confine::{Way, may_write, remove_secret, write_secret};
+use pinfold_confine::{OpenMethod, may_write, remove_secret, write_secret};
 use serde_json::{Value, json};
 
 use crate::batch::print_line;
@@ -153,9 +153,9 @@ impl Drop for Server {
 }
 
 fn kernel(session: &Session) -> Finding {
-    match session.workspace().way() {
-        Way::Kernel => Good("kernel: it walks paths itself (openat2)".into()),
-        Way::Walk => Odd(
+    match session.workspace().open_method() {
+        OpenMethod::Openat2 => Good("kernel: it walks paths itself (openat2)".into()),
+        OpenMethod::Walk => Odd(
             "kernel: it has no openat2, or a filter forbids it, so paths are walked name by name"
                 .into(),
             "it is as safe, but slower; Linux 5.6 or newer, or another seccomp profile, has it"

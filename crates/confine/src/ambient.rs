@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Deadline;
-use crate::lines::{self, Turn};
+use crate::lines::{self, LogLock};
 
 /// The text of a configuration file, which lies wherever the person who runs Pinfold says.
 pub fn read_config(path: &Path) -> io::Result<String> {
@@ -51,7 +51,7 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
 }
 
 /// What a path leads to now, by its numbers: another directory at the same path has others.
-pub fn identity(path: &Path) -> Option<(u64, u64)> {
+pub fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     let meta = fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
@@ -61,9 +61,9 @@ pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Where a path leads, whether or not all of it is there yet, and every link on the way: whoever
+/// Where a path leads, whether or not all of it is there yet, and every link on the method: whoever
 /// changes one of them changes where it leads.
-pub fn ways_to(path: &Path) -> Vec<PathBuf> {
+pub fn symlinks_and_target(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut ways = Vec::new();
     let mut todo = vec![absolute];
@@ -147,7 +147,8 @@ impl LogFile {
         let begin = Instant::now();
         let deadline = Deadline::lasting_while(move || begin.elapsed() < OTHERS_LINES);
         // Not to be noted would be worse than to be noted out of turn.
-        let turn = Turn::wait(&self.file, &deadline).unwrap_or_else(|_| Turn::take(&self.file));
+        let turn =
+            LogLock::wait(&self.file, &deadline).unwrap_or_else(|_| LogLock::take(&self.file));
         Ok(turn.add(line)?)
     }
 }
@@ -193,8 +194,8 @@ mod tests {
         std::os::unix::fs::symlink("../link/deep/file", root.join("real/other")).unwrap();
         // And nothing else: whatever is named is kept out of reach, with all that is in it.
         let ways = ["link", "real/other", "link", "real/deep/file"].map(|way| root.join(way));
-        assert_eq!(ways_to(&root.join("link/other")), ways);
-        assert_eq!(ways_to(&root.join("none/at/all")), [root.join("none/at/all")]);
+        assert_eq!(symlinks_and_target(&root.join("link/other")), ways);
+        assert_eq!(symlinks_and_target(&root.join("none/at/all")), [root.join("none/at/all")]);
     }
 
     #[test]

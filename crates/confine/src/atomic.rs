@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
-use crate::draft::{Draft, TempEntry, insist};
+use crate::draft::{TempEntry, TempFile, retry};
 use crate::parents::Parents;
-use crate::target::Before;
-use crate::temporary::fresh_name;
+use crate::target::Original;
+use crate::temporary::temp_name;
 use crate::{Deadline, Error, Metadata, Name, Result, Target, sys};
 
 /// What is flushed to the disk before a change counts as made.
@@ -34,19 +34,19 @@ pub struct Committed {
     /// The new file; `None` in the rare case that it could not be looked at afterwards.
     pub meta: Option<Metadata>,
     /// What was there before; `None` for a new file, or where the file system could not keep it.
-    pub displaced: Option<Displaced>,
+    pub old_version: Option<OldVersion>,
 }
 
 /// The file that was replaced, still on the disk under a temporary name. Dropping it removes it.
 ///
 /// While it lives, the directory stays locked, so that nobody takes it for something left behind.
 #[derive(Debug)]
-pub struct Displaced {
+pub struct OldVersion {
     _at: TempEntry,
     _lock: DirLock,
 }
 
-impl Displaced {
+impl OldVersion {
     pub(crate) fn new(at: TempEntry, lock: DirLock) -> Self {
         Self { _at: at, _lock: lock }
     }
@@ -69,12 +69,12 @@ impl Target {
         durability: Durability,
         mode: Option<u32>,
     ) -> Result<Committed> {
-        if let Some(before) = &self.before {
+        if let Some(original) = &self.original {
             match self.check_writable() {
                 Err(Error::NotFound) => return Err(Error::Changed),
                 other => other?,
             }
-            before.prepare()?;
+            original.prepare()?;
         }
         let parents = Parents::make(&self.dir, &self.missing, durability)?;
         let committed = self.commit(parents.dir(), content, durability, mode)?;
@@ -91,19 +91,19 @@ impl Target {
     ) -> Result<Committed> {
         // A new file has the mode that the system gives new files, from the start. A draft of an
         // existing one is nobody else's to read until it has that file's own mode.
-        let first = if self.before.is_some() || mode.is_some() { 0o600 } else { 0o666 };
-        let draft = Draft::create(dir, first)?;
+        let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
+        let draft = TempFile::create(dir, first)?;
         sys::write_all(&draft.fd, content)?;
-        match (&self.before, mode) {
-            (Some(before), _) => draft.dress_as(before)?,
+        match (&self.original, mode) {
+            (Some(original), _) => draft.copy_metadata(original)?,
             (None, Some(mode)) => sys::change_mode(&draft.fd, mode & 0o1777)?,
             (None, None) => {}
         }
         if durability != Durability::None {
             sys::sync_data(&draft.fd)?;
         }
-        match &self.before {
-            Some(before) => draft.displace(&self.name, before, durability, &self.deadline),
+        match &self.original {
+            Some(original) => draft.displace(&self.name, original, durability, &self.deadline),
             None => draft.appear(&self.name, durability, &self.deadline),
         }
     }
@@ -122,14 +122,14 @@ impl Target {
     }
 }
 
-impl Before {
+impl Original {
     /// Sees to it that a later look can tell whether the content has changed.
     fn prepare(&self) -> Result<()> {
         let now = self.file.meta_now()?;
-        if !self.file.meta().looks_like(&now) {
+        if !self.file.meta().same_stat(&now) {
             return Err(Error::Changed);
         }
-        if !self.file.meta().surely_unchanged(&now) {
+        if !self.file.meta().proven_unchanged(&now) {
             self.hash()?;
         }
         Ok(())
@@ -141,35 +141,35 @@ impl Before {
     /// look at the content anyway.
     fn may_be(&self, found: &Metadata) -> Result<bool> {
         let known = self.file.meta();
-        if known.surely_unchanged(found) {
+        if known.proven_unchanged(found) {
             return Ok(true);
         }
         // Times that were set back do not hide the change of the inode.
-        let hidden = known.surely_unchanged_but_renamed(found);
-        if hidden { self.has_same_content(found) } else { Ok(known.looks_like(found)) }
+        let hidden = known.proven_unchanged_but_renamed(found);
+        if hidden { self.has_same_content(found) } else { Ok(known.same_stat(found)) }
     }
 
     /// Whether `found`, which we have renamed, is this file with this content.
     fn is_renamed(&self, found: &Metadata) -> Result<bool> {
-        let same = self.file.meta().surely_unchanged_but_renamed(found);
+        let same = self.file.meta().proven_unchanged_but_renamed(found);
         Ok(same || self.has_same_content(found)?)
     }
 
     /// If it is the same file, the handle reads it.
     fn has_same_content(&self, found: &Metadata) -> Result<bool> {
         match self.hash.get() {
-            Some(hash) if self.file.meta().looks_like(found) => Ok(self.hash_now()? == *hash),
+            Some(hash) if self.file.meta().same_stat(found) => Ok(self.hash_now()? == *hash),
             _ => Ok(false),
         }
     }
 }
 
 /// Whether a file system that says this cannot do what was asked, rather than will not.
-pub(crate) fn unsupported(errno: Errno) -> bool {
+pub(crate) fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-impl Draft {
+impl TempFile {
     /// Takes a place that nothing is in.
     fn appear(
         mut self,
@@ -181,9 +181,9 @@ impl Draft {
         let lock = dir.lock(deadline)?;
         dir.sweep(&lock, &self.at.name);
         match sys::rename_new(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
-            Ok(()) => self.at.disposable = false,
+            Ok(()) => self.at.delete_on_drop = false,
             Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
-            Err(errno) if unsupported(errno) => self.appear_by_link(name)?,
+            Err(errno) if is_unsupported(errno) => self.appear_by_link(name)?,
             Err(other) => return Err(other.into()),
         }
         if durability == Durability::Full
@@ -192,7 +192,7 @@ impl Draft {
             self.disappear(name)?;
             return Err(error);
         }
-        Ok(Committed { meta: self.meta_now(), displaced: None })
+        Ok(Committed { meta: self.meta_now(), old_version: None })
     }
 
     /// For file systems that cannot rename without replacing.
@@ -205,7 +205,7 @@ impl Draft {
             Err(_) => match sys::stat_at(dir, name.as_bytes()) {
                 Err(Errno::NOENT) => {
                     sys::rename(dir, draft, name.as_bytes())?;
-                    self.at.disposable = false;
+                    self.at.delete_on_drop = false;
                     Ok(())
                 }
                 Err(other) => Err(other.into()),
@@ -217,10 +217,10 @@ impl Draft {
     /// Takes back [`Self::appear`].
     fn disappear(&mut self, name: &Name) -> Result<()> {
         let dir = self.at.dir.fd();
-        let found = insist(|| sys::stat_at(dir, name.as_bytes()));
+        let found = retry(|| sys::stat_at(dir, name.as_bytes()));
         let ours = found.is_some_and(|stat| Metadata::of(&stat).identity == self.meta.identity);
-        if ours && insist(|| sys::remove(dir, name.as_bytes())).is_none() {
-            return Err(Error::Stranded { kept: name.to_string() });
+        if ours && retry(|| sys::remove(dir, name.as_bytes())).is_none() {
+            return Err(Error::RollbackFailed { kept: name.to_string() });
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Draft {
     fn displace(
         mut self,
         name: &Name,
-        before: &Before,
+        original: &Original,
         durability: Durability,
         deadline: &Deadline,
     ) -> Result<Committed> {
@@ -239,29 +239,29 @@ impl Draft {
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             Err(other) => return Err(other),
-            Ok(found) if !before.may_be(&found)? => return Err(Error::Changed),
+            Ok(found) if !original.may_be(&found)? => return Err(Error::Changed),
             Ok(_) => {}
         }
         match sys::exchange(dir.fd(), self.at.name.as_bytes(), name.as_bytes()) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(Error::Changed),
-            Err(errno) if unsupported(errno) => {
-                return self.rename_over(name, before, durability, lock);
+            Err(errno) if is_unsupported(errno) => {
+                return self.rename_over(name, original, durability, lock);
             }
             Err(other) => return Err(other.into()),
         }
         // Under the draft's name is now what was in the file's place.
-        self.at.disposable = false;
-        if let Err(error) = self.verify(before, durability) {
+        self.at.delete_on_drop = false;
+        if let Err(error) = self.verify(original, durability) {
             self.take_back(name)?;
             return Err(error);
         }
-        self.at.disposable = true;
-        Ok(Committed { meta: self.meta_now(), displaced: Some(Displaced::new(self.at, lock)) })
+        self.at.delete_on_drop = true;
+        Ok(Committed { meta: self.meta_now(), old_version: Some(OldVersion::new(self.at, lock)) })
     }
 
-    fn verify(&self, before: &Before, durability: Durability) -> Result<()> {
-        if !before.is_renamed(&self.at.dir.meta(&self.at.name)?)? {
+    fn verify(&self, original: &Original, durability: Durability) -> Result<()> {
+        if !original.is_renamed(&self.at.dir.meta(&self.at.name)?)? {
             return Err(Error::Changed);
         }
         if durability == Durability::Full {
@@ -277,12 +277,12 @@ impl Draft {
     fn take_back(&mut self, name: &Name) -> Result<()> {
         let (dir, draft) = (self.at.dir.fd(), self.at.name.as_bytes());
         let under_draft =
-            || insist(|| sys::stat_at(dir, draft)).map(|stat| Metadata::of(&stat).identity);
+            || retry(|| sys::stat_at(dir, draft)).map(|stat| Metadata::of(&stat).identity);
         let mut put_last = Some(self.meta.identity);
         for _ in 0..sys::MAX_RACES {
             let going_in = under_draft();
             let mut was_empty = false;
-            let traded = insist(|| match sys::exchange(dir, draft, name.as_bytes()) {
+            let traded = retry(|| match sys::exchange(dir, draft, name.as_bytes()) {
                 Err(Errno::NOENT) => {
                     was_empty = true;
                     sys::rename_new(dir, draft, name.as_bytes())
@@ -297,12 +297,12 @@ impl Draft {
             }
             let came_out = under_draft();
             if came_out.is_some() && came_out == put_last {
-                self.at.disposable = true;
+                self.at.delete_on_drop = true;
                 return Ok(());
             }
             put_last = going_in;
         }
-        Err(self.at.strand())
+        Err(self.at.keep())
     }
 
     /// For file systems that cannot exchange: look again, then rename.
@@ -311,37 +311,37 @@ impl Draft {
     fn rename_over(
         mut self,
         name: &Name,
-        before: &Before,
+        original: &Original,
         durability: Durability,
         lock: DirLock,
     ) -> Result<Committed> {
         let dir = self.at.dir.clone();
-        let second = fresh_name()?;
+        let second = temp_name()?;
         let linked = sys::link(dir.fd(), name.as_bytes(), second.as_bytes()).is_ok();
-        let mut old = TempEntry { dir: dir.clone(), name: second, disposable: linked };
+        let mut old = TempEntry { dir: dir.clone(), name: second, delete_on_drop: linked };
         match dir.meta(name) {
             Err(Error::NotFound) => return Err(Error::Changed),
             found => {
-                if !before.is_renamed(&found?)? {
+                if !original.is_renamed(&found?)? {
                     return Err(Error::Changed);
                 }
             }
         }
         sys::rename(dir.fd(), self.at.name.as_bytes(), name.as_bytes())?;
-        self.at.disposable = false;
+        self.at.delete_on_drop = false;
         if durability == Durability::Full
             && let Err(error) = dir.sync()
             // Without a second name there is no way back: the content is there, if not for sure.
             && linked
         {
-            old.disposable = false;
-            let back = insist(|| sys::rename(dir.fd(), old.name.as_bytes(), name.as_bytes()));
+            old.delete_on_drop = false;
+            let back = retry(|| sys::rename(dir.fd(), old.name.as_bytes(), name.as_bytes()));
             return Err(match back {
                 Some(()) => error,
-                None => old.strand(),
+                None => old.keep(),
             });
         }
-        let displaced = linked.then(|| Displaced::new(old, lock));
-        Ok(Committed { meta: self.meta_now(), displaced })
+        let old_version = linked.then(|| OldVersion::new(old, lock));
+        Ok(Committed { meta: self.meta_now(), old_version })
     }
 }

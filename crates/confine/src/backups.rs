@@ -12,8 +12,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::draft::insist;
-use crate::lines::Turn;
+use crate::draft::retry;
+use crate::lines::LogLock;
 use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Removal, Result, Target, sys};
 
 /// A directory that belongs to this user alone.
@@ -39,9 +39,9 @@ impl BackupStore {
     }
 
     /// The right to change a log, on a handle that still is the one that has the name.
-    fn turn(&self, log: &Name, deadline: &Deadline) -> Result<Turn<OwnedFd>> {
+    fn turn(&self, log: &Name, deadline: &Deadline) -> Result<LogLock<OwnedFd>> {
         for _ in 0..sys::MAX_RACES {
-            let turn = Turn::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
+            let turn = LogLock::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
             let (open, named) = (sys::stat(turn.file())?, self.dir.meta(log));
             if named.is_ok_and(|named| named.identity == Metadata::of(&open).identity) {
                 return Ok(turn);
@@ -59,7 +59,7 @@ impl BackupStore {
     ) -> Result<()> {
         let turn = self.turn(log, deadline)?;
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
-        let fresh = crate::temporary::fresh_name()?;
+        let fresh = crate::temporary::temp_name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
         let put = sys::write_all(&fd, text.as_bytes())
             .and_then(|()| sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes()));
@@ -85,31 +85,31 @@ impl BackupStore {
     }
 
     /// Keeps what a target holds, before it is changed.
-    pub fn secure(&self, target: &mut Target, name: &Name) -> Result<()> {
-        let Target { before, dir, name: from, deadline, .. } = target;
-        match before {
-            Some(before) => self.secure_file(dir, from, &mut before.file, name, deadline),
+    pub fn back_up(&self, target: &mut Target, name: &Name) -> Result<()> {
+        let Target { original, dir, name: from, deadline, .. } = target;
+        match original {
+            Some(original) => self.back_up_file(dir, from, &mut original.file, name, deadline),
             None => Ok(()),
         }
     }
 
     /// Keeps what a file that is to be removed holds.
-    pub fn secure_removal(&self, removal: &Removal, name: &Name) -> Result<()> {
+    pub fn back_up_removed(&self, removal: &Removal, name: &Name) -> Result<()> {
         let (dir, from, meta, deadline) = removal.parts();
         if meta.kind != Kind::File {
             return Ok(());
         }
         removal.prepare()?;
         let mut file = dir.file(from)?;
-        if !meta.looks_like(file.meta()) {
+        if !meta.same_stat(file.meta()) {
             return Err(Error::Changed);
         }
-        self.secure_file(dir, from, &mut file, name, deadline)
+        self.back_up_file(dir, from, &mut file, name, deadline)
     }
 
     /// A second name for the file, where it has only one and that can be done; else a copy. Through
     /// other names it could be written to, and what is kept would change with it.
-    fn secure_file(
+    fn back_up_file(
         &self,
         dir: &Dir,
         from: &Name,
@@ -121,7 +121,7 @@ impl BackupStore {
         if file.meta().links == 1 && near {
             match sys::link_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
                 Ok(()) if self.dir.meta(name)?.identity == file.meta().identity => {
-                    return file.note_new_name();
+                    return file.note_new_link();
                 }
                 Ok(()) => {
                     self.remove(name);
@@ -155,6 +155,6 @@ impl BackupStore {
 
     /// Removes a file, if it is there.
     pub fn remove(&self, name: &Name) {
-        insist(|| sys::remove(self.dir.fd(), name.as_bytes()));
+        retry(|| sys::remove(self.dir.fd(), name.as_bytes()));
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::target::Before;
-use crate::temporary::{fresh_name, lasting_name};
+use crate::target::Original;
+use crate::temporary::{kept_name, temp_name};
 use crate::{Error, Metadata, Name, Result, sys};
 
 /// A temporary name that is free again when this is dropped, unless somebody needs what is there.
@@ -16,54 +16,54 @@ pub(crate) struct TempEntry {
     pub(crate) dir: Arc<Dir>,
     pub(crate) name: Name,
     /// Whether what is under the name may be thrown away.
-    pub(crate) disposable: bool,
+    pub(crate) delete_on_drop: bool,
 }
 
 impl TempEntry {
     /// Leaves what is under the name, which somebody needs, where nobody sweeps it away.
-    pub(crate) fn strand(&mut self) -> Error {
-        self.disposable = false;
-        if let Ok(lasting) = lasting_name()
-            && insist(|| sys::rename(self.dir.fd(), self.name.as_bytes(), lasting.as_bytes()))
+    pub(crate) fn keep(&mut self) -> Error {
+        self.delete_on_drop = false;
+        if let Ok(lasting) = kept_name()
+            && retry(|| sys::rename(self.dir.fd(), self.name.as_bytes(), lasting.as_bytes()))
                 .is_some()
         {
             self.name = lasting;
         }
-        Error::Stranded { kept: self.name.to_string() }
+        Error::RollbackFailed { kept: self.name.to_string() }
     }
 }
 
 impl Drop for TempEntry {
     fn drop(&mut self) {
-        if self.disposable {
-            insist(|| sys::remove(self.dir.fd(), self.name.as_bytes()));
+        if self.delete_on_drop {
+            retry(|| sys::remove(self.dir.fd(), self.name.as_bytes()));
         }
     }
 }
 
 /// Tries more than once: what a clean-up leaves behind is in somebody's way.
-pub(crate) fn insist<T>(mut attempt: impl FnMut() -> rustix::io::Result<T>) -> Option<T> {
+pub(crate) fn retry<T>(mut attempt: impl FnMut() -> rustix::io::Result<T>) -> Option<T> {
     (0..3).find_map(|_| attempt().ok())
 }
 
 /// The new content, until it takes its place.
-pub(crate) struct Draft {
+pub(crate) struct TempFile {
     pub(crate) at: TempEntry,
     pub(crate) fd: OwnedFd,
     pub(crate) meta: Metadata,
 }
 
-impl Draft {
+impl TempFile {
     pub(crate) fn create(dir: &Arc<Dir>, mode: u32) -> Result<Self> {
-        let name = fresh_name()?;
+        let name = temp_name()?;
         let fd = match sys::create_at(dir.fd(), name.as_bytes(), mode) {
             // The directory itself was removed: look again.
             Err(Errno::NOENT) => return Err(Error::Changed),
             other => other?,
         };
-        let at = TempEntry { dir: dir.clone(), name, disposable: true };
+        let at = TempEntry { dir: dir.clone(), name, delete_on_drop: true };
         // As long as this handle is open, nobody takes the draft for something left behind.
-        match sys::claim(&fd) {
+        match sys::try_lock_temp(&fd) {
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
             other => other?,
         }
@@ -73,23 +73,23 @@ impl Draft {
 
     /// Takes on the file's owner, mode and extended attributes, in the order in which each keeps
     /// what the one before has set.
-    pub(crate) fn dress_as(&self, before: &Before) -> Result<()> {
-        let Metadata { uid, gid, mode, .. } = *before.file.meta();
+    pub(crate) fn copy_metadata(&self, original: &Original) -> Result<()> {
+        let Metadata { uid, gid, mode, .. } = *original.file.meta();
         if (self.meta.uid, self.meta.gid) != (uid, gid) {
             sys::change_owner(&self.fd, uid, gid).map_err(|errno| match errno {
                 Errno::PERM => Error::Owner { uid, gid },
                 other => other.into(),
             })?;
         }
-        self.drop_attributes_but(before)?;
+        self.drop_attributes_but(original)?;
         // The rights of the owner were lent to the old content, not to this.
         sys::change_mode(&self.fd, mode & 0o1777)?;
-        self.copy_attributes(before)
+        self.copy_attributes(original)
     }
 
     /// Removes what the directory gave the draft and the file does not have: an access list that
     /// comes from a default would let others in, once the mode allows for it.
-    fn drop_attributes_but(&self, before: &Before) -> Result<()> {
+    fn drop_attributes_but(&self, original: &Original) -> Result<()> {
         let names = |file: &OwnedFd| match sys::attribute_names(file) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Vec::new()),
             other => other,
@@ -98,7 +98,7 @@ impl Draft {
         if given.is_empty() {
             return Ok(());
         }
-        let kept = names(before.file.fd())?;
+        let kept = names(original.file.fd())?;
         let listed = |list: &[u8], name: &[u8]| list.split(|byte| *byte == 0).any(|n| n == name);
         let all = given.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         for name in all.filter(|name| !listed(&kept, name)) {
@@ -113,8 +113,8 @@ impl Draft {
         Ok(())
     }
 
-    fn copy_attributes(&self, before: &Before) -> Result<()> {
-        let names = match sys::attribute_names(before.file.fd()) {
+    fn copy_attributes(&self, original: &Original) -> Result<()> {
+        let names = match sys::attribute_names(original.file.fd()) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
             other => other?,
         };
@@ -123,7 +123,7 @@ impl Draft {
             if [&b"security.capability"[..], b"security.ima", b"security.evm"].contains(&name) {
                 continue;
             }
-            let value = match sys::attribute(before.file.fd(), name) {
+            let value = match sys::attribute(original.file.fd(), name) {
                 // Gone since it was listed, or not ours to see.
                 Err(Errno::NODATA | Errno::OPNOTSUPP) => continue,
                 other => other?,
@@ -139,6 +139,6 @@ impl Draft {
 
     /// What the file system knows about the content now; `None` if it will not say.
     pub(crate) fn meta_now(&self) -> Option<Metadata> {
-        insist(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
+        retry(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
     }
 }

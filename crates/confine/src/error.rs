@@ -59,7 +59,7 @@ pub enum Error {
     MountPoint,
     /// The content could not be put back after a conflict: both versions are still there.
     #[error("the content before this call is now in `{kept}` beside the file")]
-    Stranded {
+    RollbackFailed {
         /// The name of the file that holds the other version, in the same directory.
         kept: String,
     },

@@ -35,12 +35,12 @@ impl File {
     }
 
     /// We have given it another name, which shows in its times; nothing else must have changed.
-    pub(crate) fn note_new_name(&mut self) -> Result<()> {
+    pub(crate) fn note_new_link(&mut self) -> Result<()> {
         let now = self.meta_now()?;
-        if !self.meta.looks_like(&now) {
+        if !self.meta.same_stat(&now) {
             return Err(Error::Changed);
         }
-        self.meta.take_change_time(&now);
+        self.meta.update_ctime(&now);
         Ok(())
     }
 

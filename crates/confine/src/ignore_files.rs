@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Longer lines are no patterns, and deeper braces overflow the stack of those who compile them.
 const MAX_LINE_BYTES: usize = 4096;
-const DEEPEST_BRACES: usize = 16;
+const MAX_BRACE_DEPTH: usize = 16;
 
 /// More patterns than that take longer to compile than anybody wants to wait.
 const MAX_LINES: usize = 10_000;
@@ -52,7 +52,7 @@ struct Patterns {
 /// Patterns that were compiled before, by the hash of the file that they were in: compiling takes
 /// longer than walking over a small tree, and ignore files rarely change.
 #[derive(Debug, Default)]
-pub(crate) struct KnownPatterns(Mutex<Known>);
+pub(crate) struct IgnoreCache(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -61,7 +61,7 @@ struct Known {
     bytes: usize,
 }
 
-impl KnownPatterns {
+impl IgnoreCache {
     /// Compiled patterns take some ten times as much as the file that they were in.
     const MAX_BYTES: usize = 1024 * 1024;
 
@@ -84,11 +84,11 @@ impl KnownPatterns {
 
 /// What ignore files say about an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ruling {
+pub(crate) enum IgnoreMatch {
     Ignored,
     /// A pattern with `!` wants it.
-    Wanted,
-    Silent,
+    Whitelisted,
+    None,
 }
 
 impl Rules {
@@ -96,7 +96,7 @@ impl Rules {
     pub(crate) fn below(
         above: &Arc<Self>,
         dir: &RelPath,
-        known: &KnownPatterns,
+        known: &IgnoreCache,
         read: impl Fn(&[u8]) -> Option<Vec<u8>>,
     ) -> Arc<Self> {
         let files = IGNORE_FILES.map(|name| read(name).and_then(|bytes| known.compiled(&bytes)));
@@ -119,29 +119,29 @@ impl Rules {
     /// leave out whatever is in it.
     fn for_named(self: Arc<Self>, dir: &RelPath) -> Arc<Self> {
         let anything = [dir.as_bytes(), b"/\x01"].concat();
-        let closed = self.ruling(&anything, false) == Ruling::Ignored
-            && self.ruling(&anything, true) == Ruling::Ignored
-            && self.ruling(dir.as_bytes(), true) != Ruling::Wanted;
+        let closed = self.matched(&anything, false) == IgnoreMatch::Ignored
+            && self.matched(&anything, true) == IgnoreMatch::Ignored
+            && self.matched(dir.as_bytes(), true) != IgnoreMatch::Whitelisted;
         if closed { Arc::default() } else { self }
     }
 
     /// What is said about the entry at `path`, counted from the root.
-    pub(crate) fn ruling(&self, path: &[u8], is_directory: bool) -> Ruling {
+    pub(crate) fn matched(&self, path: &[u8], is_directory: bool) -> IgnoreMatch {
         for kind in 0..IGNORE_FILES.len() {
             let mut rules = Some(self);
             while let Some(here) = rules {
                 if let Some(patterns) = &here.files[kind] {
                     let below = Path::new(OsStr::from_bytes(&path[here.prefix..]));
                     match patterns.patterns.matched(below, is_directory) {
-                        Match::Ignore(_) => return Ruling::Ignored,
-                        Match::Whitelist(_) => return Ruling::Wanted,
+                        Match::Ignore(_) => return IgnoreMatch::Ignored,
+                        Match::Whitelist(_) => return IgnoreMatch::Whitelisted,
                         Match::None => {}
                     }
                 }
                 rules = here.above.as_deref();
             }
         }
-        Ruling::Silent
+        IgnoreMatch::None
     }
 }
 
@@ -162,7 +162,7 @@ fn compiled(content: &[u8]) -> Option<Patterns> {
         }
         // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
         let Ok(line) = std::str::from_utf8(line) else { break };
-        if line.len() <= MAX_LINE_BYTES && brace_depth(line) <= DEEPEST_BRACES {
+        if line.len() <= MAX_LINE_BYTES && brace_depth(line) <= MAX_BRACE_DEPTH {
             // A line that is no pattern says nothing, and the others stay.
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
@@ -192,12 +192,12 @@ impl Workspace {
         let mut rules = Arc::new(Rules::default());
         let mut at = RelPath::root();
         for name in dir.names() {
-            if let Ok(fd) = self.root(root).open_below(&at, sys::HANDLE) {
+            if let Ok(fd) = self.root(root).open_below(&at, sys::DIR_PATH) {
                 let read = |file: &[u8]| {
                     let kind = crate::Metadata::of(&sys::stat_at(&fd, file).ok()?).kind;
                     self.ignore_file(root, &fd, &at, file, kind)
                 };
-                rules = Rules::below(&rules, &at, &self.known_patterns, read);
+                rules = Rules::below(&rules, &at, &self.ignore_cache, read);
             }
             at.push(&name);
         }
@@ -235,7 +235,7 @@ mod tests {
     fn rules(above: &Arc<Rules>, dir: &str, files: &[(&str, &str)]) -> Arc<Rules> {
         let dir: RelPath =
             dir.split('/').filter_map(|name| crate::Name::parse(name.as_bytes()).ok()).collect();
-        Rules::below(above, &dir, &KnownPatterns::default(), |name| {
+        Rules::below(above, &dir, &IgnoreCache::default(), |name| {
             let file = files.iter().find(|(file, _)| file.as_bytes() == name)?;
             Some(file.1.as_bytes().to_vec())
         })
@@ -247,18 +247,18 @@ mod tests {
         let sub = rules(&root, "sub", &[(".gitignore", "!a.log\nb.txt\n"), (".ignore", "c.*\n")]);
         let below = rules(&sub, "sub/x", &[(".gitignore", "!c.rs\n")]);
         for (rules, path, is_directory, ruling) in [
-            (&root, "a.log", false, Ruling::Ignored),
-            (&root, "keep.log", false, Ruling::Wanted),
-            (&root, "build", true, Ruling::Ignored),
-            (&root, "build", false, Ruling::Silent),
-            (&sub, "sub/build", true, Ruling::Silent),
-            (&sub, "sub/a.log", false, Ruling::Wanted),
-            (&sub, "sub/z.log", false, Ruling::Ignored),
-            (&sub, "sub/b.txt", false, Ruling::Ignored),
-            (&below, "sub/x/c.rs", false, Ruling::Ignored),
-            (&below, "sub/x/d.rs", false, Ruling::Silent),
+            (&root, "a.log", false, IgnoreMatch::Ignored),
+            (&root, "keep.log", false, IgnoreMatch::Whitelisted),
+            (&root, "build", true, IgnoreMatch::Ignored),
+            (&root, "build", false, IgnoreMatch::None),
+            (&sub, "sub/build", true, IgnoreMatch::None),
+            (&sub, "sub/a.log", false, IgnoreMatch::Whitelisted),
+            (&sub, "sub/z.log", false, IgnoreMatch::Ignored),
+            (&sub, "sub/b.txt", false, IgnoreMatch::Ignored),
+            (&below, "sub/x/c.rs", false, IgnoreMatch::Ignored),
+            (&below, "sub/x/d.rs", false, IgnoreMatch::None),
         ] {
-            assert_eq!(rules.ruling(path.as_bytes(), is_directory), ruling, "{path}");
+            assert_eq!(rules.matched(path.as_bytes(), is_directory), ruling, "{path}");
         }
     }
 
@@ -267,8 +267,8 @@ mod tests {
         let deep = format!("{}a{}\n", "{".repeat(5_000), "}".repeat(5_000));
         let content = format!("{deep}{}\n[\n\u{feff}\n*.log\n", "x".repeat(10_000));
         let rules = rules(&Arc::default(), "", &[(".gitignore", &content)]);
-        assert_eq!(rules.ruling(b"a.log", false), Ruling::Ignored);
-        assert_eq!(rules.ruling(b"a.txt", false), Ruling::Silent);
+        assert_eq!(rules.matched(b"a.log", false), IgnoreMatch::Ignored);
+        assert_eq!(rules.matched(b"a.txt", false), IgnoreMatch::None);
     }
 
     #[test]
@@ -276,8 +276,8 @@ mod tests {
         let content: String = (0..100_000).map(|n| format!("*a{n}*b*c\n")).collect();
         let above = Arc::default();
         let rules = rules(&above, "", &[(".gitignore", &(content + "last\n"))]);
-        assert_eq!(rules.ruling(b"a1bc", false), Ruling::Ignored);
-        assert_eq!(rules.ruling(b"last", false), Ruling::Silent);
+        assert_eq!(rules.matched(b"a1bc", false), IgnoreMatch::Ignored);
+        assert_eq!(rules.matched(b"last", false), IgnoreMatch::None);
         assert_eq!(rules.cut(&above), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The fence: everything that Pinfold does to a disk, it does here.
 //!
 //! A [`Workspace`] holds a handle on each root directory, opened once. Every later access starts at
-//! such a handle and follows no link on the way: links are read and resolved here, and what they
+//! such a handle and follows no link on the method: links are read and resolved here, and what they
 //! lead to is opened as a path of its own. So nothing outside the roots is ever opened, whatever a
 //! path says and whoever swaps directories meanwhile, and a [`RelPath`] always names the file
 //! itself and never an alias of it.
@@ -35,10 +35,10 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, identity, may_write, read_config, read_secret, remove_secret, terminal, ways_to,
-    write_secret,
+    LogFile, device_and_inode, may_write, read_config, read_secret, remove_secret,
+    symlinks_and_target, terminal, write_secret,
 };
-pub use atomic::{Committed, Displaced, Durability};
+pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::BackupStore;
 pub use blake3::{Hash, hash};
 pub use deadline::Deadline;
@@ -49,8 +49,8 @@ pub use ignore_files::brace_depth;
 pub use meta::{Identity, Kind, Metadata};
 pub use path::{Name, RawPath, RelPath, escaped};
 pub use removal::Removal;
-pub use root::Way;
+pub use root::OpenMethod;
 pub use target::Target;
-pub use temporary::{is_temporary, random_number};
-pub use walk::{Candidate, FilterDecision, Found, Skipped, Visibility, Visitor, Walk};
-pub use workspace::{Place, Seen, Workspace};
+pub use temporary::{is_temp_name, random_number};
+pub use walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
+pub use workspace::{Lstat, Place, Workspace};

@@ -9,19 +9,19 @@ use rustix::fd::AsFd;
 use rustix::io::Errno;
 
 use crate::deadline::PAUSE;
-use crate::draft::insist;
+use crate::draft::retry;
 use crate::sys::{self, Locked};
 use crate::{Deadline, Metadata, Result};
 
 /// The right to add to a file that can be read, too.
 #[derive(Debug)]
-pub(crate) struct Turn<F: AsFd> {
+pub(crate) struct LogLock<F: AsFd> {
     file: Locked<F>,
     /// Whether others are locked out.
     alone: bool,
 }
 
-impl<F: AsFd> Turn<F> {
+impl<F: AsFd> LogLock<F> {
     /// Waits until others are locked out. Where the file system cannot do that, they are not.
     pub(crate) fn wait(file: F, deadline: &Deadline) -> Result<Self> {
         let alone = loop {
@@ -54,7 +54,7 @@ impl<F: AsFd> Turn<F> {
         write(&self.file, line, torn).1.inspect_err(|_| {
             // Alone, so that nothing of somebody else's goes with it.
             if self.alone {
-                insist(|| sys::truncate(&self.file, len));
+                retry(|| sys::truncate(&self.file, len));
             }
         })
     }
@@ -87,7 +87,7 @@ impl<F: AsFd> Turn<F> {
 /// Says, too, whether there is a torn line now.
 pub(crate) fn write(file: impl AsFd, line: &str, torn: bool) -> (bool, rustix::io::Result<()>) {
     let whole = if torn { format!("\n{line}") } else { line.to_owned() };
-    let (written, done) = sys::write_most(file, whole.as_bytes());
+    let (written, done) = sys::write_counting(file, whole.as_bytes());
     let torn = match whole.as_bytes()[..written].last() {
         Some(last) => *last != b'\n',
         None => torn,

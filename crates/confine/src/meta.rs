@@ -112,14 +112,14 @@ impl Metadata {
     /// Whether a later look at the same file surely saw the same content.
     ///
     /// False means "look at the content", not "changed": the times may be too fresh to tell.
-    pub fn surely_unchanged(&self, later: &Self) -> bool {
-        self.settled && self.looks_like(later) && self.changed == later.changed
+    pub fn proven_unchanged(&self, later: &Self) -> bool {
+        self.settled && self.same_stat(later) && self.changed == later.changed
     }
 
-    /// As [`Self::surely_unchanged`], for a file that this process itself has renamed in between,
+    /// As [`Self::proven_unchanged`], for a file that this process itself has renamed in between,
     /// which is a change of the inode on some file systems.
-    pub(crate) fn surely_unchanged_but_renamed(&self, later: &Self) -> bool {
-        self.settled && self.looks_like(later)
+    pub(crate) fn proven_unchanged_but_renamed(&self, later: &Self) -> bool {
+        self.settled && self.same_stat(later)
     }
 
     /// Whether every later change will show in the times.
@@ -128,12 +128,12 @@ impl Metadata {
     }
 
     /// Forgets when it was last changed for when it was changed now.
-    pub(crate) fn take_change_time(&mut self, now: &Self) {
+    pub(crate) fn update_ctime(&mut self, now: &Self) {
         self.changed = now.changed;
     }
 
     /// Whether nothing speaks against it being the same file with the same content.
-    pub(crate) fn looks_like(&self, later: &Self) -> bool {
+    pub(crate) fn same_stat(&self, later: &Self) -> bool {
         self.identity == later.identity
             && self.len == later.len
             && self.modified == later.modified

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::draft::insist;
+use crate::draft::retry;
 use crate::root::step_into;
 use crate::{Durability, Error, Name, Result, sys};
 
@@ -46,7 +46,7 @@ impl<'t> Parents<'t> {
         if made && durability == Durability::Full {
             parent.sync()?;
         }
-        let dir = match step_into(parent.fd(), name, sys::HANDLE) {
+        let dir = match step_into(parent.fd(), name, sys::DIR_PATH) {
             Ok(fd) => Dir::new(fd)?,
             Err(Errno::LOOP | Errno::NOENT) => return Err(Error::Changed),
             Err(other) => return Err(other.into()),
@@ -74,7 +74,7 @@ impl Drop for Parents<'_> {
             drop(dir);
             if made && !self.keep {
                 // Only an empty one goes, so nobody else's file is in danger.
-                insist(|| sys::remove_dir(self.dir().fd(), name.as_bytes()));
+                retry(|| sys::remove_dir(self.dir().fd(), name.as_bytes()));
             }
         }
     }

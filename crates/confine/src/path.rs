@@ -49,7 +49,7 @@ impl fmt::Display for RawPath {
 const MAX_NAME_BYTES: usize = 255;
 
 /// One name in a directory: not empty, no slash, no NUL, neither `.` nor `..`.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Name(Vec<u8>);
 
 impl Name {
@@ -72,6 +72,12 @@ impl Name {
     }
 }
 
+impl fmt::Debug for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{self}\"")
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         escaped(&self.0).fmt(out)
@@ -83,7 +89,7 @@ impl fmt::Display for Name {
 /// It is made of [`Name`]s only, so whoever holds one need not look for a way out in it. That no
 /// name in it is a link is proved anew whenever it is opened: a link on the way is never followed.
 /// The root itself is the path without names.
-#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RelPath(Vec<u8>);
 
 impl RelPath {
@@ -143,7 +149,7 @@ impl RelPath {
     }
 
     pub(crate) fn steps(&self) -> Vec<Step> {
-        self.names().map(Step::Down).collect()
+        self.names().map(Step::Name).collect()
     }
 
     /// The path in the form that system calls take: `.` for the root.
@@ -157,6 +163,12 @@ impl FromIterator<Name> for RelPath {
         let mut path = Self::root();
         names.into_iter().for_each(|name| path.push(&name));
         path
+    }
+}
+
+impl fmt::Debug for RelPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{self}\"")
     }
 }
 
@@ -175,23 +187,25 @@ pub(crate) fn name_of(path: &[u8]) -> &[u8] {
 /// One step of a path that has not been proved yet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
-    Down(Name),
-    Up,
+    Name(Name),
+    Parent,
 }
 
 /// The steps of a path; empty names and `.` go nowhere and are left out.
 pub(crate) fn steps(path: &[u8]) -> Result<Vec<Step>> {
     path.split(|byte| *byte == b'/')
         .filter(|name| !matches!(*name, b"" | b"."))
-        .map(|name| if name == b".." { Ok(Step::Up) } else { Name::parse(name).map(Step::Down) })
+        .map(
+            |name| if name == b".." { Ok(Step::Parent) } else { Name::parse(name).map(Step::Name) },
+        )
         .collect()
 }
 
 /// The names of `steps`, if none of them goes up.
-pub(crate) fn straight_down(steps: &[Step]) -> Option<RelPath> {
+pub(crate) fn without_parent_steps(steps: &[Step]) -> Option<RelPath> {
     let name = |step: &Step| match step {
-        Step::Down(name) => Some(name.clone()),
-        Step::Up => None,
+        Step::Name(name) => Some(name.clone()),
+        Step::Parent => None,
     };
     steps.iter().map(name).collect()
 }
@@ -247,24 +261,28 @@ mod tests {
 
     #[test]
     fn steps_leave_out_what_goes_nowhere() {
-        let down = |name: &str| Step::Down(Name::parse(name.as_bytes()).unwrap());
-        assert_eq!(steps(b"./a//b/../c/").unwrap(), [down("a"), down("b"), Step::Up, down("c")]);
+        let down = |name: &str| Step::Name(Name::parse(name.as_bytes()).unwrap());
+        assert_eq!(
+            steps(b"./a//b/../c/").unwrap(),
+            [down("a"), down("b"), Step::Parent, down("c")]
+        );
         assert_eq!(steps(b"/").unwrap(), []);
         assert!(steps(b"a\0b").is_err());
     }
 
     #[test]
     fn a_path_splits_into_directory_and_name() {
-        let path = straight_down(&steps(b"a/b/c").unwrap()).unwrap();
+        let path = without_parent_steps(&steps(b"a/b/c").unwrap()).unwrap();
         let (parent, name) = path.split().unwrap();
         assert_eq!((parent.to_string(), name.to_string()), ("a/b".into(), "c".into()));
         assert_eq!(parent.join(&name), path);
-        let top = straight_down(&steps(b"top").unwrap()).unwrap();
+        let top = without_parent_steps(&steps(b"top").unwrap()).unwrap();
         assert_eq!(top.split().unwrap(), (RelPath::root(), Name::parse(b"top").unwrap()));
         let names = [path, top, RelPath::root()].map(|path| path.name().to_string());
         assert_eq!(names, ["c", "top", ""]);
         assert_eq!(RelPath::root().split(), None);
-        assert_eq!(straight_down(&steps(b"a/../b").unwrap()), None);
+        assert_eq!(format!("{parent:?} {name:?} {:?}", RelPath::root()), r#""a/b" "c" ".""#);
+        assert_eq!(without_parent_steps(&steps(b"a/../b").unwrap()), None);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::atomic::{Displaced, unsupported};
+use crate::atomic::{OldVersion, is_unsupported};
 use crate::dir::Dir;
-use crate::draft::{TempEntry, insist};
+use crate::draft::{TempEntry, retry};
 use crate::lock::FileLock;
-use crate::temporary::fresh_name;
+use crate::temporary::temp_name;
 use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
@@ -33,9 +33,9 @@ impl Workspace {
     /// Waits for others who change it, as long as `deadline` lasts.
     pub fn removal(&self, path: &RawPath, deadline: &Deadline) -> Result<Removal> {
         for _ in 0..sys::MAX_RACES {
-            let place = self.look(path)?.place;
+            let place = self.lstat(path)?.place;
             let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
-            let dir = match self.root(place.root).open_below(&parent, sys::HANDLE) {
+            let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
                 // Somebody put a link there since: find out where it leads.
                 Err(Errno::LOOP) => continue,
                 other => Arc::new(Dir::new(other?)?),
@@ -101,7 +101,7 @@ impl Removal {
     /// The hash of the file that was found, if it has this name now.
     fn hash_under(&self, name: &Name) -> Result<Hash> {
         let file = self.dir.file(name)?;
-        if !self.meta.looks_like(file.meta()) {
+        if !self.meta.same_stat(file.meta()) {
             return Err(Error::Changed);
         }
         file.hash(&self.deadline)
@@ -127,39 +127,39 @@ impl Removal {
 
     /// Removes it: it goes to a temporary name first, and only if it is what was found there does
     /// it go for good, when the answer is dropped.
-    pub fn remove(self, durability: Durability) -> Result<Displaced> {
+    pub fn remove(self, durability: Durability) -> Result<OldVersion> {
         self.prepare()?;
         let lock = self.dir.lock(&self.deadline)?;
-        let aside = fresh_name()?;
+        let aside = temp_name()?;
         self.dir.sweep(&lock, &aside);
         let (from, to) = (self.name.as_bytes(), aside.as_bytes());
         match sys::rename_new(self.dir.fd(), from, to) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(Error::Changed),
             // The name is random: nothing is there that could be replaced.
-            Err(errno) if unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
+            Err(errno) if is_unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
             Err(other) => return Err(other.into()),
         }
-        let mut litter = TempEntry { dir: self.dir.clone(), name: aside, disposable: false };
-        if let Err(error) = self.verify(&litter.name, durability) {
-            let (aside, name) = (litter.name.as_bytes(), self.name.as_bytes());
-            let back = insist(|| match sys::rename_new(self.dir.fd(), aside, name) {
+        let mut temp = TempEntry { dir: self.dir.clone(), name: aside, delete_on_drop: false };
+        if let Err(error) = self.verify(&temp.name, durability) {
+            let (aside, name) = (temp.name.as_bytes(), self.name.as_bytes());
+            let back = retry(|| match sys::rename_new(self.dir.fd(), aside, name) {
                 // A second name, and the first one goes: nothing is replaced on the way.
-                Err(errno) if unsupported(errno) => {
+                Err(errno) if is_unsupported(errno) => {
                     sys::link(self.dir.fd(), aside, name).map(|()| true)
                 }
                 other => other.map(|()| false),
             });
             return match back {
                 Some(linked) => {
-                    litter.disposable = linked;
+                    temp.delete_on_drop = linked;
                     Err(error)
                 }
-                None => Err(litter.strand()),
+                None => Err(temp.keep()),
             };
         }
-        litter.disposable = true;
-        Ok(Displaced::new(litter, lock))
+        temp.delete_on_drop = true;
+        Ok(OldVersion::new(temp, lock))
     }
 
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
@@ -175,13 +175,13 @@ impl Removal {
     /// Whether what we have renamed is what was found, with the same content.
     fn is_renamed(&self, aside: &Name) -> Result<bool> {
         let found = self.dir.meta(aside)?;
-        if self.meta.surely_unchanged_but_renamed(&found) {
+        if self.meta.proven_unchanged_but_renamed(&found) {
             return Ok(true);
         }
         match self.hash.get() {
-            Some(hash) if self.meta.looks_like(&found) => Ok(self.hash_under(aside)? == *hash),
+            Some(hash) if self.meta.same_stat(&found) => Ok(self.hash_under(aside)? == *hash),
             // A link, which nobody can write to, or a file that we may not read.
-            _ => Ok(self.meta.looks_like(&found)),
+            _ => Ok(self.meta.same_stat(&found)),
         }
     }
 }

@@ -39,12 +39,12 @@ struct Walker<'w> {
     root: usize,
     /// Handles below the root, with the names they were opened by.
     at: Vec<(Name, OwnedFd)>,
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<PendingStep>,
     links: usize,
 }
 
 /// A step that is still to be made, and whether a link asked for it.
-struct Ahead {
+struct PendingStep {
     step: Step,
     by_link: bool,
 }
@@ -52,7 +52,7 @@ struct Ahead {
 impl Workspace {
     /// Where `steps` below a root lead, links followed.
     pub(crate) fn resolve(&self, root: usize, steps: Vec<Step>, last: Last) -> Result<Resolved> {
-        let ahead = steps.into_iter().map(|step| Ahead { step, by_link: false }).collect();
+        let ahead = steps.into_iter().map(|step| PendingStep { step, by_link: false }).collect();
         let walker = Walker { workspace: self, root, at: Vec::new(), ahead, links: 0 };
         walker.walk(last)
     }
@@ -60,12 +60,12 @@ impl Workspace {
 
 impl Walker<'_> {
     fn walk(mut self, last: Last) -> Result<Resolved> {
-        while let Some(Ahead { step, by_link }) = self.ahead.pop_front() {
+        while let Some(PendingStep { step, by_link }) = self.ahead.pop_front() {
             let name = match step {
-                Step::Down(name) => name,
-                Step::Up => {
+                Step::Name(name) => name,
+                Step::Parent => {
                     if self.at.pop().is_none() {
-                        self.climb(by_link)?;
+                        self.leave_root(by_link)?;
                     }
                     continue;
                 }
@@ -74,13 +74,13 @@ impl Walker<'_> {
                 return Ok(self.arrived(Some(name)));
             }
             let dir = self.at.last().map_or(self.workspace.root(self.root).handle(), |(_, fd)| fd);
-            match step_into(dir, &name, sys::HANDLE) {
+            match step_into(dir, &name, sys::DIR_PATH) {
                 Ok(fd) => self.at.push((name, fd)),
                 Err(Errno::LOOP) => match sys::read_link(dir, name.as_bytes()) {
                     // No link any more: look at it again.
                     Err(Errno::INVAL | Errno::NOENT) => {
                         self.count_link()?;
-                        self.ahead.push_front(Ahead { step: Step::Down(name), by_link });
+                        self.ahead.push_front(PendingStep { step: Step::Name(name), by_link });
                     }
                     target => self.follow(&target?)?,
                 },
@@ -88,7 +88,7 @@ impl Walker<'_> {
                     return Ok(self.arrived(Some(name)));
                 }
                 Err(Errno::NOENT) if by_link => return Err(Error::Dangling),
-                Err(Errno::NOENT) => return self.nothing_there(name),
+                Err(Errno::NOENT) => return self.missing_from(name),
                 Err(other) => return Err(other.into()),
             }
         }
@@ -108,7 +108,7 @@ impl Walker<'_> {
             self.at.clear();
         }
         for step in steps.into_iter().rev() {
-            self.ahead.push_front(Ahead { step, by_link: true });
+            self.ahead.push_front(PendingStep { step, by_link: true });
         }
         Ok(())
     }
@@ -117,14 +117,14 @@ impl Walker<'_> {
     ///
     /// The root's canonical path has no links in it, so going up is going back by one name. What is
     /// still to be made stays as it was asked for: by a link, or by the caller.
-    fn climb(&mut self, by_link: bool) -> Result<()> {
+    fn leave_root(&mut self, by_link: bool) -> Result<()> {
         let mut names = self.workspace.root(self.root).canonical_names().to_vec();
         names.pop();
-        while self.ahead.front().is_some_and(|ahead| ahead.step == Step::Up) {
+        while self.ahead.front().is_some_and(|ahead| ahead.step == Step::Parent) {
             names.pop();
             self.ahead.pop_front();
         }
-        let names = names.into_iter().map(|name| Ahead { step: Step::Down(name), by_link });
+        let names = names.into_iter().map(|name| PendingStep { step: Step::Name(name), by_link });
         let mut ahead: VecDeque<_> = names.chain(self.ahead.drain(..)).collect();
         let steps = ahead.iter().map(|ahead| ahead.step.clone()).collect();
         let (root, left) = self.workspace.enter(steps)?;
@@ -133,12 +133,12 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn nothing_there(self, name: Name) -> Result<Resolved> {
+    fn missing_from(self, name: Name) -> Result<Resolved> {
         let mut missing = vec![name];
         for ahead in &self.ahead {
             match &ahead.step {
-                Step::Down(name) => missing.push(name.clone()),
-                Step::Up => return Err(Error::NotFound),
+                Step::Name(name) => missing.push(name.clone()),
+                Step::Parent => return Err(Error::NotFound),
             }
         }
         Ok(Resolved { missing, ..self.arrived(None) })

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::path::{Step, bytes_of, steps, straight_down};
+use crate::path::{Step, bytes_of, steps, without_parent_steps};
 use crate::{Error, Kind, Metadata, Name, RelPath, Result, sys};
 
 /// How paths below a root are opened. Both ways follow no link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Way {
+pub enum OpenMethod {
     /// The kernel walks the whole path in one call (`openat2`, Linux 5.6 and later).
-    Kernel,
+    Openat2,
     /// One handle after the other, name by name: where the kernel cannot, or may not.
     Walk,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Root {
     given_names: Vec<Name>,
     canonical_names: Vec<Name>,
     handle: Arc<OwnedFd>,
-    way: Way,
+    method: OpenMethod,
     /// The mount that the root is on, if its file system is known to wait for no network and no
     /// other process.
     local_mount: Option<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Root {
 
 impl Root {
     /// Opens a root, once. `way` is chosen by what the kernel can, unless it is given.
-    pub(crate) fn open(path: &Path, way: Option<Way>) -> Result<Self> {
+    pub(crate) fn open(path: &Path, method: Option<OpenMethod>) -> Result<Self> {
         let mut given = std::path::absolute(path).map_err(Error::Os)?;
         let handle = Arc::new(sys::open_root(&given)?);
         let canonical = std::fs::canonicalize(&given).map_err(Error::Os)?;
@@ -44,14 +44,14 @@ impl Root {
             // What `..` stands for depends on links before it: only the real path will do.
             given.clone_from(&canonical);
         }
-        let way = way.unwrap_or_else(|| Self::best_way(&handle));
+        let method = method.unwrap_or_else(|| Self::best_method(&handle));
         Ok(Self {
             given_names: names(&given)?,
             canonical_names: names(&canonical)?,
             given,
             local_mount: local_mount(&handle),
             handle,
-            way,
+            method,
         })
     }
 
@@ -71,7 +71,7 @@ impl Root {
             given_names: self.given_names.clone(),
             canonical_names: self.canonical_names.clone(),
             handle: self.handle.clone(),
-            way: self.way,
+            method: self.method,
             local_mount: self.local_mount,
         }
     }
@@ -81,7 +81,7 @@ impl Root {
         let canonical = names(&std::fs::canonicalize(directory).ok()?).ok()?;
         let below = canonical.strip_prefix(self.canonical_names.as_slice())?;
         let path: RelPath = below.iter().cloned().collect();
-        let handle = Arc::new(self.open_below(&path, sys::HANDLE).ok()?);
+        let handle = Arc::new(self.open_below(&path, sys::DIR_PATH).ok()?);
         // As it is called below the root's own name, so that it is found under that.
         let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
         let given = given_names
@@ -94,30 +94,30 @@ impl Root {
             // Something else may be mounted there.
             local_mount: local_mount(&handle),
             handle,
-            way: self.way,
+            method: self.method,
         })
     }
 
     #[cfg(target_os = "linux")]
-    fn best_way(handle: &OwnedFd) -> Way {
+    fn best_method(handle: &OwnedFd) -> OpenMethod {
         // ENOSYS: an old kernel. EPERM: a seccomp filter that does not know the call.
-        match sys::open_beneath(handle, b".", sys::HANDLE) {
-            Ok(_) => Way::Kernel,
-            Err(_) => Way::Walk,
+        match sys::open_beneath(handle, b".", sys::DIR_PATH) {
+            Ok(_) => OpenMethod::Openat2,
+            Err(_) => OpenMethod::Walk,
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn best_way(_: &OwnedFd) -> Way {
-        Way::Walk
+    fn best_method(_: &OwnedFd) -> OpenMethod {
+        OpenMethod::Walk
     }
 
     pub(crate) fn given(&self) -> &Path {
         &self.given
     }
 
-    pub(crate) fn way(&self) -> Way {
-        self.way
+    pub(crate) fn open_method(&self) -> OpenMethod {
+        self.method
     }
 
     pub(crate) fn handle(&self) -> &OwnedFd {
@@ -136,7 +136,7 @@ impl Root {
     pub(crate) fn leads(&self, path: &[Step]) -> Option<usize> {
         let leads = |names: &[Name]| {
             let begins = path.len() >= names.len()
-                && names.iter().zip(path).all(|(name, step)| *step == Step::Down(name.clone()));
+                && names.iter().zip(path).all(|(name, step)| *step == Step::Name(name.clone()));
             begins.then_some(names.len())
         };
         leads(&self.canonical_names).max(leads(&self.given_names))
@@ -145,10 +145,10 @@ impl Root {
     /// Opens what is at `path`. A link anywhere in it is `ELOOP`.
     pub(crate) fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         // Longer paths do not fit into one system call.
-        const LONGEST: usize = 4000;
-        match self.way {
+        const MAX_OPENAT2_BYTES: usize = 4000;
+        match self.method {
             #[cfg(target_os = "linux")]
-            Way::Kernel if path.as_bytes().len() <= LONGEST => {
+            OpenMethod::Openat2 if path.as_bytes().len() <= MAX_OPENAT2_BYTES => {
                 sys::open_beneath(&self.handle, path.for_kernel(), flags)
             }
             _ => self.walk(path, flags),
@@ -163,7 +163,7 @@ impl Root {
         };
         let parent = match parent.is_root() {
             true => None,
-            false => Some(self.open_below(&parent, sys::HANDLE)?),
+            false => Some(self.open_below(&parent, sys::DIR_PATH)?),
         };
         let dir = parent.as_ref().unwrap_or(&self.handle);
         match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
@@ -177,9 +177,9 @@ impl Root {
 
     /// As [`Self::open_below`], but only if the system has the way there in memory.
     pub(crate) fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        match self.way {
-            Way::Kernel => sys::open_cached(&self.handle, path.for_kernel(), flags),
-            Way::Walk => Err(Errno::AGAIN),
+        match self.method {
+            OpenMethod::Openat2 => sys::open_cached(&self.handle, path.for_kernel(), flags),
+            OpenMethod::Walk => Err(Errno::AGAIN),
         }
     }
 
@@ -189,7 +189,7 @@ impl Root {
         };
         let mut dir: Option<OwnedFd> = None;
         for name in parent.names() {
-            dir = Some(step_into(dir.as_ref().unwrap_or(&self.handle), &name, sys::HANDLE)?);
+            dir = Some(step_into(dir.as_ref().unwrap_or(&self.handle), &name, sys::DIR_PATH)?);
         }
         step_into(dir.as_ref().unwrap_or(&self.handle), &last, flags)
     }
@@ -219,6 +219,6 @@ pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<Own
 }
 
 fn names(absolute: &Path) -> Result<Vec<Name>> {
-    let path = straight_down(&steps(bytes_of(absolute))?);
+    let path = without_parent_steps(&steps(bytes_of(absolute))?);
     Ok(path.ok_or(Error::BadPath("of the root has `..` in it"))?.names().collect())
 }

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
-use crate::{Identity, Name, is_temporary, sys};
+use crate::{Identity, Name, is_temp_name, sys};
 
 /// The directories that this process has swept: once is enough, unless somebody else is killed.
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
@@ -38,9 +38,9 @@ impl Dir {
             return;
         }
         let Ok(dir) = self.readable() else { return };
-        // What cannot be removed now is in nobody's way: no tool shows it.
+        // What cannot be removed now is in nobody's method: no tool shows it.
         let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
-            if is_temporary(name) && name != own.as_bytes() && self.is_abandoned(name) {
+            if is_temp_name(name) && name != own.as_bytes() && self.is_abandoned(name) {
                 let _ = sys::remove(self.fd(), name);
             }
             ControlFlow::Continue(())
@@ -49,7 +49,7 @@ impl Dir {
 
     fn is_abandoned(&self, name: &[u8]) -> bool {
         match sys::open_at(self.fd(), name, OFlags::RDONLY) {
-            Ok(file) => sys::claim(&file).is_ok(),
+            Ok(file) => sys::try_lock_temp(&file).is_ok(),
             // A link that was being deleted.
             Err(errno) => errno == Errno::LOOP,
         }

@@ -25,7 +25,7 @@ const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOE
 /// The flags that a call gets in the end. A handle that only serves as a starting point needs, and
 /// takes, none of them but the last.
 fn with_always(flags: OFlags) -> OFlags {
-    if flags.contains(LOOK) && LOOK != OFlags::RDONLY {
+    if flags.contains(PATH_ONLY) && PATH_ONLY != OFlags::RDONLY {
         flags | OFlags::CLOEXEC
     } else {
         flags | ALWAYS
@@ -34,16 +34,16 @@ fn with_always(flags: OFlags) -> OFlags {
 
 /// A handle that only serves as a starting point. Where the system has no such thing, an ordinary one.
 #[cfg(target_os = "linux")]
-pub(crate) const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
-pub(crate) const HANDLE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+pub(crate) const DIR_PATH: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// A handle on anything, to look at it without opening it. Where the system has no such thing,
 /// an ordinary one.
 #[cfg(target_os = "linux")]
-pub(crate) const LOOK: OFlags = OFlags::PATH;
+pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-pub(crate) const LOOK: OFlags = OFlags::RDONLY;
+pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
 
 /// A directory that can be listed, locked and flushed.
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -59,7 +59,7 @@ fn call<T>(name: &'static str, mut make: impl FnMut() -> Result<T>) -> Result<T>
 }
 
 pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
-    call("open", || fs::open(path, HANDLE | OFlags::CLOEXEC, Mode::empty()))
+    call("open", || fs::open(path, DIR_PATH | OFlags::CLOEXEC, Mode::empty()))
 }
 
 /// Below the handle, following no link of any kind.
@@ -140,11 +140,11 @@ fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
 
 /// Writes all of it, in as many calls as it takes.
 pub(crate) fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<()> {
-    write_most(file, bytes).1
+    write_counting(file, bytes).1
 }
 
 /// Writes all of it, in as many calls as it takes, and says how much that was if one of them fails.
-pub(crate) fn write_most(file: impl AsFd, bytes: &[u8]) -> (usize, Result<()>) {
+pub(crate) fn write_counting(file: impl AsFd, bytes: &[u8]) -> (usize, Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
         match write(file.as_fd(), &bytes[written..]) {
@@ -276,7 +276,7 @@ impl<F: AsFd> AsFd for Locked<F> {
 }
 
 /// Locks a draft as its writer's, or fails with `EWOULDBLOCK` if it has one.
-pub(crate) fn claim(draft: impl AsFd) -> Result<()> {
+pub(crate) fn try_lock_temp(draft: impl AsFd) -> Result<()> {
     call("claim", || fs::flock(draft.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }
 

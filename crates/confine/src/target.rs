@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::dir::Dir;
 use crate::lock::FileLock;
-use crate::path::straight_down;
+use crate::path::without_parent_steps;
 use crate::resolve::{Last, Resolved};
 use crate::{
     Deadline, Error, File, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
@@ -24,14 +24,14 @@ pub struct Target {
     /// Directories that would have to be made below it.
     pub(crate) missing: Vec<Name>,
     pub(crate) name: Name,
-    pub(crate) before: Option<Before>,
+    pub(crate) original: Option<Original>,
     pub(crate) deadline: Deadline,
     _lock: FileLock,
 }
 
 /// The file as it was found.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub(crate) struct Original {
     pub(crate) file: File,
     pub(crate) hash: OnceCell<Hash>,
     deadline: Deadline,
@@ -42,25 +42,25 @@ impl Workspace {
     ///
     /// Waits for others who change it, as long as `deadline` lasts.
     pub fn target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
-        let (root, steps) = self.understand(path)?;
-        if let Some(straight) = straight_down(&steps) {
-            match self.aim(&Place { root, path: straight }, deadline) {
-                Err(Miss::Link | Miss::Parent) => {}
-                Err(Miss::Error(error)) => return Err(error),
+        let (root, steps) = self.parse_path(path)?;
+        if let Some(straight) = without_parent_steps(&steps) {
+            match self.target_in_dir(&Place { root, path: straight }, deadline) {
+                Err(TargetError::Symlink | TargetError::NoParent) => {}
+                Err(TargetError::Error(error)) => return Err(error),
                 Ok(target) => return target.checked(path),
             }
         }
         for _ in 0..sys::MAX_RACES {
             let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
             let aimed = if missing.len() > 1 {
-                self.aim_below(&place, missing, deadline)
+                self.target_with_missing_parents(&place, missing, deadline)
             } else {
                 let path = missing.iter().fold(place.path, |path, name| path.join(name));
-                self.aim(&Place { root: place.root, path }, deadline)
+                self.target_in_dir(&Place { root: place.root, path }, deadline)
             };
             match aimed {
-                Err(Miss::Link | Miss::Parent) => {}
-                Err(Miss::Error(error)) => return Err(error),
+                Err(TargetError::Symlink | TargetError::NoParent) => {}
+                Err(TargetError::Error(error)) => return Err(error),
                 Ok(target) => return target.checked(path),
             }
         }
@@ -68,54 +68,54 @@ impl Workspace {
     }
 
     /// Aims at a place whose directory exists.
-    fn aim(&self, place: &Place, deadline: &Deadline) -> Result<Target, Miss> {
+    fn target_in_dir(&self, place: &Place, deadline: &Deadline) -> Result<Target, TargetError> {
         let Some((parent, name)) = place.path.split() else {
-            return Err(Miss::Error(Error::IsDirectory));
+            return Err(TargetError::Error(Error::IsDirectory));
         };
-        let dir = match self.root(place.root).open_below(&parent, sys::HANDLE) {
-            Err(Errno::LOOP) => return Err(Miss::Link),
-            Err(Errno::NOENT) => return Err(Miss::Parent),
+        let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
+            Err(Errno::LOOP) => return Err(TargetError::Symlink),
+            Err(Errno::NOENT) => return Err(TargetError::NoParent),
             other => Arc::new(Dir::new(other?)?),
         };
         let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
-        let before = match dir.meta(&name) {
+        let original = match dir.meta(&name) {
             Err(Error::NotFound) => None,
             Err(other) => return Err(other.into()),
-            Ok(Metadata { kind: Kind::Symlink, .. }) => return Err(Miss::Link),
+            Ok(Metadata { kind: Kind::Symlink, .. }) => return Err(TargetError::Symlink),
             Ok(Metadata { kind: Kind::Directory, .. }) => return Err(Error::IsDirectory.into()),
-            Ok(Metadata { kind: Kind::File, .. }) => Some(Before {
+            Ok(Metadata { kind: Kind::File, .. }) => Some(Original {
                 file: dir.file(&name)?,
                 hash: OnceCell::new(),
                 deadline: deadline.clone(),
             }),
             Ok(Metadata { kind, .. }) => return Err(Error::NotRegular(kind).into()),
         };
-        let place = self.innermost(place.clone());
+        let place = self.in_innermost_root(place.clone());
         let deadline = deadline.clone();
-        Ok(Target { place, dir, missing: Vec::new(), name, before, deadline, _lock: lock })
+        Ok(Target { place, dir, missing: Vec::new(), name, original, deadline, _lock: lock })
     }
 
     /// Aims at a file whose directory has to be made first.
-    fn aim_below(
+    fn target_with_missing_parents(
         &self,
         place: &Place,
         names: Vec<Name>,
         deadline: &Deadline,
-    ) -> Result<Target, Miss> {
+    ) -> Result<Target, TargetError> {
         if names.len() > MAX_PARENTS {
             return Err(Error::BadPath("has too many directories that do not exist").into());
         }
-        let dir = match self.root(place.root).open_below(&place.path, sys::HANDLE) {
-            Err(Errno::LOOP | Errno::NOENT) => return Err(Miss::Link),
+        let dir = match self.root(place.root).open_below(&place.path, sys::DIR_PATH) {
+            Err(Errno::LOOP | Errno::NOENT) => return Err(TargetError::Symlink),
             other => Arc::new(Dir::new(other?)?),
         };
         let lock = FileLock::take(dir.identity(), names.clone(), deadline)?;
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
         let mut missing = names;
         let name = missing.pop().ok_or(Error::IsDirectory)?;
-        let place = self.innermost(Place { root: place.root, path });
+        let place = self.in_innermost_root(Place { root: place.root, path });
         let deadline = deadline.clone();
-        Ok(Target { place, dir, missing, name, before: None, deadline, _lock: lock })
+        Ok(Target { place, dir, missing, name, original: None, deadline, _lock: lock })
     }
 }
 
@@ -123,21 +123,21 @@ impl Workspace {
 const MAX_PARENTS: usize = 100;
 
 /// Why a place could not be aimed at as it stands.
-enum Miss {
+enum TargetError {
     /// A link is on the way, or in the last place.
-    Link,
+    Symlink,
     /// The directory is not there.
-    Parent,
+    NoParent,
     Error(Error),
 }
 
-impl From<Error> for Miss {
+impl From<Error> for TargetError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<Errno> for Miss {
+impl From<Errno> for TargetError {
     fn from(errno: Errno) -> Self {
         Self::Error(errno.into())
     }
@@ -145,7 +145,7 @@ impl From<Errno> for Miss {
 
 impl Target {
     fn checked(self, path: &RawPath) -> Result<Self> {
-        match (path.names_a_directory(), &self.before) {
+        match (path.names_a_directory(), &self.original) {
             (true, Some(_)) => Err(Error::NotADirectory),
             (true, None) => Err(Error::BadPath("ends as a directory's does, so it names no file")),
             (false, _) => Ok(self),
@@ -159,21 +159,21 @@ impl Target {
 
     /// What the file system knew about the file when it was found; `None` if there is none.
     pub fn meta(&self) -> Option<&Metadata> {
-        self.before.as_ref().map(|before| before.file.meta())
+        self.original.as_ref().map(|original| original.file.meta())
     }
 
     /// The file itself, to read what it holds before the change.
     pub fn file(&mut self) -> Option<&mut File> {
-        self.before.as_mut().map(|before| &mut before.file)
+        self.original.as_mut().map(|original| &mut original.file)
     }
 
     /// All that the file holds, remembered as what the change was planned on; nothing if there is
     /// no file.
     pub fn content(&mut self) -> Result<Vec<u8>> {
-        let Some(before) = &mut self.before else { return Ok(Vec::new()) };
-        let bytes = before.file.read_whole()?;
+        let Some(original) = &mut self.original else { return Ok(Vec::new()) };
+        let bytes = original.file.read_whole()?;
         // Whoever plans on these bytes must not commit over others.
-        before.hash = OnceCell::from(blake3::hash(&bytes));
+        original.hash = OnceCell::from(blake3::hash(&bytes));
         Ok(bytes)
     }
 
@@ -184,19 +184,19 @@ impl Target {
 
     /// The hash of what the file holds, taken once; `None` if there is none.
     pub fn hash(&self) -> Result<Option<Hash>> {
-        self.before.as_ref().map(Before::hash).transpose()
+        self.original.as_ref().map(Original::hash).transpose()
     }
 
     /// Whether the operating system would let this process change the file, without trying.
     pub fn check_writable(&self) -> Result<()> {
-        if self.before.is_some() {
+        if self.original.is_some() {
             sys::may_write(self.dir.fd(), self.name.as_bytes())?;
         }
         self.dir.check_writable()
     }
 }
 
-impl Before {
+impl Original {
     /// The hash of what the file holds at this moment.
     pub(crate) fn hash_now(&self) -> Result<Hash> {
         self.file.hash(&self.deadline)

@@ -7,12 +7,12 @@ const SUFFIX: &[u8] = b".tmp";
 const RANDOM: usize = 16;
 
 /// A name that nothing else has. It does not grow with the target's, which may be as long as names get.
-pub(crate) fn fresh_name() -> Result<Name> {
+pub(crate) fn temp_name() -> Result<Name> {
     Name::parse(&[PREFIX, random_text()?.as_bytes(), SUFFIX].concat())
 }
 
 /// A name that nothing else has, for what somebody needs: it is shown, and never swept away.
-pub(crate) fn lasting_name() -> Result<Name> {
+pub(crate) fn kept_name() -> Result<Name> {
     Name::parse(&[PREFIX, b"kept-", random_text()?.as_bytes()].concat())
 }
 
@@ -25,8 +25,8 @@ pub fn random_number() -> Result<u64> {
     Ok(u64::from_ne_bytes(sys::random()?))
 }
 
-/// Whether a name is one that [`fresh_name`] makes: no tool shows such a file.
-pub fn is_temporary(name: &[u8]) -> bool {
+/// Whether a name is one that [`temp_name`] makes: no tool shows such a file.
+pub fn is_temp_name(name: &[u8]) -> bool {
     let middle = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     middle.is_some_and(|middle| middle.len() == RANDOM && middle.iter().all(u8::is_ascii_hexdigit))
 }
@@ -38,12 +38,12 @@ mod tests {
     #[test]
     fn fresh_names_are_known_again_and_others_are_not() {
         for _ in 0..100 {
-            assert!(is_temporary(fresh_name().unwrap().as_bytes()));
-            assert!(!is_temporary(lasting_name().unwrap().as_bytes()));
+            assert!(is_temp_name(temp_name().unwrap().as_bytes()));
+            assert!(!is_temp_name(kept_name().unwrap().as_bytes()));
         }
         for name in [&b".pinfold-.tmp"[..], b".pinfold-0123456789abcdeg.tmp", b"a.tmp", b".pinfold"]
         {
-            assert!(!is_temporary(name));
+            assert!(!is_temp_name(name));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! names on its handle: nobody can lead the walk out by swapping a directory for a link. Links are
 //! shown and never entered, so there are no circles.
 
-mod found;
+mod entry;
 mod work;
 mod worker;
 
@@ -12,7 +12,7 @@ use std::thread;
 
 use rustix::fs::OFlags;
 
-pub use found::{Candidate, Found};
+pub use entry::{Candidate, WalkEntry};
 
 use crate::walk::work::Work;
 use crate::walk::worker::{Task, Worker};
@@ -39,24 +39,24 @@ pub struct Walk<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Visibility {
     /// It may.
-    Shown,
+    Visible,
     /// Neither it nor what is below it, and that is counted.
     Withheld,
     /// Neither, and nobody would have missed it.
-    Unmissed,
+    Uncounted,
 }
 
 /// What becomes of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FilterDecision {
     /// It was named, so it is shown whatever it is.
-    Named,
+    Force,
     /// It is shown even if it is hidden or ignored, unless it has a name that is always skipped.
-    Take,
+    Include,
     /// It is not shown, nor what is below it, and not counted as skipped.
-    Leave,
+    Exclude,
     /// As its name and the ignore files say.
-    Usual,
+    Default,
 }
 
 /// How many entries a walk did not show, or not enter.
@@ -75,7 +75,7 @@ pub struct Skipped {
     /// Because the caller may not show them.
     pub withheld: u64,
     /// Ignore files that were not read to their end, because they are too large.
-    pub rules: u64,
+    pub cut_ignore_files: u64,
 }
 
 impl Skipped {
@@ -86,14 +86,14 @@ impl Skipped {
         self.too_deep += other.too_deep;
         self.too_large += other.too_large;
         self.withheld += other.withheld;
-        self.rules += other.rules;
+        self.cut_ignore_files += other.cut_ignore_files;
     }
 }
 
 /// Is shown what a walk finds. Each thread has its own, in no order that anybody could rely on.
 pub trait Visitor: Send {
     /// Something was found. What it cannot read it returns, for the count.
-    fn visit(&mut self, found: &Found<'_>) -> Result<()>;
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()>;
 }
 
 impl Workspace {

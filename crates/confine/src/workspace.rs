@@ -7,11 +7,13 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::dir::{Dir, Entry};
-use crate::ignore_files::KnownPatterns;
-use crate::path::{Step, steps, straight_down};
+use crate::ignore_files::IgnoreCache;
+use crate::path::{Step, steps, without_parent_steps};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
-use crate::{Error, File, Kind, Metadata, Name, RawPath, RelPath, Result, Way, is_temporary, sys};
+use crate::{
+    Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, is_temp_name, sys,
+};
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
 /// or more system calls.
@@ -26,7 +28,7 @@ pub struct Workspace {
     base: Option<Base>,
     /// Whether it is a part of another.
     narrowed: bool,
-    pub(crate) known_patterns: KnownPatterns,
+    pub(crate) ignore_cache: IgnoreCache,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +48,7 @@ pub struct Place {
 
 /// What is at a place, seen without following it if it is a link.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Lstat {
     /// Where it is.
     pub place: Place,
     /// What the file system knows about it.
@@ -61,13 +63,13 @@ impl Workspace {
     /// A failure names the root that could not be opened by its number.
     pub fn open<P: AsRef<Path>>(
         roots: impl IntoIterator<Item = P>,
-        way: Option<Way>,
+        method: Option<OpenMethod>,
     ) -> Result<Self, (usize, Error)> {
         let open = |(number, path): (usize, P)| {
-            Root::open(path.as_ref(), way).map_err(|error| (number, error))
+            Root::open(path.as_ref(), method).map_err(|error| (number, error))
         };
         let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
-        Ok(Self { roots, base: None, narrowed: false, known_patterns: KnownPatterns::default() })
+        Ok(Self { roots, base: None, narrowed: false, ignore_cache: IgnoreCache::default() })
     }
 
     /// The part of this workspace that is in some other directories too: of each of them what is
@@ -90,8 +92,8 @@ impl Workspace {
             given: first.given().to_owned(),
             canonical_names: first.canonical_names().to_vec(),
         });
-        let (base, known_patterns) = (Some(base), KnownPatterns::default());
-        (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, known_patterns })
+        let (base, ignore_cache) = (Some(base), IgnoreCache::default());
+        (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, ignore_cache })
     }
 
     /// The same workspace, in which relative paths start at a directory of it. `None` if it is not in
@@ -107,7 +109,7 @@ impl Workspace {
             roots: self.roots.iter().map(Root::again).collect(),
             base,
             narrowed: self.narrowed,
-            known_patterns: KnownPatterns::default(),
+            ignore_cache: IgnoreCache::default(),
         })
     }
 
@@ -154,9 +156,9 @@ impl Workspace {
     }
 
     /// How paths below the roots are opened.
-    pub fn way(&self) -> Way {
-        let walk = self.roots.iter().any(|root| root.way() == Way::Walk);
-        if walk { Way::Walk } else { Way::Kernel }
+    pub fn open_method(&self) -> OpenMethod {
+        let walk = self.roots.iter().any(|root| root.open_method() == OpenMethod::Walk);
+        if walk { OpenMethod::Walk } else { OpenMethod::Openat2 }
     }
 
     pub(crate) fn root(&self, number: usize) -> &Root {
@@ -175,21 +177,23 @@ impl Workspace {
         Ok((number, path[names..].to_vec()))
     }
 
-    /// A place as it is called in the innermost root that it is in, so that it has one name only.
-    pub(crate) fn innermost(&self, place: Place) -> Place {
+    /// A place as it is called in the in_innermost_root root that it is in, so that it has one name only.
+    pub(crate) fn in_innermost_root(&self, place: Place) -> Place {
         if self.roots.len() == 1 {
             return place;
         }
         let names = self.roots[place.root].canonical_names().iter().cloned();
-        let steps = names.chain(place.path.names()).map(Step::Down).collect();
+        let steps = names.chain(place.path.names()).map(Step::Name).collect();
         match self.enter(steps) {
-            Ok((root, steps)) => straight_down(&steps).map_or(place, |path| Place { root, path }),
+            Ok((root, steps)) => {
+                without_parent_steps(&steps).map_or(place, |path| Place { root, path })
+            }
             Err(_) => place,
         }
     }
 
     /// The root and the steps that a path means. A relative one starts at the base.
-    pub(crate) fn understand(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
+    pub(crate) fn parse_path(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
         }
@@ -198,7 +202,7 @@ impl Workspace {
         }
         let steps = steps(path.as_str().as_bytes())?;
         // Drafts are nobody's files: they are not there, for whoever asks.
-        let draft = |step: &Step| matches!(step, Step::Down(name) if is_temporary(name.as_bytes()));
+        let draft = |step: &Step| matches!(step, Step::Name(name) if is_temp_name(name.as_bytes()));
         if steps.iter().any(draft) {
             return Err(Error::NotFound);
         }
@@ -206,7 +210,7 @@ impl Workspace {
             _ if path.is_absolute() => self.enter(steps),
             // Where it was narrowed, the base itself is what is left of it.
             Some(base) if !steps.is_empty() || !self.narrowed => {
-                let base = base.canonical_names.iter().cloned().map(Step::Down);
+                let base = base.canonical_names.iter().cloned().map(Step::Name);
                 self.enter(base.chain(steps).collect())
             }
             _ => Ok((0, steps)),
@@ -216,7 +220,7 @@ impl Workspace {
     /// Opens the regular file that a path leads to.
     pub fn file(&self, path: &RawPath) -> Result<(Place, File)> {
         let (place, fd) = self.open_following(path, OFlags::RDONLY)?;
-        let place = self.innermost(place);
+        let place = self.in_innermost_root(place);
         let file = File::regular(fd)?;
         if path.names_a_directory() {
             return Err(Error::NotADirectory);
@@ -228,8 +232,8 @@ impl Workspace {
     /// on the root's own mount, which is of a local file system, and all of it in the system's memory.
     /// Finding that out never waits for a disk or a network.
     pub fn cached_file(&self, path: &RawPath, most: usize) -> Option<(Place, File, Vec<u8>)> {
-        let (number, steps) = self.understand(path).ok()?;
-        let below = straight_down(&steps).filter(|_| !path.names_a_directory())?;
+        let (number, steps) = self.parse_path(path).ok()?;
+        let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
         let root = &self.roots[number];
         let mount = root.local_mount()?;
         let small = |handle: &OwnedFd| {
@@ -239,7 +243,7 @@ impl Workspace {
         };
         // A pipe is not opened, nor what others would be asked for; and what is opened then may be
         // something else by now.
-        small(&root.open_cached(&below, sys::LOOK).ok()?)?;
+        small(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
         let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
         let len = small(&fd)?;
         let mut content = vec![0; len];
@@ -251,24 +255,24 @@ impl Workspace {
             }
         }
         let file = File::regular(fd).ok().filter(|file| file.meta().len == len as u64)?;
-        Some((self.innermost(Place { root: number, path: below }), file, content))
+        Some((self.in_innermost_root(Place { root: number, path: below }), file, content))
     }
 
     /// Opens the directory that a path leads to, and lists at most `most` of its entries.
     pub fn list(&self, path: &RawPath, most: usize) -> Result<(Place, Vec<Entry>)> {
-        let (place, fd) = self.open_following(path, sys::HANDLE)?;
+        let (place, fd) = self.open_following(path, sys::DIR_PATH)?;
         Ok((place, Dir::new(fd)?.entries(most)?))
     }
 
     /// The directory that a path leads to.
     pub fn directory(&self, path: &RawPath) -> Result<Place> {
-        let (place, _) = self.open_following(path, sys::HANDLE)?;
-        Ok(self.innermost(place))
+        let (place, _) = self.open_following(path, sys::DIR_PATH)?;
+        Ok(self.in_innermost_root(place))
     }
 
     fn open_following(&self, path: &RawPath, flags: OFlags) -> Result<(Place, OwnedFd)> {
-        let (root, steps) = self.understand(path)?;
-        if let Some(path) = straight_down(&steps) {
+        let (root, steps) = self.parse_path(path)?;
+        if let Some(path) = without_parent_steps(&steps) {
             match self.roots[root].open_checked(&path, flags) {
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
@@ -301,14 +305,14 @@ impl Workspace {
     }
 
     /// Opens a regular file at a place that was found before.
-    pub fn found_file(&self, place: &Place) -> Result<File> {
+    pub fn open_place(&self, place: &Place) -> Result<File> {
         let fd = self.roots[place.root].open_checked(&place.path, OFlags::RDONLY);
         File::regular(fd.map_err(opening)?)
     }
 
     /// What is at a place that was found before, and where it points if it is a link.
-    pub fn found(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
-        self.look_at(place).map_err(opening)
+    pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
+        self.stat_place(place).map_err(opening)
     }
 
     /// The roots that are not below another one.
@@ -328,17 +332,17 @@ impl Workspace {
     }
 
     /// Looks at what a path names; a link in its last place is looked at itself.
-    pub fn look(&self, path: &RawPath) -> Result<Seen> {
-        let (root, steps) = self.understand(path)?;
+    pub fn lstat(&self, path: &RawPath) -> Result<Lstat> {
+        let (root, steps) = self.parse_path(path)?;
         for _ in 0..sys::MAX_RACES {
-            let place = match straight_down(&steps) {
+            let place = match without_parent_steps(&steps) {
                 Some(path) => Place { root, path },
                 None => self.resolved_but_last(root, &steps)?,
             };
-            let seen = match self.look_at(&place) {
+            let seen = match self.stat_place(&place) {
                 Err(Errno::LOOP) => {
                     let place = self.resolved_but_last(root, &steps)?;
-                    self.look_at(&place).map(|(meta, target)| (place, meta, target))
+                    self.stat_place(&place).map(|(meta, target)| (place, meta, target))
                 }
                 other => other.map(|(meta, target)| (place, meta, target)),
             };
@@ -346,8 +350,8 @@ impl Workspace {
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
                 Ok((place, meta, link_target)) => {
-                    let place = self.innermost(place);
-                    return Ok(Seen { place, meta, link_target });
+                    let place = self.in_innermost_root(place);
+                    return Ok(Lstat { place, meta, link_target });
                 }
             }
         }
@@ -359,12 +363,12 @@ impl Workspace {
         if missing.is_empty() { Ok(place) } else { Err(Error::NotFound) }
     }
 
-    fn look_at(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
+    fn stat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
         let root = &self.roots[place.root];
         let Some((parent, name)) = place.path.split() else {
             return Ok((Metadata::of(&sys::stat(root.handle())?), None));
         };
-        let dir = root.open_below(&parent, sys::HANDLE)?;
+        let dir = root.open_below(&parent, sys::DIR_PATH)?;
         let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);
         let target = match meta.kind {
             Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
@@ -374,15 +378,15 @@ impl Workspace {
     }
 
     /// The deepest directory on a path's way that exists, and the names below it that do not.
-    pub fn missing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
-        let (root, steps) = self.understand(path)?;
+    pub fn deepest_existing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
+        let (root, steps) = self.parse_path(path)?;
         let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
         Ok((place, missing))
     }
 
     /// The entries of a directory that was found before, at most `most` of them.
     pub fn entries(&self, place: &Place, most: usize) -> Result<Vec<Entry>> {
-        let fd = self.roots[place.root].open_below(&place.path, sys::HANDLE);
+        let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
         Dir::new(fd.map_err(opening)?)?.entries(most)
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, inject};
-use pinfold_confine::{Committed, Durability, Error, Way, Workspace};
+use pinfold_confine::{Committed, Durability, Error, OpenMethod, Workspace};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -44,7 +44,13 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 /// Fails the 1st, 2nd, … call of a write until one write has gone through without a fault.
-fn sweep(path: &str, existing: bool, how: Durability, way: Way, always: &[(When, Fault)]) {
+fn sweep(
+    path: &str,
+    existing: bool,
+    how: Durability,
+    method: OpenMethod,
+    always: &[(When, Fault)],
+) {
     for fault in faults() {
         for nth in 1.. {
             let dir = TempDir::new().unwrap();
@@ -56,7 +62,7 @@ fn sweep(path: &str, existing: bool, how: Durability, way: Way, always: &[(When,
                 fs::set_permissions(&file, fs::Permissions::from_mode(MODE)).unwrap();
             }
             let before = names(ws);
-            let workspace = Workspace::open([ws], Some(way)).unwrap();
+            let workspace = Workspace::open([ws], Some(method)).unwrap();
 
             let faults: Vec<_> = always.iter().copied().chain([(When::Nth(nth), fault)]).collect();
             let report = inject(&faults, || write(&workspace, path, how).map(drop));
@@ -97,10 +103,10 @@ fn sweep(path: &str, existing: bool, how: Durability, way: Way, always: &[(When,
 
 fn sweep_all(always: &[(When, Fault)]) {
     for how in [Durability::None, Durability::Data, Durability::Full] {
-        for way in [Way::Kernel, Way::Walk] {
-            sweep("file", true, how, way, always);
-            sweep("file", false, how, way, always);
-            sweep("new/deeper/file", false, how, way, always);
+        for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+            sweep("file", true, how, method, always);
+            sweep("file", false, how, method, always);
+            sweep("new/deeper/file", false, how, method, always);
         }
     }
 }
@@ -161,7 +167,7 @@ fn what_cannot_be_put_back_is_kept_and_named() {
     let broken = Fault::Errno(Errno::IO.raw_os_error());
     let after = (traded + 1..traded + 40).map(|nth| (When::Nth(nth), broken)).collect::<Vec<_>>();
     let report = inject(&after, || target.replace(NEW, Durability::None).map(drop));
-    let Err(Error::Stranded { kept }) = report.result else { panic!("{:?}", report.result) };
+    let Err(Error::RollbackFailed { kept }) = report.result else { panic!("{:?}", report.result) };
     assert_eq!(fs::read(dir.path().join(kept)).unwrap(), OLD);
     assert_eq!(fs::read(dir.path().join("file")).unwrap(), NEW);
 }

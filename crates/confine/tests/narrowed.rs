@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinfold_confine::{RawPath, Way, Workspace};
+use pinfold_confine::{OpenMethod, RawPath, Workspace};
 use tempfile::TempDir;
 
 struct Place {
@@ -32,8 +32,8 @@ impl Place {
         self.dir.path().join(below)
     }
 
-    fn narrowed(&self, way: Way, to: &[&str]) -> Option<Workspace> {
-        let workspace = Workspace::open([self.path("ws")], Some(way)).unwrap();
+    fn narrowed(&self, method: OpenMethod, to: &[&str]) -> Option<Workspace> {
+        let workspace = Workspace::open([self.path("ws")], Some(method)).unwrap();
         workspace.narrowed(to.iter().map(|to| self.path(to)))
     }
 }
@@ -45,7 +45,7 @@ fn opens(workspace: &Workspace, path: &Path) -> bool {
 #[test]
 fn what_is_in_both_stays() {
     let place = Place::new();
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         for (to, open, closed) in [
             (&["ws/a"][..], &["ws/a/f"][..], &["ws/f", "ws/b/c/f", "out/f"][..]),
             (&["ws/a", "ws/b"], &["ws/a/f", "ws/b/c/f"], &["ws/f", "out/f"]),
@@ -55,7 +55,7 @@ fn what_is_in_both_stays() {
             // By another name, and once only if it is named twice.
             (&["to-a", "ws/a"], &["ws/a/f"], &["ws/f", "out/f"]),
         ] {
-            let workspace = place.narrowed(way, to).unwrap();
+            let workspace = place.narrowed(method, to).unwrap();
             for path in open {
                 assert!(opens(&workspace, &place.path(path)), "{to:?} {path}");
             }
@@ -65,7 +65,7 @@ fn what_is_in_both_stays() {
             let roots: Vec<_> = workspace.roots().collect();
             assert!(roots.iter().all(|root| root.starts_with(place.path("ws"))), "{roots:?}");
         }
-        assert_eq!(place.narrowed(way, &["to-a", "ws/a"]).unwrap().roots().len(), 1);
+        assert_eq!(place.narrowed(method, &["to-a", "ws/a"]).unwrap().roots().len(), 1);
     }
 }
 
@@ -73,14 +73,14 @@ fn what_is_in_both_stays() {
 fn what_is_in_one_only_does_not() {
     let place = Place::new();
     for to in [&["out"][..], &["ws/to-out"], &["none"], &["ws/none"], &["ws/f"], &[]] {
-        assert!(place.narrowed(Way::Kernel, to).is_none(), "{to:?}");
+        assert!(place.narrowed(OpenMethod::Openat2, to).is_none(), "{to:?}");
     }
 }
 
 #[test]
 fn a_root_stays_what_it_was_when_its_path_leads_elsewhere() {
     let place = Place::new();
-    let workspace = place.narrowed(Way::Kernel, &["ws/a"]).unwrap();
+    let workspace = place.narrowed(OpenMethod::Openat2, &["ws/a"]).unwrap();
     fs::rename(place.path("ws/a"), place.path("ws/was-a")).unwrap();
     symlink("../out", place.path("ws/a")).unwrap();
     let (_, mut file) =
@@ -111,7 +111,7 @@ fn a_swap_does_not_widen_it() {
             if round >= 2_000 && read > 0 {
                 break;
             }
-            let Some(workspace) = place.narrowed(Way::Kernel, &["ws/a"]) else { continue };
+            let Some(workspace) = place.narrowed(OpenMethod::Openat2, &["ws/a"]) else { continue };
             if let Ok((_, mut file)) = workspace.file(&RawPath::from("a/f")) {
                 let mut text = String::new();
                 std::io::Read::read_to_string(&mut file, &mut text).unwrap();

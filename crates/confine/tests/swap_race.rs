@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use pinfold_confine::{Durability, Error, Way, Workspace};
+use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
@@ -19,12 +19,12 @@ const SECRET: &str = "SECRET, and nobody's business";
 
 #[test]
 fn nothing_outside_is_read_created_or_changed() {
-    for way in [Way::Kernel, Way::Walk] {
-        race(way);
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+        race(method);
     }
 }
 
-fn race(way: Way) {
+fn race(method: OpenMethod) {
     let dir = TempDir::new().unwrap();
     let (ws, outside) = (dir.path().join("ws"), dir.path().join("outside"));
     for (place, text) in [(ws.join("swapped"), "inside"), (outside.clone(), SECRET)] {
@@ -33,7 +33,7 @@ fn race(way: Way) {
         fs::write(place.join("deep/f.txt"), text).unwrap();
     }
     symlink("../outside", ws.join("trap")).unwrap();
-    let workspace = Workspace::open([&ws], Some(way)).unwrap();
+    let workspace = Workspace::open([&ws], Some(method)).unwrap();
     let stop = AtomicBool::new(false);
     let (mut inside, mut refused, mut looks) = (0, 0, 0);
     thread::scope(|scope| {
@@ -54,7 +54,7 @@ fn race(way: Way) {
                     Ok((_, mut file)) => {
                         let mut text = String::new();
                         file.read_to_string(&mut text).unwrap();
-                        assert!(!text.contains("SECRET"), "read from outside by {way:?}");
+                        assert!(!text.contains("SECRET"), "read from outside by {method:?}");
                         inside += 1;
                     }
                     Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
@@ -78,9 +78,9 @@ fn race(way: Way) {
                 Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
                 Err(other) => panic!("{other:?}"),
             }
-            if let Ok(seen) = workspace.look(&"swapped/deep/f.txt".into()) {
+            if let Ok(seen) = workspace.lstat(&"swapped/deep/f.txt".into()) {
                 assert_eq!(seen.place.path.to_string(), "swapped/deep/f.txt");
-                assert!(seen.meta.len < SECRET.len() as u64, "looked at outside by {way:?}");
+                assert!(seen.meta.len < SECRET.len() as u64, "looked at outside by {method:?}");
                 looks += 1;
             }
         }
@@ -90,12 +90,12 @@ fn race(way: Way) {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["deep", "f.txt"], "created outside by {way:?}");
+    assert_eq!(names, ["deep", "f.txt"], "created outside by {method:?}");
     assert_eq!(fs::read_to_string(outside.join("f.txt")).unwrap(), SECRET);
     assert_eq!(fs::read_to_string(outside.join("deep/f.txt")).unwrap(), SECRET);
     // Without both, the race was not one.
-    assert!(inside > 0 && refused > 0, "{way:?}: {inside} inside, {refused} refused");
-    assert!(looks > 0, "{way:?}");
+    assert!(inside > 0 && refused > 0, "{method:?}: {inside} inside, {refused} refused");
+    assert!(looks > 0, "{method:?}");
 }
 
 /// Ends the other thread also if this one panics.

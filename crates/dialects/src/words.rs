@@ -104,7 +104,7 @@ pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
         1 => Some("1 file was not searched: a line is too long".to_owned()),
         number => Some(format!("{number} files were not searched: a line is too long")),
     };
-    let rules = match skipped.rules {
+    let rules = match skipped.cut_ignore_files {
         0 => None,
         1 => Some("1 ignore file is too long and was read in part".to_owned()),
         number => Some(format!("{number} ignore files are too long and were read in part")),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use pinfold::{CallOptions, Cancel, Error, Mode, Session};
-use pinfold_confine::identity;
+use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Format, Toolbox, list, named_dialects, tools_of};
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ impl Tools {
             return Ok(self.toolbox.clone());
         }
         // What is at the path now may not be what was there before.
-        let there = workdir.as_deref().and_then(identity);
+        let there = workdir.as_deref().and_then(device_and_inode);
         let key = (workdir.clone(), there, mode);
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = variants.get(&key) {

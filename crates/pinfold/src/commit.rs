@@ -299,7 +299,7 @@ impl View<'_> {
         let (Some(fingerprint), Some(found)) = (fingerprint, target.meta()) else {
             return Ok(Freshness::None);
         };
-        if fingerprint.meta.is_some_and(|meta| meta.surely_unchanged(found)) {
+        if fingerprint.meta.is_some_and(|meta| meta.proven_unchanged(found)) {
             return Ok(Freshness::Current);
         }
         let hash = target.hash().map_err(|error| self.missed(path, error))?;

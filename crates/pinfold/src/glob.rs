@@ -46,11 +46,11 @@ impl Spelled {
     fn filter_decision(&self, name: &[u8]) -> FilterDecision {
         let fits = |glob: &GlobMatcher| glob.is_match(OsStr::from_bytes(name));
         if self.names.iter().any(|spelled| spelled.as_bytes() == name) {
-            FilterDecision::Named
+            FilterDecision::Force
         } else if name.starts_with(b".") && self.hidden.iter().any(fits) {
-            FilterDecision::Take
+            FilterDecision::Include
         } else {
-            FilterDecision::Usual
+            FilterDecision::Default
         }
     }
 }

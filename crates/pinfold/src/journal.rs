@@ -152,8 +152,8 @@ impl Journal {
         let name = backup_name(&entry.id);
         let noted = match displaces {
             Displaces::Nothing => Ok(()),
-            Displaces::Target(target) => backups.secure(target, &name),
-            Displaces::Removal(removal) => backups.secure_removal(removal, &name),
+            Displaces::Target(target) => backups.back_up(target, &name),
+            Displaces::Removal(removal) => backups.back_up_removed(removal, &name),
         };
         let noted = noted.and_then(|()| {
             let line =

@@ -56,7 +56,7 @@ pub use error::{Denial, Error};
 pub use journal::{Entry, Journal, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{
-    Durability, Kind, Metadata, Place, RawPath, RelPath, Skipped, Way, escaped,
+    Durability, Kind, Metadata, OpenMethod, Place, RawPath, RelPath, Skipped, escaped,
 };
 pub use pinfold_text::{
     Encoding, LineEnding, MatchKind, MatchMode, Page, Replacement, Stopped, Style,

@@ -33,7 +33,7 @@ impl LineIndexCache {
         }
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, then, page) = files.iter().find(|(known, ..)| known == place)?;
-        if !then.surely_unchanged(meta) {
+        if !then.proven_unchanged(meta) {
             return None;
         }
         let after = page.marks.partition_point(|mark| mark.lines < line);

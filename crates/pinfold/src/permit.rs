@@ -156,7 +156,7 @@ impl View<'_> {
 
     /// The refusal for something of which one may not know whether it is there, or what it is.
     pub(crate) fn hides(&self, path: &RawPath) -> Option<Error> {
-        let (place, missing) = self.session().workspace().missing(path).ok()?;
+        let (place, missing) = self.session().workspace().deepest_existing(path).ok()?;
         let path_of = missing.iter().fold(place.path.clone(), |path, name| path.join(name));
         let real = self.real(&Place { root: place.root, path: path_of });
         match self.session().policy().decide(Access::Read, None, Some(&real), false) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinfold_confine::{Place, RelPath, Workspace, escaped, ways_to};
+use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 use pinfold_text::{Content, sniff};
 
 use crate::approval::Grants;
@@ -96,12 +96,13 @@ impl Session {
             Audit::open(path).map_err(|cause| OpenError::Audit { path: path.clone(), cause })
         });
         let audit = audit.transpose()?;
-        policy.keep_out(audit.iter().flat_map(|audit| ways_to(audit.path())));
+        policy.keep_out(audit.iter().flat_map(|audit| symlinks_and_target(audit.path())));
         let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
         let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
         let journal = directory
             .map(|directory| Arc::new(Journal::new(directory, keep_for, settings.journal_bytes)));
-        policy.keep_out(journal.iter().flat_map(|journal| ways_to(journal.directory())));
+        policy
+            .keep_out(journal.iter().flat_map(|journal| symlinks_and_target(journal.directory())));
         let id = fresh_id().unwrap_or_default();
         Ok(Self {
             workspace,
@@ -132,7 +133,7 @@ impl Session {
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
         let policy = Arc::make_mut(&mut self.policy);
-        policy.keep_out(own.into_iter().flat_map(|path| ways_to(&path)));
+        policy.keep_out(own.into_iter().flat_map(|path| symlinks_and_target(&path)));
         self
     }
 

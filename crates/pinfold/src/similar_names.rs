@@ -12,7 +12,7 @@ const ALIKE: f64 = 0.6;
 pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
     let session = view.session();
     let workspace = session.workspace();
-    let Ok((place, missing)) = workspace.missing(path) else { return Vec::new() };
+    let Ok((place, missing)) = workspace.deepest_existing(path) else { return Vec::new() };
     let Some((wanted, rest)) = missing.split_first() else { return Vec::new() };
     let Ok(entries) = workspace.entries(&place, NEAR_ENTRIES) else { return Vec::new() };
     let mut scored: Vec<_> = entries
@@ -52,6 +52,6 @@ fn with_rest(view: &View<'_>, near: &Place, rest: &[Name]) -> Option<Place> {
     let path = rest.iter().fold(near.path.clone(), |path, name| path.join(name));
     let whole = Place { root: near.root, path };
     let session = view.session();
-    let seen = session.workspace().look(&session.absolute(&whole).into()).ok()?;
+    let seen = session.workspace().lstat(&session.absolute(&whole).into()).ok()?;
     view.shows_place(&seen.place, seen.meta.kind == Kind::Directory).then_some(whole)
 }

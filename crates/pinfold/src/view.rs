@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use blake3::Hasher;
 use pinfold_confine::{
-    Candidate, Deadline, Error as ConfineError, File, FilterDecision, Kind, Metadata, Place,
-    RawPath, Removal, Seen, Skipped, Target, Visibility, Visitor, Walk,
+    Candidate, Deadline, Error as ConfineError, File, FilterDecision, Kind, Lstat, Metadata, Place,
+    RawPath, Removal, Skipped, Target, Visibility, Visitor, Walk,
 };
 
 use crate::approval::Grants;
@@ -89,10 +89,10 @@ impl<'s> View<'s> {
     }
 
     /// Looks at what a path names, without following a link in its last place.
-    pub fn look(&self, path: &RawPath) -> Result<Seen, Error> {
+    pub fn look(&self, path: &RawPath) -> Result<Lstat, Error> {
         self.may_look_for(path)?;
         loop {
-            let seen = self.session.workspace().look(path);
+            let seen = self.session.workspace().lstat(path);
             let seen = seen.map_err(|error| self.missed(path, error))?;
             let directory = seen.meta.kind == Kind::Directory;
             if self.may_read(path, &seen.place, directory)? == Permit::Yes {
@@ -155,11 +155,11 @@ impl<'s> View<'s> {
         let visibility = |candidate: &Candidate<'_>| {
             let directory = candidate.kind == Kind::Directory;
             if self.shows(candidate.root, candidate.below_root(), directory) {
-                Visibility::Shown
+                Visibility::Visible
             } else if missed(candidate) {
                 Visibility::Withheld
             } else {
-                Visibility::Unmissed
+                Visibility::Uncounted
             }
         };
         let walk = Walk {
@@ -175,12 +175,12 @@ impl<'s> View<'s> {
 
     /// Opens a file that a walk has found.
     pub(crate) fn found_file(&self, place: &Place) -> Result<File, ConfineError> {
-        self.session.workspace().found_file(place)
+        self.session.workspace().open_place(place)
     }
 
     /// What is at a place that a walk has found, and where it points if it is a link.
     pub(crate) fn found(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), ConfineError> {
-        self.session.workspace().found(place)
+        self.session.workspace().lstat_place(place)
     }
 
     /// Finds what is to be removed, and holds it.
@@ -236,7 +236,7 @@ impl<'s> View<'s> {
         let fingerprint = self.session.last_fingerprint(place);
         fingerprint
             .and_then(|fingerprint| fingerprint.meta)
-            .is_some_and(|then| then.surely_unchanged(now))
+            .is_some_and(|then| then.proven_unchanged(now))
     }
 
     /// The session was shown a part of what a target holds now.

@@ -7,23 +7,23 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::dir::kind_of;
-use crate::ignore_files::{Rules, Ruling, is_ignore_file};
+use crate::ignore_files::{IgnoreMatch, Rules, is_ignore_file};
 use crate::walk::work::{Doing, Work};
-use crate::walk::{Candidate, FilterDecision, Found, Skipped, Visibility, Visitor, Walk};
+use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 use crate::workspace::opening;
-use crate::{Error, Kind, RelPath, Result, Workspace, is_temporary, sys};
+use crate::{Error, Kind, RelPath, Result, Workspace, is_temp_name, sys};
 
 /// Names that are skipped wherever they are: nobody means them who does not say so.
 const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
 /// Trees are not that deep unless somebody made them so.
-const DEEPEST: usize = 1_000;
+const MAX_DEPTH: usize = 1_000;
 
 /// So many files of one directory are work for one thread; more are shared out.
 const BATCH: usize = 64;
 
 /// So many entries of one directory are listed, or judged, before deadline is asked again.
-const ASKED_AFTER: usize = 1_000;
+const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 
 /// Something for one thread to do.
 pub(super) enum Task {
@@ -119,13 +119,13 @@ impl<'w, V: Visitor> Worker<'w, V> {
         let mut listing = Listing::default();
         let mut patient = Ok(());
         sys::list(dir, &mut self.buffer, |name, kind| {
-            if is_temporary(name) {
+            if is_temp_name(name) {
                 return ControlFlow::Continue(());
             }
             let start = listing.names.len();
             listing.names.extend_from_slice(name);
             listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
-            if listing.entries.len().is_multiple_of(ASKED_AFTER) {
+            if listing.entries.len().is_multiple_of(DEADLINE_CHECK_INTERVAL) {
                 patient = self.walk.deadline.check();
             }
             if patient.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -145,24 +145,24 @@ impl<'w, V: Visitor> Worker<'w, V> {
         let listing = self.list(&dir)?;
         let rules = match listing.iter().any(|(name, _)| is_ignore_file(name)) {
             false => above.clone(),
-            true => Rules::below(above, path, &self.workspace.known_patterns, |wanted| {
+            true => Rules::below(above, path, &self.workspace.ignore_cache, |wanted| {
                 let (name, kind) = listing.iter().find(|(name, _)| *name == wanted)?;
                 self.workspace.ignore_file(root, &dir, path, name, kind)
             }),
         };
-        self.skipped.rules += rules.cut(above);
+        self.skipped.cut_ignore_files += rules.cut(above);
         let mut at = Path::new(path);
         let mut directories = Vec::new();
         let mut others = Vec::new();
         for (number, (name, kind)) in listing.iter().enumerate() {
-            if number % ASKED_AFTER == ASKED_AFTER - 1 {
+            if number % DEADLINE_CHECK_INTERVAL == DEADLINE_CHECK_INTERVAL - 1 {
                 self.walk.deadline.check()?;
             }
             if !self.shows(root, start, at.with(name), kind, &rules) {
                 continue;
             }
             if kind == Kind::Directory && depth < self.walk.depth {
-                if depth >= DEEPEST {
+                if depth >= MAX_DEPTH {
                     self.skipped.too_deep += 1;
                 } else {
                     directories.push(Task::Directory {
@@ -205,35 +205,35 @@ impl<'w, V: Visitor> Worker<'w, V> {
         }
         let visibility = (self.walk.visibility)(&candidate);
         self.skipped.withheld += u64::from(visibility == Visibility::Withheld);
-        visibility == Visibility::Shown
+        visibility == Visibility::Visible
     }
 
     fn admits(&mut self, candidate: &Candidate<'_>, rules: &Rules) -> bool {
         let filter_decision = (self.walk.filter_decision)(candidate);
         match filter_decision {
-            FilterDecision::Named => return true,
-            FilterDecision::Leave => return false,
-            FilterDecision::Take | FilterDecision::Usual => {}
+            FilterDecision::Force => return true,
+            FilterDecision::Exclude => return false,
+            FilterDecision::Include | FilterDecision::Default => {}
         }
         let name = candidate.name();
         if SKIPPED_NAMES.contains(&name) {
             self.skipped.ignored += 1;
             return false;
         }
-        if filter_decision == FilterDecision::Take {
+        if filter_decision == FilterDecision::Include {
             return true;
         }
-        match rules.ruling(candidate.path, candidate.kind == Kind::Directory) {
-            Ruling::Ignored => {
+        match rules.matched(candidate.path, candidate.kind == Kind::Directory) {
+            IgnoreMatch::Ignored => {
                 self.skipped.ignored += 1;
                 false
             }
-            Ruling::Wanted => true,
-            Ruling::Silent if !self.walk.hidden && name.starts_with(b".") => {
+            IgnoreMatch::Whitelisted => true,
+            IgnoreMatch::None if !self.walk.hidden && name.starts_with(b".") => {
                 self.skipped.hidden += 1;
                 false
             }
-            Ruling::Silent => true,
+            IgnoreMatch::None => true,
         }
     }
 
@@ -246,7 +246,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         kind: Kind,
     ) -> Result<()> {
         self.walk.deadline.check()?;
-        let found = Found { workspace: self.workspace, root, start, path, dir, kind };
+        let found = WalkEntry { workspace: self.workspace, root, start, path, dir, kind };
         match self.visitor.visit(&found) {
             Err(error @ Error::TimedOut) => Err(error),
             // Gone since it was listed, or something else by now.

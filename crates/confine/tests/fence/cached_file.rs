@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pinfold_confine::{Way, Workspace};
+use pinfold_confine::{OpenMethod, Workspace};
 use tempfile::TempDir;
 
 use crate::{both_ways, tree};
@@ -39,7 +39,7 @@ fn only_a_small_regular_file_without_links_is_at_hand() {
         assert!(cached_file("a/b/deep.txt", content.len() - 1).is_none());
         let found = cached_file("a/b/deep.txt", content.len());
         let deep = dir.join("ws/a/b/deep.txt");
-        if workspace.way() == Way::Walk {
+        if workspace.open_method() == OpenMethod::Walk {
             assert!(found.is_none());
         } else if can_tell_what_is_cached(&deep) && is_on_a_usual_disk(&deep) {
             let (place, mut file, bytes) = found.unwrap();
@@ -60,7 +60,7 @@ fn what_another_process_or_server_may_stand_behind_is_not_at_hand() {
     let dir = tree();
     fs::write(dir.path().join("empty"), "").unwrap();
     let is_at_hand = |workspace: &Workspace| workspace.cached_file(&"empty".into(), 9).is_some();
-    let open = || Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
+    let open = || Workspace::open([dir.path()], Some(OpenMethod::Openat2)).unwrap();
     let usually = is_at_hand(&open());
     assert!(usually || !is_on_a_usual_disk(dir.path()));
     // Nor is what the system does not say it of.
@@ -84,7 +84,7 @@ fn what_is_mounted_inside_is_not_at_hand() {
         return;
     }
     for (root, found) in [("/dev/shm", is_on_a_usual_disk(&path)), ("/", false)] {
-        let workspace = Workspace::open([root], Some(Way::Kernel)).unwrap();
+        let workspace = Workspace::open([root], Some(OpenMethod::Openat2)).unwrap();
         let cached_file = workspace.cached_file(&path.display().to_string().into(), 9);
         assert_eq!(cached_file.is_some(), found, "{root}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pinfold_confine::{Error, Kind, Way, Workspace};
+use pinfold_confine::{Error, Kind, OpenMethod, Workspace};
 
 use crate::{both_ways, read, tree, write};
 
@@ -52,34 +52,34 @@ fn links_inside_are_followed_and_links_out_are_refused() {
 fn a_link_is_looked_at_itself() {
     both_ways(|dir, workspace| {
         symlink("../outside/secret.txt", dir.join("ws/out")).unwrap();
-        let seen = workspace.look(&"out".into()).unwrap();
+        let seen = workspace.lstat(&"out".into()).unwrap();
         assert_eq!(seen.meta.kind, Kind::Symlink);
         assert_eq!(seen.link_target.as_deref(), Some(&b"../outside/secret.txt"[..]));
         symlink("a", dir.join("ws/dir")).unwrap();
-        let seen = workspace.look(&"dir/b/deep.txt".into()).unwrap();
+        let seen = workspace.lstat(&"dir/b/deep.txt".into()).unwrap();
         assert_eq!(
             (seen.meta.kind, seen.place.path.to_string()),
             (Kind::File, "a/b/deep.txt".into())
         );
-        assert_eq!(workspace.look(&".".into()).unwrap().meta.kind, Kind::Directory);
+        assert_eq!(workspace.lstat(&".".into()).unwrap().meta.kind, Kind::Directory);
     });
 }
 
 #[test]
 fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers() {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = tree();
         let roots = ["ws", "second"].map(|root| dir.path().join(root));
-        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        let workspace = Workspace::open(&roots, Some(method)).unwrap();
         symlink("../ws", roots[0].join("loop")).unwrap();
         symlink("../second", roots[0].join("across")).unwrap();
         for (number, link) in ["loop", "across"].into_iter().enumerate() {
             let root = &roots[number];
             fs::write(root.join("y"), "kept").unwrap();
             symlink("y", root.join("l")).unwrap();
-            let (path, what) = (format!("{link}/l"), format!("{link} {way:?}"));
+            let (path, what) = (format!("{link}/l"), format!("{link} {method:?}"));
 
-            let seen = workspace.look(&path.as_str().into()).unwrap();
+            let seen = workspace.lstat(&path.as_str().into()).unwrap();
             assert_eq!(seen.link_target.as_deref(), Some(&b"y"[..]), "{what}");
             assert_eq!((seen.place.root, seen.place.path.to_string()), (number, "l".into()));
 
@@ -103,15 +103,15 @@ fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers(
 
 #[test]
 fn a_link_that_leads_out_of_a_root_that_was_moved_makes_nothing() {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = tree();
         let roots = ["ws/a/b", "ws"].map(|root| dir.path().join(root));
-        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        let workspace = Workspace::open(&roots, Some(method)).unwrap();
         symlink("../new.txt", roots[0].join("link")).unwrap();
         fs::rename(roots[1].join("a"), roots[1].join("moved")).unwrap();
         let written = write(&workspace, "link");
-        assert!(matches!(written, Err(Error::Dangling)), "{way:?}: {written:?}");
-        assert!(!roots[1].join("a").exists(), "{way:?}");
+        assert!(matches!(written, Err(Error::Dangling)), "{method:?}: {written:?}");
+        assert!(!roots[1].join("a").exists(), "{method:?}");
     }
 }
 
@@ -138,7 +138,8 @@ fn nothing_behind_a_link_is_looked_at_before_the_link_is_resolved() {
         symlink("../outside", dir.join("ws/out")).unwrap();
         let report = pinfold_confine::fault::inject(&[], || read(workspace, "out/secret.txt"));
         assert!(matches!(report.result, Err(Error::Outside)));
-        let first = if workspace.way() == Way::Kernel { "openat2" } else { "openat" };
+        let first =
+            if workspace.open_method() == OpenMethod::Openat2 { "openat2" } else { "openat" };
         assert_eq!(report.calls.first(), Some(&first), "{:?}", report.calls);
     });
 }

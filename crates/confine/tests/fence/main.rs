@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use pinfold_confine::{Error, Kind, RawPath, Way, Workspace};
+use pinfold_confine::{Error, Kind, OpenMethod, RawPath, Workspace};
 use tempfile::TempDir;
 
 /// `ws/` is the root; `outside/` and `ws-sibling/` lie beside it.
@@ -32,9 +32,9 @@ fn tree() -> TempDir {
 }
 
 fn both_ways(test: impl Fn(&Path, &Workspace)) {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = tree();
-        let workspace = Workspace::open([dir.path().join("ws")], Some(way)).unwrap();
+        let workspace = Workspace::open([dir.path().join("ws")], Some(method)).unwrap();
         test(dir.path(), &workspace);
     }
 }
@@ -57,7 +57,11 @@ fn write(workspace: &Workspace, path: impl Into<RawPath>) -> Result<(), Error> {
 fn the_kernel_walks_where_it_can() {
     let dir = tree();
     let workspace = Workspace::open([dir.path()], None).unwrap();
-    assert_eq!(workspace.way(), Way::Kernel, "this kernel has no openat2, or a filter forbids it");
+    assert_eq!(
+        workspace.open_method(),
+        OpenMethod::Openat2,
+        "this kernel has no openat2, or a filter forbids it"
+    );
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn no_spelling_leads_out() {
         ] {
             assert!(matches!(read(workspace, path), Err(Error::Outside)), "{path}");
             assert!(matches!(write(workspace, path), Err(Error::Outside)), "{path}");
-            assert!(matches!(workspace.look(&path.into()), Err(Error::Outside)), "{path}");
+            assert!(matches!(workspace.lstat(&path.into()), Err(Error::Outside)), "{path}");
             assert!(matches!(workspace.list(&path.into(), 9), Err(Error::Outside)), "{path}");
         }
         assert_eq!(fs::read_to_string(dir.join("outside/secret.txt")).unwrap(), "secret");
@@ -162,7 +166,7 @@ fn whoever_waits_at_a_pipe_is_not_disturbed() {
                 let found = read(workspace, path.as_str());
                 assert!(matches!(found, Err(Error::NotRegular(Kind::Fifo))), "{depth}: {found:?}");
             };
-            assert!(leaves_waiting(end, look), "{depth} {:?}", workspace.way());
+            assert!(leaves_waiting(end, look), "{depth} {:?}", workspace.open_method());
         }
     });
 }
@@ -185,7 +189,7 @@ fn what_is_not_there_or_no_path_is_said() {
         assert!(matches!(write(workspace, "n".repeat(300)), Err(Error::BadPath(_))));
         assert!(matches!(write(workspace, "d/".repeat(200) + "f"), Err(Error::BadPath(_))));
         for path in ["./".repeat(40_000), "/".repeat(70_000), "x/../".repeat(20_000) + "top.txt"] {
-            let found = workspace.look(&path.into()).map(drop);
+            let found = workspace.lstat(&path.into()).map(drop);
             assert!(matches!(found, Err(Error::BadPath("is too long"))), "{found:?}");
         }
         assert!(read(workspace, "./".repeat(30_000) + "top.txt").is_ok());
@@ -203,10 +207,10 @@ fn paths_longer_than_one_call_takes_are_walked() {
 
 #[test]
 fn several_roots_are_one_workspace() {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = tree();
         let roots = [dir.path().join("ws"), dir.path().join("second")];
-        let workspace = Workspace::open(&roots, Some(way)).unwrap();
+        let workspace = Workspace::open(&roots, Some(method)).unwrap();
         symlink("../second/x/s.txt", dir.path().join("ws/across")).unwrap();
         symlink(dir.path().join("second/x"), dir.path().join("ws/across-dir")).unwrap();
         let absolute = dir.path().join("second/x/s.txt").display().to_string();
@@ -221,10 +225,10 @@ fn several_roots_are_one_workspace() {
 
 #[test]
 fn a_root_reached_by_a_link_is_known_by_both_names() {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = tree();
         symlink("ws", dir.path().join("alias")).unwrap();
-        let workspace = Workspace::open([dir.path().join("alias")], Some(way)).unwrap();
+        let workspace = Workspace::open([dir.path().join("alias")], Some(method)).unwrap();
         for path in ["alias/top.txt", "ws/top.txt"] {
             let path = dir.path().join(path).display().to_string();
             assert_eq!(read(&workspace, path.as_str()).unwrap(), "inside ws/top.txt", "{path}");
@@ -248,7 +252,7 @@ fn drafts_are_not_there_for_whoever_asks() {
         fs::write(dir.join("ws").join(name), "half of something").unwrap();
         assert!(matches!(read(workspace, name), Err(Error::NotFound)));
         assert!(matches!(write(workspace, name), Err(Error::NotFound)));
-        assert!(matches!(workspace.look(&name.into()), Err(Error::NotFound)));
+        assert!(matches!(workspace.lstat(&name.into()), Err(Error::NotFound)));
         let removal = workspace.removal(&name.into(), &Default::default());
         assert!(matches!(removal, Err(Error::NotFound)));
         let listed = workspace.list(&".".into(), 99).unwrap().1;
@@ -259,7 +263,7 @@ fn drafts_are_not_there_for_whoever_asks() {
 #[test]
 fn near_misses_can_be_looked_for() {
     both_ways(|_, workspace| {
-        let (place, missing) = workspace.missing(&"a/c/deep.txt".into()).unwrap();
+        let (place, missing) = workspace.deepest_existing(&"a/c/deep.txt".into()).unwrap();
         let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
         assert_eq!(
             (place.path.to_string(), missing),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Deadline, Error, FilterDecision, Found, Result, Visitor, Walk, Workspace,
+    Candidate, Deadline, Error, FilterDecision, Result, Visitor, Walk, WalkEntry, Workspace,
 };
 use tempfile::TempDir;
 
@@ -37,7 +37,7 @@ fn a_walk_ends_in_the_middle_of_a_large_directory() {
         let judged = AtomicUsize::new(0);
         let filter_decision = |_: &Candidate<'_>| {
             judged.fetch_add(1, Ordering::Relaxed);
-            FilterDecision::Usual
+            FilterDecision::Default
         };
         let walk = Walk { filter_decision: &filter_decision, ..usually(&deadline) };
         let walked = workspace.walk(&[ROOT], &walk, Names::default);
@@ -50,7 +50,7 @@ fn a_walk_ends_in_the_middle_of_a_large_directory() {
 struct Panics;
 
 impl Visitor for Panics {
-    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()> {
         assert!(!found.name().starts_with(b"file-77"), "on purpose");
         Ok(())
     }

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, inject};
 use pinfold_confine::{
-    Candidate, Deadline, FilterDecision, Found, Place, RelPath, Result, Skipped, Visibility,
-    Visitor, Walk, Way, Workspace,
+    Candidate, Deadline, FilterDecision, OpenMethod, Place, RelPath, Result, Skipped, Visibility,
+    Visitor, Walk, WalkEntry, Workspace,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
@@ -24,19 +24,19 @@ const ROOT: Place = Place { root: 0, path: RelPath::root() };
 struct Names(Vec<String>);
 
 impl Visitor for Names {
-    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()> {
         self.0.push(found.place().path.to_string());
         Ok(())
     }
 }
 
 fn usual(_: &Candidate<'_>) -> FilterDecision {
-    FilterDecision::Usual
+    FilterDecision::Default
 }
 
 /// A walk through everything that is not hidden.
 fn usually(deadline: &Deadline) -> Walk<'_> {
-    let visibility = &|_: &Candidate<'_>| Visibility::Shown;
+    let visibility = &|_: &Candidate<'_>| Visibility::Visible;
     Walk { depth: usize::MAX, hidden: false, filter_decision: &usual, visibility, deadline }
 }
 
@@ -55,12 +55,12 @@ fn walk_to(workspace: &Workspace, depth: usize) -> (BTreeSet<String>, Skipped) {
 }
 
 fn both_ways(set_up: impl Fn(&Path), check: impl Fn(&Workspace)) {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("ws");
         fs::create_dir(&root).unwrap();
         set_up(&root);
-        check(&Workspace::open([&root], Some(way)).unwrap());
+        check(&Workspace::open([&root], Some(method)).unwrap());
     }
 }
 
@@ -236,7 +236,7 @@ fn paths_may_be_longer_than_the_kernel_takes_but_trees_not_endlessly_deep() {
 fn what_cannot_be_opened_is_counted() {
     let dir = TempDir::new().unwrap();
     write(dir.path(), "a/file", "");
-    let workspace = Workspace::open([dir.path()], Some(Way::Walk)).unwrap();
+    let workspace = Workspace::open([dir.path()], Some(OpenMethod::Walk)).unwrap();
     let denied = [(When::Every("openat"), Fault::Errno(13))];
     let (found, skipped) = inject(&denied, || walk(&workspace)).result;
     assert_eq!((found.len(), skipped.unreadable), (0, 1));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pinfold_confine::fault::interleave;
-use pinfold_confine::{Deadline, Found, Kind, Result, Visitor, Walk, Way, Workspace};
+use pinfold_confine::{Deadline, Kind, OpenMethod, Result, Visitor, Walk, WalkEntry, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
@@ -15,21 +15,21 @@ use crate::{ROOT, names, usually, walk, write};
 
 #[test]
 fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("ws");
         write(&root, "swapped/inside", "");
         write(&root, "../outside/secret", "");
-        let workspace = Workspace::open([&root], Some(way)).unwrap();
+        let workspace = Workspace::open([&root], Some(method)).unwrap();
         // After the root was listed, and before what is in it is opened.
         let swap = move || {
             fs::rename(root.join("swapped"), root.join("../away")).unwrap();
             symlink("../outside", root.join("swapped")).unwrap();
         };
-        let opens = if way == Way::Kernel { ("openat2", 2) } else { ("openat", 2) };
+        let opens = if method == OpenMethod::Openat2 { ("openat2", 2) } else { ("openat", 2) };
         let meanwhile = vec![(opens.0, opens.1, Box::new(swap) as Box<dyn FnOnce()>)];
         let found = interleave(meanwhile, || walk(&workspace)).result.0;
-        assert_eq!(found, names(&["swapped"]), "{way:?}");
+        assert_eq!(found, names(&["swapped"]), "{method:?}");
     }
 }
 
@@ -38,7 +38,7 @@ fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
 struct Contents(Vec<String>);
 
 impl Visitor for Contents {
-    fn visit(&mut self, found: &Found<'_>) -> Result<()> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()> {
         match found.kind {
             Kind::File => found.open()?,
             Kind::Symlink => found.linked_file()?.1,
@@ -52,7 +52,7 @@ impl Visitor for Contents {
 
 #[test]
 fn nothing_outside_is_read_while_directories_are_swapped() {
-    for way in [Way::Kernel, Way::Walk] {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
         let dir = TempDir::new().unwrap();
         let (root, outside) = (dir.path().join("ws"), dir.path().join("outside"));
         for number in 0..20 {
@@ -60,7 +60,7 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
             write(&outside, &format!("deep/f{number}"), "SECRET");
         }
         symlink("../outside", root.join("trap")).unwrap();
-        let workspace = Workspace::open([&root], Some(way)).unwrap();
+        let workspace = Workspace::open([&root], Some(method)).unwrap();
         let stop = AtomicBool::new(false);
         let mut read = 0;
         thread::scope(|scope| {
@@ -83,11 +83,11 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
                     parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>()
                 });
                 let texts = texts.unwrap();
-                assert!(texts.iter().all(|text| text == "inside"), "{way:?}: {texts:?}");
+                assert!(texts.iter().all(|text| text == "inside"), "{method:?}: {texts:?}");
                 read += texts.len();
             }
         });
-        assert!(read > 0, "{way:?}");
+        assert!(read > 0, "{method:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pinfold_confine::{Durability, Error, Way, Workspace};
+use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
 use crate::{put, workspace, write_unseen};
@@ -15,7 +15,7 @@ fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
     type Note<'n> = &'n dyn Fn(&Removal);
     let hash: Note<'_> = &|removal| assert!(removal.hash().unwrap().is_some());
     let secure: Note<'_> = &|removal| {
-        backups.secure_removal(removal, &Name::parse(b"kept").unwrap()).unwrap();
+        backups.back_up_removed(removal, &Name::parse(b"kept").unwrap()).unwrap();
     };
     for (what, note) in [("hashed", hash), ("secured", secure)] {
         let (dir, workspace) = workspace();
@@ -36,7 +36,7 @@ fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
 fn a_file_that_may_not_be_read_can_be_removed() {
     use pinfold_confine::fault::{Fault, When, inject};
     let dir = TempDir::new().unwrap();
-    let workspace = Workspace::open([dir.path()], Some(Way::Kernel)).unwrap();
+    let workspace = Workspace::open([dir.path()], Some(OpenMethod::Openat2)).unwrap();
     fs::write(dir.path().join("f"), "old").unwrap();
     let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
     let denied = Fault::Errno(rustix::io::Errno::ACCESS.raw_os_error());

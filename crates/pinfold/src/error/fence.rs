@@ -42,7 +42,9 @@ impl Error {
                 Self::AccessDenied { path, why: Some(error.to_string()) }
             }
             ConfineError::MountPoint => Self::WriteFailed { path, cause: error.to_string() },
-            ConfineError::Stranded { .. } => Self::WriteFailed { path, cause: error.to_string() },
+            ConfineError::RollbackFailed { .. } => {
+                Self::WriteFailed { path, cause: error.to_string() }
+            }
             ConfineError::Owner { .. } => Self::AccessDenied { path, why: Some(error.to_string()) },
             ConfineError::Denied => Self::AccessDenied { path, why: None },
             ConfineError::NoSpace => Self::NoSpace { path },

@@ -70,9 +70,9 @@ impl Filter {
     pub(crate) fn names(&self, path: &[u8], kind: Kind) -> bool {
         let is_directory = kind == Kind::Directory;
         match self.said(path, is_directory) {
-            FilterDecision::Take => true,
-            FilterDecision::Leave => false,
-            FilterDecision::Named | FilterDecision::Usual => self.patterns.num_ignores() == 0,
+            FilterDecision::Include => true,
+            FilterDecision::Exclude => false,
+            FilterDecision::Force | FilterDecision::Default => self.patterns.num_ignores() == 0,
         }
     }
 
@@ -81,14 +81,14 @@ impl Filter {
         let is_directory = candidate.kind == Kind::Directory;
         let (near, far) = (candidate.below_start(), candidate.below_root());
         let said = match (self.said(near, is_directory), self.said(far, is_directory)) {
-            (FilterDecision::Leave, _) | (_, FilterDecision::Leave) => FilterDecision::Leave,
-            (FilterDecision::Take, _) | (_, FilterDecision::Take) => FilterDecision::Take,
-            _ => FilterDecision::Usual,
+            (FilterDecision::Exclude, _) | (_, FilterDecision::Exclude) => FilterDecision::Exclude,
+            (FilterDecision::Include, _) | (_, FilterDecision::Include) => FilterDecision::Include,
+            _ => FilterDecision::Default,
         };
         // Where some are asked for by name, the others are not.
         match said {
-            FilterDecision::Usual if self.patterns.num_ignores() > 0 && !is_directory => {
-                FilterDecision::Leave
+            FilterDecision::Default if self.patterns.num_ignores() > 0 && !is_directory => {
+                FilterDecision::Exclude
             }
             said => said,
         }
@@ -97,9 +97,9 @@ impl Filter {
     fn said(&self, path: &[u8], is_directory: bool) -> FilterDecision {
         match self.patterns.matched(Path::new(OsStr::from_bytes(path)), is_directory) {
             // What an ignore file would leave out, a filter asks for.
-            Match::Ignore(_) => FilterDecision::Take,
-            Match::Whitelist(_) => FilterDecision::Leave,
-            Match::None => FilterDecision::Usual,
+            Match::Ignore(_) => FilterDecision::Include,
+            Match::Whitelist(_) => FilterDecision::Exclude,
+            Match::None => FilterDecision::Default,
         }
     }
 }

@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn names_that_are_spelled_out_are_known() {
         let has = |text: &str, name: &str| {
-            pattern(text).spelled.filter_decision(name.as_bytes()) != FilterDecision::Usual
+            pattern(text).spelled.filter_decision(name.as_bytes()) != FilterDecision::Default
         };
         assert!(has("**/.github/*.yml", ".github"));
         assert!(has("**/.env*", ".env.local"));

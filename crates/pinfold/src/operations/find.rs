@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FilterDecision, Found as Entry, Kind, Metadata, Place,
-    RawPath, Skipped, Visitor,
+    Candidate, Error as ConfineError, FilterDecision, Kind, Metadata, Place, RawPath, Skipped,
+    Visitor, WalkEntry,
 };
 
 use crate::glob::Pattern;
@@ -88,7 +88,7 @@ struct Finding<'f> {
 }
 
 impl Visitor for Finding<'_> {
-    fn visit(&mut self, found: &Entry<'_>) -> Result<(), ConfineError> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
         if !matches!(found.kind, Kind::File | Kind::Symlink)
             || !self.pattern.is_none_or(|pattern| pattern.fits(found.below_start()))
         {
@@ -132,7 +132,7 @@ impl Operation for Find {
             other => other?,
         };
         let filter_decision = |candidate: &Candidate<'_>| {
-            pattern.map_or(FilterDecision::Usual, |pattern| pattern.filter_decision(candidate))
+            pattern.map_or(FilterDecision::Default, |pattern| pattern.filter_decision(candidate))
         };
         let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
         let new_visitor = || Finding { pattern, view, files: Vec::new(), withheld: 0 };

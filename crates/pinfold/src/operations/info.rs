@@ -54,7 +54,7 @@ impl Operation for Info {
             Kind::Socket => ("inode/socket", None),
             Kind::Device => ("inode/device", None),
         };
-        let pinfold_confine::Seen { place, meta, link_target } = seen;
+        let pinfold_confine::Lstat { place, meta, link_target } = seen;
         Ok((Described { place, meta, mime, lines, link_target }, NoChange))
     }
 }

@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, File, FilterDecision, Found, Kind, Metadata, Place, RawPath,
-    Skipped, Visitor,
+    Candidate, Error as ConfineError, File, FilterDecision, Kind, Metadata, Place, RawPath,
+    Skipped, Visitor, WalkEntry,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
@@ -124,7 +124,7 @@ struct About {
 }
 
 impl Visitor for Listing<'_> {
-    fn visit(&mut self, found: &Found<'_>) -> Result<(), ConfineError> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
         if self.glob.is_some_and(|glob| !glob.names(found.below_start(), found.kind)) {
             return Ok(());
         }
@@ -146,7 +146,7 @@ impl Visitor for Listing<'_> {
 }
 
 impl Listing<'_> {
-    fn look(&mut self, found: &Found<'_>) -> Result<About, ConfineError> {
+    fn look(&mut self, found: &WalkEntry<'_>) -> Result<About, ConfineError> {
         if self.list.sniff
             && found.kind == Kind::File
             && let Ok(file) = found.open()
@@ -177,10 +177,10 @@ impl Operation for List {
         let place = view.directory(&self.path)?;
         let filter_decision = |candidate: &Candidate<'_>| match (&ignore, self.which) {
             (Some(ignore), _) if ignore.names(candidate.below_start(), candidate.kind) => {
-                FilterDecision::Leave
+                FilterDecision::Exclude
             }
-            (_, Which::All) => FilterDecision::Named,
-            _ => glob.as_ref().map_or(FilterDecision::Usual, |glob| glob.spelled(candidate)),
+            (_, Which::All) => FilterDecision::Force,
+            _ => glob.as_ref().map_or(FilterDecision::Default, |glob| glob.spelled(candidate)),
         };
         let hidden = self.which != Which::Visible;
         let found = AtomicUsize::new(0);

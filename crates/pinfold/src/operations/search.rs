@@ -9,7 +9,8 @@ use std::time::SystemTime;
 
 use ignore::types::{Types, TypesBuilder};
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FilterDecision, Found, Kind, Place, RawPath, Skipped, Visitor,
+    Candidate, Error as ConfineError, FilterDecision, Kind, Place, RawPath, Skipped, Visitor,
+    WalkEntry,
 };
 
 use crate::glob::Filter;
@@ -133,7 +134,7 @@ struct Searching<'s> {
 }
 
 impl Visitor for Searching<'_> {
-    fn visit(&mut self, found: &Found<'_>) -> Result<(), ConfineError> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
         if found.kind != Kind::File {
             return Ok(());
         }
@@ -263,14 +264,14 @@ impl Search {
         let starts = view.starts(self.path.as_ref())?;
         let filter_decision = |candidate: &Candidate<'_>| {
             let said =
-                filter.map_or(FilterDecision::Usual, |filter| filter.filter_decision(candidate));
+                filter.map_or(FilterDecision::Default, |filter| filter.filter_decision(candidate));
             let other = |types: &Types| {
                 let name = OsStr::from_bytes(candidate.name());
                 candidate.kind != Kind::Directory && types.matched(name, false).is_ignore()
             };
             // As with ripgrep, a file that the glob asks for may be of any type.
             match said {
-                FilterDecision::Usual if types.is_some_and(other) => FilterDecision::Leave,
+                FilterDecision::Default if types.is_some_and(other) => FilterDecision::Exclude,
                 said => said,
             }
         };

@@ -62,10 +62,10 @@ fn an_ignore_file_that_is_cut_is_said() {
     let (dir, session) = workspace(&[("a.txt", "M"), ("b.txt", "M")]);
     write(dir.path(), ".gitignore", format!("a.txt\n{}", "x\n".repeat(20_000)).as_bytes());
     let found = search(&session, &Search::new("M"));
-    assert_eq!((found.total, found.skipped.rules), (1, 1));
+    assert_eq!((found.total, found.skipped.cut_ignore_files), (1, 1));
     write(dir.path(), ".gitignore", format!("a.txt\n#{}\nb.txt\n", "x".repeat(2 << 20)).as_bytes());
     let found = search(&session, &Search::new("M"));
-    assert_eq!((found.total, found.skipped.rules), (1, 1));
+    assert_eq!((found.total, found.skipped.cut_ignore_files), (1, 1));
 }
 
 #[test]

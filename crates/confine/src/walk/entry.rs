@@ -38,7 +38,7 @@ impl Candidate<'_> {
 
 /// Something that a walk has found.
 #[derive(Debug)]
-pub struct Found<'f> {
+pub struct WalkEntry<'f> {
     pub(super) workspace: &'f Workspace,
     pub(super) root: usize,
     pub(super) start: usize,
@@ -48,7 +48,7 @@ pub struct Found<'f> {
     pub kind: Kind,
 }
 
-impl Found<'_> {
+impl WalkEntry<'_> {
     /// Its path, counted from where the walk started.
     pub fn below_start(&self) -> &[u8] {
         &self.path[self.start..]
