@@ -60,9 +60,9 @@ impl ChangeSummary {
             [(first, last)] => format!("lines {first}-{last}"),
             _ => "one of the edits".into(),
         };
-        summary.notices.extend(match done.reading {
+        summary.notices.extend(match done.match_kind {
             MatchKind::Exact | MatchKind::LineEndings => None,
-            MatchKind::TrailingBlanks => {
+            MatchKind::TrailingWhitespace => {
                 Some(format!("{place}: matched without regard to blanks at the end of lines"))
             }
             MatchKind::Indentation => Some(format!(

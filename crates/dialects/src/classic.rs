@@ -92,15 +92,15 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         Error::NoMatch { path, number, .. } => {
             format!("{}old_string not found in {path}", edit(*number))
         }
-        Error::ManyMatches { number, count, or_more, lines, reading, .. } => {
+        Error::ManyMatches { number, count, or_more, lines, match_kind, .. } => {
             let more = if *or_more { " or more" } else { "" };
             let found = format!("{}old_string found {count}{more} times", edit(*number));
-            let out = match reading {
+            let out = match match_kind {
                 _ if *or_more => "that is too many; add lines around it to make it unique",
                 MatchKind::Exact | MatchKind::LineEndings => {
                     "add lines around it to make it unique, or set replace_all to replace all of them"
                 }
-                MatchKind::TrailingBlanks | MatchKind::Indentation => {
+                MatchKind::TrailingWhitespace | MatchKind::Indentation => {
                     "none is word for word the same: copy the one that you mean, or add lines around it"
                 }
             };

@@ -215,7 +215,7 @@ pub enum Error {
         /// The lines on which the first ones start.
         lines: Vec<u64>,
         /// How they were found.
-        reading: MatchKind,
+        match_kind: MatchKind,
     },
     /// The edit would change nothing.
     #[error("{}the old and the new text are the same, but for line ends perhaps", edit(*.number))]

@@ -59,7 +59,7 @@ pub use pinfold_confine::{
     Durability, Kind, Metadata, OpenMethod, Place, RawPath, RelPath, Skipped, escaped,
 };
 pub use pinfold_text::{
-    Encoding, LineEnding, MatchKind, MatchMode, Page, Replacement, Stopped, Style,
+    Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
 };
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use search::{BinaryNote, Line, Role};

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use pinfold_confine::{Metadata, Place};
-use pinfold_text::{Known, LARGE, Mark, Page};
+use pinfold_text::{LARGE_FILE_BYTES, LineOffset, Page, ResumePoint};
 
 use crate::limits::POSITION_FILES;
 
@@ -14,7 +14,7 @@ pub(crate) struct LineIndexCache(Mutex<Vec<(Place, Metadata, Page)>>);
 impl LineIndexCache {
     /// A whole file was read, and this is what was found out about it.
     pub(crate) fn learn(&self, place: &Place, meta: &Metadata, page: &Page) {
-        if meta.len < LARGE || page.marks.is_empty() {
+        if meta.len < LARGE_FILE_BYTES || page.line_offsets.is_empty() {
             return;
         }
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,8 +27,8 @@ impl LineIndexCache {
     }
 
     /// Where to go on from to find a line, if the file is surely as it was.
-    pub(crate) fn before(&self, place: &Place, meta: &Metadata, line: u64) -> Option<Known> {
-        if meta.len < LARGE {
+    pub(crate) fn before(&self, place: &Place, meta: &Metadata, line: u64) -> Option<ResumePoint> {
+        if meta.len < LARGE_FILE_BYTES {
             return None;
         }
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,9 +36,9 @@ impl LineIndexCache {
         if !then.proven_unchanged(meta) {
             return None;
         }
-        let after = page.marks.partition_point(|mark| mark.lines < line);
-        let mark: Mark = *page.marks.get(after.checked_sub(1)?)?;
-        let Page { total, encoding, line_ending, certain, .. } = *page;
-        Some(Known { mark, total, encoding, line_ending, certain })
+        let after = page.line_offsets.partition_point(|mark| mark.lines < line);
+        let mark: LineOffset = *page.line_offsets.get(after.checked_sub(1)?)?;
+        let Page { total, encoding, line_ending, encoding_certain, .. } = *page;
+        Some(ResumePoint { mark, total, encoding, line_ending, encoding_certain })
     }
 }

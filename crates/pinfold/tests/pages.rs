@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use pinfold::operations::{Open, Opened, PastEnd, Read, Write};
-use pinfold::{CallOptions, Error, Page, Session, Stopped, Style};
+use pinfold::{CallOptions, Error, Page, PageEnd, Session, Style};
 use pinfold_confine::fault::{Meanwhile, inject, interleave};
 use tempfile::TempDir;
 
@@ -50,11 +50,7 @@ fn who_pages_through_a_large_file_need_not_have_it_counted_again() {
         let fresh = page(&Session::open([dir.path()]).unwrap(), &window("large.txt", first, 50));
         assert_eq!(known.content, fresh.content, "line {first}");
         assert_eq!((known.total, known.shown), (fresh.total, fresh.shown), "line {first}");
-        assert_eq!(
-            (known.stopped, known.encoding),
-            (fresh.stopped, fresh.encoding),
-            "line {first}"
-        );
+        assert_eq!((known.end, known.encoding), (fresh.end, fresh.encoding), "line {first}");
         assert_eq!(known.line_ending, fresh.line_ending);
         // The first piece has no mark before it.
         assert!(first < 10_000 || few <= 4, "line {first}: {few} of {whole} reads");
@@ -111,7 +107,7 @@ fn pages_that_follow_the_notices_are_the_whole_file() {
         let page = page(&session, &request);
         read.push_str(&page.content);
         first += page.shown;
-        if page.stopped == Stopped::AtEnd {
+        if page.end == PageEnd::EndOfFile {
             break;
         }
         assert!(page.shown > 0);

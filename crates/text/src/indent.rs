@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Refused;
+use crate::ReplaceError;
 use crate::locate::BLANKS;
 
 /// How far an old text has to be moved to stand as it does in the file, and any new text with it.
@@ -113,17 +113,17 @@ impl Shift {
     }
 
     /// New text, moved in the same way; refused if a line of it cannot be, or if it gets too large.
-    pub(crate) fn apply(&self, new: &str, most_bytes: u64) -> Result<String, Refused> {
+    pub(crate) fn apply(&self, new: &str, most_bytes: u64) -> Result<String, ReplaceError> {
         let mut moved = String::with_capacity(new.len());
         for (number, line) in new.split('\n').enumerate() {
             if number > 0 {
                 moved.push('\n');
             }
-            let Moved { more, times, rest } = self.moved(line).ok_or(Refused::NotFound)?;
+            let Moved { more, times, rest } = self.moved(line).ok_or(ReplaceError::NotFound)?;
             // A line can be asked to stand further to the right than there is memory.
             let size = more.len().saturating_mul(times).saturating_add(moved.len() + rest.len());
             if size as u64 > most_bytes {
-                return Err(Refused::TooLarge { size: size as u64 });
+                return Err(ReplaceError::TooLarge { size: size as u64 });
             }
             (0..times).for_each(|_| moved.push_str(more));
             moved.push_str(rest);
@@ -205,12 +205,12 @@ mod tests {
     fn text_that_grows_too_large_is_not_made() {
         let wide = Shift::Add(" ".repeat(1_000));
         let refused = wide.apply(&"a\n".repeat(1_000), 10_000).unwrap_err();
-        assert!(matches!(refused, Refused::TooLarge { size: 10_001..12_000 }), "{refused:?}");
+        assert!(matches!(refused, ReplaceError::TooLarge { size: 10_001..12_000 }), "{refused:?}");
         assert_eq!(wide.apply("a\n", 1_002).unwrap().len(), 1_002);
         let endless = Shift::ToBlanks { unit: usize::MAX / 2, levels: 3 };
-        assert!(matches!(endless.apply("a", 10_000), Err(Refused::TooLarge { .. })));
+        assert!(matches!(endless.apply("a", 10_000), Err(ReplaceError::TooLarge { .. })));
         let deep = Shift::ToTabs { unit: 1, levels: isize::MAX / 2 };
-        assert!(matches!(deep.apply("a", 10_000), Err(Refused::TooLarge { .. })));
+        assert!(matches!(deep.apply("a", 10_000), Err(ReplaceError::TooLarge { .. })));
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub use locate::{MatchKind, MatchMode};
 pub use media_type::text_type;
 pub use nearest::nearest;
 pub use page::{
-    Known, LARGE, Mark, Page, PageError, PageRequest, Stopped, Style, count_lines, read_page,
-    read_page_from,
+    LARGE_FILE_BYTES, LineOffset, Page, PageEnd, PageError, PageRequest, ResumePoint, Style,
+    count_lines, read_page, read_page_from,
 };
-pub use replace::{Failed, InOrder, Refused, Replacement, replace_in_order};
+pub use replace::{
+    FailedReplacement, ReplaceError, ReplacedInOrder, Replacement, replace_in_order,
+};

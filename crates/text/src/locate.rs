@@ -16,7 +16,7 @@ pub enum MatchKind {
     /// With other line ends.
     LineEndings,
     /// Whole lines, but for blanks at their ends.
-    TrailingBlanks,
+    TrailingWhitespace,
     /// Whole lines, with the same shift of indentation on each.
     Indentation,
 }
@@ -27,7 +27,7 @@ impl MatchKind {
         match self {
             Self::Exact => "exact",
             Self::LineEndings => "line_endings",
-            Self::TrailingBlanks => "trailing_blanks",
+            Self::TrailingWhitespace => "trailing_blanks",
             Self::Indentation => "indentation",
         }
     }
@@ -37,7 +37,7 @@ impl MatchKind {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MatchMode {
     /// All of them, one after the other.
-    Ladder,
+    Lenient,
     /// Only the text as it is, line ends folded.
     Exact,
 }
@@ -103,10 +103,10 @@ pub(crate) const MAX_REPLACED: usize = 200_000;
 /// there are none, or if it is too much work to say so.
 pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(MatchKind, Places)> {
     let wanted = Wanted::new(old, new)?;
-    for reading in [MatchKind::TrailingBlanks, MatchKind::Indentation] {
-        let places = wanted.find(text, reading)?;
+    for match_kind in [MatchKind::TrailingWhitespace, MatchKind::Indentation] {
+        let places = wanted.find(text, match_kind)?;
         if !places.found.is_empty() {
-            return Some((reading, places));
+            return Some((match_kind, places));
         }
     }
     None
@@ -137,13 +137,13 @@ impl<'o> Wanted<'o> {
     }
 
     /// The places in one reading; `None` if it was given up half-way and nothing is known to be unique.
-    fn find(&self, text: &str, reading: MatchKind) -> Option<Places> {
+    fn find(&self, text: &str, match_kind: MatchKind) -> Option<Places> {
         let anchor = self.lines[self.anchor].trim_matches(BLANKS);
         let mut found = Vec::new();
         let mut work = 0;
         for at in memmem::find_iter(text.as_bytes(), anchor) {
             if let Some(start) = self.first_line(text, at, anchor.len(), &mut work)
-                && let Some(place) = self.read_at(text, start, reading, &mut work)
+                && let Some(place) = self.read_at(text, start, match_kind, &mut work)
                 && found.last() != Some(&place)
             {
                 found.push(place);
@@ -178,7 +178,7 @@ impl<'o> Wanted<'o> {
         &self,
         text: &str,
         start: usize,
-        reading: MatchKind,
+        match_kind: MatchKind,
         work: &mut usize,
     ) -> Option<Found> {
         let mut end = start;
@@ -191,8 +191,8 @@ impl<'o> Wanted<'o> {
             let rest = text.get(end..)?;
             let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
             *work += line.len() + LINE_WORK;
-            let fits = match reading {
-                MatchKind::TrailingBlanks => {
+            let fits = match match_kind {
+                MatchKind::TrailingWhitespace => {
                     line.trim_end_matches(BLANKS) == wanted.trim_end_matches(BLANKS)
                 }
                 _ => {
@@ -211,7 +211,7 @@ impl<'o> Wanted<'o> {
                 return None;
             }
         }
-        let shift = match reading {
+        let shift = match match_kind {
             MatchKind::Indentation => {
                 *work += self.new.len();
                 Some(Shift::between(&pairs, self.new, text)?)
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn looser_readings_are_of_whole_lines() {
-        for (text, old, reading) in [
-            ("a  \nb\n", "a\nb\n", Some(MatchKind::TrailingBlanks)),
-            ("a\nb\n", "a \nb\t\n", Some(MatchKind::TrailingBlanks)),
+        for (text, old, match_kind) in [
+            ("a  \nb\n", "a\nb\n", Some(MatchKind::TrailingWhitespace)),
+            ("a\nb\n", "a \nb\t\n", Some(MatchKind::TrailingWhitespace)),
             ("x = 10\n", "x = 1", None),
             ("  x = 1 # c\n", "x = 1", None),
             ("    a\n    b\n", "a\nb", Some(MatchKind::Indentation)),
@@ -255,8 +255,8 @@ mod tests {
             ("a \n", "  a", None),
         ] {
             assert_eq!(
-                loose(text, old, "").map(|(reading, _)| reading),
-                reading,
+                loose(text, old, "").map(|(match_kind, _)| match_kind),
+                match_kind,
                 "{text:?} {old:?}"
             );
         }
@@ -281,8 +281,8 @@ mod tests {
         assert_eq!((starts(&places), places.or_more), (vec![0], false));
         let lines = "  aaaa\n".repeat(200_000);
         let old = "aaaa\n".repeat(100_000);
-        let (reading, places) = loose(&lines, &old, "").unwrap();
-        assert_eq!((reading, places.or_more), (MatchKind::Indentation, true));
+        let (match_kind, places) = loose(&lines, &old, "").unwrap();
+        assert_eq!((match_kind, places.or_more), (MatchKind::Indentation, true));
         assert!(places.found.len() > 1);
         // The line that is looked for is far below the first, which is above the file.
         assert_eq!(loose(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);

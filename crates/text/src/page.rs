@@ -55,7 +55,7 @@ pub struct Page {
     /// Whether the whole file was counted: false if time ran out after the window was full.
     pub complete: bool,
     /// Why the page ends where it does.
-    pub stopped: Stopped,
+    pub end: PageEnd,
     /// The file's encoding.
     pub encoding: Encoding,
     /// How the file's lines end.
@@ -63,14 +63,14 @@ pub struct Page {
     /// Some bytes in the window had no meaning in the encoding and stand as U+FFFD.
     pub malformed: bool,
     /// Where some lines begin, in a large file.
-    pub marks: Vec<Mark>,
+    pub line_offsets: Vec<LineOffset>,
     /// Whether the file's beginning told its encoding, which it does not if it is all ASCII.
-    pub certain: bool,
+    pub encoding_certain: bool,
 }
 
 /// Where a line of a large file begins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Mark {
+pub struct LineOffset {
     /// How many lines come before it.
     pub lines: u64,
     /// How many bytes come before it.
@@ -79,9 +79,9 @@ pub struct Mark {
 
 /// What is known about a file from having read all of it before.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct ResumePoint {
     /// Where to go on from.
-    pub mark: Mark,
+    pub mark: LineOffset,
     /// How many lines there are.
     pub total: u64,
     /// The encoding.
@@ -89,23 +89,23 @@ pub struct Known {
     /// How the lines end.
     pub line_ending: LineEnding,
     /// Whether the encoding is certain.
-    pub certain: bool,
+    pub encoding_certain: bool,
 }
 
 /// Files below this size are read in no time; in larger ones some places are remembered.
-pub const LARGE: u64 = 4 * 1024 * 1024;
+pub const LARGE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// How many places, at the most.
-const MAX_MARKS: u64 = 4_096;
+const MAX_LINE_OFFSETS: u64 = 4_096;
 
 /// Why a page ends where it does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stopped {
+pub enum PageEnd {
     /// The file has no more lines.
-    AtEnd,
+    EndOfFile,
     /// As many lines as were asked for are there, and the file has more.
-    AfterLines,
+    LineLimit,
     /// The budget is used up, and lines that were asked for are missing.
-    AtBudget,
+    ByteBudget,
 }
 
 /// Why there is no page.
@@ -139,10 +139,10 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
     if request.encoding.is_none() && blocks.ascii {
         lines.doubtful = Some(Vec::new());
     }
-    let mut marks = Marks::new(request.size_hint, encoding);
+    let mut line_offsets = LineOffsets::new(request.size_hint, encoding);
     let taken = blocks.each(encoding, |bytes| {
         lines.feed(bytes);
-        marks.feed(bytes, lines.count.ended());
+        line_offsets.feed(bytes, lines.count.ended());
         true
     });
     let wide = match taken {
@@ -154,18 +154,18 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
         }
         Err(error) => return Err(error.into()),
     };
-    let certain = lines.doubtful.is_none();
+    let encoding_certain = lines.doubtful.is_none();
     let mut page = lines.finish_in_doubt()?;
-    page.certain = certain;
+    page.encoding_certain = encoding_certain;
     page.malformed |= wide;
-    page.marks = marks.marks;
+    page.line_offsets = line_offsets.line_offsets;
     Ok(page)
 }
 
 /// Reads a window of lines from a source that stands at a mark, and no further.
 pub fn read_page_from(
     source: &mut impl Read,
-    known: Known,
+    known: ResumePoint,
     request: &PageRequest,
 ) -> Result<Page, PageError> {
     let max_line_chars = request.max_line_chars.min(request.budget.max(1));
@@ -173,7 +173,7 @@ pub fn read_page_from(
     let encoding = Encoding { bom: false, ..known.encoding };
     let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
     lines.count = LineCount::after(known.mark.lines);
-    lines.doubtful = (!known.certain).then(Vec::new);
+    lines.doubtful = (!known.encoding_certain).then(Vec::new);
     let mut buffer = vec![0; BLOCK];
     let filled = read_some(source, &mut buffer)?;
     let mut blocks = Blocks { source, buffer, filled, encoding: Ok(encoding), ascii: false };
@@ -187,41 +187,41 @@ pub fn read_page_from(
         total: known.total,
         encoding: known.encoding,
         line_ending: known.line_ending,
-        stopped: match page.stopped {
-            Stopped::AtBudget => Stopped::AtBudget,
-            _ if end => Stopped::AtEnd,
-            _ => Stopped::AfterLines,
+        end: match page.end {
+            PageEnd::ByteBudget => PageEnd::ByteBudget,
+            _ if end => PageEnd::EndOfFile,
+            _ => PageEnd::LineLimit,
         },
         ..page
     })
 }
 
 /// Places that are remembered while a large file streams by.
-struct Marks {
-    marks: Vec<Mark>,
+struct LineOffsets {
+    line_offsets: Vec<LineOffset>,
     offset: u64,
     next: u64,
     apart: u64,
 }
 
-impl Marks {
+impl LineOffsets {
     fn new(size: u64, encoding: Encoding) -> Self {
         let bytewise = matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_));
-        let apart = match size >= LARGE && bytewise {
-            true => (size / MAX_MARKS).max(BLOCK as u64),
+        let apart = match size >= LARGE_FILE_BYTES && bytewise {
+            true => (size / MAX_LINE_OFFSETS).max(BLOCK as u64),
             false => u64::MAX,
         };
-        Self { marks: Vec::new(), offset: encoding.mark_len() as u64, next: apart, apart }
+        Self { line_offsets: Vec::new(), offset: encoding.mark_len() as u64, next: apart, apart }
     }
 
     fn feed(&mut self, block: &[u8], ended: u64) {
         let start = self.offset;
         self.offset += block.len() as u64;
         if self.offset >= self.next
-            && self.marks.len() < MAX_MARKS as usize
+            && self.line_offsets.len() < MAX_LINE_OFFSETS as usize
             && let Some(end) = memrchr(b'\n', block)
         {
-            self.marks.push(Mark { lines: ended, bytes: start + end as u64 + 1 });
+            self.line_offsets.push(LineOffset { lines: ended, bytes: start + end as u64 + 1 });
             self.next = self.offset.saturating_add(self.apart);
         }
     }

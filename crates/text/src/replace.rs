@@ -26,7 +26,7 @@ pub(crate) struct Replaced {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
     /// How the text was found.
-    pub reading: MatchKind,
+    pub match_kind: MatchKind,
     /// How many occurrences were replaced.
     pub count: usize,
     /// For each occurrence, the lines that it takes now, from first to last, counting from 1.
@@ -37,7 +37,7 @@ pub(crate) struct Replaced {
 
 /// Why nothing was replaced.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Refused {
+pub enum ReplaceError {
     /// The text is nowhere in the file.
     NotFound,
     /// The text is in several places.
@@ -49,7 +49,7 @@ pub enum Refused {
         /// The lines on which the first occurrences start.
         lines: Vec<u64>,
         /// How they were found.
-        reading: MatchKind,
+        match_kind: MatchKind,
     },
     /// The new text is the old one.
     Same,
@@ -61,7 +61,7 @@ pub enum Refused {
     /// The new text has a character that the file's encoding cannot express.
     Unmappable(Unmappable),
     /// Nobody waits for it any more.
-    Stopped,
+    Interrupted,
 }
 
 /// How many occurrences are named by their lines.
@@ -73,28 +73,28 @@ pub(crate) fn replace(
     replacement: &Replacement,
     matching: MatchMode,
     most_bytes: u64,
-) -> Result<Replaced, Refused> {
+) -> Result<Replaced, ReplaceError> {
     let old = folded(&replacement.old);
     let new = folded(&replacement.new);
     if old == new {
-        return Err(Refused::Same);
+        return Err(ReplaceError::Same);
     }
     let text = document.text();
     let mut places = if replacement.all { disjoint(text, &old) } else { exact(text, &old) };
-    let mut reading = MatchKind::Exact;
-    if places.found.is_empty() && matching == MatchMode::Ladder && !replacement.all {
-        (reading, places) = loose(text, &old, &new).ok_or(Refused::NotFound)?;
+    let mut match_kind = MatchKind::Exact;
+    if places.found.is_empty() && matching == MatchMode::Lenient && !replacement.all {
+        (match_kind, places) = loose(text, &old, &new).ok_or(ReplaceError::NotFound)?;
     }
     let (found, or_more) = (places.found, places.or_more);
     if found.is_empty() {
-        return Err(Refused::NotFound);
+        return Err(ReplaceError::NotFound);
     }
     // Before the new text is moved: a place to which it cannot be moved makes no other one unique.
     let most = if replacement.all { MAX_REPLACED } else { 1 };
     if found.len() > most {
         let named = found.iter().take(MAX_NAMED);
         let lines = named.map(|found| document.line_number(found.start)).collect();
-        return Err(Refused::Many { count: found.len(), or_more, lines, reading });
+        return Err(ReplaceError::Many { count: found.len(), or_more, lines, match_kind });
     }
     let placed = found.into_iter().map(|found| {
         let moved = match &found.shift {
@@ -103,23 +103,23 @@ pub(crate) fn replace(
         };
         Ok((found, moved))
     });
-    let mut placed = placed.collect::<Result<Vec<_>, Refused>>()?;
+    let mut placed = placed.collect::<Result<Vec<_>, ReplaceError>>()?;
     placed.sort_by_key(|(found, _)| found.start);
-    if reading == MatchKind::Exact
+    if match_kind == MatchKind::Exact
         && !placed.iter().all(|(found, _)| has_ends(document, found, &replacement.old))
     {
-        reading = MatchKind::LineEndings;
+        match_kind = MatchKind::LineEndings;
     }
-    splice(document, &placed, reading, most_bytes)
+    splice(document, &placed, match_kind, most_bytes)
 }
 
 /// What came of replacements made one after the other.
 #[derive(Clone, Debug)]
-pub struct InOrder {
+pub struct ReplacedInOrder {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
     /// The loosest way in which one of the texts was found.
-    pub reading: MatchKind,
+    pub match_kind: MatchKind,
     /// How many occurrences each replacement replaced.
     pub counts: Vec<usize>,
     /// The lines that each of them takes in the end, in the order in which they were made.
@@ -128,11 +128,11 @@ pub struct InOrder {
 
 /// The replacement that could not be made.
 #[derive(Clone, Debug)]
-pub struct Failed {
+pub struct FailedReplacement {
     /// Which one it was, counting from 1.
     pub number: usize,
     /// Why.
-    pub why: Refused,
+    pub why: ReplaceError,
     /// The file as the replacements before it left it.
     pub bytes: Vec<u8>,
 }
@@ -146,25 +146,25 @@ pub fn replace_in_order(
     matching: MatchMode,
     most_bytes: u64,
     lasts: &dyn Fn() -> bool,
-) -> Result<InOrder, Failed> {
-    let (mut reading, mut counts, mut lines) = (MatchKind::Exact, Vec::new(), Vec::new());
+) -> Result<ReplacedInOrder, FailedReplacement> {
+    let (mut match_kind, mut counts, mut lines) = (MatchKind::Exact, Vec::new(), Vec::new());
     let mut bytes = Cow::Borrowed(bytes);
     for (number, replacement) in (1..).zip(replacements) {
         let replaced = match lasts() {
             true => replace(&Document::new(&bytes, encoding), replacement, matching, most_bytes),
-            false => Err(Refused::Stopped),
+            false => Err(ReplaceError::Interrupted),
         };
         let replaced = match replaced {
             Ok(replaced) => replaced,
-            Err(why) => return Err(Failed { number, why, bytes: bytes.into_owned() }),
+            Err(why) => return Err(FailedReplacement { number, why, bytes: bytes.into_owned() }),
         };
         move_down(&mut lines, &replaced);
-        reading = reading.max(replaced.reading);
+        match_kind = match_kind.max(replaced.match_kind);
         counts.push(replaced.count);
         lines.extend(replaced.lines);
         bytes = Cow::Owned(replaced.bytes);
     }
-    Ok(InOrder { bytes: bytes.into_owned(), reading, counts, lines })
+    Ok(ReplacedInOrder { bytes: bytes.into_owned(), match_kind, counts, lines })
 }
 
 /// Moves the lines of earlier replacements by what came or went above them.
@@ -192,9 +192,9 @@ fn move_down(lines: &mut [(u64, u64)], replaced: &Replaced) {
 fn splice(
     document: &Document<'_>,
     placed: &[(Found, Cow<'_, str>)],
-    reading: MatchKind,
+    match_kind: MatchKind,
     most_bytes: u64,
-) -> Result<Replaced, Refused> {
+) -> Result<Replaced, ReplaceError> {
     let text = document.text();
     let mut spans = Vec::with_capacity(placed.len());
     let mut lines = Vec::with_capacity(placed.len());
@@ -210,11 +210,11 @@ fn splice(
         let bytes = document.encode(&middle).map_err(|missing| {
             // Counted from the beginning of the new text, not of what differs.
             let line = missing.line + count_ends(&new[..before]).unsigned_abs();
-            Refused::Unmappable(Unmappable { line, ..missing })
+            ReplaceError::Unmappable(Unmappable { line, ..missing })
         })?;
         size += bytes.len() as u64;
         if size > most_bytes {
-            return Err(Refused::TooLarge { size });
+            return Err(ReplaceError::TooLarge { size });
         }
         spans.push((start, end, bytes));
 
@@ -230,14 +230,14 @@ fn splice(
         grown += growth;
     }
     if document.holds(&spans) {
-        return Err(Refused::Same);
+        return Err(ReplaceError::Same);
     }
-    let bytes = document.splice(&spans).ok_or(Refused::NotFound)?;
+    let bytes = document.splice(&spans).ok_or(ReplaceError::NotFound)?;
     let size = bytes.len() as u64;
     if size > most_bytes {
-        return Err(Refused::TooLarge { size });
+        return Err(ReplaceError::TooLarge { size });
     }
-    Ok(Replaced { bytes, reading, count: placed.len(), lines, growth: growths })
+    Ok(Replaced { bytes, match_kind, count: placed.len(), lines, growth: growths })
 }
 
 fn count_ends(text: &str) -> i64 {

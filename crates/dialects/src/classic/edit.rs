@@ -105,7 +105,7 @@ fn operation(
     Ok(operations::Edit {
         path: path.raw("file_path", ctx)?,
         replacements,
-        matching: MatchMode::Ladder,
+        matching: MatchMode::Lenient,
         seen: ctx.seen(ReadRule::Required),
     })
 }
@@ -118,7 +118,7 @@ fn reply(done: &Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
     let summary = ChangeSummary::of_edit(done, &path);
     let facts = json!({
         "replacements": done.replacements,
-        "match": done.reading.name(),
+        "match": done.match_kind.name(),
         "lines": done.lines.iter().take(MAX_LINES).collect::<Vec<_>>(),
         "start_line": done.lines.first().map(|lines| lines.0),
         "created": done.created,

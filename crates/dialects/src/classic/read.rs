@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pinfold::media::{Extracted, Notebook, Picture};
 use pinfold::operations::{self, Opened, PastEnd, Reading};
-use pinfold::{Done, Error, Page, Place, Stopped, Style, limits};
+use pinfold::{Done, Error, Page, PageEnd, Place, Style, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -101,7 +101,7 @@ impl Read {
 
     /// Lines, what there is to know about them, and how to go on.
     fn lines(&self, page: Page, mut notices: Vec<String>) -> ToolResult {
-        if page.stopped != Stopped::AtEnd {
+        if page.end != PageEnd::EndOfFile {
             let (first, next) = (self.offset(), self.offset() + page.shown);
             let total = if page.complete { "" } else { "at least " };
             let lines = format!("lines {first}-{} of {total}{}", next - 1, page.total);
@@ -115,7 +115,7 @@ impl Read {
         fact("lines_read", page.shown.into());
         fact("offset", self.offset().into());
         fact("limit", self.limit().into());
-        fact("truncated", json!(page.stopped != Stopped::AtEnd));
+        fact("truncated", json!(page.end != PageEnd::EndOfFile));
         ToolResult {
             short_result: Some(format!("Read {}", count(page.shown, "line"))),
             content: with_notices(page.content, &notices),

@@ -1,7 +1,7 @@
 //! `file.read`
 
 use pinfold::operations;
-use pinfold::{Done, Error, Stopped, Style, limits};
+use pinfold::{Done, Error, PageEnd, Style, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl Tool for Read {
         let page = done.outcome.page;
         Reply {
             total_lines: page.total,
-            truncated: page.stopped != Stopped::AtEnd,
+            truncated: page.end != PageEnd::EndOfFile,
             message: malformed(&page),
             content: page.content,
         }

@@ -1,7 +1,7 @@
 //! `read_file`
 
 use pinfold::operations;
-use pinfold::{Done, Error, Stopped, limits};
+use pinfold::{Done, Error, PageEnd, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl Tool for Read {
         let page = done.outcome.page;
         Reply {
             lines: page.total,
-            truncated: page.stopped == Stopped::AtBudget,
+            truncated: page.end == PageEnd::ByteBudget,
             message: malformed(&page),
             encoding: page.encoding.name(),
             content: page.content,

@@ -2,8 +2,8 @@
 
 use pinfold_confine::{Place, RawPath, Target};
 use pinfold_text::{
-    Content, Encoding, Failed, InOrder, MatchKind, MatchMode, Refused, Replacement, nearest,
-    replace_in_order, sniff_content,
+    Content, Encoding, FailedReplacement, MatchKind, MatchMode, ReplaceError, ReplacedInOrder,
+    Replacement, nearest, replace_in_order, sniff_content,
 };
 
 use crate::change::{ChangeOrigin, Replace};
@@ -37,7 +37,7 @@ pub struct Edited {
     /// How many occurrences were replaced.
     pub replacements: usize,
     /// The loosest way in which one of the texts was found.
-    pub reading: MatchKind,
+    pub match_kind: MatchKind,
     /// The lines that each replacement takes now, from first to last.
     pub lines: Vec<(u64, u64)>,
     /// Whether the file had changed elsewhere since the session last saw it.
@@ -52,7 +52,7 @@ impl Edit {
         Self {
             path: path.into(),
             replacements: vec![Replacement { old: old.into(), new: new.into(), all: false }],
-            matching: MatchMode::Ladder,
+            matching: MatchMode::Lenient,
             seen: ReadRule::Off,
         }
     }
@@ -83,7 +83,7 @@ impl Operation for Edit {
             bytes: edited.bytes.len() as u64,
             created: target.meta().is_none(),
             replacements: edited.counts.iter().sum(),
-            reading: edited.reading,
+            match_kind: edited.match_kind,
             lines: edited.lines,
             changed_elsewhere,
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
@@ -118,7 +118,7 @@ impl Edit {
     }
 
     /// The first replacement's text as the whole content, and the others made in that.
-    fn create(&self, view: &View<'_>) -> Result<InOrder, Error> {
+    fn create(&self, view: &View<'_>) -> Result<ReplacedInOrder, Error> {
         let (first, rest) = self.replacements.split_first().expect("checked: there is one");
         let content = first.new.replace("\r\n", "\n");
         if content.is_empty() {
@@ -130,11 +130,11 @@ impl Edit {
         let made =
             replace_in_order(content, utf8, rest, self.matching(view), limit, &in_time(view));
         let made = made.map_err(|failed| {
-            self.refusal(view, &Failed { number: failed.number + 1, ..failed }, utf8)
+            self.refusal(view, &FailedReplacement { number: failed.number + 1, ..failed }, utf8)
         })?;
         let lines = std::iter::once((1, last.max(1))).chain(made.lines).collect();
         let counts = std::iter::once(1).chain(made.counts).collect();
-        Ok(InOrder { counts, lines, ..made })
+        Ok(ReplacedInOrder { counts, lines, ..made })
     }
 
     fn check_size(&self, view: &View<'_>, size: u64) -> Result<(), Error> {
@@ -151,7 +151,7 @@ impl Edit {
         target: &Target,
         bytes: &[u8],
         creates: bool,
-    ) -> Result<(InOrder, bool), Error> {
+    ) -> Result<(ReplacedInOrder, bool), Error> {
         let freshness = match self.seen {
             ReadRule::Off => Freshness::Current,
             ReadRule::Required => view.freshness(&self.path, target)?,
@@ -186,7 +186,8 @@ impl Edit {
                 None => Ok((made, changed)),
             },
             Err(failed)
-                if changed && matches!(failed.why, Refused::NotFound | Refused::Many { .. }) =>
+                if changed
+                    && matches!(failed.why, ReplaceError::NotFound | ReplaceError::Many { .. }) =>
             {
                 Err(self.changed(view, target, &failed.bytes, encoding, failed.number))
             }
@@ -207,28 +208,28 @@ impl Edit {
         (self.replacements.len() > 1).then_some(number)
     }
 
-    fn refusal(&self, view: &View<'_>, failed: &Failed, encoding: Encoding) -> Error {
+    fn refusal(&self, view: &View<'_>, failed: &FailedReplacement, encoding: Encoding) -> Error {
         let path = self.path.clone();
         let number = self.number(failed.number);
         match &failed.why {
-            Refused::NotFound => {
+            ReplaceError::NotFound => {
                 let nearest = self.nearest(&failed.bytes, encoding, failed.number);
                 Error::NoMatch { path, number, nearest }
             }
-            Refused::Many { count, or_more, lines, reading } => Error::ManyMatches {
+            ReplaceError::Many { count, or_more, lines, match_kind } => Error::ManyMatches {
                 path,
                 number,
                 count: *count,
                 or_more: *or_more,
                 lines: lines.clone(),
-                reading: *reading,
+                match_kind: *match_kind,
             },
-            Refused::Same => Error::NoChange { number },
-            Refused::Stopped => view.timed_out(&path),
-            Refused::TooLarge { size } => {
+            ReplaceError::Same => Error::NoChange { number },
+            ReplaceError::Interrupted => view.timed_out(&path),
+            ReplaceError::TooLarge { size } => {
                 Error::TooLarge { path, size: *size, limit: edit_bytes(view) }
             }
-            Refused::Unmappable(missing) => Error::Unmappable {
+            ReplaceError::Unmappable(missing) => Error::Unmappable {
                 number,
                 encoding: encoding.name(),
                 character: missing.character.escape_debug().to_string(),

@@ -50,29 +50,29 @@ fn numbers_of_any_length_are_aligned() {
 
 #[test]
 fn a_window_knows_why_it_ends() {
-    for (first, lines, content, stopped) in [
-        (1, None, "a\nb\nc\n", Stopped::AtEnd),
-        (1, Some(3), "a\nb\nc\n", Stopped::AtEnd),
-        (1, Some(2), "a\nb\n", Stopped::AfterLines),
-        (2, Some(1), "b\n", Stopped::AfterLines),
-        (3, Some(9), "c\n", Stopped::AtEnd),
-        (4, None, "", Stopped::AtEnd),
-        (99, Some(1), "", Stopped::AtEnd),
+    for (first, lines, content, end) in [
+        (1, None, "a\nb\nc\n", PageEnd::EndOfFile),
+        (1, Some(3), "a\nb\nc\n", PageEnd::EndOfFile),
+        (1, Some(2), "a\nb\n", PageEnd::LineLimit),
+        (2, Some(1), "b\n", PageEnd::LineLimit),
+        (3, Some(9), "c\n", PageEnd::EndOfFile),
+        (4, None, "", PageEnd::EndOfFile),
+        (99, Some(1), "", PageEnd::EndOfFile),
     ] {
         let page = page(b"a\nb\nc\n", PageRequest { first, lines, ..all() });
-        assert_eq!((page.content.as_str(), page.stopped, page.total), (content, stopped, 3));
+        assert_eq!((page.content.as_str(), page.end, page.total), (content, end, 3));
     }
 }
 
 #[test]
 fn the_budget_cuts_between_lines_and_an_exact_fit_is_no_cut() {
-    for (budget, content, stopped) in [
-        (6, "aa\nbb\n", Stopped::AtEnd),
-        (5, "aa\n", Stopped::AtBudget),
-        (3, "aa\n", Stopped::AtBudget),
+    for (budget, content, end) in [
+        (6, "aa\nbb\n", PageEnd::EndOfFile),
+        (5, "aa\n", PageEnd::ByteBudget),
+        (3, "aa\n", PageEnd::ByteBudget),
     ] {
         let page = page(b"aa\nbb\n", PageRequest { budget, ..all() });
-        assert_eq!((page.content.as_str(), page.stopped), (content, stopped), "{budget}");
+        assert_eq!((page.content.as_str(), page.end), (content, end), "{budget}");
     }
 }
 
@@ -147,7 +147,7 @@ fn a_full_window_survives_the_deadline_and_says_what_is_not_known() {
     let whole = PageRequest { lines: Some(20_000), ..request };
     let page = read_page(&mut TooSlow(bytes.as_bytes()), &whole).unwrap();
     assert_eq!((page.shown, page.total, page.complete), (20_000, 20_000, false));
-    assert_eq!(page.stopped, Stopped::AfterLines);
+    assert_eq!(page.end, PageEnd::LineLimit);
     let all = PageRequest { size_hint: u64::MAX, ..all() };
     assert!(matches!(read_page(&mut TooSlow(bytes.as_bytes()), &all), Err(PageError::Io(_))));
 }
@@ -178,7 +178,7 @@ proptest! {
             let page = read_page(&mut Trickle(text.as_bytes(), piece), &request).unwrap();
             whole.push_str(&page.content);
             first += page.shown;
-            if page.stopped == Stopped::AtEnd {
+            if page.end == PageEnd::EndOfFile {
                 prop_assert_eq!(first - 1, page.total);
                 break;
             }
@@ -200,7 +200,7 @@ proptest! {
             let page = read_page(&mut Trickle(&bytes, piece), &request).unwrap();
             whole.push_str(&page.content);
             first += page.shown;
-            if page.stopped == Stopped::AtEnd {
+            if page.end == PageEnd::EndOfFile {
                 break;
             }
         }

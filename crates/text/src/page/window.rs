@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::{Page, PageError, PageRequest, Stopped, Style};
+use super::{Page, PageEnd, PageError, PageRequest, Style};
 use crate::binary::SNIFF_BYTES;
 use crate::long_line::{PartialLine, ShownLine};
 use crate::{Charset, Encoding, LineCount};
@@ -175,7 +175,7 @@ impl Window {
         let page = self.finish();
         if let Some(bytes) = doubtful
             && page.malformed
-            && let whole = page.stopped == Stopped::AtEnd
+            && let whole = page.end == PageEnd::EndOfFile
             && let legacy @ Encoding { charset: Charset::Legacy(_), .. } =
                 Encoding::guess(&bytes, whole)
         {
@@ -193,10 +193,10 @@ impl Window {
         let next = self.request.first.saturating_add(self.shown);
         Page {
             // Where the count is not complete, nobody knows that there are no more lines.
-            stopped: match (self.over_budget, self.complete && next > total) {
-                (true, _) => Stopped::AtBudget,
-                (false, true) => Stopped::AtEnd,
-                (false, false) => Stopped::AfterLines,
+            end: match (self.over_budget, self.complete && next > total) {
+                (true, _) => PageEnd::ByteBudget,
+                (false, true) => PageEnd::EndOfFile,
+                (false, false) => PageEnd::LineLimit,
             },
             content: self.content,
             shown: self.shown,
@@ -205,8 +205,8 @@ impl Window {
             encoding: self.encoding,
             line_ending: self.count.ending(),
             malformed: self.malformed,
-            marks: Vec::new(),
-            certain: true,
+            line_offsets: Vec::new(),
+            encoding_certain: true,
         }
     }
 }

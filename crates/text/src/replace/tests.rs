@@ -4,19 +4,19 @@ use super::*;
 use crate::locate::MAX_COUNTED;
 use crate::{Encoding, sniff};
 
-fn edit(bytes: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, Refused> {
+fn edit(bytes: &[u8], old: &str, new: &str, all: bool) -> Result<Replaced, ReplaceError> {
     let crate::Content::Text(encoding) = sniff(bytes, true) else { panic!("binary") };
     let replacement = Replacement { old: old.into(), new: new.into(), all };
-    replace(&Document::new(bytes, encoding), &replacement, MatchMode::Ladder, u64::MAX)
+    replace(&Document::new(bytes, encoding), &replacement, MatchMode::Lenient, u64::MAX)
 }
 
 #[test]
 fn each_reading_waits_for_the_one_before() {
-    for (file, old, new, after, reading) in [
+    for (file, old, new, after, match_kind) in [
         ("a\nb\n", "a", "x", "x\nb\n", MatchKind::Exact),
         ("a\r\nb\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\n", MatchKind::LineEndings),
         ("a\r\nb\n", "a\r\nb\n", "x\ny\n", "x\r\ny\n", MatchKind::Exact),
-        ("a \nb\n", "a\nb\n", "x\ny\n", "x\ny\n", MatchKind::TrailingBlanks),
+        ("a \nb\n", "a\nb\n", "x\ny\n", "x\ny\n", MatchKind::TrailingWhitespace),
         (
             "\tif a:\n\t\tb\n",
             "if a:\n    b\n",
@@ -28,7 +28,7 @@ fn each_reading_waits_for_the_one_before() {
     ] {
         let replaced = edit(file.as_bytes(), old, new, false).unwrap();
         assert_eq!(str::from_utf8(&replaced.bytes).unwrap(), after, "{file:?}");
-        assert_eq!(replaced.reading, reading, "{file:?}");
+        assert_eq!(replaced.match_kind, match_kind, "{file:?}");
     }
 }
 
@@ -48,7 +48,7 @@ fn nothing_is_guessed() {
     ] {
         assert_eq!(
             edit(file.as_bytes(), old, new, false).unwrap_err(),
-            Refused::NotFound,
+            ReplaceError::NotFound,
             "{old:?}"
         );
     }
@@ -56,17 +56,17 @@ fn nothing_is_guessed() {
 
 #[test]
 fn several_places_are_counted_and_named() {
-    let many = |count, lines: &[u64], reading| Refused::Many {
+    let many = |count, lines: &[u64], match_kind| ReplaceError::Many {
         count,
         or_more: false,
         lines: lines.to_vec(),
-        reading,
+        match_kind,
     };
     for (file, old, refused) in [
         ("aaa\n", "aa", many(2, &[1, 1], MatchKind::Exact)),
         ("x\ny\nx\ny\n", "x\ny\n", many(2, &[1, 3], MatchKind::Exact)),
         ("  a\n    a\n", "\ta", many(2, &[1, 2], MatchKind::Indentation)),
-        ("a \nb\na  \n", "a\t", many(2, &[1, 3], MatchKind::TrailingBlanks)),
+        ("a \nb\na  \n", "a\t", many(2, &[1, 3], MatchKind::TrailingWhitespace)),
     ] {
         assert_eq!(edit(file.as_bytes(), old, "z", false).unwrap_err(), refused, "{file:?}");
     }
@@ -74,7 +74,8 @@ fn several_places_are_counted_and_named() {
     let refused = edit(b"  a\na\n", "    a", "  b", false).unwrap_err();
     assert_eq!(refused, many(2, &[1, 2], MatchKind::Indentation));
     let file = "a".repeat(20_000);
-    let Err(Refused::Many { count, or_more, lines, .. }) = edit(file.as_bytes(), "a", "b", false)
+    let Err(ReplaceError::Many { count, or_more, lines, .. }) =
+        edit(file.as_bytes(), "a", "b", false)
     else {
         panic!("found once")
     };
@@ -87,7 +88,7 @@ fn all_goes_from_left_to_right_without_overlap() {
     assert_eq!((replaced.bytes.as_slice(), replaced.count), (&b"bb\na\n"[..], 2));
     let replaced = edit(b"x\ny\nx\n", "x\n", "1\n2\n", true).unwrap();
     assert_eq!(replaced.lines, [(1, 2), (4, 5)]);
-    assert_eq!(edit(b"a \n", "a\t", "b", true).unwrap_err(), Refused::NotFound);
+    assert_eq!(edit(b"a \n", "a\t", "b", true).unwrap_err(), ReplaceError::NotFound);
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn line_ends_are_those_of_the_lines_replaced() {
         let replaced = edit(file.as_bytes(), old, new, false).unwrap();
         assert_eq!(str::from_utf8(&replaced.bytes).unwrap(), after, "{file:?} {old:?}");
     }
-    assert_eq!(edit(b"a\nb\n", "a\nb", "a\r\nb", false).unwrap_err(), Refused::Same);
+    assert_eq!(edit(b"a\nb\n", "a\nb", "a\r\nb", false).unwrap_err(), ReplaceError::Same);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn what_is_not_edited_is_not_encoded_again() {
     let replaced = edit(latin, "gr\u{f6}\u{df}er", "kl\u{fc}ger", false).unwrap();
     assert_eq!(replaced.bytes, b"F\xFCr die \xDCbung: kl\xFCger, sch\xF6ner\n");
     let refused = edit(latin, "die", "\u{65e5}", false).unwrap_err();
-    assert!(matches!(refused, Refused::Unmappable(_)));
+    assert!(matches!(refused, ReplaceError::Unmappable(_)));
 }
 
 proptest! {
@@ -141,12 +142,12 @@ proptest! {
         let tail = Encoding { bom: false, ..encoding }.encode(&after).unwrap();
         let replacement = Replacement { old, new, all: false };
         let document = Document::new(&whole, encoding);
-        let replaced = replace(&document, &replacement, MatchMode::Ladder, u64::MAX).unwrap();
+        let replaced = replace(&document, &replacement, MatchMode::Lenient, u64::MAX).unwrap();
         prop_assert!(replaced.bytes.starts_with(&head));
         prop_assert!(replaced.bytes.ends_with(&tail));
         let text = Document::new(&replaced.bytes, encoding).text().to_owned();
         prop_assert_eq!(text, folded(&format!("{before}{}{after}", replacement.new)).into_owned());
-        prop_assert_eq!(replaced.reading, MatchKind::Exact);
+        prop_assert_eq!(replaced.match_kind, MatchKind::Exact);
     }
 
     #[test]
@@ -158,7 +159,7 @@ proptest! {
     ) {
         if let crate::Content::Text(encoding) = sniff(&bytes, true) {
             let replacement = Replacement { old, new, all };
-            let _ = replace(&Document::new(&bytes, encoding), &replacement, MatchMode::Ladder, u64::MAX);
+            let _ = replace(&Document::new(&bytes, encoding), &replacement, MatchMode::Lenient, u64::MAX);
         }
     }
 
@@ -189,7 +190,7 @@ fn replacements_in_order_work_on_each_others_results() {
             .map(|(old, new)| Replacement { old: (*old).into(), new: (*new).into(), all: false })
             .collect();
         let file = b"one\ntwo\nthree\n";
-        replace_in_order(file, Encoding::UTF_8, &edits, MatchMode::Ladder, u64::MAX, &|| true)
+        replace_in_order(file, Encoding::UTF_8, &edits, MatchMode::Lenient, u64::MAX, &|| true)
     };
     let edited = order(&[("two", "2\n2"), ("one", "0\n1"), ("2\n2", "zwei")]).unwrap();
     assert_eq!(edited.bytes, b"0\n1\nzwei\nthree\n");
@@ -197,7 +198,7 @@ fn replacements_in_order_work_on_each_others_results() {
     let failed = order(&[("two", "2"), ("two", "3")]).unwrap_err();
     assert_eq!(
         (failed.number, failed.why, failed.bytes),
-        (2, Refused::NotFound, b"one\n2\nthree\n".to_vec())
+        (2, ReplaceError::NotFound, b"one\n2\nthree\n".to_vec())
     );
 }
 
@@ -206,15 +207,15 @@ fn what_would_grow_too_large_is_refused_before_it_is_made() {
     let file = "a\n".repeat(5000);
     let replacement = Replacement { old: "a".into(), new: "b".repeat(1_000_000), all: true };
     let document = Document::new(file.as_bytes(), Encoding::UTF_8);
-    let refused = replace(&document, &replacement, MatchMode::Ladder, 100_000_000).unwrap_err();
-    assert!(matches!(refused, Refused::TooLarge { .. }));
+    let refused = replace(&document, &replacement, MatchMode::Lenient, 100_000_000).unwrap_err();
+    assert!(matches!(refused, ReplaceError::TooLarge { .. }));
     // Each line of the new text would stand as far to the right as the old one does.
     let file = format!("{}a \n", " ".repeat(1_000));
     let (old, new) = ("\ta \n".into(), "\tb\n".repeat(1_000));
     let replacement = Replacement { old, new, all: false };
     let document = Document::new(file.as_bytes(), Encoding::UTF_8);
-    let refused = replace(&document, &replacement, MatchMode::Ladder, 100_000).unwrap_err();
-    assert!(matches!(refused, Refused::TooLarge { .. }), "{refused:?}");
+    let refused = replace(&document, &replacement, MatchMode::Lenient, 100_000).unwrap_err();
+    assert!(matches!(refused, ReplaceError::TooLarge { .. }), "{refused:?}");
 }
 
 #[test]
@@ -235,12 +236,12 @@ fn what_counts_is_how_large_the_file_becomes() {
         let bytes = encoding.encode(&text).unwrap();
         let replacement = Replacement { old, new, all: false };
         let document = Document::new(&bytes, encoding);
-        let made = replace(&document, &replacement, MatchMode::Ladder, limit);
+        let made = replace(&document, &replacement, MatchMode::Lenient, limit);
         match made {
             Ok(made) => assert!(fits && made.bytes.len() as u64 == limit, "{encoding:?}"),
             Err(refused) => {
                 assert!(!fits, "{encoding:?}");
-                assert_eq!(refused, Refused::TooLarge { size: limit + 1 }, "{encoding:?}");
+                assert_eq!(refused, ReplaceError::TooLarge { size: limit + 1 }, "{encoding:?}");
             }
         }
     }
@@ -256,7 +257,7 @@ fn nothing_is_replaced_once_nobody_waits() {
         b"a\nb\nc\nd\n",
         Encoding::UTF_8,
         &edits,
-        MatchMode::Ladder,
+        MatchMode::Lenient,
         u64::MAX,
         &|| {
             asked.set(asked.get() + 1);
@@ -264,7 +265,7 @@ fn nothing_is_replaced_once_nobody_waits() {
         },
     )
     .unwrap_err();
-    assert_eq!((failed.number, failed.why, asked.get()), (3, Refused::Stopped, 3));
+    assert_eq!((failed.number, failed.why, asked.get()), (3, ReplaceError::Interrupted, 3));
     assert_eq!(failed.bytes, b"aa\nbb\nc\nd\n");
 }
 
@@ -275,15 +276,18 @@ fn long_lines_and_many_places_take_no_longer_than_they_must() {
     let replaced = edit(long.as_bytes(), "var", "let", true).unwrap();
     assert_eq!(replaced.count, 100_000);
     let one_line = "var x;\t".repeat(300_000);
-    assert_eq!(edit(one_line.as_bytes(), " var", "let", false).unwrap_err(), Refused::NotFound);
+    assert_eq!(
+        edit(one_line.as_bytes(), " var", "let", false).unwrap_err(),
+        ReplaceError::NotFound
+    );
     let repeated = "aaaa\n".repeat(100_000);
     let old = "aaaa\n".repeat(500) + "b\n";
-    assert_eq!(edit(repeated.as_bytes(), &old, "x", false).unwrap_err(), Refused::NotFound);
+    assert_eq!(edit(repeated.as_bytes(), &old, "x", false).unwrap_err(), ReplaceError::NotFound);
     let edits =
         ["a", "b"].map(|old| Replacement { old: old.into(), new: "c\nc".into(), all: true });
     let file = "a b\n".repeat(20_000);
     let (file, utf8) = (file.as_bytes(), Encoding::UTF_8);
-    let made = replace_in_order(file, utf8, &edits, MatchMode::Ladder, u64::MAX, &|| true);
+    let made = replace_in_order(file, utf8, &edits, MatchMode::Lenient, u64::MAX, &|| true);
     assert_eq!(made.unwrap().counts, [20_000, 20_000]);
 }
 
@@ -291,5 +295,5 @@ fn long_lines_and_many_places_take_no_longer_than_they_must() {
 fn more_than_can_be_replaced_at_once_is_refused() {
     let file = "a".repeat(MAX_REPLACED + 5);
     let refused = edit(file.as_bytes(), "a", "b", true).unwrap_err();
-    assert!(matches!(refused, Refused::Many { or_more: true, .. }));
+    assert!(matches!(refused, ReplaceError::Many { or_more: true, .. }));
 }
