@@ -107,21 +107,32 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the file, or makes it. One that others may read is taken back from them.
+    /// Opens or creates the file, and removes other users' access to it.
+    ///
+    /// A symlink is refused: whoever can replace it would choose which file is written to and loses
+    /// its mode. `/dev/stderr` and the like are symlinks of the system's own.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Without waiting: whoever should read a pipe may not be there.
-        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let of_system = path.starts_with("/dev") || path.starts_with("/proc");
+        // `NONBLOCK`: a pipe may have no reader.
+        let mut flags = rustix::fs::OFlags::NONBLOCK;
+        flags.set(rustix::fs::OFlags::NOFOLLOW, !of_system);
         let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600).custom_flags(nonblocking);
-        let file = options.open(path)?;
+        options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+        let file = options.open(path).map_err(|error| {
+            if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+                let problem = "it is a symlink, which is not followed; give the path of the file";
+                return io::Error::new(io::ErrorKind::InvalidInput, problem);
+            }
+            error
+        })?;
         let metadata = file.metadata()?;
         let (torn, can_look) = (Mutex::new(false), false);
         if !metadata.is_file() {
             // Never to be read from: a pipe that can be is never without a reader.
             return Ok(Self { file, can_look, torn });
         }
-        // A device such as standard error would not be ours to close to others.
-        if metadata.permissions().mode() & 0o077 != 0 {
+        // Standard error may be a file of the user's, whose mode is not ours to change.
+        if !of_system && metadata.permissions().mode() & 0o077 != 0 {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
         }
         let same = |other: &fs::File| {

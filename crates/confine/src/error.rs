@@ -1,7 +1,7 @@
 //! What can go wrong on the way to a file.
 //!
-//! No variant carries a path: the caller knows the path as it was given, and that is the only
-//! spelling that a message may repeat.
+//! No variant carries the path that was asked for: the caller knows it as it was given, and that is
+//! the only spelling that a message may repeat.
 
 use std::io;
 
@@ -21,6 +21,9 @@ pub enum Error {
     /// The path cannot name a file.
     #[error("the path {0}")]
     BadPath(&'static str),
+    /// The root's path no longer leads to a directory that can be opened.
+    #[error("the workspace root `{0}` is gone")]
+    RootGone(String),
     /// Nothing is there.
     #[error("not found")]
     NotFound,
@@ -45,6 +48,10 @@ pub enum Error {
     /// The file is no longer the one that was looked at.
     #[error("changed meanwhile")]
     Changed,
+    /// The file's directory was moved, removed or replaced during the call. The change was rolled
+    /// back.
+    #[error("its directory was moved during the call")]
+    DirectoryMoved,
     /// The directory stayed locked by another process for too long.
     #[error("locked by another process")]
     Busy,

@@ -41,6 +41,7 @@ struct Walker<'w> {
     at: Vec<(Name, OwnedFd)>,
     ahead: VecDeque<PendingStep>,
     links: usize,
+    races: usize,
 }
 
 /// A step that is still to be made, and whether a link asked for it.
@@ -53,7 +54,7 @@ impl Workspace {
     /// Where `steps` below a root lead, links followed.
     pub(crate) fn resolve(&self, root: usize, steps: Vec<Step>, last: Last) -> Result<Resolved> {
         let ahead = steps.into_iter().map(|step| PendingStep { step, by_link: false }).collect();
-        let walker = Walker { workspace: self, root, at: Vec::new(), ahead, links: 0 };
+        let walker = Walker { workspace: self, root, at: Vec::new(), ahead, links: 0, races: 0 };
         walker.walk(last)
     }
 }
@@ -77,9 +78,9 @@ impl Walker<'_> {
             match step_into(dir, &name, sys::DIR_PATH) {
                 Ok(fd) => self.at.push((name, fd)),
                 Err(Errno::LOOP) => match sys::read_link(dir, name.as_bytes()) {
-                    // No link any more: look at it again.
+                    // Another process replaced the symlink: try again.
                     Err(Errno::INVAL | Errno::NOENT) => {
-                        self.count_link()?;
+                        self.count_race()?;
                         self.ahead.push_front(PendingStep { step: Step::Name(name), by_link });
                     }
                     target => self.follow(&target?)?,
@@ -93,6 +94,11 @@ impl Walker<'_> {
             }
         }
         Ok(self.arrived(None))
+    }
+
+    fn count_race(&mut self) -> Result<()> {
+        self.races += 1;
+        if self.races > sys::MAX_RACES { Err(Error::Changed) } else { Ok(()) }
     }
 
     fn count_link(&mut self) -> Result<()> {
@@ -133,15 +139,35 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn missing_from(self, name: Name) -> Result<Resolved> {
+    /// The rest of the path does not exist, beginning with `name`.
+    ///
+    /// The kernel would not get past a missing name. A `..` after it is still checked, by the names
+    /// alone: a path that leaves the workspace is outside, whatever exists of it.
+    fn missing_from(mut self, name: Name) -> Result<Resolved> {
         let mut missing = vec![name];
-        for ahead in &self.ahead {
-            match &ahead.step {
-                Step::Name(name) => missing.push(name.clone()),
-                Step::Parent => return Err(Error::NotFound),
+        while let Some(PendingStep { step, .. }) = self.ahead.pop_front() {
+            match step {
+                Step::Name(name) => missing.push(name),
+                Step::Parent => return Err(self.beyond_missing(missing)),
             }
         }
         Ok(Resolved { missing, ..self.arrived(None) })
+    }
+
+    /// What is wrong with a path that has a `..` below a missing name.
+    fn beyond_missing(self, mut missing: Vec<Name>) -> Error {
+        missing.pop();
+        let root = self.workspace.root(self.root).canonical_names().to_vec();
+        let at = self.at.into_iter().map(|(name, _)| name);
+        let mut names: Vec<Name> = root.into_iter().chain(at).chain(missing).collect();
+        for PendingStep { step, .. } in self.ahead {
+            match step {
+                Step::Name(name) => names.push(name),
+                Step::Parent => _ = names.pop(),
+            }
+        }
+        let steps = names.into_iter().map(Step::Name).collect();
+        self.workspace.enter(steps).map_or(Error::Outside, |_| Error::NotFound)
     }
 
     fn arrived(self, last: Option<Name>) -> Resolved {

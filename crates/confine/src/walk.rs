@@ -98,6 +98,9 @@ pub trait Visitor: Send {
 
 impl Workspace {
     /// Walks over what is below `starts`, which are directories. Gives back the visitors.
+    ///
+    /// Fails with [`Error::Denied`](crate::Error::Denied) if there is one start and it cannot be
+    /// read; other directories that cannot be read are counted.
     pub fn walk<V: Visitor>(
         &self,
         starts: &[Place],
@@ -115,7 +118,7 @@ impl Workspace {
             })
             .collect();
         let work = Work::new(tasks);
-        let worker = || Worker::new(self, walk, &work, new_visitor());
+        let worker = || Worker::new(self, walk, &work, new_visitor(), starts.len() == 1);
         let outcome = thread::scope(|scope| {
             let mut first = worker();
             // A small tree is done before another thread has started.

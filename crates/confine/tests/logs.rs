@@ -132,3 +132,23 @@ fn half_a_line_in_a_pipe_gets_an_end() {
     }
     assert_eq!(read(), "\nthree\nfour\n");
 }
+
+#[test]
+fn a_symlink_is_not_a_log() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let dir = TempDir::new().unwrap();
+    let (target, link) = (dir.path().join("target"), dir.path().join("log"));
+    fs::write(&target, "somebody's\n").unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).unwrap();
+    symlink(&target, &link).unwrap();
+    let refused = LogFile::open(&link).unwrap_err();
+    assert!(refused.to_string().contains("symlink"), "{refused}");
+    assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o644);
+    fs::remove_file(&target).unwrap();
+    assert!(LogFile::open(&link).is_err());
+    assert!(!target.exists(), "a dangling symlink was followed");
+    // In a directory that is reached through a symlink, a log is as good as any.
+    fs::create_dir(dir.path().join("real")).unwrap();
+    symlink("real", dir.path().join("through")).unwrap();
+    LogFile::open(&dir.path().join("through/log")).unwrap();
+}

@@ -80,6 +80,9 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         }
         Error::ParentMissing { parent, .. } => format!("Directory not found: {parent}"),
         Error::IsDirectory { path } if read_only => format!("Cannot read directory: {path}"),
+        Error::DirectoryUnreadable { path } => {
+            format!("Cannot read directory: {path} (permission denied)")
+        }
         Error::IsDirectory { path } => format!("Cannot change a directory: {path}"),
         Error::AccessDenied { path, why: None } => format!("Permission denied: {path}"),
         Error::AccessDenied { path, why: Some(why) } => {
@@ -113,6 +116,8 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))
         }
         Error::NothingLeft { .. }
+        | Error::RootGone { .. }
+        | Error::DirectoryMoved { .. }
         | Error::AuditFailed
         | Error::NotADirectory { .. }
         | Error::NotRegular { .. }

@@ -9,6 +9,7 @@ pub fn code(error: &Error) -> &'static str {
         | Error::DirectoryNotFound { .. }
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }
+        | Error::RootGone { .. }
         | Error::ParentMissing { .. } => "file_not_found",
         Error::Outside { .. } | Error::NothingLeft { .. } => "path_outside_workspace",
         Error::IsDirectory { .. } => "is_directory",
@@ -20,7 +21,9 @@ pub fn code(error: &Error) -> &'static str {
         Error::UnsupportedDocument { .. } => "unsupported_document",
         Error::OutOfRange { .. } | Error::PageOutOfRange { .. } => "out_of_range",
         Error::NotRead { .. } => "not_read",
-        Error::Changed { .. } | Error::NotAsLeft { .. } => "file_changed",
+        Error::Changed { .. } | Error::NotAsLeft { .. } | Error::DirectoryMoved { .. } => {
+            "file_changed"
+        }
         Error::NothingToUndo { .. } => "file_not_found",
         Error::NoMatch { .. } => "find_not_found",
         Error::ManyMatches { .. } => "find_not_unique",
@@ -30,7 +33,7 @@ pub fn code(error: &Error) -> &'static str {
         }
         Error::Unmappable { .. } => "encoding_error",
         Error::Denied { .. } => "permission_denied",
-        Error::AccessDenied { .. } => "access_denied",
+        Error::AccessDenied { .. } | Error::DirectoryUnreadable { .. } => "access_denied",
         Error::NoSpace { .. } => "no_space",
         Error::WriteFailed { .. } | Error::JournalFailed { .. } | Error::AuditFailed => {
             "write_failed"

@@ -70,6 +70,9 @@ fn code(error: &Error) -> &'static str {
         | Error::NothingToUndo { .. }
         | Error::NotAsLeft { .. }
         | Error::AccessDenied { .. }
+        | Error::RootGone { .. }
+        | Error::DirectoryMoved { .. }
+        | Error::DirectoryUnreadable { .. }
         | Error::NoSpace { .. }
         | Error::ReadFailed { .. }
         | Error::WriteFailed { .. }

@@ -57,6 +57,24 @@ pub enum Error {
         /// The workspace's roots.
         roots: Vec<String>,
     },
+    /// A root's path no longer leads to a directory.
+    #[error("the workspace root `{root}` is gone")]
+    RootGone {
+        /// The root as the user gave it.
+        root: String,
+    },
+    /// The file's directory was moved, removed or replaced during the call.
+    #[error("the directory of `{path}` was moved during the call; nothing was changed")]
+    DirectoryMoved {
+        /// The path as it was given.
+        path: RawPath,
+    },
+    /// The operating system does not let the directory be listed.
+    #[error("cannot read the directory `{path}`: permission denied")]
+    DirectoryUnreadable {
+        /// The path as it was given.
+        path: RawPath,
+    },
     /// The client asked for directories that have nothing in common with the workspace.
     #[error("nothing of the workspace ({}) is in the client's roots ({})", .workspace.join(", "), .client.join(", "))]
     NothingLeft {

@@ -170,7 +170,13 @@ impl<'s> View<'s> {
             deadline: &deadline,
         };
         let walked = self.session.workspace().walk(starts, &walk, new_visitor);
-        walked.map_err(|error| self.missed(&RawPath::from("."), error))
+        walked.map_err(|error| match (error, starts) {
+            (ConfineError::Denied, [start]) => {
+                let path = RawPath::from(self.session.absolute(start));
+                Error::DirectoryUnreadable { path }
+            }
+            (error, _) => self.missed(&RawPath::from("."), error),
+        })
     }
 
     /// Opens a file that a walk has found.

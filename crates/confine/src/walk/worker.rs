@@ -51,6 +51,7 @@ pub(super) struct Worker<'w, V> {
     pub(super) visitor: V,
     pub(super) skipped: Skipped,
     buffer: Vec<u8>,
+    single_start: bool,
 }
 
 /// The entries of a directory, their names in one piece of memory.
@@ -72,8 +73,10 @@ impl<'w, V: Visitor> Worker<'w, V> {
         walk: &'w Walk<'w>,
         work: &'w Work<Task>,
         visitor: V,
+        single_start: bool,
     ) -> Self {
-        Self { workspace, walk, work, visitor, skipped: Skipped::default(), buffer: Vec::new() }
+        let (skipped, buffer) = (Skipped::default(), Vec::new());
+        Self { workspace, walk, work, visitor, skipped, buffer, single_start }
     }
 
     /// Does what there is to do, until nothing is left or it is `enough` after a task.
@@ -98,6 +101,8 @@ impl<'w, V: Visitor> Worker<'w, V> {
                     // Gone or swapped since it was listed: then it is not there.
                     Err(Error::NotFound | Error::NotADirectory | Error::Changed) => Ok(()),
                     Err(error @ Error::TimedOut) => Err(error),
+                    // Nobody takes an empty answer for that of a directory that cannot be read.
+                    Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
                     Err(_) => {
                         self.skipped.unreadable += 1;
                         Ok(())

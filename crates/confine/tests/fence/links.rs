@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use pinfold_confine::{Error, Kind, OpenMethod, Workspace};
+use tempfile::TempDir;
 
 use crate::{both_ways, read, tree, write};
 
@@ -142,4 +143,59 @@ fn nothing_behind_a_link_is_looked_at_before_the_link_is_resolved() {
             if workspace.open_method() == OpenMethod::Openat2 { "openat2" } else { "openat" };
         assert_eq!(report.calls.first(), Some(&first), "{:?}", report.calls);
     });
+}
+
+#[test]
+fn a_path_that_leaves_through_a_missing_directory_is_outside() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir_all(root.join("a")).unwrap();
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+        let workspace = Workspace::open([&root], Some(method)).unwrap();
+        let look = |path: &str| workspace.lstat(&path.into()).map(drop);
+        for path in ["nosuch/../../x", "nosuch/../../../etc/passwd", "a/no/such/../../../../x"] {
+            assert!(matches!(look(path), Err(Error::Outside)), "{path}: {:?}", look(path));
+            let target = workspace.target(&path.into(), &Default::default());
+            assert!(matches!(target, Err(Error::Outside)), "{path}: {target:?}");
+        }
+        for path in ["nosuch/../a", "nosuch/../../ws/a", "a/nosuch/../../b"] {
+            assert!(matches!(look(path), Err(Error::NotFound)), "{path}: {:?}", look(path));
+        }
+    }
+}
+
+#[test]
+fn races_are_not_counted_as_links() {
+    let dir = TempDir::new().unwrap();
+    let at = dir.path().to_owned();
+    fs::create_dir(at.join("real")).unwrap();
+    fs::write(at.join("real/f"), "found").unwrap();
+    symlink("real", at.join("link")).unwrap();
+    let workspace = Workspace::open([&at], Some(OpenMethod::Walk)).unwrap();
+    // For each read of the symlink it is gone, and back before the next look.
+    let swaps = |times: usize| -> Vec<pinfold_confine::fault::Meanwhile> {
+        let swap = |nth: usize, act: fn(&Path)| {
+            let at = at.clone();
+            move |call| -> pinfold_confine::fault::Meanwhile {
+                (call, nth, Box::new(move || act(&at.join("link"))))
+            }
+        };
+        let remove = |link: &Path| fs::remove_file(link).unwrap();
+        let make = |link: &Path| {
+            let _ = symlink("real", link);
+        };
+        let opens = |nth: usize| swap(nth, make)("openat");
+        let reads = |nth: usize| swap(nth, remove)("readlinkat");
+        (1..=times).map(reads).chain((1..=times * 3 + 9).map(opens)).collect()
+    };
+    for (times, expected) in [(60, "found"), (150, "changed meanwhile")] {
+        let report = pinfold_confine::fault::interleave(swaps(times), || {
+            let mut text = String::new();
+            let (_, mut file) = workspace.file(&"./link/../link/f".into())?;
+            std::io::Read::read_to_string(&mut file, &mut text).map_err(Error::Os)?;
+            Ok::<_, Error>(text)
+        });
+        let outcome = report.result.unwrap_or_else(|error| error.to_string());
+        assert_eq!(outcome, expected, "{times}");
+    }
 }

@@ -29,6 +29,8 @@ impl Error {
         match error {
             ConfineError::Outside => Self::Outside { path, roots: Vec::new() },
             ConfineError::BadPath(problem) => Self::BadPath { path, problem },
+            ConfineError::RootGone(root) => Self::RootGone { root },
+            ConfineError::DirectoryMoved => Self::DirectoryMoved { path },
             ConfineError::NotFound => Self::NotFound { path, near: Vec::new() },
             ConfineError::Dangling => Self::Dangling { path },
             ConfineError::TooManyLinks => Self::TooManyLinks { path },

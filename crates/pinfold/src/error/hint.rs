@@ -48,6 +48,12 @@ impl Error {
             Self::Denied { denial: Denial::Policy(_), .. } => {
                 Some("work without it, or tell the person".into())
             }
+            Self::RootGone { .. } => Some(
+                "tell the user, who removed or moved it; it is used again once it is there".into(),
+            ),
+            Self::DirectoryMoved { .. } => {
+                Some("list the directories to see where it is now".into())
+            }
             Self::AuditFailed => Some("tell the person".into()),
             Self::NothingLeft { .. } => Some(
                 "tell the person: start Pinfold with a `--root` that the client has open, or with \
@@ -75,6 +81,7 @@ impl Error {
             | Self::InvalidArgument(_)
             | Self::NoChange { .. }
             | Self::AccessDenied { .. }
+            | Self::DirectoryUnreadable { .. }
             | Self::NoSpace { .. }
             | Self::ReadFailed { .. }
             | Self::WriteFailed { .. }

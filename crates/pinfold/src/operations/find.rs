@@ -126,7 +126,8 @@ impl Operation for Find {
         if let Some(path) = &self.path {
             view.directory(path)?;
         }
-        let starts = match view.starts(self.start(pattern).as_ref()) {
+        let start = self.start(pattern);
+        let starts = match view.starts(start.as_ref()) {
             // The path is there, so it is the pattern that leads nowhere: nothing fits it.
             Err(Error::DirectoryNotFound { .. } | Error::NotADirectory { .. }) => Vec::new(),
             other => other?,
@@ -141,7 +142,12 @@ impl Operation for Find {
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
         let (parts, mut skipped) =
-            view.walk(&starts, depth, false, &filter_decision, &missed, new_visitor)?;
+            match view.walk(&starts, depth, false, &filter_decision, &missed, new_visitor) {
+                Err(Error::DirectoryUnreadable { path }) => {
+                    return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
+                }
+                other => other?,
+            };
         skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
         let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
         let total = files.len() as u64;

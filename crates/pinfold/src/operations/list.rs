@@ -197,7 +197,12 @@ impl Operation for List {
             candidate.kind == Kind::Directory || glob.as_ref().is_none_or(named)
         };
         let (parts, mut skipped) =
-            view.walk(&start, self.depth, hidden, &filter_decision, &missed, new_visitor)?;
+            match view.walk(&start, self.depth, hidden, &filter_decision, &missed, new_visitor) {
+                Err(Error::DirectoryUnreadable { .. }) => {
+                    return Err(Error::DirectoryUnreadable { path: self.path.clone() });
+                }
+                other => other?,
+            };
         let mut entries: Vec<_> = parts.into_iter().flat_map(|part| part.entries).collect();
         let later = |kind| self.order == ListOrder::DirectoriesFirst && kind != Kind::Directory;
         entries.sort_unstable_by(|one, other| {

@@ -86,3 +86,21 @@ fn a_list_that_is_cut_tells_as_much_about_each_entry_as_one_that_is_not() {
         assert_eq!(list(most), whole[..most]);
     }
 }
+
+#[test]
+fn a_directory_that_cannot_be_read_is_not_an_empty_one() {
+    use pinfold::Error;
+    use pinfold::operations::Find;
+    let (dir, session) = workspace(&[]);
+    write(dir.path(), "closed/f", b"text");
+    let refused = |perform: &dyn Fn() -> Result<(), Error>| {
+        (1..20).any(|nth| {
+            let denied = (When::Nth(nth), Fault::Errno(13));
+            let result = inject(&[denied], perform).result;
+            matches!(result, Err(Error::DirectoryUnreadable { path }) if path.as_str() == "closed")
+        })
+    };
+    assert!(refused(&|| session.perform(&List::new("closed")).map(drop)));
+    let find = Find { path: Some("closed".into()), ..Find::new("*") };
+    assert!(refused(&|| session.perform(&find).map(drop)));
+}
