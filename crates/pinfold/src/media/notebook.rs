@@ -280,7 +280,7 @@ mod tests {
                 {"output_type": "stream", "name": "stderr", "text": ["\u{1b}[31mred\u{1b}[0m\n"]},
                 {"output_type": "execute_result", "data": {"text/plain": "1", "image/png": [&PNG[..40], "\n", &PNG[40..]]}},
                 {"output_type": "display_data", "data": {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}}},
-                {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["\u{1b}]0;title\u{7}AuditTrace", "line 2"]}
+                {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["\u{1b}]0;title\u{7}Trace", "line 2"]}
             ]}
         ]}));
         assert_eq!(notebook.cells, 2);
