@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pinfold_pdf::{Failure, Wanted, extract};
+use pinfold_pdf::{Budget, PdfRequest, extract};
 
 fn main() {
     let mut files = Vec::new();
@@ -23,9 +23,9 @@ fn main() {
     let (mut panics, mut refused, mut empty, mut unknown) = (0, 0, 0, 0);
     for file in &files {
         let content = fs::read(file).unwrap();
-        let wanted = Wanted { first: 1, last: usize::MAX, most_bytes: usize::MAX };
+        let request = PdfRequest { first: 1, last: usize::MAX, max_bytes: usize::MAX };
         let start = Instant::now();
-        let extracted = catch_unwind(|| extract(content, wanted));
+        let extracted = catch_unwind(|| extract(content, request, Budget::default(), &|| true));
         ours += start.elapsed();
         let start = Instant::now();
         let reference = Command::new("pdftotext").arg(file).arg("-").output().unwrap().stdout;
@@ -35,7 +35,7 @@ fn main() {
                 panics += 1;
                 continue;
             }
-            Ok(Err(Failure::Encrypted | Failure::Damaged)) => {
+            Ok(Err(_)) => {
                 refused += 1;
                 continue;
             }
@@ -46,7 +46,7 @@ fn main() {
             empty += 1;
             continue;
         }
-        unknown += usize::from(extracted.unknown * 20 > extracted.glyphs);
+        unknown += usize::from(extracted.unmapped_glyphs * 20 > extracted.glyphs);
         let found = words(&extracted.pages.join("\n"));
         scores.push(in_common(&found, &reference));
         orders.push(in_order(&found, &reference));

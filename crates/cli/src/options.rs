@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use pinfold::media::InChild;
 use pinfold::{
     Approver, AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
     MatchingSetting, Mode, Permissions, SeenSetting, Session, Settings,
@@ -197,12 +196,9 @@ impl Options {
         let config = self.config.clone().into_iter().chain(config::default_path());
         let own = config.chain(token::state_directory()).chain(own);
         let session = Session::with_settings(roots, settings)?.keeping_out_of(own);
-        // What a hostile document does, it does to another process.
-        Ok(match std::env::current_exe() {
-            Ok(program) => {
-                session.with_pdf_reader(InChild { program, arguments: vec!["read-pdf".into()] })
-            }
-            Err(_) => session,
+        Ok(match crate::read_pdf::reader() {
+            Some(reader) => session.with_pdf_reader(reader),
+            None => session,
         })
     }
 

@@ -1,20 +1,26 @@
-//! `pinfold read-pdf`, which only Pinfold itself calls.
+//! `pinfold read-pdf`: the child process that reads one PDF for Pinfold itself.
+//!
+//! It restricts itself before it reads the first byte.
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use pinfold::media::{Wanted, answer};
+use pinfold::media::{PDF_STACK_BYTES, PdfRequest, ProcessPdfReader, extract_to_json};
 use rustix::process::{
     Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
 };
 
-/// How much memory a PDF may take. The largest of some hundred real ones took 150 MB.
-const MEMORY: u64 = 1024 * 1024 * 1024;
+/// The most memory that the process may map. The largest of some hundred real files took 150 MB.
+const MAX_MEMORY_BYTES: u64 = 768 * 1024 * 1024;
 
-/// How many seconds it may compute, whatever the deadline is.
-const PROCESSOR: u64 = 300;
+/// The most seconds that the process may compute, whatever the call's deadline is.
+const MAX_CPU_SECONDS: u64 = 300;
 
 /// Read a PDF on standard input and print its text as JSON
 #[derive(Args)]
@@ -23,28 +29,47 @@ pub(crate) struct ReadPdf {
     first: usize,
     /// The last page
     last: usize,
-    /// How many bytes of text are enough
-    most_bytes: usize,
+    /// The most bytes of text to print
+    max_bytes: usize,
+}
+
+/// Reads PDFs in processes of this program.
+pub(crate) fn reader() -> Option<ProcessPdfReader> {
+    // The file that this process runs, even if another one was installed in its place since.
+    let own = Path::new("/proc/self/exe");
+    let current = std::env::current_exe().ok()?;
+    let program = if rustix::fs::access(own, rustix::fs::Access::EXEC_OK).is_ok() {
+        PathBuf::from(own)
+    } else {
+        current
+    };
+    Some(ProcessPdfReader { program, arguments: vec!["read-pdf".into()] })
 }
 
 impl ReadPdf {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        // Whoever asked is gone: nobody wants the answer.
+        // Nobody waits for the answer once the parent has ended.
         set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
-        lower(Resource::Cpu, PROCESSOR).context("cannot limit the time")?;
-        lower(Resource::As, MEMORY).context("cannot limit the memory")?;
-        let mut content = Vec::new();
-        std::io::stdin().read_to_end(&mut content).context("cannot read standard input")?;
-        let wanted = Wanted { first: self.first, last: self.last, most_bytes: self.most_bytes };
-        let answer = answer(content, wanted);
+        limit(Resource::Cpu, MAX_CPU_SECONDS).context("cannot limit the time")?;
+        limit(Resource::As, MAX_MEMORY_BYTES).context("cannot limit the memory")?;
+        let request = PdfRequest { first: self.first, last: self.last, max_bytes: self.max_bytes };
+        let file = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+        let work = move || -> Result<Vec<u8>> {
+            let mut content = Vec::new();
+            (&file).read_to_end(&mut content).context("cannot read standard input")?;
+            Ok(extract_to_json(content, request))
+        };
+        // The main thread may have less stack than a thread can be given.
+        let work = thread::Builder::new().stack_size(PDF_STACK_BYTES).spawn(work)?;
+        let answer = work.join().map_err(|_| anyhow!("the document cannot be read"))??;
         std::io::stdout().write_all(&answer).context("cannot write to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Limits what this process may use, where it may not use less already.
-fn lower(what: Resource, most: u64) -> rustix::io::Result<()> {
-    let Rlimit { current, maximum } = getrlimit(what);
-    let least = [current, maximum].into_iter().flatten().fold(most, u64::min);
-    setrlimit(what, Rlimit { current: Some(least), maximum })
+/// Lowers a limit of this process for good.
+fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
+    let Rlimit { current, maximum } = getrlimit(resource);
+    let lowest = [current, maximum].into_iter().flatten().fold(max, u64::min);
+    setrlimit(resource, Rlimit { current: Some(lowest), maximum: Some(lowest) })
 }

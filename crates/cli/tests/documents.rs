@@ -8,6 +8,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use pinfold_testkit::mcp::Lines;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -127,15 +128,7 @@ fn hostile_documents_end_in_an_answer() {
 
 #[test]
 fn a_process_that_reads_a_document_ends_with_the_one_that_asked() {
-    // Forms that draw ten others each, ten levels deep: ten thousand million of them.
-    let forms: Vec<_> = (0..10)
-        .map(|level| {
-            let next = 7 + level;
-            let draws = "/X Do ".repeat(10);
-            let resources = format!("<< /XObject << /X {next} 0 R >> >>");
-            format!("<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources {resources} /Length {} >>\nstream\n{draws}\nendstream", draws.len())
-        })
-        .collect();
+    let forms = nested_forms(10);
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("a.pdf");
     fs::write(&path, one_page("/X Do", &forms)).unwrap();
@@ -156,6 +149,9 @@ fn a_process_that_reads_a_document_ends_with_the_one_that_asked() {
     };
     assert!(waited(&|| !children().is_empty()), "no process was started");
     let child = children().trim().to_owned();
+    // Stopped, it cannot end by itself.
+    let pid = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     parent.kill().unwrap();
     parent.wait().unwrap();
     let gone = || {
@@ -194,4 +190,78 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
+}
+
+/// A document of one page whose content is compressed once and decompresses to `size` spaces.
+fn expanding(size: usize) -> Vec<u8> {
+    let packed = zlib(&vec![b' '; size]);
+    let head = format!("<< /Length {} /Filter /FlateDecode >>\nstream\n", packed.len());
+    let objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>".to_vec(),
+        [head.as_bytes(), &packed, b"\nendstream"].concat(),
+    ];
+    let mut content = b"%PDF-1.7\n".to_vec();
+    for (object, number) in objects.iter().zip(1..) {
+        content.extend_from_slice(format!("{number} 0 obj\n").as_bytes());
+        content.extend_from_slice(object);
+        content.extend_from_slice(b"\nendobj\n");
+    }
+    content.extend_from_slice(b"trailer << /Size 5 /Root 1 0 R >>\n%%EOF\n");
+    content
+}
+
+/// Forms that draw ten others each, `levels` deep, from object 6 on. The last one draws nothing.
+fn nested_forms(levels: usize) -> Vec<String> {
+    (0..=levels)
+        .map(|level| {
+            let draws = if level < levels { "/X Do ".repeat(10) } else { String::new() };
+            let resources = format!("<< /XObject << /X {} 0 R >> >>", 7 + level);
+            format!(
+                "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources {resources} \
+                 /Length {} >>\nstream\n{draws}\nendstream",
+                draws.len()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_page_that_expands_beyond_its_budget_is_an_error_that_says_so() {
+    // Both fit the memory and the deadline, and would succeed without a budget.
+    for (name, content) in [
+        ("decompresses to much", expanding(100 << 20)),
+        ("draws ten million forms", one_page("/X Do", &nested_forms(7))),
+    ] {
+        let answer = read(&content, 600);
+        assert_eq!(answer["metadata"]["code"], "unsupported_document", "{name}: {answer}");
+        let error = answer["error"].as_str().unwrap();
+        assert!(error.contains("page 1 is too complex"), "{name}: {error}");
+    }
+    let answer = read(&one_page("/X Do", &nested_forms(2)), 60);
+    assert_eq!(answer["success"], true, "{answer}");
+}
+
+#[test]
+fn documents_that_are_read_at_once_do_not_add_up_in_the_server() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.pdf");
+    fs::write(&path, "%PDF-1.7\n\0").unwrap();
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(199 << 20).unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+    serve.args(["serve", "--no-journal", "--deadline-seconds", "5", "--root"]).arg(dir.path());
+    serve.env("XDG_CONFIG_HOME", dir.path()).env("XDG_STATE_HOME", dir.path());
+    let mut server = Lines::initialized(&mut serve, json!({}));
+    let arguments = json!({"name": "Read", "arguments": {"file_path": path}});
+    let ids: Vec<_> = (0..16).map(|_| server.ask("tools/call", arguments.clone())).collect();
+    let answered = (0..).map_while(|_| server.read()).filter(|message| message.get("id").is_some());
+    for message in answered.take(ids.len()) {
+        let code = &message["result"]["_meta"]["pinfold/result"]["metadata"]["code"];
+        assert!(matches!(code.as_str(), Some("unsupported_document" | "timeout")), "{message}");
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process().id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 150 * 1024, "the server took {peak}");
 }

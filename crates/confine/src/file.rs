@@ -103,6 +103,13 @@ impl File {
     }
 }
 
+impl From<File> for OwnedFd {
+    /// The handle itself, whose own offset is still at the beginning.
+    fn from(file: File) -> Self {
+        file.fd
+    }
+}
+
 impl Read for File {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at_end {

@@ -1,87 +1,120 @@
-//! The text of PDF files, page by page.
+//! Extracts the text of PDF files, page by page.
 //!
-//! A PDF is a program that puts glyphs somewhere. `hayro` runs it, and what it draws is put together
-//! to lines and words here, in the order in which it is drawn, which is the order of reading in nearly
-//! all files that were not scanned.
+//! A PDF is a program that draws glyphs. `hayro` runs it, and this crate joins the glyphs into words and
+//! lines in the order in which they are drawn, which is the reading order of nearly all files that
+//! were not scanned.
 //!
-//! PDFs come from anywhere. This crate panics on none that it should know of, but a file can be made
-//! to take any amount of time, memory or stack: run it where that can be ended.
+//! Content from anybody gives text or an [`ExtractError`]. [`Budget`] bounds the work that a page may
+//! be, but not the memory or the stack that a hostile file takes: run it where these are limited.
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod lines;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use hayro_interpret::hayro_syntax::content::TypedIter;
 use hayro_interpret::hayro_syntax::page::Page;
 use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf};
-use hayro_interpret::{
-    Context, InterpreterCache, InterpreterSettings, RenderContent, interpret_page,
-};
+use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, interpret};
 use kurbo::{Affine, Rect};
 use serde::{Deserialize, Serialize};
 
+pub use crate::budget::Budget;
+use crate::budget::{Interrupt, Meter, page_content};
 use crate::lines::Lines;
 
-/// The pages that are wanted, counting from 1, and how much of them.
+/// Which pages to extract, counting from 1, and how much of them.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Wanted {
+pub struct PdfRequest {
     /// The first page.
     pub first: usize,
-    /// The last page; the document's last one if there are fewer.
+    /// The last page; the document's last one if it has fewer.
     pub last: usize,
-    /// How many bytes of text are enough.
-    pub most_bytes: usize,
+    /// The most bytes of text to return.
+    pub max_bytes: usize,
 }
 
 /// The text of some pages.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Extracted {
-    /// How many pages the document has.
+    /// The number of pages in the document.
     pub page_count: usize,
-    /// The text of the pages, from the first that was wanted; fewer if they were too long.
+    /// The text of each page, from the first one requested; fewer pages if they were too long.
     pub pages: Vec<String>,
     /// Whether the last of these pages was cut.
     pub cut: bool,
-    /// How many glyphs were drawn.
+    /// The number of glyphs on these pages.
     pub glyphs: usize,
-    /// How many of them have no letters that anybody knows.
-    pub unknown: usize,
+    /// The number of those that the document maps to no character.
+    pub unmapped_glyphs: usize,
 }
 
-/// Why there is no text.
+/// Why a PDF has no text to return.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub enum Failure {
+pub enum ExtractError {
     /// A password is needed.
     Encrypted,
     /// It is not a PDF, or too damaged.
     Damaged,
+    /// This page is more work than the budget allows.
+    TooComplex(usize),
+    /// The caller's `keep_going` returned false.
+    Interrupted,
 }
 
-/// What a page takes besides its text: a line that says which one it is.
-const HEADING: usize = "--- Page 100 ---\n\n\n".len();
+/// The bytes of the heading above a page, which count against the text that is returned.
+const HEADING_BYTES: usize = "--- Page 100 ---\n\n\n".len();
 
-/// The text of some pages of a PDF.
-pub fn extract(content: Vec<u8>, wanted: Wanted) -> Result<Extracted, Failure> {
+/// Extracts the text of some pages of a PDF.
+///
+/// `keep_going` is asked while pages are drawn. Once it returns false, the extraction ends with
+/// [`ExtractError::Interrupted`].
+///
+/// ```
+/// use pinfold_pdf::{Budget, ExtractError, PdfRequest, extract};
+///
+/// let request = PdfRequest { first: 1, last: 1, max_bytes: 1_000 };
+/// let extracted = extract(b"%PDF-".to_vec(), request, Budget::default(), &|| true);
+/// assert_eq!(extracted, Err(ExtractError::Damaged));
+/// ```
+pub fn extract(
+    content: Vec<u8>,
+    request: PdfRequest,
+    budget: Budget,
+    keep_going: &dyn Fn() -> bool,
+) -> Result<Extracted, ExtractError> {
     let pdf = Pdf::new(content).map_err(|error| match error {
-        LoadPdfError::Decryption(_) => Failure::Encrypted,
-        LoadPdfError::Invalid => Failure::Damaged,
+        LoadPdfError::Decryption(_) => ExtractError::Encrypted,
+        LoadPdfError::Invalid => ExtractError::Damaged,
     })?;
     let pages = pdf.pages();
     let mut extracted = Extracted { page_count: pages.len(), ..Extracted::default() };
     let cache = InterpreterCache::new();
-    let mut room = wanted.most_bytes.saturating_sub(HEADING);
-    let range = wanted.first.saturating_sub(1)..wanted.last.min(pages.len());
-    for page in range.filter_map(|number| pages.get(number)) {
-        let mut lines = Lines::new(room);
-        draw(page, &pdf, &cache, &mut lines);
-        if lines.full && !extracted.pages.is_empty() {
-            // It can have an answer of its own.
-            break;
+    let mut room = request.max_bytes.saturating_sub(HEADING_BYTES);
+    let mut meter = Meter::new(budget, keep_going);
+    for number in request.first.max(1)..=request.last.min(pages.len()) {
+        let Some(page) = pages.get(number - 1) else { break };
+        meter.start_page();
+        let mut lines = Lines::new(room, meter);
+        let drawn = draw(page, &pdf, &cache, &mut lines);
+        let Lines { is_full, glyphs, unmapped_glyphs, .. } = lines;
+        meter = lines.meter;
+        let is_first = extracted.pages.is_empty();
+        match drawn {
+            Err(Interrupt::Stopped) => return Err(ExtractError::Interrupted),
+            Err(Interrupt::OverBudget) if is_first => return Err(ExtractError::TooComplex(number)),
+            // The next call can start at this page, with a budget of its own.
+            Err(Interrupt::OverBudget) => break,
+            Ok(()) | Err(Interrupt::Full) if is_full && !is_first => break,
+            Ok(()) | Err(Interrupt::Full) => {}
         }
-        extracted.glyphs += lines.glyphs;
-        extracted.unknown += lines.unknown;
-        extracted.cut = lines.full;
-        let text = lines.finish();
-        room = room.saturating_sub(text.len() + HEADING);
+        extracted.glyphs += glyphs;
+        extracted.unmapped_glyphs += unmapped_glyphs;
+        extracted.cut = is_full;
+        let text = lines::trimmed(&lines.text);
+        room = room.saturating_sub(text.len() + HEADING_BYTES);
         extracted.pages.push(text);
         if extracted.cut || room == 0 {
             break;
@@ -90,15 +123,28 @@ pub fn extract(content: Vec<u8>, wanted: Wanted) -> Result<Extracted, Failure> {
     Ok(extracted)
 }
 
-fn draw<'a>(page: &Page<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>, lines: &mut Lines) {
-    let settings = InterpreterSettings {
-        render_content: RenderContent::PAGE,
-        ..InterpreterSettings::default()
-    };
-    // As the page is looked at: from its upper left corner, turned the way it is shown.
+/// Draws a page into `lines`, unless the page is interrupted.
+fn draw<'a>(
+    page: &Page<'a>,
+    pdf: &'a Pdf,
+    cache: &InterpreterCache<'a>,
+    lines: &mut Lines<'_>,
+) -> Result<(), Interrupt> {
+    let content = page_content(page, &mut lines.meter)?;
+    let settings = InterpreterSettings::default();
+    // As a reader sees the page: from its upper left corner, rotated as it is displayed.
     let transform = Affine::new(page.initial_transform(true).as_coeffs());
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, width.into(), height.into());
     let mut context = Context::new(transform, area, cache, pdf.xref(), settings);
-    interpret_page(page, &mut context, lines);
+    let operations = TypedIter::new(&content);
+    // `hayro` cannot be told to stop, so `Lines` unwinds out of it. After that no other page is drawn,
+    // and of what it was working on only `lines` is used, which is consistent between any two glyphs.
+    let drawn = catch_unwind(AssertUnwindSafe(|| {
+        interpret(operations, page.resources(), &mut context, lines);
+    }));
+    drawn.map_err(|payload| match payload.downcast::<Interrupt>() {
+        Ok(interrupt) => *interrupt,
+        Err(panic) => resume_unwind(panic),
+    })
 }

@@ -1,63 +1,76 @@
-//! Glyphs, put together to words and lines.
+//! Joins glyphs into words and lines, by where on the page they are drawn.
+
+use std::panic::resume_unwind;
 
 use hayro_cmap::BfString;
 use hayro_interpret::font::{Glyph, GlyphRun};
+use hayro_interpret::hayro_syntax::object::Dict;
 use hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask,
 };
 use kurbo::{Affine, BezPath, Point, Vec2};
 
-/// Glyphs are drawn in thousandths of their size.
+use crate::budget::{Interrupt, Meter};
+
+/// Glyph coordinates are in thousandths of the font size.
 const UNITS: f64 = 1000.0;
 
 /// The text that a page draws.
-#[derive(Debug)]
-pub(crate) struct Lines {
-    text: String,
-    most: usize,
-    last: Option<Drawn>,
+pub(crate) struct Lines<'k> {
+    pub(crate) text: String,
+    pub(crate) meter: Meter<'k>,
+    max_bytes: usize,
+    last: Option<PlacedGlyph>,
     pub(crate) glyphs: usize,
-    pub(crate) unknown: usize,
-    /// Whether there was more than `most`.
-    pub(crate) full: bool,
+    pub(crate) unmapped_glyphs: usize,
+    /// Whether there was more text than `max_bytes`.
+    pub(crate) is_full: bool,
 }
 
 /// A glyph on the page.
 #[derive(Clone, Copy, Debug)]
-struct Drawn {
+struct PlacedGlyph {
     start: Point,
     end: Point,
-    /// The way that the line goes.
-    along: Vec2,
+    /// The direction of the line of text, of length 1.
+    direction: Vec2,
     size: f64,
-    letter: Option<char>,
+    character: Option<char>,
 }
 
-impl Lines {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { text: String::new(), most, last: None, glyphs: 0, unknown: 0, full: false }
-    }
+/// The text without whitespace at the ends of its lines, and without blank lines around it.
+pub(crate) fn trimmed(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").trim_matches('\n').to_owned()
+}
 
-    /// The lines, without blanks at their ends.
-    pub(crate) fn finish(self) -> String {
-        let lines: Vec<_> = self.text.lines().map(str::trim_end).collect();
-        lines.join("\n").trim_matches('\n').to_owned()
+impl<'k> Lines<'k> {
+    pub(crate) fn new(max_bytes: usize, meter: Meter<'k>) -> Self {
+        Self {
+            text: String::new(),
+            meter,
+            max_bytes,
+            last: None,
+            glyphs: 0,
+            unmapped_glyphs: 0,
+            is_full: false,
+        }
     }
 
     fn add(&mut self, place: Affine, width: f64, letters: &str) {
         let [a, b, c, d, x, y] = place.as_coeffs();
-        let along = Vec2::new(a, b);
-        let (stretch, size) = (along.hypot(), Vec2::new(c, d).hypot() * UNITS);
+        let direction = Vec2::new(a, b);
+        let (stretch, size) = (direction.hypot(), Vec2::new(c, d).hypot() * UNITS);
         if !(x.is_finite() && y.is_finite() && size.is_finite() && stretch > 0.0 && size > 0.0) {
             return;
         }
         let start = Point::new(x, y);
-        let along = along / stretch;
-        let end = start + along * (width * stretch);
-        let drawn = Drawn { start, end, along, size, letter: letters.chars().next() };
-        match self.last.map(|last| last.before(&drawn)) {
+        let direction = direction / stretch;
+        let end = start + direction * (width * stretch);
+        let glyph = PlacedGlyph { start, end, direction, size, character: letters.chars().next() };
+        match self.last.map(|last| last.gap_before(&glyph)) {
             None | Some(Gap::None) => {}
-            // Drawn twice to look bold.
+            // Programs draw a glyph twice to make it look bold.
             Some(Gap::Same) => return,
             Some(Gap::Word) => {
                 if !self.text.ends_with([' ', '\n']) && !letters.starts_with(' ') {
@@ -67,12 +80,20 @@ impl Lines {
             Some(Gap::Line) => self.text.push('\n'),
             Some(Gap::Paragraph) => self.text.push_str("\n\n"),
         }
-        self.last = Some(drawn);
-        if self.text.len() + letters.len() > self.most {
-            self.full = true;
+        self.last = Some(glyph);
+        if self.text.len() + letters.len() > self.max_bytes {
+            self.is_full = true;
         } else {
             let visible = letters.chars().filter(|letter| !letter.is_control());
             self.text.extend(visible.map(|letter| if letter == '\u{a0}' { ' ' } else { letter }));
+        }
+    }
+
+    /// Counts drawing operations. Unwinds out of the interpreter if there is no use in going on.
+    fn count(&mut self, operations: usize) {
+        let full = if self.is_full { Err(Interrupt::Full) } else { Ok(()) };
+        if let Err(interrupt) = full.and_then(|()| self.meter.count(operations as u64)) {
+            resume_unwind(Box::new(interrupt));
         }
     }
 }
@@ -86,13 +107,14 @@ enum Gap {
     Paragraph,
 }
 
-impl Drawn {
-    fn before(&self, next: &Self) -> Gap {
+impl PlacedGlyph {
+    fn gap_before(&self, next: &Self) -> Gap {
         let size = self.size.max(next.size);
         let moved = next.start - self.end;
-        let (ahead, across) = (moved.dot(self.along), moved.cross(self.along).abs());
-        let turned = self.along.dot(next.along) < 0.9;
-        let same = (next.start - self.start).hypot() < 0.1 * size && next.letter == self.letter;
+        let (ahead, across) = (moved.dot(self.direction), moved.cross(self.direction).abs());
+        let turned = self.direction.dot(next.direction) < 0.9;
+        let same =
+            (next.start - self.start).hypot() < 0.1 * size && next.character == self.character;
         if same && !turned {
             Gap::Same
         } else if turned || across > 0.6 * size {
@@ -107,18 +129,17 @@ impl Drawn {
     }
 }
 
-impl<'a> Device<'a> for Lines {
+impl<'a> Device<'a> for Lines<'_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+        self.count(1);
         for glyph in run.glyphs() {
-            if self.full {
-                return;
-            }
+            self.count(1);
             self.glyphs += 1;
             let letters = match glyph.as_unicode() {
                 Some(BfString::Char(letter)) => letter.to_string(),
                 Some(BfString::String(letters)) => letters,
                 None => {
-                    self.unknown += 1;
+                    self.unmapped_glyphs += 1;
                     "\u{fffd}".into()
                 }
             };
@@ -131,10 +152,26 @@ impl<'a> Device<'a> for Lines {
         }
     }
 
-    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
-    fn push_clip_path(&mut self, _: &ClipPath) {}
-    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {}
+    fn draw_path(&mut self, path: &BezPath, _: DrawProps<'a>, _: &DrawMode) {
+        self.count(1 + path.elements().len() / 64);
+    }
+
+    fn push_clip_path(&mut self, clip: &ClipPath) {
+        self.count(1 + clip.path.elements().len() / 64);
+    }
+
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {
+        self.count(1);
+    }
+
+    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+        self.count(1);
+    }
+
+    fn begin_marked_content(&mut self, _: &[u8], _: Option<&Dict<'_>>) {
+        self.count(1);
+    }
+
     fn pop_clip(&mut self) {}
     fn pop_transparency_group(&mut self) {}
 }
@@ -144,14 +181,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Budget;
 
-    /// What is read where letters of size 10 and width 5 are drawn at these places.
+    fn lines(max_bytes: usize) -> Lines<'static> {
+        Lines::new(max_bytes, Meter::new(Budget::default(), &|| true))
+    }
+
+    /// The text of a page with letters of size 10 and width 5 at these places.
     fn read(drawn: &[(f64, f64, &str)]) -> String {
-        let mut lines = Lines::new(1_000);
+        let mut lines = lines(1_000);
         for (x, y, letters) in drawn {
             lines.add(Affine::new([0.01, 0.0, 0.0, 0.01, *x, *y]), 500.0, letters);
         }
-        lines.finish()
+        trimmed(&lines.text)
     }
 
     #[test]
@@ -161,12 +203,12 @@ mod tests {
             ((6.0, 0.0), "ab"),
             ((7.5, 0.0), "a b"),
             ((60.0, 0.0), "a b"),
-            // Raised a little, as a power is.
+            // Superscript.
             ((5.0, 4.0), "ab"),
             ((0.0, 12.0), "a\nb"),
             ((60.0, 12.0), "a\nb"),
             ((0.0, 30.0), "a\n\nb"),
-            // Back to the left: another line, or a column.
+            // Back to the left: another line, or another column.
             ((-40.0, 0.0), "a\nb"),
         ] {
             assert_eq!(read(&[(0.0, 0.0, "a"), (second.0, second.1, "b")]), text, "{second:?}");
@@ -174,42 +216,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_twice_to_look_bold_is_read_once() {
+    fn a_glyph_drawn_twice_to_look_bold_is_read_once() {
         let bold = [(0.0, 0.0, "a"), (0.3, 0.0, "a"), (5.0, 0.0, "b"), (5.3, 0.0, "b")];
         assert_eq!(read(&bold), "ab");
         assert_eq!(read(&[(0.0, 0.0, "a"), (5.0, 0.0, "a")]), "aa");
     }
 
     #[test]
-    fn blanks_are_not_doubled_and_controls_not_shown() {
+    fn spaces_are_not_doubled_and_control_characters_not_shown() {
         assert_eq!(read(&[(0.0, 0.0, "a"), (9.0, 0.0, " "), (14.0, 0.0, "b")]), "a b");
         assert_eq!(read(&[(0.0, 0.0, "a\u{1b}\u{a0}"), (5.0, 0.0, "b")]), "a b");
         assert_eq!(read(&[(0.0, 0.0, "a "), (0.0, 12.0, "b")]), "a\nb");
     }
 
     #[test]
-    fn turned_text_is_a_line_of_its_own() {
-        let mut lines = Lines::new(100);
+    fn rotated_text_is_a_line_of_its_own() {
+        let mut lines = lines(100);
         lines.add(Affine::new([0.01, 0.0, 0.0, 0.01, 0.0, 0.0]), 500.0, "a");
         lines.add(Affine::new([0.0, 0.01, -0.01, 0.0, 5.0, 0.0]), 500.0, "b");
         lines.add(Affine::new([0.0, 0.01, -0.01, 0.0, 5.0, 5.0]), 500.0, "c");
-        assert_eq!(lines.finish(), "a\nbc");
+        assert_eq!(trimmed(&lines.text), "a\nbc");
     }
 
     proptest! {
         #[test]
-        fn no_place_is_too_odd_and_the_limit_holds(
+        fn any_transform_is_accepted_and_the_limit_holds(
             glyphs in prop::collection::vec((prop::array::uniform6(any::<f64>()), any::<f64>(), ".{0,4}"), 0..40),
-            most in 0..60_usize,
+            max_bytes in 0..60_usize,
         ) {
-            let mut lines = Lines::new(most);
+            let mut lines = lines(max_bytes);
             for (place, width, letters) in &glyphs {
                 lines.add(Affine::new(*place), *width, letters);
             }
-            let full = lines.full;
-            let text = lines.finish();
-            // Only what is between letters comes on top.
-            prop_assert!(text.len() <= most + 2 * glyphs.len());
+            let full = lines.is_full;
+            let text = trimmed(&lines.text);
+            // Only whitespace between glyphs comes on top.
+            prop_assert!(text.len() <= max_bytes + 2 * glyphs.len());
             prop_assert!(full || glyphs.iter().map(|(_, _, letters)| letters.len()).sum::<usize>() >= text.replace(['\n', ' '], "").len());
         }
     }

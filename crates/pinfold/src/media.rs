@@ -8,5 +8,6 @@ pub use image::Picture;
 pub(crate) use image::{NoPicture, Shrink, is_picture, picture, too_many_bytes};
 pub use notebook::Notebook;
 pub(crate) use notebook::notebook;
-pub use pdf::{InChild, InThread, PdfReader, answer};
-pub use pinfold_pdf::{Extracted, Wanted};
+pub use pdf::{PDF_STACK_BYTES, PdfReader, ProcessPdfReader, ThreadPdfReader, extract_to_json};
+pub use pinfold_confine::{Deadline, File};
+pub use pinfold_pdf::{Extracted, PdfRequest};

@@ -1,6 +1,5 @@
 //! Searching the content of files: ripgrep's engine, fed through the fence.
 
-mod bounded;
 mod page;
 mod scan;
 mod search_pattern;

@@ -16,7 +16,7 @@ use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::{Fingerprint, Ledger};
 use crate::limits::{AT_HAND_BYTES, CONFLICTS};
 use crate::line_indexes::LineIndexCache;
-use crate::media::{InThread, PdfReader};
+use crate::media::{PdfReader, ThreadPdfReader};
 use crate::permit::AccessRequest;
 use crate::policy::Policy;
 use crate::search::PatternCache;
@@ -111,7 +111,7 @@ impl Session {
             journal,
             pattern_cache: Arc::default(),
             line_indexes: LineIndexCache::default(),
-            pdf_reader: Arc::new(InThread),
+            pdf_reader: Arc::new(ThreadPdfReader),
             policy: Arc::new(policy),
             approver: None,
             grants: Arc::default(),
@@ -346,7 +346,7 @@ impl Session {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has PDFs read by another reader than [`InThread`].
+    /// Has PDFs read by another reader than [`ThreadPdfReader`].
     #[must_use]
     pub fn with_pdf_reader(mut self, reader: impl PdfReader + 'static) -> Self {
         self.pdf_reader = Arc::new(reader);

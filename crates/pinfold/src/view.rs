@@ -329,11 +329,19 @@ impl Watched<'_> {
         self.file.seek_to(place);
     }
 
+    /// Reads the rest of the file and keeps only its hash.
+    pub(crate) fn hash_rest(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; 128 * 1024];
+        while self.read(&mut buffer)? > 0 {}
+        Ok(())
+    }
+
     /// The whole file was read: from now on the session has seen it.
-    pub(crate) fn seen(self, place: &Place) {
+    pub(crate) fn seen(self, place: &Place) -> File {
         let fingerprint =
             Fingerprint { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
         self.view.session.saw(place, fingerprint);
+        self.file
     }
 
     /// What a failure to read means: the call's own end, or what the system said.

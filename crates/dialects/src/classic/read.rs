@@ -164,8 +164,8 @@ impl Read {
             notices
                 .push("(there is no text on these pages; they may be scanned images)".to_owned());
         }
-        if extracted.unknown * 20 > extracted.glyphs {
-            let share = extracted.unknown * 100 / extracted.glyphs.max(1);
+        if extracted.unmapped_glyphs * 20 > extracted.glyphs {
+            let share = extracted.unmapped_glyphs * 100 / extracted.glyphs.max(1);
             notices.push(format!("({share} % of the letters are unknown and stand as U+FFFD)"));
         }
         if extracted.cut {

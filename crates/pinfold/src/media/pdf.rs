@@ -1,170 +1,304 @@
-//! The text of PDFs, read where a hostile one can do no harm.
+//! Reads the text of PDFs where a hostile one does no harm.
+//!
+//! Whatever the reader, all sessions of a process together read at most
+//! [`MAX_PDFS_AT_ONCE`] documents of [`MAX_PDF_BYTES_AT_ONCE`] bytes at a time; other calls wait for
+//! their turn until their deadline.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pinfold_confine::Deadline;
-use pinfold_pdf::{Extracted, Failure, Wanted, extract};
+use pinfold_confine::{Deadline, File};
+use pinfold_pdf::{Budget, ExtractError, Extracted, PdfRequest, extract};
 
-/// How often it is looked whether anybody still waits.
-const LOOK: Duration = Duration::from_millis(20);
+use crate::limits::{MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE, PDF_BYTES};
 
-/// A PDF is a program. Drawing one takes some stack, and one that nests its parts takes more.
-const STACK: usize = 64 * 1024 * 1024;
+/// How often a waiting call checks its deadline.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Reads PDFs. What it is given comes from anybody.
+/// The stack of a thread that reads a PDF: drawing recurses where a document nests its parts.
+pub const PDF_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// The most that a child process may answer: the text, the largest answer that a dialect has room for,
+/// as JSON.
+const MAX_ANSWER_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Reads PDFs, which may be hostile.
 pub trait PdfReader: std::fmt::Debug + Send + Sync {
-    /// The text of some pages; in a word or two, what is wrong, if there is none.
+    /// Returns the text of some pages, or says what is wrong with the document.
     fn read(
         &self,
-        content: Vec<u8>,
-        wanted: Wanted,
+        file: File,
+        request: PdfRequest,
         deadline: &Deadline,
     ) -> Result<Extracted, String>;
 }
 
-fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Encrypted => "it is encrypted with a password".into(),
-        Failure::Damaged => "it is damaged".into(),
+fn message(error: ExtractError) -> String {
+    match error {
+        ExtractError::Encrypted => "it is encrypted with a password".into(),
+        ExtractError::Damaged => "it is damaged".into(),
+        ExtractError::TooComplex(page) => format!(
+            "page {page} is too complex: what it decompresses to or draws exceeds the limit for a page"
+        ),
+        ExtractError::Interrupted => TIMED_OUT.into(),
+    }
+}
+
+const TIMED_OUT: &str = "it takes too long to read";
+
+/// The documents that this process is reading.
+static READING: Admission = Admission::new();
+
+/// Bounds how many documents are read at once, and how large they are together.
+#[derive(Debug)]
+struct Admission {
+    in_use: Mutex<InUse>,
+    freed: Condvar,
+}
+
+#[derive(Debug)]
+struct InUse {
+    documents: usize,
+    bytes: u64,
+}
+
+/// A document's share of an [`Admission`], until it is dropped.
+#[derive(Debug)]
+struct Admitted<'a> {
+    admission: &'a Admission,
+    bytes: u64,
+}
+
+impl Admission {
+    const fn new() -> Self {
+        Self { in_use: Mutex::new(InUse { documents: 0, bytes: 0 }), freed: Condvar::new() }
+    }
+
+    fn in_use(&self) -> MutexGuard<'_, InUse> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a document of this size can be read; `None` if the deadline passes first.
+    fn admit(&self, bytes: u64, deadline: &Deadline) -> Option<Admitted<'_>> {
+        // A document larger than the budget has it to itself.
+        let bytes = bytes.min(MAX_PDF_BYTES_AT_ONCE);
+        let mut in_use = self.in_use();
+        while in_use.documents >= MAX_PDFS_AT_ONCE || in_use.bytes + bytes > MAX_PDF_BYTES_AT_ONCE {
+            if deadline.has_passed() {
+                return None;
+            }
+            let waited = self.freed.wait_timeout(in_use, POLL_INTERVAL);
+            in_use = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        in_use.documents += 1;
+        in_use.bytes += bytes;
+        Some(Admitted { admission: self, bytes })
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        let mut in_use = self.admission.in_use();
+        in_use.documents -= 1;
+        in_use.bytes -= self.bytes;
+        self.admission.freed.notify_all();
     }
 }
 
 /// Reads PDFs on a thread of this process.
 ///
-/// One that takes too long is given up, but its thread runs on until it is done, and nothing limits
-/// the memory that it takes or stops it from ending the process by using up its stack. Programs that
-/// read files of strangers should use [`InChild`].
+/// The thread stops soon after the deadline, but nothing limits the memory that a hostile document
+/// takes, or stops it from ending the process by using up its stack. Programs that read files of
+/// strangers should use [`ProcessPdfReader`].
 #[derive(Debug, Default)]
-pub struct InThread;
+pub struct ThreadPdfReader;
 
-impl PdfReader for InThread {
+impl PdfReader for ThreadPdfReader {
     fn read(
         &self,
-        content: Vec<u8>,
-        wanted: Wanted,
+        file: File,
+        request: PdfRequest,
         deadline: &Deadline,
     ) -> Result<Extracted, String> {
+        let admitted = READING.admit(file.meta().len, deadline).ok_or(TIMED_OUT)?;
         let (send, receive) = mpsc::channel();
+        let thread_deadline = deadline.clone();
         let work = move || {
-            // If nobody waits any more, nobody wants it.
-            let _ = send.send(extract(content, wanted));
+            // Held until the thread ends, even if nobody waits for it any more.
+            let _admitted = admitted;
+            let extracted = read_content(file).map(|content| {
+                extract(content, request, Budget::default(), &|| !thread_deadline.has_passed())
+                    .map_err(message)
+            });
+            // Fails if the caller has stopped waiting.
+            let _ = send.send(extracted.unwrap_or_else(|error| Err(cannot_read(&error))));
         };
-        let thread = thread::Builder::new().name("pdf".into()).stack_size(STACK);
-        thread.spawn(work).map_err(|error| format!("it could not be read: {error}"))?;
-        match waited(&receive, deadline) {
-            Waited::For(extracted) => extracted.map_err(said),
+        let thread = thread::Builder::new().name("pdf".into()).stack_size(PDF_STACK_BYTES);
+        thread.spawn(work).map_err(|error| cannot_read(&error))?;
+        match wait(&receive, deadline) {
+            WaitOutcome::Received(extracted) => extracted,
             // The thread has panicked.
-            Waited::Gone => Err("it is damaged".into()),
-            Waited::TooLong => Err(TOO_LONG.into()),
+            WaitOutcome::Disconnected => Err(message(ExtractError::Damaged)),
+            WaitOutcome::TimedOut => Err(TIMED_OUT.into()),
         }
     }
 }
 
-const TOO_LONG: &str = "it takes too long to read";
-
-/// What came of waiting for somebody.
-enum Waited<T> {
-    For(T),
-    /// It will never come.
-    Gone,
-    /// Nobody waits any more.
-    TooLong,
+fn cannot_read(error: &std::io::Error) -> String {
+    format!("it could not be read: {error}")
 }
 
-fn waited<T>(receive: &mpsc::Receiver<T>, deadline: &Deadline) -> Waited<T> {
+fn read_content(mut file: File) -> std::io::Result<Vec<u8>> {
+    file.rewind();
+    let mut content = Vec::with_capacity(usize::try_from(file.meta().len).unwrap_or(0) + 1);
+    file.take(PDF_BYTES).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+enum WaitOutcome<T> {
+    Received(T),
+    Disconnected,
+    TimedOut,
+}
+
+fn wait<T>(receive: &mpsc::Receiver<T>, deadline: &Deadline) -> WaitOutcome<T> {
     loop {
-        match receive.recv_timeout(LOOK) {
-            Ok(value) => return Waited::For(value),
-            Err(RecvTimeoutError::Disconnected) => return Waited::Gone,
-            Err(RecvTimeoutError::Timeout) if deadline.has_passed() => return Waited::TooLong,
+        match receive.recv_timeout(POLL_INTERVAL) {
+            Ok(value) => return WaitOutcome::Received(value),
+            Err(RecvTimeoutError::Disconnected) => return WaitOutcome::Disconnected,
+            Err(RecvTimeoutError::Timeout) if deadline.has_passed() => {
+                return WaitOutcome::TimedOut;
+            }
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }
 
-/// Reads each PDF in a process of its own, which is ended when it takes too long.
+/// Reads each PDF in a child process, which is killed at the deadline.
 ///
-/// The process gets the PDF on its standard input and answers with [`answer`]; it should limit its own
-/// memory, as `pinfold read-pdf` does.
+/// The process gets the open file as its standard input, so this one holds none of it, and answers with
+/// [`extract_to_json`]. It should limit itself, as `pinfold read-pdf` does.
 #[derive(Clone, Debug)]
-pub struct InChild {
+pub struct ProcessPdfReader {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, before the three numbers of what is wanted.
+    /// Its arguments, before the three numbers of the request.
     pub arguments: Vec<String>,
 }
 
-impl PdfReader for InChild {
+impl PdfReader for ProcessPdfReader {
     fn read(
         &self,
-        content: Vec<u8>,
-        wanted: Wanted,
+        file: File,
+        request: PdfRequest,
         deadline: &Deadline,
     ) -> Result<Extracted, String> {
+        let _admitted = READING.admit(file.meta().len, deadline).ok_or(TIMED_OUT)?;
         let numbers =
-            [wanted.first, wanted.last, wanted.most_bytes].map(|number| number.to_string());
+            [request.first, request.last, request.max_bytes].map(|number| number.to_string());
         let child = Command::new(&self.program)
+            .arg0("pinfold")
             .args(&self.arguments)
             .args(numbers)
             .env_clear()
-            .stdin(Stdio::piped())
+            .stdin(Stdio::from(OwnedFd::from(file)))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
         let child =
-            child.map_err(|error| format!("the process to read it did not start: {error}"))?;
-        let mut child = Ended(child);
-        let (stdin, stdout) = (child.0.stdin.take(), child.0.stdout.take());
-        let (Some(mut stdin), Some(mut stdout)) = (stdin, stdout) else {
-            return Err("the process to read it cannot be talked to".into());
+            child.map_err(|error| format!("the process that reads PDFs did not start: {error}"))?;
+        let mut child = KillOnDrop(child);
+        let Some(stdout) = child.0.stdout.take() else {
+            return Err("the process that reads PDFs has no output".into());
         };
         let (send, receive) = mpsc::channel();
         thread::scope(|scope| {
-            // Both end with the child, at the latest: it is killed when this returns.
-            scope.spawn(move || {
-                let _ = stdin.write_all(&content);
-            });
-            scope.spawn(move || {
+            let reader = thread::Builder::new().name("pdf answer".into());
+            // Ends with the child, at the latest: it is killed below.
+            let reader = reader.spawn_scoped(scope, move || {
                 let mut answer = Vec::new();
-                let _ = stdout.read_to_end(&mut answer);
+                let _ = stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut answer);
                 let _ = send.send(answer);
             });
-            let answer = waited(&receive, deadline);
-            child.end();
-            let Waited::For(answer) = answer else { return Err(TOO_LONG.into()) };
-            match serde_json::from_slice::<Result<Extracted, Failure>>(&answer) {
-                Ok(extracted) => extracted.map_err(said),
+            let answer = wait(&receive, deadline);
+            child.kill();
+            reader.map_err(|error| cannot_read(&error))?;
+            let WaitOutcome::Received(answer) = answer else { return Err(TIMED_OUT.into()) };
+            match serde_json::from_slice::<Result<Extracted, ExtractError>>(&answer) {
+                Ok(extracted) => extracted.map_err(message),
                 Err(_) => Err("it is damaged, or takes too much memory to read".into()),
             }
         })
     }
 }
 
-/// What a process that reads a PDF writes to its standard output.
-pub fn answer(content: Vec<u8>, wanted: Wanted) -> Vec<u8> {
-    // The process may have less stack than a thread can be given.
-    let work = thread::Builder::new().stack_size(STACK).spawn(move || extract(content, wanted));
-    let extracted = work.ok().and_then(|work| work.join().ok());
-    extracted.and_then(|extracted| serde_json::to_vec(&extracted).ok()).unwrap_or_default()
+/// Extracts text as [`ProcessPdfReader`] expects it on its child's standard output.
+///
+/// The calling thread should have a stack of [`PDF_STACK_BYTES`].
+pub fn extract_to_json(content: Vec<u8>, request: PdfRequest) -> Vec<u8> {
+    let extracted = extract(content, request, Budget::default(), &|| true);
+    serde_json::to_vec(&extracted).unwrap_or_default()
 }
 
-/// A process that does not outlive whoever waits for it.
-struct Ended(Child);
+/// A process that does not outlive the call that started it.
+struct KillOnDrop(Child);
 
-impl Ended {
-    fn end(&mut self) {
+impl KillOnDrop {
+    fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        self.end();
+        self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn documents_in_memory_are_bounded_for_the_whole_process() {
+        const MIB: u64 = 1024 * 1024;
+        for size in [1, 10 * MIB, 100 * MIB, 199 * MIB, 1024 * MIB] {
+            let admission = Admission::new();
+            let (documents, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
+            thread::scope(|scope| {
+                for _ in 0..16 {
+                    scope.spawn(|| {
+                        let admitted = admission.admit(size, &Deadline::default()).unwrap();
+                        let at_once = documents.fetch_add(1, Ordering::SeqCst) + 1;
+                        let held = bytes.fetch_add(admitted.bytes, Ordering::SeqCst);
+                        assert!(at_once <= MAX_PDFS_AT_ONCE, "{at_once} of {size}");
+                        assert!(held + admitted.bytes <= MAX_PDF_BYTES_AT_ONCE, "{held} of {size}");
+                        thread::yield_now();
+                        documents.fetch_sub(1, Ordering::SeqCst);
+                        bytes.fetch_sub(admitted.bytes, Ordering::SeqCst);
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_call_that_waits_for_its_turn_ends_with_its_deadline() {
+        let admission = Admission::new();
+        let held = admission.admit(u64::MAX, &Deadline::default()).unwrap();
+        let passed = Deadline::lasting_while(|| false);
+        assert!(admission.admit(1, &passed).is_none());
+        drop(held);
+        assert!(admission.admit(1, &passed).is_some());
     }
 }

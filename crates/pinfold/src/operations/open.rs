@@ -7,7 +7,7 @@ use pinfold_text::{Encoding, PageRequest, SNIFF_BYTES, Style, office_type, read_
 
 use crate::limits::{NOTEBOOK_BYTES, PDF_BYTES};
 use crate::media::{
-    Extracted, NoPicture, Notebook, Picture, Shrink, Wanted, is_picture, notebook, picture,
+    Extracted, NoPicture, Notebook, PdfRequest, Picture, Shrink, is_picture, notebook, picture,
     too_many_bytes,
 };
 use crate::operations::{PastEnd, Read, Reading};
@@ -78,7 +78,7 @@ impl Open {
             return self.image(view, mime, size);
         }
         if mime == "application/pdf" {
-            return self.pdf(view, size);
+            return self.pdf(view);
         }
         let mime = match mime {
             "application/zip" => self.office(view, size)?.unwrap_or(mime),
@@ -131,20 +131,22 @@ impl Open {
         }
     }
 
-    fn pdf(&self, view: &View<'_>, size: u64) -> Result<Opened, Error> {
+    fn pdf(&self, view: &View<'_>) -> Result<Opened, Error> {
         if view.session().settings().documents == DocumentsSetting::Reject {
             return Err(self.unsupported("it is a PDF, and the settings do not allow these".into()));
         }
-        if size > PDF_BYTES {
+        self.refuse_window("a PDF", "use `pages`")?;
+        let (place, mut file) = view.file(&self.read.path)?;
+        if file.len() > PDF_BYTES {
             return Err(self.unsupported(format!("it has more than {PDF_BYTES} bytes")));
         }
-        self.refuse_window("a PDF", "use `pages`")?;
-        let (place, content) = self.whole(view, size)?;
+        file.hash_rest().map_err(|error| file.failure(&self.path(), error))?;
+        let file = file.seen(&place);
         let (first, last) = self.pages.unwrap_or((1, u64::MAX));
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let wanted =
-            Wanted { first: count(first), last: count(last), most_bytes: self.read.budget };
-        let extracted = view.session().pdf_reader().read(content, wanted, &view.deadline());
+        let request =
+            PdfRequest { first: count(first), last: count(last), max_bytes: self.read.budget };
+        let extracted = view.session().pdf_reader().read(file, request, &view.deadline());
         let extracted = extracted.map_err(|problem| match view.check_time() {
             Err(ended) => ended,
             Ok(()) => self.unsupported(problem),
@@ -152,7 +154,7 @@ impl Open {
         if extracted.page_count == 0 {
             return Err(self.unsupported("it has no pages".into()));
         }
-        if wanted.first > extracted.page_count {
+        if request.first > extracted.page_count {
             let total = extracted.page_count as u64;
             return Err(Error::PageOutOfRange { path: self.path(), first, total });
         }
