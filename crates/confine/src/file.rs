@@ -16,6 +16,8 @@ pub struct File {
     meta: Metadata,
     position: u64,
     at_end: bool,
+    /// All that it holds, if it was read when it was opened.
+    content: Option<Vec<u8>>,
 }
 
 impl File {
@@ -23,10 +25,15 @@ impl File {
     pub(crate) fn regular(fd: OwnedFd) -> Result<Self> {
         let meta = Metadata::of(&sys::stat(&fd)?);
         match meta.kind {
-            Kind::File => Ok(Self { fd, meta, position: 0, at_end: false }),
+            Kind::File => Ok(Self { fd, meta, position: 0, at_end: false, content: None }),
             Kind::Directory => Err(Error::IsDirectory),
             other => Err(Error::NotRegular(other)),
         }
+    }
+
+    /// The same file, read from memory: `content` is all that it holds.
+    pub(crate) fn with_content(self, content: Vec<u8>) -> Self {
+        Self { content: Some(content), ..self }
     }
 
     /// What the file system knew about it when it was opened.
@@ -115,7 +122,13 @@ impl Read for File {
         if self.at_end {
             return Ok(0);
         }
-        let read = sys::read_from(&self.fd, buffer, self.position)?;
+        let read = match &self.content {
+            Some(content) => {
+                let start = content.len().min(usize::try_from(self.position).unwrap_or(usize::MAX));
+                (&content[start..]).read(buffer)?
+            }
+            None => sys::read_from(&self.fd, buffer, self.position)?,
+        };
         self.position += read as u64;
         // A regular file gives less than it was asked for only at its end: no second call to be sure,
         // as long as that is where the end was expected.

@@ -129,13 +129,15 @@ impl Workspace {
                     thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS) - 1
                 }
             };
+            // Where the system gives no more threads, fewer do the work.
             let others: Vec<_> = (0..more)
-                .map(|_| {
-                    scope.spawn(|| {
+                .map_while(|_| {
+                    let spawned = thread::Builder::new().spawn_scoped(scope, || {
                         let mut worker = worker();
                         worker.run_until(|| false);
                         (worker.visitor, worker.skipped)
-                    })
+                    });
+                    spawned.ok()
                 })
                 .collect();
             first.run_until(|| false);

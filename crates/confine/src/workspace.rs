@@ -228,34 +228,35 @@ impl Workspace {
         Ok((place, file))
     }
 
-    /// A regular file and its content, if it is at hand: not longer than `most` bytes, no link on the way,
-    /// on the root's own mount, which is of a local file system, and all of it in the system's memory.
-    /// Finding that out never waits for a disk or a network.
-    pub fn cached_file(&self, path: &RawPath, most: usize) -> Option<(Place, File, Vec<u8>)> {
+    /// Opens the regular file at a path and reads it, if that never waits for a disk or a network: it has at
+    /// most `max_bytes` bytes, no symlink is on the way, it is on the root's own mount, of a local file
+    /// system, and the whole path and content are in the kernel's caches.
+    pub fn cached_file(&self, path: &RawPath, max_bytes: usize) -> Option<(Place, File)> {
         let (number, steps) = self.parse_path(path).ok()?;
         let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
         let root = &self.roots[number];
         let mount = root.local_mount()?;
-        let small = |handle: &OwnedFd| {
+        let len = |handle: &OwnedFd| {
             let found = sys::stat_cached(handle).ok()?;
             let fits = found.mount == mount && found.kind == FileType::RegularFile;
-            usize::try_from(found.len).ok().filter(|len| fits && *len <= most)
+            usize::try_from(found.len).ok().filter(|len| fits && *len <= max_bytes)
         };
-        // A pipe is not opened, nor what others would be asked for; and what is opened then may be
-        // something else by now.
-        small(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
+        // `O_PATH` first: opening a FIFO, or a file of a remote file system, could wait or have effects. The
+        // second open may find another file, so it is checked again.
+        len(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
         let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
-        let len = small(&fd)?;
-        let mut content = vec![0; len];
+        let mut content = vec![0; len(&fd)?];
+        // The metadata is from before the content is read, as for any other file: a later change shows.
+        let file = File::regular(fd).ok().filter(|file| file.meta().len == content.len() as u64)?;
         let mut filled = 0;
-        while filled < len {
-            match sys::read_cached(&fd, &mut content[filled..], filled as u64).ok()? {
+        while filled < content.len() {
+            match sys::read_cached(file.fd(), &mut content[filled..], filled as u64).ok()? {
                 0 => return None,
                 read => filled += read,
             }
         }
-        let file = File::regular(fd).ok().filter(|file| file.meta().len == len as u64)?;
-        Some((self.in_innermost_root(Place { root: number, path: below }), file, content))
+        let place = self.in_innermost_root(Place { root: number, path: below });
+        Some((place, file.with_content(content)))
     }
 
     /// Opens the directory that a path leads to, and lists at most `most` of its entries.

@@ -12,7 +12,7 @@ use pinfold::{Error, MatchKind, Receipt};
 use serde_json::{Map, Value};
 
 use crate::change_summary::ChangeSummary;
-use crate::tool::ready;
+use crate::tool::parse;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
 /// The dialect that is served by default.
@@ -32,7 +32,7 @@ pub static CLASSIC: Dialect = Dialect {
 };
 
 const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
-    Entry::of::<T>(|| None, |arguments| ready::<T>(arguments, Answer::Classic))
+    Entry::of::<T>(|| None, |arguments| parse::<T>(arguments, Answer::Classic))
 }
 
 /// The answer to a change: its summary, and facts for programs.

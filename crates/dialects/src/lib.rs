@@ -45,7 +45,7 @@ pub use dotted::DOTTED;
 pub use export::{Format, list};
 pub use scoped::SCOPED;
 pub use tool::{Entry, Hints};
-pub use toolbox::{ToolInfo, Toolbox, tools_of};
+pub use toolbox::{PreparedCall, ToolInfo, Toolbox, tools_of};
 
 pub(crate) use tool::Tool;
 pub(crate) use tool_context::ToolContext;

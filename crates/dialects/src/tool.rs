@@ -10,7 +10,7 @@ use crate::answer::as_text;
 use crate::{Answer, ToolContext};
 
 /// A tool: its arguments are the struct's fields, its description the struct's documentation.
-pub(crate) trait Tool: DeserializeOwned + JsonSchema + 'static {
+pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     /// The name that agents call it by.
     const NAME: &'static str;
     /// The name that people see.
@@ -51,20 +51,20 @@ pub struct Entry {
     /// What clients are told about it.
     pub hints: Hints,
     /// Whether all that it does is to read one file.
-    pub(crate) reads: bool,
+    pub reads: bool,
     pub(crate) input: fn() -> Value,
     pub(crate) output: fn() -> Option<Value>,
     /// Reads arguments that have been checked.
-    pub(crate) ready: fn(Value) -> Result<Box<dyn Ready>, Error>,
+    pub(crate) parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
 }
 
 /// A tool with its arguments.
-pub(crate) trait Ready {
+pub(crate) trait ParsedCall: Send {
     /// Performs the call.
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error>;
     /// The arguments on one line, for a person.
     fn compact(&self, ctx: &ToolContext<'_>) -> String;
-    /// What the call reads, if it needs to wait for nothing.
+    /// The file that the call reads: see [`pinfold::Session::cached_file`].
     fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile>;
 }
 
@@ -74,7 +74,7 @@ struct Given<T: Tool> {
     answer: fn(T::Reply) -> Answer,
 }
 
-impl<T: Tool> Ready for Given<T> {
+impl<T: Tool> ParsedCall for Given<T> {
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error> {
         let operation = self.tool.operation(ctx)?;
         let done = ctx.session.perform_with(&operation, ctx.call)?;
@@ -91,10 +91,10 @@ impl<T: Tool> Ready for Given<T> {
 }
 
 /// Reads a tool's arguments.
-pub(crate) fn ready<T: Tool>(
+pub(crate) fn parse<T: Tool>(
     arguments: Value,
     answer: fn(T::Reply) -> Answer,
-) -> Result<Box<dyn Ready>, Error> {
+) -> Result<Box<dyn ParsedCall>, Error> {
     let tool = serde_json::from_value(arguments);
     let tool: T = tool.map_err(|error| Error::InvalidArgument(error.to_string()))?;
     Ok(Box::new(Given { tool, answer }))
@@ -104,7 +104,7 @@ impl Entry {
     /// The table entry of a tool, given how its dialect reads arguments and says what answers are.
     pub(crate) const fn of<T: Tool>(
         output: fn() -> Option<Value>,
-        ready: fn(Value) -> Result<Box<dyn Ready>, Error>,
+        parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
     ) -> Self {
         let read_only = <T::Op as Operation>::Changes::READ_ONLY;
         Self {
@@ -114,7 +114,7 @@ impl Entry {
             reads: <T::Op as Operation>::READS,
             input: crate::schema::input::<T>,
             output,
-            ready,
+            parse,
         }
     }
 }
@@ -124,7 +124,7 @@ pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> Entr
     Entry::of::<T>(
         || Some(crate::schema::output::<T::Reply>()),
         |arguments| {
-            ready::<T>(arguments, |reply| Answer::Structured {
+            parse::<T>(arguments, |reply| Answer::Structured {
                 json: as_text(&reply),
                 failed: false,
             })

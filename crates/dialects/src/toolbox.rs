@@ -1,5 +1,6 @@
 //! Tools at work on a session.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -7,6 +8,7 @@ use std::time::Instant;
 use pinfold::{AuditTrace, CachedFile, CallOptions, Error, Session};
 use serde_json::Value;
 
+use crate::tool::ParsedCall;
 use crate::words::brief;
 use crate::{Answer, Dialect, Entry, ToolContext, args};
 
@@ -61,68 +63,59 @@ impl Toolbox {
 
     /// Calls a tool by name, with something said for this call alone.
     pub fn call_with(&self, name: &str, arguments: Value, call: &CallOptions) -> Answer {
-        self.call_and_describe(name, arguments, call, |_| {})
+        self.perform(&self.prepare(name, arguments), call)
     }
 
-    /// Calls a tool by name. Before it does something, `describe` gets the arguments on one line,
-    /// for a person; not if they are wrong.
-    pub fn call_and_describe(
-        &self,
-        name: &str,
-        arguments: Value,
-        call: &CallOptions,
-        describe: impl FnOnce(String),
-    ) -> Answer {
+    /// Parses the arguments of a call, whether or not they are right: [`Self::perform`] answers what is wrong.
+    pub fn prepare(&self, name: &str, arguments: Value) -> PreparedCall {
         let begin = Instant::now();
-        let tool = self.find(name);
-        let called = tool.map_or_else(|| brief(name), |tool| tool.entry.name.to_owned());
-        let call =
-            &CallOptions { tool: called, audit_trace: AuditTrace::default(), ..call.clone() };
-        let outcome = match tool {
-            None => Err(self.unknown(name)),
-            Some(tool) => self.perform(tool, arguments, call, describe),
+        let Some(tool) = self.find(name) else {
+            let parsed = Err(self.unknown(name));
+            return PreparedCall { begin, name: brief(name), tool: None, parsed };
         };
-        let code = outcome.as_ref().map_or_else(crate::code, |_| "ok");
-        let answer = outcome.unwrap_or_else(|error| match tool {
-            Some(tool) => tool.refuse(&error),
-            None => self.refuse(&error),
-        });
+        let (dialect, entry) = (tool.dialect, tool.entry);
+        let parsed = guarded(entry.name, || (entry.parse)(tool.check(arguments)?));
+        PreparedCall { begin, name: entry.name.to_owned(), tool: Some((dialect, entry)), parsed }
+    }
+
+    /// The arguments of a prepared call on one line, for a person. `None` if they are wrong.
+    pub fn describe(&self, prepared: &PreparedCall) -> Option<String> {
+        let call = &CallOptions::default();
+        let ctx = ToolContext { session: &self.session, call };
+        Some(prepared.parsed.as_ref().ok()?.compact(&ctx))
+    }
+
+    /// The file that a prepared call reads, if it can be performed without waiting: see
+    /// [`Session::cached_file`].
+    pub fn cached_file(&self, prepared: &PreparedCall) -> Option<CachedFile> {
+        prepared.tool.filter(|(_, entry)| entry.reads)?;
+        let parsed = prepared.parsed.as_ref().ok()?;
+        let call = &CallOptions::default();
+        let ctx = ToolContext { session: &self.session, call };
+        guarded(&prepared.name, || Ok(parsed.cached_file(&ctx))).ok().flatten()
+    }
+
+    /// Performs a call.
+    pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Answer {
+        let PreparedCall { begin, name, tool, parsed } = prepared;
+        let call =
+            &CallOptions { tool: name.clone(), audit_trace: AuditTrace::default(), ..call.clone() };
+        let ctx = ToolContext { session: &self.session, call };
+        let refuse = |error: &Error| match tool {
+            Some((dialect, entry)) => (dialect.fault)(error, entry.hints.read_only),
+            None => self.refuse(error),
+        };
+        let (code, answer) = match parsed {
+            Err(error) => (crate::code(error), refuse(error)),
+            Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
+                Err(error) => (crate::code(&error), refuse(&error)),
+                Ok(answer) => ("ok", answer),
+            },
+        };
         if self.session.is_audited() {
-            self.session.record(call, code, begin, answer.to_json_text().len());
+            self.session.record(call, code, *begin, answer.to_json_text().len());
         }
         answer
-    }
-
-    fn perform(
-        &self,
-        tool: &ToolInfo,
-        arguments: Value,
-        call: &CallOptions,
-        describe: impl FnOnce(String),
-    ) -> Result<Answer, Error> {
-        let ctx = ToolContext { session: &self.session, call };
-        let work = || {
-            let arguments = tool.check(arguments)?;
-            let ready = (tool.entry.ready)(arguments)?;
-            describe(ready.compact(&ctx));
-            ready.perform(&ctx)
-        };
-        // A mistake of ours must not end a server that others talk to.
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-            Err(Error::Internal { what: format!("`{}` panicked", tool.entry.name) })
-        })
-    }
-
-    /// What a call reads, if it needs to wait for nothing but that: see [`Session::cached_file`].
-    pub fn cached_file(&self, name: &str, arguments: &Value) -> Option<CachedFile> {
-        let tool = self.find(name).filter(|tool| tool.entry.reads)?;
-        let (session, call) = (&self.session, &CallOptions::default());
-        let look = || {
-            let ready = (tool.entry.ready)(tool.check(arguments.clone()).ok()?).ok()?;
-            ready.cached_file(&ToolContext { session, call })
-        };
-        // A mistake of ours comes up again where it is answered.
-        catch_unwind(AssertUnwindSafe(look)).ok().flatten()
     }
 
     /// The error for a name that no tool has.
@@ -138,13 +131,8 @@ impl Toolbox {
 
     /// The arguments of a call on one line, for a person; the bare JSON if they are not right.
     pub fn compact(&self, name: &str, arguments: &Value) -> String {
-        let call = CallOptions::default();
-        let ctx = ToolContext { session: &self.session, call: &call };
-        let compact = self.find(name).and_then(|tool| {
-            let checked = tool.check(arguments.clone()).ok()?;
-            Some((tool.entry.ready)(checked).ok()?.compact(&ctx))
-        });
-        compact.unwrap_or_else(|| arguments.to_string())
+        let prepared = self.prepare(name, arguments.clone());
+        self.describe(&prepared).unwrap_or_else(|| arguments.to_string())
     }
 
     /// The tool with a name, also as exported to formats that know no dots.
@@ -154,6 +142,27 @@ impl Toolbox {
             self.tools.iter().find(|tool| crate::export::without_dots(tool.entry.name) == name)
         })
     }
+}
+
+/// A call whose arguments are parsed: see [`Toolbox::prepare`].
+pub struct PreparedCall {
+    begin: Instant,
+    /// The tool's name, also if there is no such tool.
+    name: String,
+    tool: Option<(&'static Dialect, &'static Entry)>,
+    parsed: Result<Box<dyn ParsedCall>, Error>,
+}
+
+impl fmt::Debug for PreparedCall {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PreparedCall").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Runs a step of a call. A panic is an error: it must not end a server that has other clients.
+fn guarded<T>(name: &str, step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(step))
+        .unwrap_or_else(|_| Err(Error::Internal { what: format!("`{name}` panicked") }))
 }
 
 /// The tools of some dialects. Without any, those of the default one.

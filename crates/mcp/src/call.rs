@@ -1,11 +1,11 @@
 //! One call of a tool: in its turn, so that it can be ended, and on a thread of its own unless it needs to
 //! wait for nothing.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinfold::{CallOptions, Cancel, Error, Progress};
-use pinfold_dialects::{Answer, Toolbox, code};
+use pinfold_dialects::{Answer, code};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
 };
@@ -74,15 +74,20 @@ pub(crate) async fn call(
     let begin = Instant::now();
     let name = tool.entry.name;
     let arguments = Value::Object(request.arguments.unwrap_or_default());
-    // What can be answered at once is. What fails is looked into at leisure.
-    if !ended.is_now()
-        && let Some(cached_file) = tools.cached_file(name, &arguments)
-    {
-        let (cancel, client) = (cancel.clone(), client.clone());
-        let call = CallOptions { cancel, client, cached_file, ..CallOptions::default() };
-        let (answer, compact) = perform(&tools, name, arguments.clone(), &call);
-        if !answer.failed() {
-            return finish((conversation, &context), name, begin, (answer, compact)).await;
+    // A small read of a cached file takes less time than waking another thread. A call that fails, or finds
+    // that it would have to wait after all, is made again on a thread.
+    let mut arguments = Some(arguments);
+    let mut prepared = None;
+    if tool.entry.reads && !ended.is_now() {
+        let call = prepared.insert(tools.prepare(name, arguments.take().unwrap_or_default()));
+        if let Some(cached_file) = tools.cached_file(call) {
+            let (cancel, client) = (cancel.clone(), client.clone());
+            let options = CallOptions { cancel, client, cached_file, ..CallOptions::default() };
+            let answer = tools.perform(call, &options);
+            if !answer.failed() {
+                let compact = tools.describe(call);
+                return finish((conversation, &context), name, begin, (answer, compact)).await;
+            }
         }
     }
     let (stop, seen) = (cancel.clone(), progress.clone());
@@ -95,7 +100,9 @@ pub(crate) async fn call(
         if before.is_now() {
             call.cancel.cancel();
         }
-        perform(&tools, name, arguments, &call)
+        let prepared =
+            prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
+        (tools.perform(&prepared, &call), tools.describe(&prepared))
     };
     let mut work = shared.running.spawn_blocking(work);
     let mut reports = Reports::new(token, options.progress_every);
@@ -170,19 +177,6 @@ impl Ended {
     fn is_now(&self) -> bool {
         self.request.is_cancelled() || self.server.is_cancelled()
     }
-}
-
-fn perform(
-    tools: &Toolbox,
-    name: &str,
-    arguments: Value,
-    call: &CallOptions,
-) -> (Answer, Option<String>) {
-    let compact = OnceLock::new();
-    let answer = tools.call_and_describe(name, arguments, call, |text| {
-        _ = compact.set(text);
-    });
-    (answer, compact.into_inner())
 }
 
 /// Says from time to time how far a call has come, if the client wants to know.

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pinfold_confine::{File, Place, RawPath};
+use pinfold_confine::{File, Place};
 
-use crate::Approver;
 #[cfg(doc)]
 use crate::Session;
 use crate::audit::AuditTrace;
+use crate::{Approver, Error};
 
 /// What one call is to do otherwise than its session.
 #[derive(Clone, Debug, Default)]
@@ -28,33 +28,27 @@ pub struct CallOptions {
     pub audit_trace: AuditTrace,
     /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
-    /// What the call reads, if that was found at hand.
+    /// The file that the call reads, if it was opened before.
     pub cached_file: CachedFile,
 }
 
-/// A small file that is open, with its content in the system's memory: see [`Session::cached_file`].
+/// A small file that was opened and read without waiting: see [`Session::cached_file`]. By default there is
+/// none, and a call opens its file itself.
 ///
-/// It is good for one read of the path that it was opened by.
+/// A call that has one opens nothing else: an attempt to is [`Error::Cancelled`], and the caller makes the call
+/// again, on a thread that may wait.
 #[derive(Clone, Debug, Default)]
-pub struct CachedFile(Arc<Mutex<Option<Kept>>>);
-
-#[derive(Debug)]
-struct Kept {
-    path: RawPath,
-    place: Place,
-    file: File,
-}
+pub struct CachedFile(Option<Arc<Mutex<Option<(Place, File)>>>>);
 
 impl CachedFile {
-    pub(crate) fn new(path: RawPath, place: Place, file: File) -> Self {
-        Self(Arc::new(Mutex::new(Some(Kept { path, place, file }))))
+    pub(crate) fn new(place: Place, file: File) -> Self {
+        Self(Some(Arc::new(Mutex::new(Some((place, file))))))
     }
 
-    /// The file, if it is the one at this path, and was not taken yet.
-    pub(crate) fn take(&self, path: &RawPath) -> Option<(Place, File)> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { place, file, .. } = kept.take_if(|kept| kept.path == *path)?;
-        Some((place, file))
+    /// The file, if the call has one that it has not taken yet; `None` if it opens files itself.
+    pub(crate) fn take(&self) -> Option<Result<(Place, File), Error>> {
+        let mut file = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(file.take().ok_or(Error::Cancelled))
     }
 }
 

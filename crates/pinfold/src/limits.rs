@@ -35,8 +35,9 @@ pub(crate) const AUDIT_CHARS: usize = 4_096;
 /// How often a change is planned anew because somebody else was faster.
 pub(crate) const CONFLICTS: usize = 16;
 
-/// Files that are no longer than this can be at hand. Their beginning is all of them.
-pub(crate) const AT_HAND_BYTES: usize = pinfold_text::SNIFF_BYTES;
+/// Files up to this size may be read on the thread that moves a server's messages: that takes less time than
+/// waking another thread.
+pub(crate) const CACHED_FILE_BYTES: usize = 64 * 1024;
 
 /// How many files a session remembers having seen.
 pub(crate) const LEDGER_FILES: usize = 50_000;

@@ -73,17 +73,17 @@ impl<'s> View<'s> {
 
     /// Opens a regular file.
     pub fn file(&self, path: &RawPath) -> Result<(Place, Watched<'_>), Error> {
+        let watched = |file| Watched { file, hasher: Hasher::new(), view: self };
+        if let Some(cached) = self.call.cached_file.take() {
+            // The policy has allowed it when it was opened.
+            return cached.map(|(place, file)| (place, watched(file)));
+        }
         self.may_look_for(path)?;
         loop {
-            let (place, file) = match self.call.cached_file.take(path) {
-                Some(found) => found,
-                None => {
-                    let file = self.session.workspace().file(path);
-                    file.map_err(|error| self.missed(path, error))?
-                }
-            };
+            let file = self.session.workspace().file(path);
+            let (place, file) = file.map_err(|error| self.missed(path, error))?;
             if self.may_read(path, &place, false)? == Permit::Yes {
-                return Ok((place, Watched { file, hasher: Hasher::new(), view: self }));
+                return Ok((place, watched(file)));
             }
         }
     }

@@ -1,6 +1,7 @@
-//! The calls of a read that must wait for nothing: they answer from the system's memory, or fail.
+//! System calls that never wait for a disk, a network or another process: they answer from the kernel's
+//! caches, or fail.
 //!
-//! Where a system cannot promise that, they fail or say no, and whoever asked takes the ordinary way.
+//! Where a system has no such calls, they always fail, and the caller uses the ordinary ones.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, OFlags};
@@ -11,8 +12,8 @@ use {
     rustix::fs::{self, AtFlags, Mode},
 };
 
-/// As [`open_beneath`](super::open_beneath), but the way there is one that the system has in memory.
-/// Some file systems still ask others when what is there is opened for more than a look.
+/// As [`open_beneath`](super::open_beneath), but fails unless every name on the way is in the dentry cache.
+/// Some file systems still ask a server when the file is opened without `O_PATH`.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
     call("openat2", || {
@@ -26,16 +27,16 @@ pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> 
     Err(Errno::AGAIN)
 }
 
-/// What the system has in memory about a file.
+/// The metadata that the kernel has cached for a file.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems do not say"))]
 pub(crate) struct Cached {
     pub(crate) kind: FileType,
     pub(crate) len: u64,
-    /// The number of the mount that it is reached by. No other has it while a handle is open.
+    /// The id of the mount that it is reached by. No other mount gets it while a handle is open.
     pub(crate) mount: u64,
 }
 
-/// Looks at an open file without asking a server or another process.
+/// Stats an open file without asking a server or another process.
 #[cfg(target_os = "linux")]
 pub(crate) fn stat_cached(file: impl AsFd) -> Result<Cached> {
     use rustix::fs::StatxFlags;
@@ -55,7 +56,7 @@ pub(crate) fn stat_cached(_: impl AsFd) -> Result<Cached> {
     Err(Errno::NOSYS)
 }
 
-/// Whether something is on a file system that no server and no other process stands behind.
+/// Whether a file is on a file system that neither a server nor another process provides.
 #[cfg(target_os = "linux")]
 #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
 pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
@@ -71,7 +72,7 @@ pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
         0xca45_1a4e,
     ];
     let stat = call("fstatfs", || fs::fstatfs(file.as_fd()))?;
-    // No such number has more than 32 bits; where the field has no more, large ones are negative.
+    // Magic numbers have 32 bits; where the field has no more, large ones are negative.
     Ok(LOCAL.contains(&(stat.f_type as u32)))
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn is_local(_: impl AsFd) -> Result<bool> {
     Ok(false)
 }
 
-/// Reads from a place in a file what the system has in memory.
+/// Reads at a position of a file what is in the page cache.
 #[cfg(target_os = "linux")]
 pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize> {
     use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
@@ -102,7 +103,7 @@ mod tests {
     use crate::sys::open_root;
 
     #[test]
-    fn what_the_kernel_makes_up_is_on_no_local_file_system() {
+    fn procfs_is_no_local_file_system() {
         assert_eq!(is_local(open_root(Path::new("/proc")).unwrap()), Ok(false));
     }
 }

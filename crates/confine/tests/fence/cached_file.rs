@@ -1,4 +1,4 @@
-//! Which files can be read without waiting for anybody.
+//! Which files can be read without waiting for a disk, a network or another process.
 
 use std::fs;
 use std::io::Read as _;
@@ -25,9 +25,9 @@ fn is_on_a_usual_disk(file: &Path) -> bool {
 }
 
 #[test]
-fn only_a_small_regular_file_without_links_is_at_hand() {
+fn only_a_small_regular_file_without_links_is_cached() {
     both_ways(|dir, workspace| {
-        let cached_file = |path: &str, most| workspace.cached_file(&path.into(), most);
+        let cached_file = |path: &str, max| workspace.cached_file(&path.into(), max);
         symlink("top.txt", dir.join("ws/link")).unwrap();
         symlink("a", dir.join("ws/dir-link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("ws/fifo"), 0o644.into()).unwrap();
@@ -42,39 +42,42 @@ fn only_a_small_regular_file_without_links_is_at_hand() {
         if workspace.open_method() == OpenMethod::Walk {
             assert!(found.is_none());
         } else if can_tell_what_is_cached(&deep) && is_on_a_usual_disk(&deep) {
-            let (place, mut file, bytes) = found.unwrap();
+            let (place, mut file) = found.unwrap();
             assert_eq!(place.path.to_string(), "a/b/deep.txt");
-            assert_eq!(bytes, content.as_bytes());
-            // What was proved is what is used, whatever has the name by now.
+            // The file that was checked is the one that is read, whatever has the name by now.
             fs::remove_file(&deep).unwrap();
             let mut text = String::new();
             file.read_to_string(&mut text).unwrap();
             assert_eq!(text, content);
+            file.seek_to(7);
+            text.clear();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, &content[7..]);
         }
     });
 }
 
 #[test]
-fn what_another_process_or_server_may_stand_behind_is_not_at_hand() {
+fn a_file_that_another_process_or_server_provides_is_not_cached() {
     use pinfold_confine::fault::{Fault, When, inject};
     let dir = tree();
     fs::write(dir.path().join("empty"), "").unwrap();
-    let is_at_hand = |workspace: &Workspace| workspace.cached_file(&"empty".into(), 9).is_some();
+    let is_cached = |workspace: &Workspace| workspace.cached_file(&"empty".into(), 9).is_some();
     let open = || Workspace::open([dir.path()], Some(OpenMethod::Openat2)).unwrap();
-    let usually = is_at_hand(&open());
+    let usually = is_cached(&open());
     assert!(usually || !is_on_a_usual_disk(dir.path()));
     // Nor is what the system does not say it of.
     for call in ["fstatfs", "statx"] {
         let unknown = (When::Every(call), Fault::Errno(rustix::io::Errno::NOSYS.raw_os_error()));
-        assert!(!is_at_hand(&inject(&[unknown], open).result), "{call}");
+        assert!(!is_cached(&inject(&[unknown], open).result), "{call}");
         let workspace = open();
-        let later = inject(&[unknown], || is_at_hand(&workspace)).result;
+        let later = inject(&[unknown], || is_cached(&workspace)).result;
         assert_eq!(later, call == "fstatfs" && usually, "{call}");
     }
 }
 
 #[test]
-fn what_is_mounted_inside_is_not_at_hand() {
+fn a_file_on_a_mount_inside_the_root_is_not_cached() {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(dir) = TempDir::new_in("/dev/shm") else { return };
     let path = dir.path().join("empty");
