@@ -1,8 +1,8 @@
-//! Who may look at what, and who may touch what.
+//! Decides whether an operation on a path is allowed, denied, or needs the user's approval.
 //!
-//! The order is fixed: the fence and Pinfold's own files, then deny, ask, allow, and what the mode says.
-//! There are no priorities and no specificity; an exception is a `!pattern` within a list. `View` asks
-//! before it looks and `commit` before it touches: tools never do.
+//! The order is fixed: Pinfold's own files, deny rules, ask rules, allow rules, the paths that ask by default,
+//! the mode. There are no priorities and no specificity; an exception is a `!pattern` within a list. `View`
+//! evaluates the policy before it reads and `commit` before it writes: tools never do.
 
 mod fold;
 mod protected;
@@ -20,19 +20,19 @@ use fold::Names;
 pub use rules::BadRule;
 use rules::Rules;
 
-/// What is to be done to a file, as rules speak of it.
+/// An operation on a file, as rules name it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Access {
-    /// Reading, listing, finding, searching, and asking what is there.
+    /// Reading, listing, finding, searching, and metadata.
     Read,
-    /// Whatever changes content: `Write` and `Edit` in rules.
+    /// Every change of content: `Write` and `Edit` in rules.
     Write,
     /// Deleting.
     Delete,
 }
 
 impl Access {
-    /// What it is called in rules.
+    /// The name in rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "Read",
@@ -41,7 +41,7 @@ impl Access {
         }
     }
 
-    /// What somebody who does it is doing.
+    /// The gerund, for messages.
     pub(crate) fn doing(self) -> &'static str {
         match self {
             Self::Read => "reading",
@@ -51,24 +51,24 @@ impl Access {
     }
 }
 
-/// What holds where no rule says otherwise.
+/// Permission mode for operations that no rule matches.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 pub enum Mode {
-    /// Files may be read; whatever changes something asks.
+    /// Reads are allowed; changes ask.
     #[serde(rename = "default")]
     Ask,
-    /// Changes are allowed, too, but for protected places, which ask.
+    /// Reads and changes are allowed; protected paths ask.
     #[default]
     #[serde(rename = "secure-file-access")]
     SecureFileAccess,
-    /// As that, but deleting asks.
+    /// As `secure-file-access`, but deleting asks.
     #[serde(rename = "acceptEdits")]
     AcceptEdits,
-    /// Nothing is changed, whatever the rules say.
+    /// Changes are denied, whatever the rules say.
     #[serde(rename = "plan")]
     Plan,
-    /// What would ask is refused.
+    /// Whatever would ask is denied.
     #[serde(rename = "dontAsk")]
     DontAsk,
     /// Nothing asks. The fence and deny rules hold.
@@ -87,7 +87,7 @@ impl Mode {
         Self::BypassPermissions,
     ];
 
-    /// What people call it.
+    /// The name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ask => "default",
@@ -103,7 +103,7 @@ impl Mode {
 impl FromStr for Mode {
     type Err = String;
 
-    /// The mode with a name, or what the names are.
+    /// Parses a mode's name. The error lists the names.
     fn from_str(name: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|mode| mode.name() == name);
         named.ok_or_else(|| format!("the modes are {}", Self::ALL.map(Self::name).join(", ")))
@@ -115,24 +115,24 @@ impl FromStr for Mode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
-    /// What holds where no rule says otherwise.
+    /// Permission mode for operations that no rule matches.
     pub mode: Mode,
-    /// What is allowed: each `Tool(pattern)`, `Tool` or `*`.
+    /// Rules that allow: each `Operation(pattern)`, `Operation` or `*`.
     pub allow: Vec<String>,
-    /// What a person is asked about.
+    /// Rules that need the user's approval.
     pub ask: Vec<String>,
-    /// What is refused.
+    /// Rules that deny.
     pub deny: Vec<String>,
 }
 
 impl Permissions {
-    /// Whether every rule can be understood.
+    /// Checks that every rule parses.
     pub fn check(&self) -> Result<(), BadRule> {
         Policy::new(self, Vec::new(), &[]).map(|_| ())
     }
 }
 
-/// What is to become of a request.
+/// The policy's decision on an operation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Decision {
     Allow(Reason),
@@ -140,18 +140,18 @@ pub(crate) enum Decision {
     Deny(Reason),
 }
 
-/// Why something was decided.
+/// Why the policy decided so.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reason {
-    /// A rule that the person gave, as it was written.
+    /// A rule of the user's, as it was written.
     Rule(String),
     /// The mode.
     Mode(Mode),
-    /// It may hold secrets.
+    /// The file may hold secrets.
     Secret,
-    /// What is written there may be run.
+    /// Code that is written there may be run.
     MakesCodeRun,
-    /// It is Pinfold's own.
+    /// The file belongs to Pinfold.
     Own,
 }
 
@@ -167,22 +167,24 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The rules and the mode, ready to be asked.
+/// The compiled rules and the mode.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     mode: Mode,
     deny: Rules,
     ask: Rules,
     allow: Rules,
-    /// The roots that patterns are relative to: those that the person gave, however narrow the
-    /// workspace has become since.
+    /// The roots that patterns are relative to: those that the user gave, however much the workspace has been
+    /// narrowed since.
     roots: Vec<PathBuf>,
-    /// Where Pinfold's own files are, as far as that is inside a root.
+    /// Pinfold's own files and directories that are inside a root.
     own: Vec<PathBuf>,
+    /// The same, relative to each root that they are in; empty for a root that is inside one.
+    own_below_roots: Vec<PathBuf>,
 }
 
 impl Policy {
-    /// `spelled` are the roots as they were given, which rules may begin with.
+    /// Compiles the rules. `spelled` are the roots as they were given, which patterns may begin with.
     pub(crate) fn new(
         permissions: &Permissions,
         roots: Vec<PathBuf>,
@@ -195,6 +197,7 @@ impl Policy {
             ask: Rules::broad("ask", &permissions.ask, &known)?,
             allow: Rules::exact("allow", &permissions.allow, &known)?,
             own: Vec::new(),
+            own_below_roots: Vec::new(),
             roots,
         })
     }
@@ -204,8 +207,8 @@ impl Policy {
         Self { mode, ..self.clone() }
     }
 
-    /// What is to become of a request to do something to a path. `given` is how the path was spelled,
-    /// `real` where it leads, free of links; either may be all that is known.
+    /// Decides on one operation on one path. `given` is the path as it was given, `real` the path that it
+    /// resolves to, without symlinks; one of them may be unknown.
     pub(crate) fn decide(
         &self,
         access: Access,
@@ -216,7 +219,7 @@ impl Policy {
         let mut known = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
         let plain = |below: &Path| self.surely_shows(below.as_os_str().as_bytes());
         if self.allow.is_empty() && known.all(plain) {
-            // Most paths are in no rule, and look like no place that is asked about.
+            // The usual case: no rule can match, and the path does not ask by default.
             return self.by_mode(access);
         }
         if real.is_some_and(|real| self.own.iter().any(|own| real.starts_with(own))) {
@@ -235,7 +238,7 @@ impl Policy {
             return Decision::Allow(Reason::Mode(self.mode));
         }
         if let Some(text) = self.ask.matches(access, &names) {
-            // A yes to something else by that rule is none to a secret.
+            // An approval for the session that was given for this rule does not cover secrets.
             let reason = protected::matches(access, &names);
             return Decision::Ask(reason.unwrap_or_else(|| rule(text)));
         }
@@ -249,7 +252,7 @@ impl Policy {
         self.by_mode(access)
     }
 
-    /// What holds where no rule says otherwise, and nothing is asked about by itself.
+    /// The mode's decision, for paths that nothing else decides on.
     fn by_mode(&self, access: Access) -> Decision {
         let reason = Reason::Mode(self.mode);
         match (self.mode, access) {
@@ -262,49 +265,57 @@ impl Policy {
         }
     }
 
-    /// Whether what is at a path below a root is surely shown: what most files are asked on a walk, so
-    /// it has to be quick. The rest is for [`Self::decide`].
+    /// Whether a path below a root may be read without a look at the rules. A walk calls this for every name, so
+    /// it is quick: it may say no to a path that [`Self::decide`] allows, but never yes to another.
     pub(crate) fn surely_shows(&self, below: &[u8]) -> bool {
-        self.own.is_empty()
-            && self.deny.is_empty()
+        // By bytes: a name that only begins like one of ours is left to `decide`.
+        let maybe_own = |own: &PathBuf| below.starts_with(own.as_os_str().as_bytes());
+        self.deny.is_empty()
             && self.ask.is_empty()
+            && !self.own_below_roots.iter().any(maybe_own)
             && !protected::suspects(below)
     }
 
-    /// Puts files of our own out of reach.
+    /// Puts Pinfold's own files out of reach.
     pub(crate) fn keep_out(&mut self, own: impl IntoIterator<Item = PathBuf>) {
-        let inside = |own: &PathBuf| {
-            self.roots.iter().any(|root| own.starts_with(root) || root.starts_with(own))
-        };
-        self.own.extend(own.into_iter().filter(inside));
+        for own in own {
+            let below = self.roots.iter().filter_map(|root| match own.strip_prefix(root) {
+                Ok(below) => Some(below.to_owned()),
+                Err(_) => root.starts_with(&own).then(PathBuf::new),
+            });
+            let below: Vec<_> = below.collect();
+            if !below.is_empty() {
+                self.own_below_roots.extend(below);
+                self.own.push(own);
+            }
+        }
     }
 
-    /// Whether what would ask is refused instead.
+    /// Whether whatever would ask is denied.
     pub(crate) fn asks_nobody(&self) -> bool {
         self.mode == Mode::DontAsk
     }
 
-    /// What a path is called below each root that it is in.
+    /// The path relative to each root that it is in.
     fn below_roots<'p>(&self, path: &'p Path) -> impl Iterator<Item = &'p Path> {
         self.roots.iter().filter_map(move |root| path.strip_prefix(root).ok())
     }
 
-    /// The rule that would allow something, for the person to add. None for names that cannot be typed.
+    /// The rule that would allow an operation, for the user to add. None for names that cannot be typed.
     pub(crate) fn allowing(&self, access: Access, real: &Path) -> Option<String> {
         let below = self.below_roots(real).max_by_key(|below| below.as_os_str().len());
-        let below = below.unwrap_or(real);
-        let pattern = below.to_str()?;
-        let typed = |letter: char| letter == ' ' || !letter.is_whitespace() && !letter.is_control();
-        let shown = pinfold_confine::escaped(pattern.as_bytes()).to_string() == pattern;
-        match pattern.is_empty() {
-            true => Some(access.name().to_owned()),
-            false if !shown || !pattern.chars().all(typed) => None,
-            false => Some(format!("{}(/{})", access.name(), rules::literal(pattern))),
+        let pattern = below.unwrap_or(real).to_str()?;
+        if pattern.is_empty() {
+            return Some(access.name().to_owned());
         }
+        let typed = |letter: char| letter == ' ' || !letter.is_whitespace() && !letter.is_control();
+        let plain = pinfold_confine::escaped(pattern.as_bytes()).to_string() == pattern;
+        (plain && pattern.chars().all(typed))
+            .then(|| format!("{}(/{})", access.name(), rules::literal(pattern)))
     }
 }
 
-/// A path as it was spelled, made absolute below the first root, with `.` and `..` taken out.
+/// A path as it was given, made absolute below the first root, with `.` and `..` resolved by name.
 pub(crate) fn as_spelled(path: &str, first_root: &Path) -> PathBuf {
     let mut spelled = PathBuf::new();
     for part in first_root.join(OsStr::new(path)).components() {

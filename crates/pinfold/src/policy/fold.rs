@@ -1,4 +1,4 @@
-//! Names as file systems and eyes confuse them.
+//! Folds spellings of a name that file systems or readers take for the same one.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt as _;
@@ -6,19 +6,18 @@ use std::path::{Path, PathBuf};
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A text in the one spelling that stands for all that look or count as the same: whatever the case,
-/// the Unicode form, and code points that nobody sees.
+/// Folds case, Unicode form and invisible code points, so that texts that look or count as the same are equal.
 pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
     let composed = text.nfkc().filter(|letter| !is_ignorable(*letter));
-    // Upper case first, since some letters differ in lower case alone.
+    // Upper case first: some letters differ in lower case only.
     let upper: String = composed.flat_map(char::to_uppercase).collect();
     upper.chars().flat_map(char::to_lowercase).nfkc().collect()
 }
 
-/// Code points that are not seen, and that some file systems drop from names.
+/// Whether a code point is invisible; some file systems drop such code points from names.
 fn is_ignorable(letter: char) -> bool {
     matches!(u32::from(letter),
         0xAD | 0x34F | 0x61C | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
@@ -26,12 +25,12 @@ fn is_ignorable(letter: char) -> bool {
         | 0xFFF0..=0xFFF8 | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
 }
 
-/// What a file may be called: by every spelling that it has below a root.
+/// Every name of a file: its path as given and as resolved, relative to each root that it is in.
 #[derive(Debug)]
 pub(super) struct Names<'n> {
-    /// As they are.
+    /// Exactly.
     pub(super) exact: Vec<&'n Path>,
-    /// Each folded; and, where that is another name, without blanks and dots at the ends of its parts.
+    /// Folded; and, where that differs, without blanks and dots at the end of each component.
     pub(super) folded: Vec<PathBuf>,
     pub(super) directory: bool,
 }
@@ -55,9 +54,17 @@ impl<'n> Names<'n> {
         all.dedup();
         Self { exact, folded: all, directory }
     }
+
+    /// The same file under more folded names: those that `more` makes of each that it has.
+    pub(super) fn with(&self, more: fn(&str) -> Vec<String>) -> Self {
+        let texts = self.folded.iter().filter_map(|path| path.to_str());
+        let added: Vec<_> = texts.flat_map(more).map(PathBuf::from).collect();
+        let folded = self.folded.iter().cloned().chain(added).collect();
+        Self { exact: self.exact.clone(), folded, directory: self.directory }
+    }
 }
 
-/// A path whose parts end with no blank and no dot.
+/// The path without blanks and dots at the end of each component.
 fn trimmed(path: &str) -> Cow<'_, str> {
     let ends_so =
         |part: &str| part.ends_with([' ', '.']) && !part.trim_end_matches([' ', '.']).is_empty();

@@ -1,4 +1,7 @@
-//! Rules as people write them: `Tool(pattern)`, `Tool`, `*`.
+//! Parses and matches rules: `Operation(pattern)`, `Operation` or `*`.
+//!
+//! The operations are `Read`, `Write` (which is also called `Edit`) and `Delete`; the patterns are gitignore's.
+//! Deny and ask rules match every spelling of a path, allow rules the resolved path exactly.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +13,7 @@ use super::Access;
 use super::fold::{Names, folded};
 use crate::limits::{GLOB_BRACES, GLOB_CHARS};
 
-/// A rule that cannot be understood.
+/// A rule that does not parse.
 #[derive(Debug, thiserror::Error)]
 #[error("the {list} rule `{rule}` {problem}")]
 pub struct BadRule {
@@ -18,19 +21,19 @@ pub struct BadRule {
     pub list: &'static str,
     /// The rule as it was written.
     pub rule: String,
-    /// What is wrong with it.
+    /// The reason.
     pub problem: String,
 }
 
-/// One list of rules, by what they are about.
+/// One list of rules, by operation.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     by_access: [List; 3],
-    /// Whether spellings that count as the same are, and every spelling of a path is looked at.
+    /// Whether every spelling of a path is matched, folded.
     broad: bool,
 }
 
-/// The rules of a list that are about one kind of access.
+/// The rules of a list for one operation.
 #[derive(Clone)]
 struct List {
     patterns: Gitignore,
@@ -47,7 +50,7 @@ impl std::fmt::Debug for List {
 const ALL: [Access; 3] = [Access::Read, Access::Write, Access::Delete];
 
 impl Rules {
-    /// Rules that refuse or ask: no spelling slips by.
+    /// Deny or ask rules: they match any spelling of a path.
     pub(super) fn broad(
         list: &'static str,
         rules: &[String],
@@ -56,7 +59,7 @@ impl Rules {
         Self::new(list, rules, roots, true)
     }
 
-    /// Rules that allow: only what they say.
+    /// Allow rules: they match the resolved path exactly.
     pub(super) fn exact(
         list: &'static str,
         rules: &[String],
@@ -74,12 +77,12 @@ impl Rules {
         let bad = |rule: &str, problem: String| BadRule { list, rule: rule.into(), problem };
         let mut parsed = Vec::new();
         for rule in rules {
-            let (about, pattern) = parse(rule, roots).map_err(|problem| bad(rule, problem))?;
-            parsed.push((about, if broad { folded(&pattern) } else { pattern }, rule));
+            let (operations, pattern) = parse(rule, roots).map_err(|problem| bad(rule, problem))?;
+            parsed.push((operations, if broad { folded(&pattern) } else { pattern }, rule));
         }
         let compile = |access: Access| {
-            let about = parsed.iter().filter(|(about, ..)| about.contains(&access));
-            List::new(about.map(|(_, pattern, rule)| (pattern.clone(), (*rule).clone())))
+            let those = parsed.iter().filter(|(operations, ..)| operations.contains(&access));
+            List::new(those.map(|(_, pattern, rule)| (pattern.clone(), (*rule).clone())))
                 .map_err(|(rule, problem)| bad(&rule, problem))
         };
         let [read, write, delete] = ALL;
@@ -91,16 +94,17 @@ impl Rules {
         self.by_access.iter().all(|list| list.rules.is_empty())
     }
 
-    /// The rule that is about a file, if one is.
+    /// The rule that matches, if one does.
     pub(super) fn matches(&self, access: Access, names: &Names<'_>) -> Option<&str> {
         let list = &self.by_access[access as usize];
         if list.rules.is_empty() {
             return None;
         }
         let matches = |path: &Path| list.matches(path, names.directory);
-        match self.broad {
-            true => names.folded.iter().find_map(|path| matches(path)),
-            false => names.exact.iter().find_map(|path| matches(path)),
+        if self.broad {
+            names.folded.iter().find_map(|path| matches(path))
+        } else {
+            names.exact.iter().find_map(|path| matches(path))
         }
     }
 }
@@ -119,7 +123,7 @@ impl List {
     }
 
     fn matches(&self, path: &Path, directory: bool) -> Option<&str> {
-        // A pattern for everything is about the root itself, too.
+        // A pattern for everything matches the root itself, too.
         if path.as_os_str().is_empty() {
             let whole = |(pattern, _): &&(String, String)| pattern == EVERYTHING;
             return self.rules.iter().rev().find(whole).map(|(_, rule)| rule.as_str());
@@ -128,7 +132,7 @@ impl List {
             Match::Ignore(glob) => {
                 let same = |(pattern, _): &&(String, String)| pattern == glob.original();
                 let rule = self.rules.iter().rev().find(same).map(|(_, rule)| rule.as_str());
-                // That something matched counts, whatever it is called.
+                // A match counts even if its rule is not found.
                 Some(rule.unwrap_or(glob.original()))
             }
             Match::Whitelist(_) | Match::None => None,
@@ -138,28 +142,26 @@ impl List {
 
 const EVERYTHING: &str = "**";
 
-/// What a rule is about, and its pattern.
+/// The operations that a rule names, and its pattern.
 fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), String> {
-    const SHAPE: &str = "is none: write `Tool(pattern)`, `Tool` or `*`, such as `Edit(src/**)`";
+    const SYNTAX: &str =
+        "is not a rule: write `Operation(pattern)`, `Operation` or `*`, such as `Edit(src/**)`";
     let trimmed = rule.trim();
-    let (tool, pattern) = match trimmed.split_once('(') {
+    let (operation, pattern) = match trimmed.split_once('(') {
         None => (trimmed, EVERYTHING),
-        Some((tool, rest)) => (tool.trim_end(), rest.strip_suffix(')').ok_or(SHAPE)?),
+        Some((operation, rest)) => (operation.trim_end(), rest.strip_suffix(')').ok_or(SYNTAX)?),
     };
-    let about: &[Access] = match tool {
+    let operations: &[Access] = match operation {
         "*" => &ALL,
         "Read" => &[Access::Read],
         "Write" | "Edit" => &[Access::Write],
         "Delete" => &[Access::Delete],
-        "" => return Err(SHAPE.into()),
-        other => return Err(unknown(other)),
+        "" => return Err(SYNTAX.into()),
+        _ => return Err(NO_OPERATION.into()),
     };
-    // Blanks around a pattern are nobody's request; one at the end of a name is written as `\ `.
+    // Whitespace around a pattern is ignored; a blank at the end of a name is written as `\ `.
     let trimmed = pattern.trim();
-    let pattern = match trimmed.ends_with('\\') {
-        true => pattern.trim_start(),
-        false => trimmed,
-    };
+    let pattern = if trimmed.ends_with('\\') { pattern.trim_start() } else { trimmed };
     let bare = pattern.strip_prefix('!').unwrap_or(pattern);
     if bare.trim().is_empty() || bare.trim_matches('/').is_empty() {
         return Err("has an empty pattern".into());
@@ -167,7 +169,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     if pattern.starts_with('#') {
         return Err("has a comment for a pattern; write `\\#` for a name that begins so".into());
     }
-    // What would never match anything must not look like a rule.
+    // A pattern that never matches anything is a mistake.
     if bare.starts_with(['"', '\'', '~', '!']) {
         return Err("begins with a quote, `~` or a second `!`, which mean nothing here".into());
     }
@@ -177,18 +179,17 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     if pinfold_confine::brace_depth(bare) > GLOB_BRACES || bare.len() > GLOB_CHARS {
         return Err("has a pattern that is too long or too deeply nested".into());
     }
-    // The matcher takes a bracket that is never closed for itself; who wrote it meant something else.
+    // The matcher takes a bracket that is never closed as a literal, which is not what was meant.
     if let Err(error) = GlobBuilder::new(bare).literal_separator(true).build() {
         return Err(format!("has a bad pattern: {}", error.kind()));
     }
     if pattern.contains(['\n', '\0']) {
         return Err("has a line end or NUL in its pattern".into());
     }
-    Ok((about, anchored(pattern, roots)))
+    Ok((operations, anchored(pattern, roots)))
 }
 
-/// A pattern in `.gitignore`'s words: one that begins with a root's own path, or with `./`, is meant from
-/// there.
+/// The pattern in gitignore's syntax: one that begins with a root's path, or with `./`, is anchored there.
 fn anchored(pattern: &str, roots: &[PathBuf]) -> String {
     let (not, bare) = match pattern.strip_prefix('!') {
         Some(bare) => ("!", bare),
@@ -206,23 +207,10 @@ fn anchored(pattern: &str, roots: &[PathBuf]) -> String {
     }
 }
 
-fn unknown(tool: &str) -> String {
-    let covered = match tool {
-        "LS" | "Glob" | "Grep" | "file.read" | "file.list" | "file.search" | "read_file"
-        | "list_directory" | "search_files" | "get_file_info" => Some("Read"),
-        "MultiEdit" | "file.write" | "file.patch" | "write_file" => Some("Edit"),
-        "file.delete" => Some("Delete"),
-        _ => None,
-    };
-    match covered {
-        Some(covered) => {
-            format!("names a tool; rules speak of operations, and `{covered}` covers it")
-        }
-        None => "names no operation; there are `Read`, `Write`, `Edit`, `Delete` and `*`".into(),
-    }
-}
+const NO_OPERATION: &str = "names no operation: `Read` covers reading, listing, finding and searching, `Write` or \
+     `Edit` covers every change of content, and there are `Delete` and `*`";
 
-/// A pattern that means a path and nothing else.
+/// A pattern that matches one path literally.
 pub(super) fn literal(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for letter in path.chars() {
