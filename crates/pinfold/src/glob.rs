@@ -1,6 +1,6 @@
 //! Patterns for paths: one that finds files, and several that filter them.
 //!
-//! What both have in common is here: how a pattern is checked and cut up, and the names it spells out.
+//! What both have in common is here: how a pattern is checked and cut up, and the literal names in it.
 
 mod filter;
 mod pattern;
@@ -20,32 +20,32 @@ use crate::limits::{GLOB_BRACES, GLOB_CHARS, GLOB_EXPANSIONS};
 /// What tells a pattern from a name.
 const SPECIAL: [char; 6] = ['*', '?', '[', ']', '{', '\\'];
 
-/// Names that a pattern spells out.
+/// Names that a pattern has in it literally, without wildcards.
 #[derive(Debug)]
-struct Spelled {
+struct LiteralNames {
     names: Vec<String>,
     /// Patterns for hidden names, such as `.eslintrc*`.
     hidden: Vec<GlobMatcher>,
 }
 
-impl Spelled {
+impl LiteralNames {
     fn new(pattern: &str) -> Self {
-        let mut spelled = Self { names: Vec::new(), hidden: Vec::new() };
+        let mut literal = Self { names: Vec::new(), hidden: Vec::new() };
         for plain in expanded(pattern) {
             for part in plain.split('/') {
                 if !part.contains(SPECIAL) {
-                    spelled.names.push(part.to_owned());
+                    literal.names.push(part.to_owned());
                 } else if part.starts_with('.') {
-                    spelled.hidden.extend(Glob::new(part).map(|glob| glob.compile_matcher()));
+                    literal.hidden.extend(Glob::new(part).map(|glob| glob.compile_matcher()));
                 }
             }
         }
-        spelled
+        literal
     }
 
     fn filter_decision(&self, name: &[u8]) -> FilterDecision {
         let fits = |glob: &GlobMatcher| glob.is_match(OsStr::from_bytes(name));
-        if self.names.iter().any(|spelled| spelled.as_bytes() == name) {
+        if self.names.iter().any(|literal| literal.as_bytes() == name) {
             FilterDecision::Force
         } else if name.starts_with(b".") && self.hidden.iter().any(fits) {
             FilterDecision::Include

@@ -84,14 +84,16 @@ pub(crate) const REGEX_BYTES: usize = 100 * 1024 * 1024;
 /// What a regex may take while it searches, in each thread.
 pub(crate) const REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A pattern that can be at more places than this at once is searched for line by line, so that the
-/// time can be looked at in between.
-pub(crate) const HEAVY: usize = 500;
-/// The same for places that come of counting, which cost more.
-pub(crate) const COUNTED: usize = 100;
-/// How much work such a pattern may be in one line, or in one file if matches can span lines: steps, of
-/// which a processor makes some hundred million in a second.
-pub(crate) const HEAVY_STEPS: u64 = 500_000_000;
+/// How many steps one call of the regex engine may take, counted as bytes times positions in the pattern.
+/// A step takes up to 25 ns, so a call ends within a quarter of a second.
+pub(crate) const MAX_CALL_STEPS: u64 = 10_000_000;
+/// The same where only the regex engine itself can search a line, and it cannot be stopped.
+pub(crate) const MAX_UNSTOPPABLE_STEPS: u64 = 50_000_000;
+/// A line, or a file if matches span lines, that takes more is not searched: some minutes, which is
+/// longer than any deadline.
+pub(crate) const MAX_LINE_STEPS: u64 = 10_000_000_000;
+/// Compiled patterns with more positions than this take too much memory to be kept.
+pub(crate) const KEPT_PATTERN_WEIGHT: usize = 500;
 
 /// Files up to this size are read as a whole and searched in place; larger ones in pieces.
 pub(crate) const WHOLE_FILE: u64 = 128 * 1024;

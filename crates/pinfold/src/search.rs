@@ -1,5 +1,6 @@
 //! Searching the content of files: ripgrep's engine, fed through the fence.
 
+mod bounded;
 mod page;
 mod scan;
 mod search_pattern;

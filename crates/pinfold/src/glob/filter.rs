@@ -8,7 +8,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use pinfold_confine::{Candidate, FilterDecision, Kind};
 
-use super::{Spelled, bad, check, split};
+use super::{LiteralNames, bad, check, split};
 use crate::Error;
 use crate::limits::{GLOB_CHARS, GLOBS_BYTES};
 
@@ -19,7 +19,7 @@ use crate::limits::{GLOB_CHARS, GLOBS_BYTES};
 #[derive(Debug)]
 pub(crate) struct Filter {
     patterns: Gitignore,
-    spelled: Spelled,
+    literal_names: LiteralNames,
 }
 
 impl Filter {
@@ -35,18 +35,19 @@ impl Filter {
         }
         let patterns =
             builder.build().map_err(|_| bad(argument, &texts.join(","), "it is too large"))?;
-        let mut spelled = Spelled { names: Vec::new(), hidden: Vec::new() };
+        let mut literal_names = LiteralNames { names: Vec::new(), hidden: Vec::new() };
         for pattern in texts.iter().filter(|pattern| !pattern.starts_with('!')) {
-            let more = Spelled::new(pattern);
-            spelled.names.extend(more.names);
-            spelled.hidden.extend(more.hidden);
+            let more = LiteralNames::new(pattern);
+            literal_names.names.extend(more.names);
+            literal_names.hidden.extend(more.hidden);
         }
-        Ok(Self { patterns, spelled })
+        Ok(Self { patterns, literal_names })
     }
 
-    /// An entry that a pattern spells out is meant, even if it is hidden or ignored.
-    pub(crate) fn spelled(&self, candidate: &Candidate<'_>) -> FilterDecision {
-        self.spelled.filter_decision(candidate.name())
+    /// Whether a pattern has the entry's name in it literally: such an entry is taken even if it is
+    /// hidden or ignored.
+    pub(crate) fn name_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
+        self.literal_names.filter_decision(candidate.name())
     }
 
     /// Patterns separated by commas, but for commas within braces.
@@ -67,9 +68,9 @@ impl Filter {
     }
 
     /// Whether a path is one of those that are asked for.
-    pub(crate) fn names(&self, path: &[u8], kind: Kind) -> bool {
+    pub(crate) fn includes(&self, path: &[u8], kind: Kind) -> bool {
         let is_directory = kind == Kind::Directory;
-        match self.said(path, is_directory) {
+        match self.decide(path, is_directory) {
             FilterDecision::Include => true,
             FilterDecision::Exclude => false,
             FilterDecision::Force | FilterDecision::Default => self.patterns.num_ignores() == 0,
@@ -80,21 +81,21 @@ impl Filter {
     pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
         let is_directory = candidate.kind == Kind::Directory;
         let (near, far) = (candidate.below_start(), candidate.below_root());
-        let said = match (self.said(near, is_directory), self.said(far, is_directory)) {
+        let decision = match (self.decide(near, is_directory), self.decide(far, is_directory)) {
             (FilterDecision::Exclude, _) | (_, FilterDecision::Exclude) => FilterDecision::Exclude,
             (FilterDecision::Include, _) | (_, FilterDecision::Include) => FilterDecision::Include,
             _ => FilterDecision::Default,
         };
         // Where some are asked for by name, the others are not.
-        match said {
+        match decision {
             FilterDecision::Default if self.patterns.num_ignores() > 0 && !is_directory => {
                 FilterDecision::Exclude
             }
-            said => said,
+            decision => decision,
         }
     }
 
-    fn said(&self, path: &[u8], is_directory: bool) -> FilterDecision {
+    fn decide(&self, path: &[u8], is_directory: bool) -> FilterDecision {
         match self.patterns.matched(Path::new(OsStr::from_bytes(path)), is_directory) {
             // What an ignore file would leave out, a filter asks for.
             Match::Ignore(_) => FilterDecision::Include,

@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use pinfold_confine::{Candidate, FilterDecision};
 use regex_automata::meta::Regex;
 
-use super::{SPECIAL, Spelled, bad, check, split};
+use super::{LiteralNames, SPECIAL, bad, check, split};
 use crate::Error;
 
 /// A pattern that finds files below a directory.
@@ -18,7 +18,7 @@ pub(crate) struct Pattern {
     /// How many levels below that directory it reaches; `None` for all.
     pub(crate) depth: Option<usize>,
     matcher: Matcher,
-    spelled: Spelled,
+    literal_names: LiteralNames,
 }
 
 impl Pattern {
@@ -47,7 +47,7 @@ impl Pattern {
             directory,
             depth: (!deep).then_some(rest.len()),
             matcher: Matcher::new(argument, &rest.join("/"))?,
-            spelled: Spelled::new(&rest.join("/")),
+            literal_names: LiteralNames::new(&rest.join("/")),
         })
     }
 
@@ -56,9 +56,9 @@ impl Pattern {
         self.matcher.fits(path)
     }
 
-    /// An entry that the pattern spells out is meant, even if it is hidden or ignored.
+    /// An entry whose name is in the pattern literally is taken even if it is hidden or ignored.
     pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
-        self.spelled.filter_decision(candidate.name())
+        self.literal_names.filter_decision(candidate.name())
     }
 }
 
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_spelled_out_are_known() {
+    fn names_in_a_pattern_are_known() {
         let has = |text: &str, name: &str| {
-            pattern(text).spelled.filter_decision(name.as_bytes()) != FilterDecision::Default
+            pattern(text).literal_names.filter_decision(name.as_bytes()) != FilterDecision::Default
         };
         assert!(has("**/.github/*.yml", ".github"));
         assert!(has("**/.env*", ".env.local"));

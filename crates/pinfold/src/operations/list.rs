@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
     Candidate, Error as ConfineError, File, FilterDecision, Kind, Metadata, Place, RawPath,
-    Skipped, Visitor, WalkEntry,
+    RelPath, Skipped, Visitor, WalkEntry,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
@@ -125,7 +125,7 @@ struct About {
 
 impl Visitor for Listing<'_> {
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
-        if self.glob.is_some_and(|glob| !glob.names(found.below_start(), found.kind)) {
+        if self.glob.is_some_and(|glob| !glob.includes(found.below_start(), found.kind)) {
             return Ok(());
         }
         // Most directories are listed as a whole, and here their handle is at hand. Of one that is larger,
@@ -170,17 +170,39 @@ impl Operation for List {
 
     fn plan(&self, view: &View<'_>) -> Result<(Listed, NoChange), Error> {
         let glob = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
-        let ignore = match self.ignore.is_empty() {
-            true => None,
-            false => Some(Filter::new("ignore", &self.ignore)?),
-        };
         let place = view.directory(&self.path)?;
-        let filter_decision = |candidate: &Candidate<'_>| match (&ignore, self.which) {
-            (Some(ignore), _) if ignore.names(candidate.below_start(), candidate.kind) => {
-                FilterDecision::Exclude
+        // An absolute glob is about paths below the root, the others about paths below the directory.
+        let root = view.session().absolute(&Place { path: RelPath::root(), ..place });
+        let below_root = |glob: &String| {
+            let below = glob.strip_prefix(root.trim_end_matches('/'))?;
+            below.starts_with('/').then(|| below.to_owned())
+        };
+        let (mut absolute, mut relative) = (Vec::new(), Vec::new());
+        for glob in &self.ignore {
+            match below_root(glob) {
+                Some(below) => absolute.push(below),
+                None => relative.push(glob.clone()),
             }
-            (_, Which::All) => FilterDecision::Force,
-            _ => glob.as_ref().map_or(FilterDecision::Default, |glob| glob.spelled(candidate)),
+        }
+        let filter = |globs: Vec<String>| {
+            (!globs.is_empty()).then(|| Filter::new("ignore", &globs)).transpose()
+        };
+        let (absolute, relative) = (filter(absolute)?, filter(relative)?);
+        let includes = |filter: &Option<Filter>, path: &[u8], kind| {
+            filter.as_ref().is_some_and(|filter| filter.includes(path, kind))
+        };
+        let is_ignored = |candidate: &Candidate<'_>| {
+            includes(&relative, candidate.below_start(), candidate.kind)
+                || includes(&absolute, candidate.below_root(), candidate.kind)
+        };
+        let filter_decision = |candidate: &Candidate<'_>| {
+            if is_ignored(candidate) {
+                FilterDecision::Exclude
+            } else if self.which == Which::All {
+                FilterDecision::Force
+            } else {
+                glob.as_ref().map_or(FilterDecision::Default, |glob| glob.name_decision(candidate))
+            }
         };
         let hidden = self.which != Which::Visible;
         let found = AtomicUsize::new(0);
@@ -193,8 +215,8 @@ impl Operation for List {
         };
         let start = [place.clone()];
         let missed = |candidate: &Candidate<'_>| {
-            let named = |glob: &Filter| glob.names(candidate.below_start(), candidate.kind);
-            candidate.kind == Kind::Directory || glob.as_ref().is_none_or(named)
+            let included = |glob: &Filter| glob.includes(candidate.below_start(), candidate.kind);
+            candidate.kind == Kind::Directory || glob.as_ref().is_none_or(included)
         };
         let (parts, mut skipped) =
             match view.walk(&start, self.depth, hidden, &filter_decision, &missed, new_visitor) {

@@ -9,13 +9,12 @@ mod collect;
 use std::io::{self, Read};
 use std::sync::atomic::AtomicUsize;
 
-use grep_matcher::{Match, NoCaptures};
-use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use pinfold_confine::{Deadline, Error as ConfineError, File};
 
-use crate::limits::{HEAVY_STEPS, SEARCH_HEAP, WHOLE_FILE, WHOLE_NAMED_FILE};
+use crate::limits::{SEARCH_HEAP, WHOLE_FILE, WHOLE_NAMED_FILE};
 use crate::search::Compiled;
+use crate::search::bounded::BoundedMatcher;
 use crate::search::scan::collect::Collector;
 
 /// What is to be known about a file.
@@ -95,8 +94,7 @@ pub(crate) enum Keeping<'s> {
 /// One thread's tools for a search.
 pub(crate) struct Scanner<'s> {
     scan: &'s Scan<'s>,
-    /// Its own, since what a regex remembers while it searches cannot be shared.
-    matcher: RegexMatcher,
+    matcher: BoundedMatcher<'s>,
     searcher: Searcher,
     buffer: Vec<u8>,
 }
@@ -120,7 +118,8 @@ impl<'s> Scanner<'s> {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
-        Self { scan, matcher: scan.search_pattern.matcher.clone(), searcher, buffer: Vec::new() }
+        let matcher = BoundedMatcher::new(scan.search_pattern, scan.deadline);
+        Self { scan, matcher, searcher, buffer: Vec::new() }
     }
 
     /// Searches a file.
@@ -131,21 +130,11 @@ impl<'s> Scanner<'s> {
             Named::No => (BinaryDetection::quit(0), WHOLE_FILE),
         };
         self.searcher.set_binary_detection(detection);
-        let mut sink = Collector::new(self.scan, &self.matcher, named);
-        if let Some(weight) = self.scan.search_pattern.heavy
-            && self.scan.multiline
-            && file.meta().len.saturating_mul(weight as u64) > HEAVY_STEPS
-        {
-            return Err(ConfineError::TooLarge);
-        }
+        let matcher = &self.matcher;
+        let mut sink = Collector::new(self.scan, matcher, named);
         let searcher = &mut self.searcher;
         let deadline = self.scan.deadline;
-        let heavy = self.scan.search_pattern.heavy.filter(|_| !self.scan.multiline);
-        let careful = heavy.map(|weight| Careful { matcher: &self.matcher, deadline, weight });
-        let filled = match file.meta().len <= whole {
-            true => fill(file, &mut self.buffer)?,
-            false => None,
-        };
+        let filled = if file.meta().len <= whole { fill(file, &mut self.buffer)? } else { None };
         let searched = match filled {
             Some(len) => {
                 let content = &self.buffer[..len];
@@ -154,68 +143,30 @@ impl<'s> Scanner<'s> {
                     || content.starts_with(b"\xFE\xFF");
                 let odd = marked || memchr::memchr(0, content).is_some();
                 // Ripgrep maps a file that it is told to search, and so looks at all of it at once.
-                let at_once = !odd && len as u64 <= WHOLE_FILE || odd && named == Named::Yes;
-                let reader = Steady { inner: content, deadline };
-                match (careful, at_once) {
-                    (None, true) => searcher.search_slice(&self.matcher, content, &mut sink),
-                    (None, false) => searcher.search_reader(&self.matcher, reader, &mut sink),
-                    (Some(careful), true) => searcher.search_slice(careful, content, &mut sink),
-                    (Some(careful), false) => searcher.search_reader(careful, reader, &mut sink),
+                if !odd && len as u64 <= WHOLE_FILE || odd && named == Named::Yes {
+                    searcher.search_slice(matcher, content, &mut sink)
+                } else {
+                    let reader = DeadlineReader { inner: content, deadline };
+                    searcher.search_reader(matcher, reader, &mut sink)
                 }
             }
             None => {
                 file.rewind();
-                let reader = Steady { inner: file, deadline };
-                match careful {
-                    None => searcher.search_reader(&self.matcher, reader, &mut sink),
-                    Some(careful) => searcher.search_reader(careful, reader, &mut sink),
-                }
+                let reader = DeadlineReader { inner: file, deadline };
+                searcher.search_reader(matcher, reader, &mut sink)
             }
         };
         match searched {
             Ok(()) => Ok(sink.hits),
             Err(_) if self.scan.deadline.has_passed() => Err(ConfineError::TimedOut),
-            // The searcher has no other word for a line that is longer than it may hold.
-            Err(error)
-                if ["allocation limit", TOO_COSTLY]
-                    .iter()
-                    .any(|words| error.to_string().contains(words)) =>
-            {
+            Err(_) if self.matcher.too_costly.take() => Err(ConfineError::TooLarge),
+            // The searcher has no other word for a line that is longer than it may hold; a test of
+            // such a line pins these.
+            Err(error) if error.to_string().contains("allocation limit") => {
                 Err(ConfineError::TooLarge)
             }
             Err(error) => Err(ConfineError::Os(error)),
         }
-    }
-}
-
-/// What is said of a line that would take too long to search.
-const TOO_COSTLY: &str = "too much work";
-
-/// A matcher that looks at the time before each line. The searcher gives it one line at a time, because
-/// it does not say that it could take more.
-#[derive(Clone, Copy)]
-struct Careful<'m> {
-    matcher: &'m RegexMatcher,
-    deadline: &'m Deadline,
-    weight: usize,
-}
-
-impl grep_matcher::Matcher for Careful<'_> {
-    type Captures = NoCaptures;
-    type Error = io::Error;
-
-    fn find_at(&self, haystack: &[u8], at: usize) -> io::Result<Option<Match>> {
-        if self.deadline.has_passed() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        if (haystack.len() as u64).saturating_mul(self.weight as u64) > HEAVY_STEPS {
-            return Err(io::Error::other(TOO_COSTLY));
-        }
-        self.matcher.find_at(haystack, at).map_err(io::Error::other)
-    }
-
-    fn new_captures(&self) -> io::Result<NoCaptures> {
-        Ok(NoCaptures::new())
     }
 }
 
@@ -236,12 +187,12 @@ fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineE
 }
 
 /// A reader that ends with an error when the call's time is up.
-struct Steady<'p, R> {
+struct DeadlineReader<'p, R> {
     inner: R,
     deadline: &'p Deadline,
 }
 
-impl<R: Read> Read for Steady<'_, R> {
+impl<R: Read> Read for DeadlineReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.deadline.has_passed() {
             return Err(io::ErrorKind::TimedOut.into());

@@ -1,12 +1,17 @@
 //! What is searched for: a compiled pattern, set up as ripgrep sets up its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_automata::hybrid::{dfa, regex};
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::Error;
-use crate::limits::{COUNTED, HEAVY, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, REGEX_CACHE_BYTES};
+use crate::limits::{
+    KEPT_PATTERN_WEIGHT, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, REGEX_CACHE_BYTES,
+};
 
 /// A pattern, and how it is to be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -63,19 +68,30 @@ impl SearchPattern {
 }
 
 impl SearchPattern {
-    /// How many places in the pattern a search may be at once: what each byte of text costs, at worst.
+    /// How many positions of the pattern a search may be at, at once: what each byte of text costs at
+    /// worst. Text is found quickly, so it has none.
     fn weight(&self) -> usize {
-        match self.literal {
-            true => 1,
-            false => {
-                // Patterns for bytes that are not text are patterns too.
-                let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
-                parser.parse(&self.pattern).map_or(1, |hir| {
-                    // Text that is spelled out is found quickly, however much of it there is.
-                    if counted(&hir) > COUNTED { weight(&hir).max(HEAVY + 1) } else { weight(&hir) }
-                })
-            }
+        if self.literal {
+            return 0;
         }
+        // Patterns for bytes that are not text are patterns too.
+        let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
+        parser.parse(&self.pattern).map_or(1, |hir| weight(&hir).max(1))
+    }
+
+    /// The same regex as a lazy DFA, which can be stopped after each byte. `None` where it would take
+    /// too much memory.
+    fn lazy_regex(&self) -> Option<regex::Regex> {
+        let syntax = syntax::Config::new()
+            .multi_line(true)
+            .dot_matches_new_line(self.multiline)
+            .case_insensitive(self.ignore_case)
+            .utf8(false);
+        let compile = thompson::Config::new().utf8(false).nfa_size_limit(Some(REGEX_BYTES));
+        let lazy = dfa::Config::new().cache_capacity(REGEX_CACHE_BYTES).unicode_word_boundary(true);
+        let mut builder = regex::Builder::new();
+        let builder = builder.syntax(syntax).thompson(compile).dfa(lazy);
+        builder.build(&format!("(?:{})", self.pattern)).ok()
     }
 
     /// What is wrong with the pattern as it was written, and where.
@@ -86,21 +102,6 @@ impl SearchPattern {
         let error = regex_syntax::ast::parse::Parser::new().parse(&self.pattern).err()?;
         let place = self.pattern.get(..error.span().start.offset)?.chars().count() + 1;
         Some(format!("{} (at character {place})", error.kind()))
-    }
-}
-
-/// The part of a pattern's weight that comes of counting, as in `\w{1,30}`.
-fn counted(hir: &Hir) -> usize {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => 0,
-        HirKind::Capture(capture) => counted(&capture.sub),
-        HirKind::Repetition(repeated) => match repeated.max.unwrap_or(repeated.min) {
-            0 | 1 => counted(&repeated.sub),
-            _ => weight(hir),
-        },
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(counted).fold(0, usize::saturating_add)
-        }
     }
 }
 
@@ -124,8 +125,18 @@ fn weight(hir: &Hir) -> usize {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) matcher: RegexMatcher,
-    /// What each byte of text may cost, where that is a lot.
-    pub(crate) heavy: Option<usize>,
+    /// How many steps each byte of text costs at worst.
+    pub(crate) weight: usize,
+    search_pattern: SearchPattern,
+    /// Made when a line is met that needs it.
+    lazy_regex: OnceLock<Option<regex::Regex>>,
+}
+
+impl Compiled {
+    /// The pattern as a lazy DFA, if it is not too large for one.
+    pub(crate) fn lazy_regex(&self) -> Option<&regex::Regex> {
+        self.lazy_regex.get_or_init(|| self.search_pattern.lazy_regex()).as_ref()
+    }
 }
 
 /// The patterns that a session has compiled last: agents search for one thing in several places.
@@ -146,9 +157,13 @@ impl PatternCache {
             return Ok(compiled);
         }
         drop(kept);
-        let heavy = Some(search_pattern.weight()).filter(|weight| *weight > HEAVY);
-        let compiled = Arc::new(Compiled { matcher: search_pattern.compile()?, heavy });
-        if heavy.is_some() {
+        let compiled = Arc::new(Compiled {
+            matcher: search_pattern.compile()?,
+            weight: search_pattern.weight(),
+            search_pattern: search_pattern.clone(),
+            lazy_regex: OnceLock::new(),
+        });
+        if compiled.weight > KEPT_PATTERN_WEIGHT {
             // It takes too much memory to be kept for later.
             return Ok(compiled);
         }

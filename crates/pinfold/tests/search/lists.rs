@@ -10,7 +10,7 @@ use crate::{workspace, write};
 
 #[test]
 fn lists_show_what_is_asked_for() {
-    let (_dir, session) = workspace(&[
+    let (dir, session) = workspace(&[
         (".gitignore", "*.log\n"),
         ("a.log", ""),
         ("b.txt", ""),
@@ -33,6 +33,13 @@ fn lists_show_what_is_asked_for() {
     assert_eq!(names(&hidden), [".hidden"]);
     let ignore = List { ignore: vec!["*.txt".into(), ".*".into()], ..List::new(".") };
     assert_eq!(names(&ignore), ["a.log", "dir"]);
+    let root = dir.path().display();
+    for glob in [format!("{root}/*.txt"), format!("{root}/b.*"), format!("{root}/**/*.txt")] {
+        let ignore = List { ignore: vec![glob.clone()], ..List::new(".") };
+        assert_eq!(names(&ignore), [".gitignore", ".hidden", "a.log", "dir"], "{glob}");
+        let below = List { ignore: vec![glob.clone()], ..List::new("dir") };
+        assert_eq!(names(&below).is_empty(), glob.contains("**"), "{glob}");
+    }
     let cut = session.perform(&List { most: 2, ..List::new(".") }).unwrap();
     assert_eq!((cut.entries.len(), cut.total), (2, 5));
 }

@@ -129,3 +129,41 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
     // Some hundred seconds, if nothing looked at the clock.
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }
+
+/// Patterns of which each byte of a line may cost as many steps as they have positions.
+#[test]
+fn the_deadline_is_looked_at_inside_one_line() {
+    let hostile = "ab".repeat(256 * 1024);
+    let (_dir, session) =
+        workspace(&[("line.txt", &hostile), ("plain.txt", &"a".repeat(512 * 1024))]);
+    for pattern in [format!("a{}c", ".".repeat(480)), "[ab]*a[ab]{99}c".into()] {
+        for path in ["line.txt", "plain.txt"] {
+            for multiline in [false, true] {
+                let asked = Arc::new(AtomicUsize::new(0));
+                let count = asked.clone();
+                let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= 30;
+                let call = CallOptions {
+                    cancel: Cancel::default().beating(beat),
+                    ..CallOptions::default()
+                };
+                let search =
+                    Search { multiline, path: Some(path.into()), ..Search::new(pattern.as_str()) };
+                // It is asked so often only if it is asked inside the line.
+                let ended = session.perform_with(&search, &call).map(drop);
+                assert!(matches!(ended, Err(Error::Cancelled)), "{pattern} {path}: {ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_line_is_found_and_cut_around_its_match() {
+    let text = format!("{}needle{}\nneedle\n", "ab".repeat(3 << 20), "cd".repeat(1 << 10));
+    let (_dir, session) = workspace(&[("line.txt", &text)]);
+    for pattern in ["n[e]{2}dle", "(?:n|m)e+d\\w+e(?:c|$)", "d?needle[cd]{5}"] {
+        let found = search(&session, &Search::new(pattern));
+        let first = &found.files[0].lines[0];
+        assert_eq!((first.number, found.total >= 1), (1, true), "{pattern}");
+        assert!(String::from_utf8_lossy(&first.text).contains("needle"), "{pattern}");
+    }
+}

@@ -6,10 +6,10 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use grep_matcher::Matcher as _;
-use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
 use super::{BinaryNote, Hits, Keeping, Line, Named, Role, Scan, Wanted};
+use crate::search::bounded::BoundedMatcher;
 use crate::search::page::around;
 
 impl Scan<'_> {
@@ -35,7 +35,7 @@ impl Scan<'_> {
 /// What takes down the matches of one file.
 pub(super) struct Collector<'c> {
     scan: &'c Scan<'c>,
-    matcher: &'c RegexMatcher,
+    matcher: &'c BoundedMatcher<'c>,
     /// Whether the search ends at the first NUL.
     quits: bool,
     pub(super) hits: Hits,
@@ -47,7 +47,7 @@ pub(super) struct Collector<'c> {
 }
 
 impl<'c> Collector<'c> {
-    pub(super) fn new(scan: &'c Scan<'c>, matcher: &'c RegexMatcher, named: Named) -> Self {
+    pub(super) fn new(scan: &'c Scan<'c>, matcher: &'c BoundedMatcher<'c>, named: Named) -> Self {
         Self {
             scan,
             matcher,
@@ -123,7 +123,7 @@ impl<'c> Collector<'c> {
             count += u64::from(inside);
             inside
         });
-        counted.map_err(io::Error::other)?;
+        counted?;
         Ok(count.max(1))
     }
 }
