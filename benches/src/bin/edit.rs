@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use pinfold::operations::Edit;
-use pinfold::{DurabilitySetting, JournalSetting, Session, Settings};
+use pinfold::{Durability, JournalSetting, Session, Settings};
 use pinfold_benches::{compare, compare_slow};
 
 fn main() {
@@ -14,9 +14,9 @@ fn main() {
     let ws = dir.path().join("ws");
     fs::create_dir(&ws).unwrap();
     let settings = |journal| Settings {
-        durability: DurabilitySetting::None,
+        durability: Durability::None,
         journal: Some(journal),
-        journal_bytes: u64::MAX,
+        max_journal_bytes: u64::MAX,
         ..Settings::default()
     };
     let plain = Session::with_settings([&ws], settings(JournalSetting::Usual(false))).unwrap();

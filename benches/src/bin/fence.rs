@@ -6,7 +6,7 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
-use pinfold::{DurabilitySetting, Session, Settings};
+use pinfold::{Session, Settings};
 use pinfold_benches::compare;
 use pinfold_confine::{Durability, OpenMethod, RawPath, Workspace};
 use pinfold_dialects::{DOTTED, Toolbox};
@@ -57,7 +57,7 @@ fn main() {
         },
     );
 
-    let settings = Settings { durability: DurabilitySetting::None, ..Settings::default() };
+    let settings = Settings { durability: Durability::None, ..Settings::default() };
     let session = Session::with_settings([&root], settings).unwrap();
     let toolbox = Toolbox::new(session, &[&DOTTED]);
     compare(

@@ -92,9 +92,9 @@ fn bench(tree: &Path, name: &str, rounds: usize) {
     println!("{name}");
     // The kernel's tests have a private key, which would be withheld.
     let keys = Permissions { allow: vec!["Read(*.pem)".into()], ..Permissions::default() };
-    let settings = |output_bytes| Settings {
-        output_bytes,
-        glob_limit: 1_000,
+    let settings = |max_output_bytes| Settings {
+        max_output_bytes,
+        max_glob_files: 1_000,
         permissions: keys.clone(),
         ..Settings::default()
     };
@@ -102,7 +102,7 @@ fn bench(tree: &Path, name: &str, rounds: usize) {
         |settings| Toolbox::new(Session::with_settings([tree], settings).unwrap(), &[&CLASSIC]);
     let usual = toolbox(settings(None));
     let all = toolbox(Settings {
-        glob_limit: usize::MAX,
+        max_glob_files: usize::MAX,
         max_line_chars: 1_000_000,
         ..settings(Some(usize::MAX / 2))
     });

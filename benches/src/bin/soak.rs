@@ -55,7 +55,7 @@ fn serve(place: &Path, root: &Path, more: &[&str]) -> Command {
     let journal = place.join("journal");
     command.args(["serve", "--dialect", "all", "--durability", "none", "--journal"]).arg(journal);
     // Of what it displaces, the journal keeps little: it is about the server, not the disk.
-    command.args(["--journal-bytes", "1000000", "--root"]).arg(root).args(more);
+    command.args(["--max-journal-bytes", "1000000", "--root"]).arg(root).args(more);
     command.env("XDG_STATE_HOME", place.join("state"));
     command
 }

@@ -9,22 +9,22 @@ use pinfold::Error;
 use pinfold_dialects::{Answer, Toolbox, dialects};
 use serde_json::Value;
 
-use crate::options::Options;
+use crate::options::SessionOptions;
 
-/// Make many calls in one session: one JSON object a line in, one answer a line out
+/// Call many tools in one session: one JSON object per line in, one result per line out
 ///
-/// Each line on standard input is {"tool": NAME, "args": OBJECT}. Each gets one line of JSON on
-/// standard output, in order and at once, errors included. Without `--dialect`, tools of all
-/// dialects can be called. Exits with 0 at the end of input, whatever the tools answered.
+/// Each line of standard input is {"tool": NAME, "args": OBJECT}. Each result, also an error, is one line of JSON on
+/// standard output, written before the next line is read. Without `--dialect`, all tools can be called. Exits with 0 at
+/// the end of the input, also if tools returned errors.
 #[derive(Args)]
 pub(crate) struct Batch {
     #[command(flatten)]
-    options: Options,
+    options: SessionOptions,
 }
 
 impl Batch {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let toolbox = self.options.toolbox(&dialects(), |_| {})?;
+        let toolbox = self.options.toolbox(self.options.configure()?.settings, &dialects())?;
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         loop {

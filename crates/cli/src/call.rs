@@ -5,37 +5,36 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use pinfold::SeenSetting;
+use pinfold::ReadRule;
 use pinfold_dialects::dialects;
 use serde_json::{Value, json};
 
 use crate::TOOL_ERROR;
-use crate::options::Options;
+use crate::options::SessionOptions;
 
-/// Call one tool and print its answer as JSON
+/// Call one tool and print its result as JSON
 ///
-/// Exits with 0 if the tool succeeded, 1 if it answered with an error, 2 if the command itself could
-/// not be understood. Without `--dialect`, tools of all dialects can be called. Each call is a
-/// session of its own, so files need not be read before they are changed.
+/// Exits with 0 if the tool succeeded, 1 if it returned an error, and 2 for a usage error. Without `--dialect`, all
+/// tools can be called. Each call is its own session, so a file can be changed without reading it first.
 #[derive(Args)]
 pub(crate) struct Call {
-    /// The tool's name, e.g. `Read` or `file.read`; `pinfold tools --dialect all` lists them
+    /// Name of the tool, such as `Read` or `file.read`; `pinfold tools --dialect all` lists them
     tool: String,
 
-    /// The arguments as a JSON object, or `-` to read them from standard input [default: {}]
+    /// Arguments as a JSON object, or `-` to read them from standard input [default: {}]
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
 
     #[command(flatten)]
-    options: Options,
+    options: SessionOptions,
 }
 
 impl Call {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let arguments = self.arguments()?;
-        let toolbox = self.options.toolbox(&dialects(), |settings| {
-            settings.seen = Some(SeenSetting::Off);
-        })?;
+        let mut settings = self.options.configure()?.settings;
+        settings.read_before_write = Some(ReadRule::Off);
+        let toolbox = self.options.toolbox(settings, &dialects())?;
         let answer = toolbox.call(&self.tool, arguments);
         crate::batch::print_line(&answer.to_json_text())?;
         Ok(if answer.failed() { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })

@@ -1,150 +1,145 @@
-//! The configuration file: the person's, and never one from inside a workspace.
+//! The configuration file. It belongs to the user and is never looked for in a workspace.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use etcetera::BaseStrategy as _;
-use pinfold::{Settings, UnknownKey, unknown_key};
+use pinfold::{BadName, Permissions, Settings, serde_names};
 use pinfold_confine::read_config;
+use pinfold_mcp::ClientRoots;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
-/// What a configuration file says.
+/// The content of a configuration file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Config {
-    /// What holds for sessions.
+    /// The settings of sessions.
     pub(crate) settings: Settings,
-    /// What holds for `pinfold serve`.
+    /// The settings of `pinfold serve`.
     pub(crate) serve: ServeConfig,
-    /// What holds for `pinfold serve --http`: the table `[http]`.
+    /// The table `[http]`: the settings of `pinfold serve --http`.
     pub(crate) http: HttpConfig,
 }
 
 /// The settings of `pinfold serve`.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 pub(crate) struct ServeConfig {
-    /// Whether the directories that the client has open narrow the workspace.
-    pub(crate) client_roots: Option<ClientRootsSetting>,
-}
-
-/// What becomes of the client's roots.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ClientRootsSetting {
-    /// They narrow the workspace; they never widen it
-    Narrow,
-    /// The client is not asked for them
-    Ignore,
+    /// Whether the roots of the client narrow the workspace.
+    pub(crate) client_roots: Option<ClientRoots>,
 }
 
 /// The table `[http]`.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct HttpConfig {
-    /// How many bytes a request may have.
-    pub(crate) body_limit: Option<usize>,
-    /// How many sessions there may be at once.
+    /// Bytes of a request body.
+    pub(crate) max_body_bytes: Option<usize>,
+    /// Sessions at a time.
     pub(crate) max_sessions: Option<usize>,
-    /// After how many seconds without a request a session ends.
+    /// Seconds without a request after which a session ends.
     pub(crate) idle_seconds: Option<u64>,
-    /// Names that the server may be reached by.
+    /// Host names of the server.
     pub(crate) allow_hosts: Vec<String>,
-    /// Web pages that may talk to the server, by origin.
+    /// Origins whose web pages may call the server.
     pub(crate) allow_origins: Vec<String>,
 }
 
-/// What `file` says, or the user's own configuration file if there is one.
+/// Reads the configuration file: `file`, the one that `PINFOLD_CONFIG` names, or the default one if it exists.
 pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
-    let (path, named) = match file {
-        Some(file) => (file.to_owned(), true),
-        None => match default_path() {
-            Some(path) => (path, false),
-            None => return Ok(Config::default()),
-        },
-    };
+    let Some((path, required)) = path(file) else { return Ok(Config::default()) };
     match read_config(&path) {
         Ok(text) => parse(&text).with_context(|| format!("in {}", path.display())),
-        Err(error) if error.kind() == ErrorKind::NotFound && !named => Ok(Config::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound && !required => Ok(Config::default()),
         Err(error) => Err(anyhow!("cannot read {}: {error}", path.display())),
     }
 }
 
-/// Where the user's own configuration file is, if there is one.
+/// The path of the configuration file, and whether the file must exist because the user named it.
+pub(crate) fn path(file: Option<&Path>) -> Option<(PathBuf, bool)> {
+    let variable = || std::env::var_os("PINFOLD_CONFIG").filter(|value| !value.is_empty());
+    let named = file.map(Path::to_owned).or_else(|| variable().map(PathBuf::from));
+    named.map(|path| (path, true)).or_else(|| default_path().map(|path| (path, false)))
+}
+
+/// The path of the default configuration file; `None` if the user has no home directory.
 pub(crate) fn default_path() -> Option<PathBuf> {
     let directories = etcetera::choose_base_strategy().ok()?;
     Some(directories.config_dir().join("pinfold").join("config.toml"))
 }
 
 fn parse(text: &str) -> Result<Config> {
-    let mut settings: toml::Table = read(text.parse::<toml::Table>())?;
-    // What is not about sessions is taken out, so that what is left must be.
-    let serve = settings.remove("client_roots").map(|value| ("client_roots".to_owned(), value));
+    let mut settings: toml::Table = text.parse()?;
+    let top = serde_names::<Settings>().iter().chain(serde_names::<ServeConfig>()).chain(&["http"]);
+    check_names(&settings, &top.copied().collect::<Vec<_>>())?;
+    if let Some(toml::Value::Table(permissions)) = settings.get("permissions") {
+        check_names(permissions, serde_names::<Permissions>()).context("in `[permissions]`")?;
+    }
+    if let Some(toml::Value::Table(http)) = settings.get("http") {
+        check_names(http, serde_names::<HttpConfig>()).context("in `[http]`")?;
+    }
+    // The remaining keys are those of `Settings`, which refuses any others.
     let http = settings.remove("http").unwrap_or_else(|| toml::Table::new().into());
+    let serve = settings.remove("client_roots").map(|value| ("client_roots".to_owned(), value));
     Ok(Config {
-        settings: from(settings.into())?,
-        serve: from(toml::Table::from_iter(serve).into())?,
-        http: from(http).context("in `[http]`")?,
+        settings: settings.try_into()?,
+        serve: toml::Table::from_iter(serve).try_into()?,
+        http: http.try_into().context("in `[http]`")?,
     })
 }
 
-fn from<T: DeserializeOwned>(value: toml::Value) -> Result<T> {
-    read(value.try_into())
-}
-
-fn read<T>(result: Result<T, toml::de::Error>) -> Result<T> {
-    result.map_err(|error| {
-        let text = error.to_string();
-        match unknown_key(&text, &KNOWN) {
-            Some(UnknownKey { key, near: Some(near) }) => {
-                anyhow!("there is no key `{key}`; did you mean `{near}`?")
+/// Checks that every key of a table is known and that no value was renamed.
+fn check_names(table: &toml::Table, known: &[&str]) -> Result<()> {
+    for (key, value) in table {
+        BadName::check_key(key, known).map_err(|problem| match problem {
+            BadName::Unknown { similar: None, .. } => {
+                anyhow!("{problem}; docs/CONFIG.md lists the settings")
             }
-            Some(UnknownKey { key, near: None }) => {
-                anyhow!("there is no key `{key}`; docs/CONFIG.md has those that there are")
-            }
-            None => anyhow!("{}", text.trim_end()),
+            _ => problem.into(),
+        })?;
+        if let Some(problem) = value.as_str().and_then(|value| BadName::renamed_value(key, value)) {
+            return Err(problem.into());
         }
-    })
+    }
+    Ok(())
 }
-
-/// Keys at the top that are not about sessions.
-const KNOWN: [&str; 3] = ["client_roots", "http", "permissions"];
 
 #[cfg(test)]
 mod tests {
     use pinfold::{
-        AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
-        MatchingSetting, Mode, Permissions, SeenSetting,
+        AuditFailure, Documents, Durability, JournalFailure, JournalSetting, MatchMode, Mode,
+        ReadRule,
     };
 
     use super::*;
 
     #[test]
     fn every_key_is_taken() {
-        let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nseen = \"off\"\n\
-                    matching = \"exact\"\nedit_bytes = 4\n\
-                    journal = \"/j\"\njournal_days = 1\njournal_bytes = 2\n\
-                    journal_failure = \"say\"\noutput_bytes = 5\nmax_line_chars = 6\nglob_limit = 8\nimage_side = 9\nimage_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
+        let text = "relative_paths = true\ndry_run = true\ndurability = \"full\"\nread_before_write = \"off\"\n\
+                    matching = \"exact\"\nmax_edit_bytes = 4\n\
+                    journal = \"/j\"\njournal_days = 1\nmax_journal_bytes = 2\n\
+                    journal_failure = \"warn\"\nmax_output_bytes = 5\nmax_line_chars = 6\n\
+                    max_glob_files = 8\nmax_image_side = 9\nmax_image_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
                     audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\n\
-                    [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\nbody_limit = 1\nmax_sessions = 2\nidle_seconds = 3\n\
+                    [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\n\
+                    max_body_bytes = 1\nmax_sessions = 2\nidle_seconds = 3\n\
                     allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
         let settings = Settings {
             relative_paths: true,
             dry_run: true,
-            durability: DurabilitySetting::Full,
-            seen: Some(SeenSetting::Off),
-            matching: MatchingSetting::Exact,
-            edit_bytes: 4,
+            durability: Durability::Full,
+            read_before_write: Some(ReadRule::Off),
+            matching: MatchMode::Exact,
+            max_edit_bytes: 4,
             journal: Some(JournalSetting::Directory("/j".into())),
             journal_days: 1,
-            journal_bytes: 2,
-            journal_failure: JournalFailure::Say,
-            output_bytes: Some(5),
+            max_journal_bytes: 2,
+            journal_failure: JournalFailure::Warn,
+            max_output_bytes: Some(5),
             max_line_chars: 6,
-            documents: DocumentsSetting::Reject,
-            image_side: Some(9),
-            image_bytes: Some(10),
-            glob_limit: 8,
+            documents: Documents::Reject,
+            max_image_side: Some(9),
+            max_image_bytes: Some(10),
+            max_glob_files: 8,
             deadline_seconds: 7,
             audit: Some("/a".into()),
             audit_failure: AuditFailure::Ignore,
@@ -155,9 +150,9 @@ mod tests {
                 deny: vec!["Delete".into()],
             },
         };
-        let serve = ServeConfig { client_roots: Some(ClientRootsSetting::Ignore) };
+        let serve = ServeConfig { client_roots: Some(ClientRoots::Ignore) };
         let http = HttpConfig {
-            body_limit: Some(1),
+            max_body_bytes: Some(1),
             max_sessions: Some(2),
             idle_seconds: Some(3),
             allow_hosts: vec!["h".into()],
@@ -173,7 +168,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, named) in [
             ("durabilty = \"full\"", "did you mean `durability`?"),
-            ("unknwn = 1", "there is no key `unknwn`; docs/CONFIG.md"),
+            ("unknwn = 1", "there is no setting `unknwn`; docs/CONFIG.md"),
             ("client_root = \"ignore\"", "did you mean `client_roots`?"),
             ("[htpp]\na = 1", "did you mean `http`?"),
             ("durability = \"most\"", "most"),
@@ -183,20 +178,17 @@ mod tests {
             ("client_roots = \"widen\"", "widen"),
             ("[permissions]\nmode = \"careful\"", "careful"),
             ("[permissions]\ndenied = []", "did you mean `deny`?"),
-            ("[http]\nbody_limits = 1", "did you mean `body_limit`?"),
-            ("[http]\nbody_limit = -1", "body_limit"),
+            ("[http]\nmax_body_byte = 1", "did you mean `max_body_bytes`?"),
+            ("[http]\nmax_body_bytes = -1", "max_body_bytes"),
+            ("[http]\nbody_limit = 1", "the setting `body_limit` is now `max_body_bytes`"),
+            ("glob_limit = 1", "the setting `glob_limit` is now `max_glob_files`"),
+            ("matching = \"ladder\"", "the value `ladder` of `matching` is now `lenient`"),
+            ("journal_failure = \"say\"", "the value `say` of `journal_failure` is now `warn`"),
             ("http = 1", "http"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(named), "{error}");
         }
-    }
-
-    /// The keys that a type has, by what it says of one that it has not.
-    fn keys<T: DeserializeOwned>() -> Vec<String> {
-        let error = toml::from_str::<T>("no_such_key = 1").err().unwrap().to_string();
-        let (_, known) = error.split_once("expected").unwrap();
-        known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
     /// The keys in the tables of a section, each with its default.
@@ -211,26 +203,23 @@ mod tests {
 
     #[test]
     fn every_key_is_documented_with_its_default() {
-        let mut settings = keys::<Settings>();
-        settings.retain(|key| key != "permissions");
-        settings.push("client_roots".into());
+        let mut settings = serde_names::<Settings>().to_vec();
+        settings.retain(|key| *key != "permissions");
+        settings.extend(serde_names::<ServeConfig>());
         let mut all: Vec<(String, String)> = documented("# Settings");
-        assert_eq!(
-            all.iter().map(|(key, _)| key).collect::<Vec<_>>(),
-            settings.iter().collect::<Vec<_>>()
-        );
+        assert_eq!(all.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), settings);
         let permissions: Vec<_> = documented("`[permissions]`")
             .into_iter()
-            .filter(|(key, _)| keys::<Permissions>().contains(key))
+            .filter(|(key, _)| serde_names::<Permissions>().contains(&key.as_str()))
             .collect();
         assert_eq!(
             permissions.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
-            keys::<Permissions>()
+            serde_names::<Permissions>()
         );
         let http = documented("`[http]`");
         assert_eq!(
             http.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
-            keys::<HttpConfig>()
+            serde_names::<HttpConfig>()
         );
         // A default that is given is what comes of leaving the key out.
         all.retain(|(key, default)| default.starts_with('`') && key != "client_roots");
@@ -246,6 +235,6 @@ mod tests {
         let http = parse(&format!("[http]\n{}", text(&http))).unwrap().http;
         assert_eq!(http.max_sessions, Some(options.sessions));
         assert_eq!(http.idle_seconds, Some(options.session_idle.as_secs()));
-        assert_eq!(http.body_limit, Some(pinfold_mcp::limits::MESSAGE_BYTES));
+        assert_eq!(http.max_body_bytes, Some(pinfold_mcp::limits::MESSAGE_BYTES));
     }
 }

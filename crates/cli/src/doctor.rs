@@ -12,8 +12,7 @@ use pinfold_confine::{OpenMethod, may_write, remove_secret, write_secret};
 use serde_json::{Value, json};
 
 use crate::batch::print_line;
-use crate::config;
-use crate::options::Options;
+use crate::options::SessionOptions;
 use crate::token::state_directory;
 
 /// Check what could keep Pinfold from working, and say what to do about it
@@ -23,7 +22,7 @@ use crate::token::state_directory;
 #[derive(Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    options: Options,
+    options: SessionOptions,
 }
 
 /// How long the server may take to answer.
@@ -56,7 +55,7 @@ impl Doctor {
         let healthy = !matches!(configured, Bad(..));
         say(configured)?;
         if healthy {
-            match self.options.session() {
+            match self.options.open_for_user() {
                 Err(error) => {
                     let advice = "name a directory that exists: `--root DIR`";
                     say(Bad(error.to_string(), advice.into()))?;
@@ -74,9 +73,9 @@ impl Doctor {
     }
 
     fn configuration(&self) -> Finding {
-        let file = self.options.config_file().or_else(config::default_path);
-        let file = file.map_or("nowhere".into(), |file| file.display().to_string());
-        match self.options.config() {
+        let file = self.options.workspace.config_file();
+        let file = file.map_or("none".into(), |file| file.display().to_string());
+        match self.options.configure() {
             Ok(_) => Good(format!("configuration: {file}, where it exists")),
             Err(error) => {
                 Bad(format!("configuration: {error:#}"), "mend that line, or remove it".into())

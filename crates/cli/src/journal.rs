@@ -13,52 +13,73 @@ use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, Ses
 
 use crate::TOOL_ERROR;
 use crate::batch::print_line;
-use crate::options::Options;
+use crate::options::{
+    ChangeOptions, JournalDirectory, JournalOptions, PermissionOptions, WorkspaceOptions,
+};
 
-/// List the changes that were made in the workspace, newest last
+/// List the changes in the workspace, newest last
 #[derive(Args)]
 pub(crate) struct Log {
     /// Only changes to this file, or to files below this directory
     #[arg(long, value_name = "PATH")]
     path: Option<PathBuf>,
 
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 
     #[command(flatten)]
-    options: Options,
+    options: LogOptions,
 }
 
-/// Show what a change did, as a diff
+/// The options of commands that look into the journal.
+#[derive(Args)]
+struct LogOptions {
+    #[command(flatten)]
+    workspace: WorkspaceOptions,
+    #[command(flatten)]
+    permissions: PermissionOptions,
+    #[command(flatten)]
+    journal: JournalDirectory,
+}
+
+/// Show a change as a diff
 ///
-/// Also to a file that the tools would ask about: whoever runs this is the one whom they would ask, and says
-/// yes by it. What a rule denies is not shown, nor what would be asked about in the mode `dontAsk`.
+/// Also shows files that tools ask about before they read them: running this command approves it. Files that a rule
+/// denies are not shown, nor files that would need approval in the mode `dontAsk`.
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The change, as `pinfold log` names it
+    /// Id of the change, as `pinfold log` prints it
     id: String,
 
     #[command(flatten)]
-    options: Options,
+    options: LogOptions,
 }
 
-/// Take changes back: files become what they were, if they still are as the change left them
+/// Undo changes. Refuses a file that was modified since
 ///
-/// Without an id, the newest change in the workspace that was not taken back yet. Undoing is a change
-/// too, and can be undone by its own id. Exits with 1 if a change could not be taken back.
+/// Without an id, undoes the newest change in the workspace that was not undone yet. An undo is a change too, and can
+/// be undone by its own id. Exits with 1 if a change could not be undone.
 #[derive(Args)]
 pub(crate) struct Undo {
-    /// The changes, as `pinfold log` names them; taken back in this order
+    /// Ids of the changes, as `pinfold log` prints them, in the order in which to undo them
+    #[arg(value_name = "ID")]
     ids: Vec<String>,
 
     #[command(flatten)]
-    options: Options,
+    workspace: WorkspaceOptions,
+    #[command(flatten)]
+    permissions: PermissionOptions,
+    #[command(flatten)]
+    changes: ChangeOptions,
+    #[command(flatten)]
+    journal: JournalOptions,
 }
 
 impl Log {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let session = self.options.session()?;
+        let LogOptions { workspace, permissions, journal } = &self.options;
+        let session = workspace.open_for_user(&[permissions, journal])?;
         let path = self.path.as_deref().map(std::path::absolute).transpose()?;
         for entry in session.history()? {
             if path.as_ref().is_some_and(|path| !inside(&session, &entry, path)) {
@@ -74,7 +95,7 @@ impl Log {
     }
 }
 
-/// Whether a change was to a path that the person named, by its real name or as below the root.
+/// Whether the changed file is at or below `path`, which may name a root by a symlink.
 fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
     let real = std::path::Path::new(&entry.path);
     let given = session.workspace().roots().zip(session.real_roots());
@@ -106,19 +127,16 @@ fn shown(session: &Session, entry: &Entry) -> String {
     pinfold::escaped(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
-/// A diff as it is for programs, or as it is for the person at a terminal, which it must not talk to.
-fn printed(diff: &str) -> String {
-    match std::io::stdout().is_terminal() {
-        true => pinfold::escaped_lines(diff),
-        false => diff.to_owned(),
-    }
+/// A diff, with control characters escaped if it goes to a terminal.
+fn printable(diff: &str) -> String {
+    if std::io::stdout().is_terminal() { pinfold::escaped_lines(diff) } else { diff.to_owned() }
 }
 
-/// The person who runs a command: to run it is to say yes.
+/// Approves everything: the user approves what a command does by running it.
 #[derive(Debug)]
-struct Themselves;
+struct ApproveAll;
 
-impl Approver for Themselves {
+impl Approver for ApproveAll {
     fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
         ApprovalAnswer::Once
     }
@@ -126,12 +144,14 @@ impl Approver for Themselves {
 
 impl Show {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let session = self.options.session_asking(Themselves)?;
+        let LogOptions { workspace, permissions, journal } = &self.options;
+        let settings = workspace.configure(&[permissions, journal])?.settings;
+        let session = workspace.open(settings, None)?.with_approver(ApproveAll);
         let shown = session.perform(&operations::Show { id: self.id })?;
         print_line(&line(&session, &shown.entry))?;
         match &shown.diff {
-            Some(diff) => print_line(printed(diff).trim_end())?,
-            None => print_line("(not text, or no longer to be had)")?,
+            Some(diff) => print_line(printable(diff).trim_end())?,
+            None => print_line("(not text, or its backup is gone)")?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -139,14 +159,16 @@ impl Show {
 
 impl Undo {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let session = self.options.session()?;
+        let session =
+            self.workspace.open_for_user(&[&self.permissions, &self.changes, &self.journal])?;
         if session.journal().is_none() {
             bail!("there is no journal, so nothing can be undone");
         }
-        let ids: Vec<_> = match self.ids.is_empty() {
-            true => vec![None],
-            false => self.ids.into_iter().map(Some).collect(),
-        };
+        let mut ids: Vec<_> = self.ids.into_iter().map(Some).collect();
+        if ids.is_empty() {
+            // The newest change.
+            ids.push(None);
+        }
         let mut failed = false;
         for id in ids {
             let call = CallOptions { tool: "undo".into(), ..CallOptions::default() };
@@ -155,7 +177,7 @@ impl Undo {
             let outcome = done.as_ref().map_or_else(pinfold_dialects::code, |_| "ok");
             session.record(&call, outcome, begin, 0);
             match done {
-                Ok(done) => print_line(&told(&session, &done))?,
+                Ok(done) => print_line(&undone(&session, &done))?,
                 Err(error) => {
                     failed = true;
                     eprintln!("pinfold: {}", error.with_hint());
@@ -166,21 +188,23 @@ impl Undo {
     }
 }
 
-fn told(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
+fn undone(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
     let entry = &done.entry;
     let path = shown(session, entry);
-    let now = match &entry.before {
-        State::Absent => format!("{path} is gone again"),
-        _ => format!("{path} is as it was before"),
+    let (done_to, would_do) = match &entry.before {
+        State::Absent => ("removed", "remove"),
+        _ => ("restored", "restore"),
     };
     match (done.receipt.dry_run, &done.receipt.id) {
         (true, _) => {
-            let diff = printed(done.receipt.diff.as_deref().unwrap_or_default());
-            format!("[Dry Run] Would undo {}: {now}\n{diff}", entry.id).trim_end().to_owned()
+            let diff = printable(done.receipt.diff.as_deref().unwrap_or_default());
+            format!("[Dry Run] Would undo {} and {would_do} {path}\n{diff}", entry.id)
+                .trim_end()
+                .to_owned()
         }
         (false, Some(id)) => {
-            format!("Undid {}: {now} (undo that with `pinfold undo {id}`)", entry.id)
+            format!("Undid {}: {done_to} {path} (undo that with `pinfold undo {id}`)", entry.id)
         }
-        (false, None) => format!("Undid {}: {now}", entry.id),
+        (false, None) => format!("Undid {}: {done_to} {path}", entry.id),
     }
 }

@@ -19,7 +19,9 @@ mod tools;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use pinfold::BadName;
 
 /// File tools for AI agents, fenced to a workspace.
 ///
@@ -55,7 +57,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = Cli::try_parse().unwrap_or_else(|error| renamed(&error).unwrap_or(error).exit());
+    let result = match cli.command {
         Command::Serve(command) => command.run(),
         Command::Call(command) => command.run(),
         Command::Batch(command) => command.run(),
@@ -74,6 +77,36 @@ fn main() -> ExitCode {
         let broken = error.downcast_ref::<std::io::Error>().is_some();
         ExitCode::from(if broken { TOOL_ERROR } else { USAGE })
     })
+}
+
+/// The error for a flag or a value that was renamed.
+fn renamed(error: &clap::Error) -> Option<clap::Error> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // `--journal-failure <WHAT>` or `--glob-limit=5`
+    let flag = context(ContextKind::InvalidArg)?.split([' ', '=']).next()?;
+    let key = flag.strip_prefix("--")?.replace('-', "_");
+    let message = match error.kind() {
+        ErrorKind::UnknownArgument => match BadName::renamed_key(&key)? {
+            BadName::RenamedKey { new: "max_body_bytes", .. } => return None,
+            BadName::RenamedKey { new, .. } => {
+                format!("`{flag}` is now `--{}`", new.replace('_', "-"))
+            }
+            _ => return None,
+        },
+        ErrorKind::InvalidValue => {
+            match BadName::renamed_value(&key, context(ContextKind::InvalidValue)?)? {
+                BadName::RenamedValue { old, new, .. } => {
+                    format!("`{flag} {old}` is now `{flag} {new}`")
+                }
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(Cli::command().error(error.kind(), message))
 }
 
 /// The exit code for a call that was understood and answered with an error.

@@ -1,302 +1,219 @@
-//! The options that all commands have.
+//! The options of the commands, in groups.
+//!
+//! A command flattens the groups that apply to it. A flag beats the configuration file; lists of rules add up.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pinfold::{
-    Approver, AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
-    MatchingSetting, Mode, Permissions, SeenSetting, Session, Settings,
+    AuditFailure, Documents, Durability, JournalFailure, JournalSetting, MatchMode, Mode, ReadRule,
+    Session, Settings, serde_names,
 };
-use pinfold_dialects::{Dialect, Toolbox, named_dialects};
+use pinfold_dialects::{Dialect, Toolbox, dialects, named_dialects};
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use crate::config::{self, Config};
 use crate::prompt::Terminal;
 use crate::token;
 
+/// A group of options that change settings.
+pub(crate) trait Group {
+    /// Changes the settings that were given as flags.
+    fn apply(&self, settings: &mut Settings);
+}
+
+/// Where the tools work. Every command has these.
 #[derive(Args)]
-pub(crate) struct Options {
-    /// A directory that the tools may work in; can be given several times, the first is where
-    /// relative paths start [default: the current directory]
+#[command(next_help_heading = "Workspace")]
+pub(crate) struct WorkspaceOptions {
+    /// Root directory of the workspace, repeatable; relative paths start at the first [default: .]
     #[arg(long = "root", value_name = "DIR")]
-    roots: Vec<PathBuf>,
+    pub(crate) roots: Vec<PathBuf>,
 
-    /// The tools to serve: `classic`, `dotted`, `scoped`, several with commas, or `all`
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = dialect_name)]
-    dialect: Vec<String>,
-
-    /// A configuration file [default: pinfold/config.toml in the user's configuration directory]
+    /// Configuration file [default: $PINFOLD_CONFIG, else pinfold/config.toml in the user's
+    /// configuration directory]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-
-    /// Describe changes, and make none
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Let tools that want absolute paths take relative ones, as below the first root
-    #[arg(long)]
-    relative_paths: bool,
-
-    /// Whether a file must be read before it is changed [default: `require` in `classic`]
-    #[arg(long, value_name = "WHEN")]
-    seen: Option<SeenOption>,
-
-    /// How the text that an edit replaces is looked for [default: ladder]
-    #[arg(long, value_name = "HOW")]
-    matching: Option<MatchingOption>,
-
-    /// The largest file that can be edited, in bytes [default: 104857600]
-    #[arg(long, value_name = "BYTES")]
-    edit_bytes: Option<u64>,
-
-    /// Where to keep what changes displace, so that `pinfold undo` can bring it back [default:
-    /// pinfold/journal in the user's state directory]
-    #[arg(long, value_name = "DIR", conflicts_with = "no_journal")]
-    journal: Option<PathBuf>,
-
-    /// Keep no journal: changes cannot be undone
-    #[arg(long)]
-    no_journal: bool,
-
-    /// For how many days the journal keeps what was displaced [default: 30]
-    #[arg(long, value_name = "DAYS")]
-    journal_days: Option<u64>,
-
-    /// How many bytes of displaced files the journal keeps [default: 1073741824]
-    #[arg(long, value_name = "BYTES")]
-    journal_bytes: Option<u64>,
-
-    /// What becomes of a change that cannot be journalled [default: refuse]
-    #[arg(long, value_name = "WHAT")]
-    journal_failure: Option<JournalFailureOption>,
-
-    /// What is flushed to the disk before a change counts as made [default: data]
-    #[arg(long, value_name = "WHAT")]
-    durability: Option<DurabilityOption>,
-
-    /// How many bytes of text one answer may hold [default: 102400 in `classic`, else 1048576]
-    #[arg(long, value_name = "BYTES")]
-    output_bytes: Option<usize>,
-
-    /// Where a long line is cut, in characters [default: 2000]
-    #[arg(long, value_name = "CHARS")]
-    max_line_chars: Option<usize>,
-
-    /// How many files `Glob` names [default: 1000]
-    #[arg(long, value_name = "FILES")]
-    glob_limit: Option<usize>,
-
-    /// Shrink images with a longer side than this [default: shrink none]
-    #[arg(long, value_name = "PIXELS")]
-    image_side: Option<usize>,
-
-    /// Shrink images with more bytes than this [default: shrink none]
-    #[arg(long, value_name = "BYTES")]
-    image_bytes: Option<u64>,
-
-    /// What becomes of PDF files [default: extract]
-    #[arg(long, value_name = "WHAT")]
-    documents: Option<DocumentsOption>,
-
-    /// What holds where no rule says otherwise [default: secure-file-access]
-    #[arg(long, value_name = "MODE", value_parser = str::parse::<Mode>)]
-    mode: Option<Mode>,
-
-    /// Change nothing, whatever the rules say: the mode `plan`
-    #[arg(long, conflicts_with = "mode")]
-    read_only: bool,
-
-    /// Allow something, such as `Edit(src/**)` or `Delete`; can be given several times
-    #[arg(long, value_name = "RULE")]
-    allow: Vec<String>,
-
-    /// Have a person asked about something
-    #[arg(long, value_name = "RULE")]
-    ask: Vec<String>,
-
-    /// Refuse something, such as `Read(secrets/**)`
-    #[arg(long, value_name = "RULE")]
-    deny: Vec<String>,
-
-    /// Append a line about every call to this file
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-
-    /// What becomes of changes while the audit log cannot be written [default: refuse]
-    #[arg(long, value_name = "WHAT")]
-    audit_failure: Option<AuditFailureOption>,
-
-    /// How long one call may take, in seconds [default: 60]
-    #[arg(long, value_name = "SECONDS")]
-    deadline_seconds: Option<u64>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum SeenOption {
-    Require,
-    Off,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum MatchingOption {
-    Ladder,
-    Exact,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum JournalFailureOption {
-    Refuse,
-    Say,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum AuditFailureOption {
-    Refuse,
-    Ignore,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum DocumentsOption {
-    Extract,
-    Reject,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum DurabilityOption {
-    None,
-    Data,
-    Full,
-}
-
-fn dialect_name(name: &str) -> Result<String, String> {
-    named_dialects([name]).map(|_| name.to_owned())
-}
-
-impl Options {
-    /// A session for the person's own commands, who is not asked whether they mean it. Rules that refuse
-    /// hold, and so does `--read-only`.
-    pub(crate) fn session(&self) -> Result<Session> {
-        let mut settings = self.config()?.settings;
-        let Permissions { mode, .. } = &mut settings.permissions;
-        if *mode != Mode::Plan {
-            *mode = Mode::BypassPermissions;
+impl WorkspaceOptions {
+    /// Reads the configuration file and applies the flags.
+    pub(crate) fn configure(&self, groups: &[&dyn Group]) -> Result<Config> {
+        let mut config = config::load(self.config.as_deref())?;
+        for group in groups {
+            group.apply(&mut config.settings);
         }
-        self.session_with(settings, None)
+        // On the command line changes can be undone unless the user says otherwise.
+        config.settings.journal.get_or_insert(JournalSetting::Usual(true));
+        Ok(config)
     }
 
-    /// A session in the mode that was chosen, with somebody who can be asked.
-    pub(crate) fn session_asking(&self, approver: impl Approver + 'static) -> Result<Session> {
-        Ok(self.session_with(self.config()?.settings, None)?.with_approver(approver))
+    /// The configuration file in use, whether or not it exists.
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
+        config::path(self.config.as_deref()).map(|(path, _)| path)
     }
 
-    /// `own` is one more file that the tools may not reach.
-    fn session_with(&self, settings: Settings, own: Option<PathBuf>) -> Result<Session> {
-        let here = [PathBuf::from(".")];
-        let roots = if self.roots.is_empty() { &here[..] } else { &self.roots };
-        let config = self.config.clone().into_iter().chain(config::default_path());
-        let own = config.chain(token::state_directory()).chain(own);
-        let session = Session::with_settings(roots, settings)?.keeping_out_of(own);
+    /// Opens a session. Its tools cannot reach Pinfold's own files, nor `own_file`.
+    pub(crate) fn open(&self, settings: Settings, own_file: Option<PathBuf>) -> Result<Session> {
+        let current = [PathBuf::from(".")];
+        let roots = if self.roots.is_empty() { &current[..] } else { &self.roots };
+        let own_files = self.config_file().into_iter().chain(config::default_path());
+        let own_files = own_files.chain(token::state_directory()).chain(own_file);
+        let session = Session::with_settings(roots, settings)?.keeping_out_of(own_files);
         Ok(match crate::read_pdf::reader() {
             Some(reader) => session.with_pdf_reader(reader),
             None => session,
         })
     }
 
-    /// The tools, on a session of their own. `default` is served where no dialect was chosen.
-    pub(crate) fn toolbox(
-        &self,
-        default: &[&'static Dialect],
-        adjust: impl FnOnce(&mut Settings),
-    ) -> Result<Toolbox> {
-        let mut settings = self.config()?.settings;
-        adjust(&mut settings);
-        self.toolbox_with(settings, default, Terminal::there(), None)
+    /// Opens a session for a command of the user, who approves what the command does by running it. Deny rules and
+    /// `--read-only` hold.
+    pub(crate) fn open_for_user(&self, groups: &[&dyn Group]) -> Result<Session> {
+        let mut settings = self.configure(groups)?.settings;
+        if settings.permissions.mode != Mode::Plan {
+            settings.permissions.mode = Mode::BypassPermissions;
+        }
+        self.open(settings, None)
+    }
+}
+
+/// The options of commands that serve or call tools.
+#[derive(Args)]
+pub(crate) struct SessionOptions {
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceOptions,
+    #[command(flatten)]
+    pub(crate) dialects: DialectOptions,
+    #[command(flatten)]
+    tools: ToolOptions,
+    #[command(flatten)]
+    permissions: PermissionOptions,
+    #[command(flatten)]
+    changes: ChangeOptions,
+    #[command(flatten)]
+    journal: JournalOptions,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+impl SessionOptions {
+    /// Reads the configuration file and applies the flags.
+    pub(crate) fn configure(&self) -> Result<Config> {
+        self.workspace.configure(&self.groups())
     }
 
-    /// The tools, with settings that have been read, somebody who can be asked, and one more file
-    /// that is out of reach.
-    pub(crate) fn toolbox_with(
+    /// Opens a session for a command of the user.
+    pub(crate) fn open_for_user(&self) -> Result<Session> {
+        self.workspace.open_for_user(&self.groups())
+    }
+
+    /// Opens a session with the tools of the chosen dialects, else of `default`. The session asks on the terminal for
+    /// approval, if there is one.
+    pub(crate) fn toolbox(
         &self,
         settings: Settings,
         default: &[&'static Dialect],
-        approver: Option<Terminal>,
-        own: Option<PathBuf>,
     ) -> Result<Toolbox> {
-        let mut session = self.session_with(settings, own)?;
-        if let Some(approver) = approver {
-            session = session.with_approver(approver);
+        let mut session = self.workspace.open(settings, None)?;
+        if let Some(terminal) = Terminal::there() {
+            session = session.with_approver(terminal);
         }
-        let chosen = named_dialects(self.dialect.iter().map(String::as_str));
+        Ok(Toolbox::new(session, &self.dialects.or(default)?))
+    }
+
+    fn groups(&self) -> [&dyn Group; 5] {
+        [&self.tools, &self.permissions, &self.changes, &self.journal, &self.limits]
+    }
+}
+
+/// Which tools there are.
+#[derive(Args)]
+#[command(next_help_heading = "Tools")]
+pub(crate) struct DialectOptions {
+    /// Tool dialects, separated by commas [default: classic, or all for `call` and `batch`]
+    #[arg(long = "dialect", value_name = "NAME", value_delimiter = ',', value_parser = dialect_names())]
+    names: Vec<String>,
+}
+
+impl DialectOptions {
+    /// The chosen dialects, else `default`.
+    pub(crate) fn or(&self, default: &[&'static Dialect]) -> Result<Vec<&'static Dialect>> {
+        let chosen = named_dialects(self.names.iter().map(String::as_str));
         let chosen = chosen.map_err(anyhow::Error::msg)?;
-        Ok(Toolbox::new(session, if chosen.is_empty() { default } else { &chosen }))
+        Ok(if chosen.is_empty() { default.to_vec() } else { chosen })
     }
+}
 
-    /// The configuration file that was named.
-    pub(crate) fn config_file(&self) -> Option<PathBuf> {
-        self.config.clone()
-    }
+/// How the tools behave.
+#[derive(Args)]
+#[command(next_help_heading = "Tools")]
+struct ToolOptions {
+    /// Accept relative paths in tools that require absolute ones
+    #[arg(long, hide_short_help = true)]
+    relative_paths: bool,
 
-    /// What the configuration file says, and over it the command line.
-    pub(crate) fn config(&self) -> Result<Config> {
-        let mut config = config::load(self.config.as_deref())?;
-        let settings = &mut config.settings;
-        settings.dry_run |= self.dry_run;
+    /// Whether a file must be read before it is changed [default: require in `classic`, else off]
+    #[arg(long, value_name = "WHEN", hide_short_help = true, value_parser = values::<ReadRule>())]
+    read_before_write: Option<ReadRule>,
+
+    /// How an edit finds the text that it replaces [default: lenient]
+    #[arg(long, value_name = "HOW", hide_short_help = true, value_parser = values::<MatchMode>())]
+    matching: Option<MatchMode>,
+
+    /// What to do with PDF files [default: extract]
+    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<Documents>())]
+    documents: Option<Documents>,
+}
+
+impl Group for ToolOptions {
+    fn apply(&self, settings: &mut Settings) {
         settings.relative_paths |= self.relative_paths;
-        if let Some(seen) = self.seen {
-            settings.seen = Some(match seen {
-                SeenOption::Require => SeenSetting::Require,
-                SeenOption::Off => SeenSetting::Off,
-            });
-        }
-        if let Some(durability) = self.durability {
-            settings.durability = match durability {
-                DurabilityOption::None => DurabilitySetting::None,
-                DurabilityOption::Data => DurabilitySetting::Data,
-                DurabilityOption::Full => DurabilitySetting::Full,
-            };
-        }
-        if let Some(documents) = self.documents {
-            settings.documents = match documents {
-                DocumentsOption::Extract => DocumentsSetting::Extract,
-                DocumentsOption::Reject => DocumentsSetting::Reject,
-            };
-        }
-        if let Some(matching) = self.matching {
-            settings.matching = match matching {
-                MatchingOption::Ladder => MatchingSetting::Ladder,
-                MatchingOption::Exact => MatchingSetting::Exact,
-            };
-        }
-        if let Some(directory) = &self.journal {
-            settings.journal = Some(JournalSetting::Directory(directory.clone()));
-        }
-        if self.no_journal {
-            settings.journal = Some(JournalSetting::Usual(false));
-        }
-        // A person who runs tools wants to be able to take back what they did.
-        settings.journal.get_or_insert(JournalSetting::Usual(true));
-        settings.journal_days = self.journal_days.unwrap_or(settings.journal_days);
-        settings.journal_bytes = self.journal_bytes.unwrap_or(settings.journal_bytes);
-        if let Some(failure) = self.journal_failure {
-            settings.journal_failure = match failure {
-                JournalFailureOption::Refuse => JournalFailure::Refuse,
-                JournalFailureOption::Say => JournalFailure::Say,
-            };
-        }
-        settings.edit_bytes = self.edit_bytes.unwrap_or(settings.edit_bytes);
-        settings.output_bytes = self.output_bytes.or(settings.output_bytes);
-        settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
-        settings.image_side = self.image_side.or(settings.image_side);
-        settings.image_bytes = self.image_bytes.or(settings.image_bytes);
-        settings.glob_limit = self.glob_limit.unwrap_or(settings.glob_limit);
-        settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
+        settings.read_before_write = self.read_before_write.or(settings.read_before_write);
+        settings.matching = self.matching.unwrap_or(settings.matching);
+        settings.documents = self.documents.unwrap_or(settings.documents);
+    }
+}
+
+/// Who may do what, and the log of it.
+#[derive(Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct PermissionOptions {
+    /// Permission mode for operations that no rule matches [default: secure-file-access]
+    #[arg(long, value_name = "MODE", value_parser = modes())]
+    mode: Option<Mode>,
+
+    /// Deny all changes, whatever the rules say: the same as `--mode plan`
+    #[arg(long, conflicts_with = "mode")]
+    read_only: bool,
+
+    /// Allow operations, such as `Edit(src/**)` or `Delete`; repeatable
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+
+    /// Ask the user before operations; repeatable
+    #[arg(long, value_name = "RULE")]
+    ask: Vec<String>,
+
+    /// Deny operations, such as `Read(secrets/**)`; repeatable
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+
+    /// Audit log: append a line about every call to this file
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+
+    /// What to do with changes while the audit log cannot be written [default: refuse]
+    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<AuditFailure>())]
+    audit_failure: Option<AuditFailure>,
+}
+
+impl Group for PermissionOptions {
+    fn apply(&self, settings: &mut Settings) {
         settings.audit = self.audit.clone().or(settings.audit.take());
-        if let Some(failure) = self.audit_failure {
-            settings.audit_failure = match failure {
-                AuditFailureOption::Refuse => AuditFailure::Refuse,
-                AuditFailureOption::Ignore => AuditFailure::Ignore,
-            };
-        }
+        settings.audit_failure = self.audit_failure.unwrap_or(settings.audit_failure);
         let permissions = &mut settings.permissions;
         permissions.mode = self.mode.unwrap_or(permissions.mode);
         if self.read_only {
@@ -305,6 +222,150 @@ impl Options {
         permissions.allow.extend(self.allow.iter().cloned());
         permissions.ask.extend(self.ask.iter().cloned());
         permissions.deny.extend(self.deny.iter().cloned());
-        Ok(config)
     }
+}
+
+/// How changes are made.
+#[derive(Args)]
+#[command(next_help_heading = "Changes")]
+pub(crate) struct ChangeOptions {
+    /// Describe changes instead of making them
+    #[arg(long)]
+    dry_run: bool,
+
+    /// What to flush to the disk before a change is complete [default: data]
+    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<Durability>())]
+    durability: Option<Durability>,
+}
+
+impl Group for ChangeOptions {
+    fn apply(&self, settings: &mut Settings) {
+        settings.dry_run |= self.dry_run;
+        settings.durability = self.durability.unwrap_or(settings.durability);
+    }
+}
+
+/// Where the journal is.
+#[derive(Args)]
+#[command(next_help_heading = "Journal")]
+pub(crate) struct JournalDirectory {
+    /// Directory of the journal [default: pinfold/journal in the user's state directory]
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
+}
+
+impl Group for JournalDirectory {
+    fn apply(&self, settings: &mut Settings) {
+        if let Some(directory) = &self.journal {
+            settings.journal = Some(JournalSetting::Directory(directory.clone()));
+        }
+    }
+}
+
+/// What the journal keeps.
+#[derive(Args)]
+#[command(next_help_heading = "Journal")]
+pub(crate) struct JournalOptions {
+    #[command(flatten)]
+    directory: JournalDirectory,
+
+    /// Keep no journal: changes cannot be undone
+    #[arg(long, conflicts_with = "journal")]
+    no_journal: bool,
+
+    /// For how many days the journal keeps backups [default: 30]
+    #[arg(long, value_name = "DAYS", hide_short_help = true)]
+    journal_days: Option<u64>,
+
+    /// How many bytes of backups the journal keeps [default: 1073741824]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    max_journal_bytes: Option<u64>,
+
+    /// What to do with a change that cannot be journalled [default: refuse]
+    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<JournalFailure>())]
+    journal_failure: Option<JournalFailure>,
+}
+
+impl Group for JournalOptions {
+    fn apply(&self, settings: &mut Settings) {
+        self.directory.apply(settings);
+        if self.no_journal {
+            settings.journal = Some(JournalSetting::Usual(false));
+        }
+        settings.journal_days = self.journal_days.unwrap_or(settings.journal_days);
+        settings.max_journal_bytes = self.max_journal_bytes.unwrap_or(settings.max_journal_bytes);
+        settings.journal_failure = self.journal_failure.unwrap_or(settings.journal_failure);
+    }
+}
+
+/// How much a call may take and return.
+#[derive(Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitOptions {
+    /// Bytes of text in one result [default: 102400 in `classic`, else 1048576]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    max_output_bytes: Option<usize>,
+
+    /// Characters of a line that are shown [default: 2000]
+    #[arg(long, value_name = "CHARS", hide_short_help = true)]
+    max_line_chars: Option<usize>,
+
+    /// Files that `Glob` lists [default: 1000]
+    #[arg(long, value_name = "FILES", hide_short_help = true)]
+    max_glob_files: Option<usize>,
+
+    /// Bytes of the largest file that can be edited [default: 104857600]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    max_edit_bytes: Option<u64>,
+
+    /// Scale down images with a longer side [default: unlimited]
+    #[arg(long, value_name = "PIXELS", hide_short_help = true)]
+    max_image_side: Option<usize>,
+
+    /// Scale down images with more bytes [default: unlimited]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    max_image_bytes: Option<u64>,
+
+    /// Seconds that one call may take [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    deadline_seconds: Option<u64>,
+}
+
+impl Group for LimitOptions {
+    fn apply(&self, settings: &mut Settings) {
+        settings.max_output_bytes = self.max_output_bytes.or(settings.max_output_bytes);
+        settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
+        settings.max_glob_files = self.max_glob_files.unwrap_or(settings.max_glob_files);
+        settings.max_edit_bytes = self.max_edit_bytes.unwrap_or(settings.max_edit_bytes);
+        settings.max_image_side = self.max_image_side.or(settings.max_image_side);
+        settings.max_image_bytes = self.max_image_bytes.or(settings.max_image_bytes);
+        settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
+    }
+}
+
+/// Parses the values of a setting as the configuration file does, and lists them in help and completions.
+pub(crate) fn values<T>() -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(serde_names::<T>())
+        .try_map(|name| T::deserialize(StrDeserializer::<ValueError>::new(&name)))
+}
+
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    let values = Mode::ALL.map(|mode| {
+        PossibleValue::new(mode.name()).help(match mode {
+            Mode::Ask => "reads are allowed, changes ask",
+            Mode::SecureFileAccess => "changes are allowed, except of protected paths, which ask",
+            Mode::AcceptEdits => "as secure-file-access, but deletes ask",
+            Mode::Plan => "changes are denied",
+            Mode::DontAsk => "what would ask is denied",
+            Mode::BypassPermissions => "nothing asks; deny rules hold",
+        })
+    });
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Mode>())
+}
+
+fn dialect_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(dialects().map(|dialect| dialect.name).into_iter().chain(["all"]))
 }

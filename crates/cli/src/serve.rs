@@ -7,78 +7,91 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use pinfold_dialects::CLASSIC;
-use pinfold_mcp::http::{Guard, HttpOptions};
+use pinfold_dialects::{CLASSIC, Toolbox};
+use pinfold_mcp::http::{self, Guard};
 use pinfold_mcp::{ClientRoots, Service, serve_http, serve_stdio};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{ClientRootsSetting, HttpConfig};
-use crate::options::Options;
+use crate::config::HttpConfig;
+use crate::options::{SessionOptions, values};
 use crate::token::Token;
 
-/// Serve the tools over the Model Context Protocol
+/// Serve the tools over the Model Context Protocol (MCP)
 ///
-/// On standard input and output, or over HTTP with `--http`. Each client has a session of its own.
-/// Standard error stays empty but for what a person has to know; PINFOLD_LOG=info or =debug says
-/// more, and with =debug also what is in files.
+/// Serves on standard input and output, or over HTTP with `--http`. Each client has its own session. The environment
+/// variable PINFOLD_LOG (`info` or `debug`) turns on logging to standard error; `debug` also logs file contents.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Serve over HTTP at this address instead; port 0 takes one that is free
-    #[arg(long, value_name = "ADDRESS")]
-    http: Option<String>,
-
-    /// Let other machines connect, if ADDRESS is one that they can reach
-    #[arg(long, requires = "http")]
-    allow_remote: bool,
-
-    /// The file with the token that clients must send; made if it is not there [default: the token in
-    /// PINFOLD_TOKEN, or else a new one in a file that is named on standard error]
-    #[arg(long, value_name = "FILE", requires = "http")]
-    token_file: Option<PathBuf>,
-
-    /// A name that the server may be reached by, besides `localhost` and addresses
-    #[arg(long = "allow-host", value_name = "HOST", requires = "http")]
-    allow_hosts: Vec<String>,
-
-    /// An origin whose web pages may talk to the server, besides those of this machine
-    #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "http")]
-    allow_origins: Vec<String>,
-
-    /// What becomes of the directories that the client has open [default: narrow]
-    #[arg(long, value_name = "WHAT")]
-    client_roots: Option<ClientRootsSetting>,
+    /// Root directories of the workspace, as with `--root`
+    #[arg(value_name = "DIR")]
+    directories: Vec<PathBuf>,
 
     #[command(flatten)]
-    options: Options,
+    options: SessionOptions,
+
+    /// Whether the roots of the client narrow the workspace [default: narrow]
+    #[arg(
+        long,
+        value_name = "HOW",
+        help_heading = "Workspace",
+        hide_short_help = true,
+        value_parser = values::<ClientRoots>()
+    )]
+    client_roots: Option<ClientRoots>,
+
+    #[command(flatten)]
+    http: HttpOptions,
+}
+
+/// How clients reach the server over HTTP.
+#[derive(Args)]
+#[command(next_help_heading = "HTTP")]
+struct HttpOptions {
+    /// Serve over HTTP at this address; port 0 chooses a free port
+    #[arg(long = "http", value_name = "ADDRESS")]
+    address: Option<String>,
+
+    /// Allow an address that other machines can reach
+    #[arg(long, requires = "address")]
+    allow_remote: bool,
+
+    /// File with the token that clients send, created if missing [default: $PINFOLD_TOKEN, else a new file that is
+    /// named on standard error]
+    #[arg(long, value_name = "FILE", requires = "address")]
+    token_file: Option<PathBuf>,
+
+    /// Host name of the server besides `localhost` and IP addresses; repeatable
+    #[arg(long = "allow-host", value_name = "HOST", requires = "address")]
+    allow_hosts: Vec<String>,
+
+    /// Origin whose web pages may call the server besides those of this machine; repeatable
+    #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "address")]
+    allow_origins: Vec<String>,
 }
 
 impl Serve {
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    pub(crate) fn run(mut self) -> Result<ExitCode> {
         log()?;
-        let config = self.options.config()?;
-        let client_roots = match self.client_roots.or(config.serve.client_roots) {
-            None | Some(ClientRootsSetting::Narrow) => ClientRoots::Narrow,
-            Some(ClientRootsSetting::Ignore) => ClientRoots::Ignore,
-        };
+        self.options.workspace.roots.append(&mut self.directories);
+        let config = self.options.configure()?;
+        let client_roots = self.client_roots.or(config.serve.client_roots).unwrap_or_default();
         let mut options = pinfold_mcp::Options { client_roots, ..Default::default() };
         options.sessions = config.http.max_sessions.unwrap_or(options.sessions);
         let idle = config.http.idle_seconds.map(Duration::from_secs);
         options.session_idle = idle.unwrap_or(options.session_idle);
-        let toolbox = self.options.toolbox_with(
-            config.settings,
-            &[&CLASSIC],
-            None,
-            self.token_file.clone(),
-        )?;
+        let token_file = self.http.token_file.clone();
+        let session = self.options.workspace.open(config.settings, token_file)?;
+        let toolbox = Toolbox::new(session, &self.options.dialects.or(&[&CLASSIC])?);
         let service = Service::new(toolbox, options.clone());
-        match &self.http {
+        match &self.http.address {
             None => serve_stdio(&service)?,
             Some(address) => {
-                let listener = self.listen(address)?;
+                let listener = self.http.listen(address)?;
                 let at = listener.local_addr()?;
-                let token = Token::get(self.token_file.as_deref(), at)?;
-                let mut http = HttpOptions::new(self.guard(&config.http, token.text()));
-                http.body_limit = config.http.body_limit.unwrap_or(http.body_limit);
+                let token = Token::get(self.http.token_file.as_deref(), at)?;
+                let guard = self.http.guard(&config.http, token.text());
+                let mut http = http::HttpOptions::new(guard);
+                http.max_body_bytes = config.http.max_body_bytes.unwrap_or(http.max_body_bytes);
                 http.sessions = options.sessions;
                 http.session_idle = options.session_idle;
                 serve_http(&service, listener, http, || {
@@ -89,7 +102,9 @@ impl Serve {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
 
+impl HttpOptions {
     fn listen(&self, address: &str) -> Result<TcpListener> {
         let addresses = address.to_socket_addrs();
         let addresses = addresses.map_err(|error| {

@@ -3,40 +3,37 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use pinfold_dialects::{CLASSIC, Format, list};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use pinfold_dialects::{CLASSIC, Format, list, tools_of};
 
-use crate::options::Options;
+use crate::batch::print_line;
+use crate::options::{DialectOptions, WorkspaceOptions};
 
 /// List the tools with their descriptions and schemas
 #[derive(Args)]
 pub(crate) struct Tools {
-    /// Whose form the list has
-    #[arg(long, value_name = "FORM", default_value = "mcp")]
-    format: FormatOption,
+    /// Output format
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "mcp",
+        value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+    )]
+    format: Format,
 
     #[command(flatten)]
-    options: Options,
-}
+    dialects: DialectOptions,
 
-#[derive(Clone, Copy, ValueEnum)]
-enum FormatOption {
-    Mcp,
-    Openai,
-    Anthropic,
-    Gemini,
+    #[command(flatten)]
+    workspace: WorkspaceOptions,
 }
 
 impl Tools {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let toolbox = self.options.toolbox(&[&CLASSIC], |_| {})?;
-        let format = match self.format {
-            FormatOption::Mcp => Format::Mcp,
-            FormatOption::Openai => Format::OpenAi,
-            FormatOption::Anthropic => Format::Anthropic,
-            FormatOption::Gemini => Format::Gemini,
-        };
-        crate::batch::print_line(&serde_json::to_string_pretty(&list(toolbox.tools(), format))?)?;
+        self.workspace.configure(&[])?;
+        let tools = tools_of(&self.dialects.or(&[&CLASSIC])?);
+        print_line(&serde_json::to_string_pretty(&list(&tools, self.format))?)?;
         Ok(ExitCode::SUCCESS)
     }
 }

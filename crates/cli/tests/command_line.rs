@@ -195,7 +195,8 @@ fn settings_come_from_the_file_and_flags_are_over_them() {
 fn a_mistake_in_the_configuration_stops_the_start_and_is_named() {
     let dir = TempDir::new().unwrap();
     let config = dir.path().join("config.toml");
-    for (text, named) in [("max_line_char = 1\n", "max_line_char"), ("seen = \"maybe\"\n", "maybe")]
+    for (text, named) in
+        [("max_line_char = 1\n", "max_line_char"), ("read_before_write = \"maybe\"\n", "maybe")]
     {
         fs::write(&config, text).unwrap();
         let output = run(dir.path(), &["tools", "--config", config.to_str().unwrap()]);

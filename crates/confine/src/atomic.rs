@@ -16,15 +16,17 @@ use crate::target::Original;
 use crate::temporary::temp_name;
 use crate::{Deadline, Error, Metadata, Name, Result, Target, sys};
 
-/// What is flushed to the disk before a change counts as made.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+/// What is flushed to the disk before a change is complete.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Nothing: a crash of the process is survived, loss of power perhaps not.
+    /// Nothing: the change survives a crash of the process, but perhaps not a loss of power.
     None,
-    /// The content, before it takes its place: loss of power leaves the old or the new content.
+    /// The content, before the rename: a loss of power leaves the old or the new content.
     #[default]
     Data,
-    /// The directory too: once the call has returned, loss of power leaves the new content.
+    /// The directory too: a loss of power after the call leaves the new content.
     Full,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, SeenSetting, Session};
+use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,16 +20,12 @@ pub(crate) struct ToolContext<'s> {
 impl ToolContext<'_> {
     /// Whether a file must have been read before it is changed, where the dialect says `default`.
     pub(crate) fn seen(&self, default: ReadRule) -> ReadRule {
-        match self.session.settings().seen {
-            Some(SeenSetting::Require) => ReadRule::Required,
-            Some(SeenSetting::Off) => ReadRule::Off,
-            None => default,
-        }
+        self.session.settings().read_before_write.unwrap_or(default)
     }
 
     /// How many bytes of text an answer may hold, where the dialect says `default`.
     pub(crate) fn budget(&self, default: usize) -> usize {
-        self.session.settings().output_bytes.unwrap_or(default)
+        self.session.settings().max_output_bytes.unwrap_or(default)
     }
 
     /// A path as a person sees it best: below the root that it is in.

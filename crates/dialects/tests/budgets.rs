@@ -10,13 +10,13 @@ use pinfold_dialects::{Toolbox, dialects};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-fn toolbox(dir: &TempDir, output_bytes: Option<usize>) -> Toolbox {
-    let settings = Settings { output_bytes, ..Settings::default() };
+fn toolbox(dir: &TempDir, max_output_bytes: Option<usize>) -> Toolbox {
+    let settings = Settings { max_output_bytes, ..Settings::default() };
     Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &dialects())
 }
 
-fn ask(dir: &TempDir, output_bytes: Option<usize>, tool: &str, arguments: &Value) -> Value {
-    toolbox(dir, output_bytes).call(tool, arguments.clone()).to_json()
+fn ask(dir: &TempDir, max_output_bytes: Option<usize>, tool: &str, arguments: &Value) -> Value {
+    toolbox(dir, max_output_bytes).call(tool, arguments.clone()).to_json()
 }
 
 #[test]

@@ -228,7 +228,7 @@ struct Compared<'r> {
 impl Compared<'_> {
     fn new<'r>(rg: &'r Path, root: &Path) -> Compared<'r> {
         let settings = Settings {
-            output_bytes: Some(usize::MAX / 2),
+            max_output_bytes: Some(usize::MAX / 2),
             max_line_chars: 1_000_000,
             ..Settings::default()
         };

@@ -1,8 +1,8 @@
-//! What tools are made with.
+//! The options that tools are opened with.
 
 use std::path::PathBuf;
 
-use pinfold::{Settings, UnknownKey, unknown_key};
+use pinfold::{BadName, Permissions, Settings, serde_names};
 use pinfold_dialects::{Dialect, named_dialects};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -21,16 +21,15 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
-/// Options besides the settings.
-const KNOWN: [&str; 2] = ["root", "dialect"];
-
 impl Options {
     /// The options, or what is wrong with them.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let options: Result<Map<String, Value>, _> = serde_json::from_str(text);
         let mut options = options.map_err(|error| format!("the options are no object: {error}"))?;
-        // What is not given is not there.
+        // A null means that the option is not given.
         options.retain(|_, value| !value.is_null());
+        let known = serde_names::<Settings>().iter().chain(&["root", "dialect"]);
+        check_names(&options, &known.copied().collect::<Vec<_>>())?;
         let roots =
             options.remove("root").map_or(Ok(vec![".".into()]), |root| names("root", root))?;
         if roots.is_empty() {
@@ -40,24 +39,34 @@ impl Options {
             options.remove("dialect").map_or(Ok(Vec::new()), |names_| names("dialect", names_))?;
         let dialects = named_dialects(dialects.iter().map(String::as_str));
         let dialects = dialects.map_err(|problem| format!("the option `dialect`: {problem}"))?;
-        if options.get("permissions").is_some_and(|permissions| !permissions.is_object()) {
-            return Err("the option `permissions` must be an object".into());
+        match options.get("permissions") {
+            Some(Value::Object(permissions)) => {
+                check_names(permissions, serde_names::<Permissions>())?;
+            }
+            Some(_) => return Err("the option `permissions` must be an object".into()),
+            None => {}
         }
         for (name, value) in &options {
+            // One at a time, so that the message names the option.
             let alone = Map::from_iter([(name.clone(), value.clone())]);
-            settings(alone).map_err(|problem| match unknown_key(&problem, &KNOWN) {
-                Some(UnknownKey { key, near: Some(near) }) => {
-                    format!("there is no option `{key}`; did you mean `{near}`?")
-                }
-                Some(UnknownKey { key, near: None }) => format!("there is no option `{key}`"),
-                None => format!("the option `{name}`: {problem}"),
-            })?;
+            settings(alone).map_err(|problem| format!("the option `{name}`: {problem}"))?;
         }
         let roots = roots.into_iter().map(PathBuf::from).collect();
         let settings = settings(options)?;
         settings.permissions.check().map_err(|bad| bad.to_string())?;
         Ok(Self { roots, dialects, settings })
     }
+}
+
+/// Checks that every option is known and that no value was renamed.
+fn check_names(options: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+    for (key, value) in options {
+        BadName::check_key(key, known).map_err(|problem| problem.to_string())?;
+        if let Some(problem) = value.as_str().and_then(|value| BadName::renamed_value(key, value)) {
+            return Err(problem.to_string());
+        }
+    }
+    Ok(())
 }
 
 fn names(option: &str, value: Value) -> Result<Vec<String>, String> {
@@ -78,7 +87,7 @@ mod tests {
 
     #[test]
     fn options_are_settings_by_their_names() {
-        let options = r#"{"root": ["/a", "/b"], "dialect": ["dotted", "all"], "seen": "off",
+        let options = r#"{"root": ["/a", "/b"], "dialect": ["dotted", "all"], "read_before_write": "off",
                           "journal": null, "permissions": {"mode": "plan"}}"#;
         let Options { roots, dialects, settings } = Options::parse(options).unwrap();
         assert_eq!(roots, [PathBuf::from("/a"), "/b".into()]);
@@ -94,15 +103,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (options, named) in [
-            (r#"{"dryRun": true}"#, "there is no option `dryRun`; did you mean `dry_run`?"),
-            (r#"{"roots": "/a"}"#, "there is no option `roots`; did you mean `root`?"),
-            (r#"{"colour": 1}"#, "there is no option `colour`"),
+            (r#"{"dryRun": true}"#, "there is no setting `dryRun`; did you mean `dry_run`?"),
+            (r#"{"roots": "/a"}"#, "there is no setting `roots`; did you mean `root`?"),
+            (r#"{"colour": 1}"#, "there is no setting `colour`"),
             (r#"{"dry_run": "yes"}"#, "the option `dry_run`: invalid type"),
             (r#"{"durability": "most"}"#, "the option `durability`: unknown variant `most`"),
-            (r#"{"permissions": {"modes": "plan"}}"#, "no option `modes`; did you mean `mode`?"),
+            (r#"{"permissions": {"modes": "plan"}}"#, "no setting `modes`; did you mean `mode`?"),
             (r#"{"permissions": {"mode": "careful"}}"#, "careful"),
             (r#"{"permissions": []}"#, "`permissions` must be an object"),
             (r#"{"permissions": {"deny": ["Fly(x)"]}}"#, "Fly"),
+            (r#"{"seen": "off"}"#, "the setting `seen` is now `read_before_write`"),
+            (r#"{"journal_failure": "say"}"#, "the value `say` of `journal_failure` is now `warn`"),
             (r#"{"root": 1}"#, "`root` must be a string or a list"),
             (r#"{"root": []}"#, "names no directory"),
             (r#"{"dialect": "old"}"#, "the dialects are classic, dotted, scoped"),

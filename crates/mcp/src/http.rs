@@ -40,7 +40,7 @@ pub struct HttpOptions {
     /// Who is let in.
     pub guard: Guard,
     /// How many bytes a request's body may have.
-    pub body_limit: usize,
+    pub max_body_bytes: usize,
     /// How many sessions of the protocol there may be at once.
     pub sessions: usize,
     /// After how long without a request a session ends. While one is under way it does not.
@@ -55,7 +55,7 @@ impl HttpOptions {
     pub fn new(guard: Guard) -> Self {
         Self {
             guard,
-            body_limit: limits::MESSAGE_BYTES,
+            max_body_bytes: limits::MESSAGE_BYTES,
             sessions: limits::SESSIONS,
             session_idle: limits::SESSION_IDLE,
             session_busy: limits::SESSION_BUSY,
@@ -188,7 +188,7 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_json_response(true)
-            .with_max_request_body_bytes(options.body_limit)
+            .with_max_request_body_bytes(options.max_body_bytes)
             .with_cancellation_token(stop);
         let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
         Self { inner, sessions, options, beginning: Mutex::default(), in_use: InUse::default() }
@@ -235,7 +235,7 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             return Ok(plain(StatusCode::NO_CONTENT, ""));
         }
         let length = head.headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length: usize| length > self.options.body_limit) {
+        if length.is_some_and(|length: usize| length > self.options.max_body_bytes) {
             return Err(self.too_long());
         }
         let body = self.body(body).await?;
@@ -293,14 +293,14 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
     }
 
     fn too_long(&self) -> Refusal {
-        let limit = self.options.body_limit;
-        let why = format!("a body can have {limit} bytes (`body_limit` in `[http]`)");
+        let limit = self.options.max_body_bytes;
+        let why = format!("a body can have {limit} bytes (`max_body_bytes` in `[http]`)");
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     }
 
     /// The whole body, if it comes in time and is not too long.
     async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
-        let limit = self.options.body_limit;
+        let limit = self.options.max_body_bytes;
         let body = Limited::new(body, limit).collect();
         match tokio::time::timeout(limits::SENDING, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),

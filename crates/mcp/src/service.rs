@@ -18,12 +18,13 @@ use crate::conversation::Conversation;
 use crate::{Server, limits};
 
 /// Whether the directories that a client has open narrow the workspace.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum ClientRoots {
-    /// They do. They never widen it.
+    /// They narrow the workspace. They never widen it.
     #[default]
     Narrow,
-    /// The client is not asked for them.
+    /// The server does not ask the client for them.
     Ignore,
 }
 

@@ -10,7 +10,7 @@ use pinfold_confine::LogFile;
 use serde::Serialize;
 
 use crate::Access;
-use crate::limits::AUDIT_CHARS;
+use crate::limits::MAX_AUDIT_CHARS;
 
 /// An audit log.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Audit {
 
 /// A text that somebody else chose the length of, as the log has it.
 pub(crate) fn brief(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(AUDIT_CHARS) {
+    match text.char_indices().nth(MAX_AUDIT_CHARS) {
         Some((cut, _)) => format!("{}…", &text[..cut]).into(),
         None => text.into(),
     }

@@ -1,13 +1,16 @@
 //! What an operation wants changed.
 
 use pinfold_confine::{RawPath, Removal, Target};
+use serde::Deserialize;
 
-/// Whether a file that is there must have been read in the session before it is changed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// Whether an existing file must have been read in the session before it is changed.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "lowercase")]
 pub enum ReadRule {
-    /// It must have been, and must still be as it was read.
-    Required,
-    /// It need not have been.
+    /// The session must have read the file, and the file must not have changed since.
+    Require,
+    /// Any file can be changed.
     Off,
 }
 

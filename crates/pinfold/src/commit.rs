@@ -327,7 +327,7 @@ fn planned_diff(
 
 /// Whether a file of so many bytes is shown as a diff.
 pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
-    bytes <= view.session().settings().edit_bytes
+    bytes <= view.session().settings().max_edit_bytes
 }
 
 /// What is different, where both versions are text and small enough to compare.

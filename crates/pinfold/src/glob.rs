@@ -15,7 +15,7 @@ pub(crate) use filter::Filter;
 pub(crate) use pattern::Pattern;
 
 use crate::Error;
-use crate::limits::{GLOB_BRACES, GLOB_CHARS, GLOB_EXPANSIONS};
+use crate::limits::{MAX_GLOB_BRACES, MAX_GLOB_CHARS, MAX_GLOB_EXPANSIONS};
 
 /// What tells a pattern from a name.
 const SPECIAL: [char; 6] = ['*', '?', '[', ']', '{', '\\'];
@@ -62,12 +62,12 @@ fn bad(argument: &'static str, pattern: &str, problem: &str) -> Error {
 fn check(argument: &'static str, pattern: &str) -> Result<(), Error> {
     let problem = if pattern.is_empty() {
         "it is empty".into()
-    } else if pattern.chars().count() > GLOB_CHARS {
-        format!("it has more than {GLOB_CHARS} characters")
+    } else if pattern.chars().count() > MAX_GLOB_CHARS {
+        format!("it has more than {MAX_GLOB_CHARS} characters")
     } else if pattern.contains('\0') {
         "it has a NUL character in it".into()
-    } else if brace_depth(pattern) > GLOB_BRACES {
-        format!("its braces are nested deeper than {GLOB_BRACES} levels")
+    } else if brace_depth(pattern) > MAX_GLOB_BRACES {
+        format!("its braces are nested deeper than {MAX_GLOB_BRACES} levels")
     } else {
         return Ok(());
     };
@@ -103,7 +103,7 @@ fn expanded(pattern: &str) -> Vec<String> {
     let mut done = Vec::new();
     let mut ahead = vec![pattern.to_owned()];
     while let Some(pattern) = ahead.pop() {
-        if done.len() + ahead.len() > GLOB_EXPANSIONS {
+        if done.len() + ahead.len() > MAX_GLOB_EXPANSIONS {
             break;
         }
         let group = pattern.find('{').and_then(|open| {

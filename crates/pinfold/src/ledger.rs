@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use blake3::Hash;
 use pinfold_confine::Metadata;
 
-use crate::limits::LEDGER_FILES;
+use crate::limits::MAX_LEDGER_FILES;
 
 /// A file as the session last saw or left it.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +25,9 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// `path` is the real one, so that a file is known however the workspace is cut.
     pub(crate) fn saw(&mut self, path: Vec<u8>, fingerprint: Fingerprint) {
-        if self.sights.len() >= LEDGER_FILES && !self.sights.contains_key(&path) {
+        if self.sights.len() >= MAX_LEDGER_FILES && !self.sights.contains_key(&path) {
             let mut times: Vec<u64> = self.sights.values().map(|(time, _)| *time).collect();
-            let (_, middle, _) = times.select_nth_unstable(LEDGER_FILES / 2);
+            let (_, middle, _) = times.select_nth_unstable(MAX_LEDGER_FILES / 2);
             let middle = *middle;
             self.sights.retain(|_, (time, _)| *time > middle);
         }
@@ -53,9 +53,9 @@ mod tests {
         let path = |number: usize| number.to_string().into_bytes();
         let mut ledger = Ledger::default();
         let fingerprint = Fingerprint { hash: blake3::hash(b""), meta: None };
-        (0..=LEDGER_FILES).for_each(|number| ledger.saw(path(number), fingerprint));
+        (0..=MAX_LEDGER_FILES).for_each(|number| ledger.saw(path(number), fingerprint));
         assert!(ledger.last_fingerprint(&path(0)).is_none());
-        assert!(ledger.last_fingerprint(&path(LEDGER_FILES)).is_some());
-        assert!(ledger.sights.len() <= LEDGER_FILES);
+        assert!(ledger.last_fingerprint(&path(MAX_LEDGER_FILES)).is_some());
+        assert!(ledger.sights.len() <= MAX_LEDGER_FILES);
     }
 }

@@ -65,7 +65,6 @@ pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
-    AuditFailure, DocumentsSetting, DurabilitySetting, JournalFailure, JournalSetting,
-    MatchingSetting, SeenSetting, Settings, UnknownKey, unknown_key,
+    AuditFailure, BadName, Documents, JournalFailure, JournalSetting, Settings, serde_names,
 };
 pub use view::View;

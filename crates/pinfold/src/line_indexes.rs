@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pinfold_confine::{Metadata, Place};
 use pinfold_text::{LARGE_FILE_BYTES, LineOffset, Page, ResumePoint};
 
-use crate::limits::POSITION_FILES;
+use crate::limits::MAX_INDEXED_FILES;
 
 /// The large files that a session has read last, as they were then.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl LineIndexCache {
         }
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|(known, ..)| known != place);
-        if files.len() >= POSITION_FILES {
+        if files.len() >= MAX_INDEXED_FILES {
             files.remove(0);
         }
         let page = Page { content: String::new(), ..page.clone() };

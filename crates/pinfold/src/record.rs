@@ -59,7 +59,7 @@ impl<'v> Record<'v> {
             (Err(error), JournalFailure::Refuse) => {
                 return Err(Error::JournalFailed { cause: error.to_string() }.into());
             }
-            (Err(error), JournalFailure::Say) => record.warn(&error),
+            (Err(error), JournalFailure::Warn) => record.warn(&error),
         }
         Ok(record)
     }

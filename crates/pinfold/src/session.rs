@@ -13,7 +13,7 @@ use crate::audit::{Audit, Line, brief};
 use crate::commit::CommitError;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::{Fingerprint, Ledger};
-use crate::limits::{CACHED_FILE_BYTES, CONFLICTS};
+use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES};
 use crate::line_indexes::LineIndexCache;
 use crate::media::{PdfReader, ThreadPdfReader};
 use crate::permit::AccessRequest;
@@ -98,8 +98,9 @@ impl Session {
         policy.keep_out(audit.iter().flat_map(|audit| symlinks_and_target(audit.path())));
         let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
         let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
-        let journal = directory
-            .map(|directory| Arc::new(Journal::new(directory, keep_for, settings.journal_bytes)));
+        let journal = directory.map(|directory| {
+            Arc::new(Journal::new(directory, keep_for, settings.max_journal_bytes))
+        });
         policy
             .keep_out(journal.iter().flat_map(|journal| symlinks_and_target(journal.directory())));
         let id = fresh_id().unwrap_or_default();
@@ -216,9 +217,9 @@ impl Session {
             match changes.commit(&view) {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
                 // Somebody was asked, and time has passed: plan anew, on what is there now.
-                Err(CommitError::Asked) if tries < CONFLICTS => {}
+                Err(CommitError::Asked) if tries < MAX_ATTEMPTS => {}
                 // Somebody else was faster: plan anew, on what is there now.
-                Err(CommitError::Conflict { .. }) if tries < CONFLICTS => {}
+                Err(CommitError::Conflict { .. }) if tries < MAX_ATTEMPTS => {}
                 Err(CommitError::Conflict { path }) => {
                     return Err(Error::Changed { path, region: None });
                 }
@@ -233,7 +234,7 @@ impl Session {
     /// it as [`CallOptions::cached_file`], performing the operation takes less time than waking another thread.
     pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
         let path = operation.reads().filter(|_| !self.is_audited())?;
-        let (place, file) = self.workspace.cached_file(path, CACHED_FILE_BYTES)?;
+        let (place, file) = self.workspace.cached_file(path, MAX_CACHED_FILE_BYTES)?;
         let call = CallOptions::default();
         let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };
         let allowed = View::new(self, &call).must_ask(&request).is_ok_and(|ask| !ask);

@@ -1,60 +1,64 @@
-//! What the person who runs Pinfold can choose.
+//! The settings of a session, which only the user chooses.
 //!
-//! The field names are the keys of the configuration file and the options of the packages.
+//! The field names are the keys of the configuration file, the flags of the command line (with `-` for `_`) and the
+//! options of the packages. Every setting has one type, which all of them parse with serde.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 use pinfold_confine::Durability;
+use pinfold_text::MatchMode;
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Visitor, value};
 
-use crate::{Permissions, limits};
+use crate::{Permissions, ReadRule, limits};
 
 /// Everything that can be set; each has a default.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Whether tools that want absolute paths take relative ones too, as below the first root.
+    /// Whether tools that require absolute paths also accept relative ones, which start at the first root.
     pub relative_paths: bool,
-    /// Whether changes are only described, and never made.
+    /// Whether changes are described instead of made.
     pub dry_run: bool,
-    /// What is flushed to the disk before a change counts as made.
-    pub durability: DurabilitySetting,
-    /// Whether a file must have been read before it is changed; by dialect if not set.
-    pub seen: Option<SeenSetting>,
-    /// How the text that an edit replaces is looked for.
-    pub matching: MatchingSetting,
+    /// What is flushed to the disk before a change is complete.
+    pub durability: Durability,
+    /// Whether a file must be read before it is changed; by dialect if not set.
+    pub read_before_write: Option<ReadRule>,
+    /// How an edit finds the text that it replaces.
+    pub matching: MatchMode,
     /// The largest file that can be edited, in bytes.
-    pub edit_bytes: u64,
-    /// Whether changes are journalled, so that they can be taken back; by door if not set: the
-    /// command line does so, a program that uses the library has to ask for it.
+    pub max_edit_bytes: u64,
+    /// Whether changes are journalled, so that they can be undone. If not set, the command line keeps a journal and
+    /// the library does not.
     pub journal: Option<JournalSetting>,
-    /// For how many days the journal keeps what it displaced.
+    /// For how many days the journal keeps backups.
     pub journal_days: u64,
-    /// How many bytes of displaced files the journal keeps.
-    pub journal_bytes: u64,
-    /// What becomes of a change that cannot be journalled.
+    /// How many bytes of backups the journal keeps.
+    pub max_journal_bytes: u64,
+    /// What happens to a change that cannot be journalled.
     pub journal_failure: JournalFailure,
-    /// How many bytes of text one answer may hold; by dialect if not set.
-    pub output_bytes: Option<usize>,
-    /// Where a long line is cut, in characters.
+    /// How many bytes of text one result may have; by dialect if not set.
+    pub max_output_bytes: Option<usize>,
+    /// How many characters of a line are shown.
     pub max_line_chars: usize,
-    /// What becomes of PDF files.
-    pub documents: DocumentsSetting,
-    /// Images with a longer side, in pixels, are shrunk; none if not set.
-    pub image_side: Option<usize>,
-    /// Images with more bytes are shrunk; none if not set.
-    pub image_bytes: Option<u64>,
-    /// How many files `Glob` names.
-    pub glob_limit: usize,
-    /// How long one call may take, in seconds. While a person is asked, the clock stands still.
+    /// What happens to PDF files.
+    pub documents: Documents,
+    /// Images with a longer side, in pixels, are scaled down; none if not set.
+    pub max_image_side: Option<usize>,
+    /// Images with more bytes are scaled down; none if not set.
+    pub max_image_bytes: Option<u64>,
+    /// How many files `Glob` lists.
+    pub max_glob_files: usize,
+    /// How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
     pub deadline_seconds: u64,
-    /// A file that gets a line for every call.
+    /// The audit log: a file that gets a line for every call.
     pub audit: Option<PathBuf>,
-    /// What becomes of changes while that file cannot be written.
+    /// What happens to changes while the audit log cannot be written.
     pub audit_failure: AuditFailure,
-    /// Who may do what.
+    /// The permission mode and rules.
     pub permissions: Permissions,
 }
 
@@ -63,20 +67,20 @@ impl Default for Settings {
         Self {
             relative_paths: false,
             dry_run: false,
-            durability: DurabilitySetting::Data,
-            seen: None,
-            matching: MatchingSetting::Ladder,
-            edit_bytes: limits::EDIT_BYTES,
+            durability: Durability::Data,
+            read_before_write: None,
+            matching: MatchMode::Lenient,
+            max_edit_bytes: limits::MAX_EDIT_BYTES,
             journal: None,
             journal_days: limits::JOURNAL_DAYS,
-            journal_bytes: limits::JOURNAL_BYTES,
+            max_journal_bytes: limits::MAX_JOURNAL_BYTES,
             journal_failure: JournalFailure::Refuse,
-            output_bytes: None,
+            max_output_bytes: None,
             max_line_chars: limits::MAX_LINE_CHARS,
-            documents: DocumentsSetting::Extract,
-            image_side: None,
-            image_bytes: None,
-            glob_limit: limits::GLOB_FILES,
+            documents: Documents::Extract,
+            max_image_side: None,
+            max_image_bytes: None,
+            max_glob_files: limits::MAX_GLOB_FILES,
             deadline_seconds: limits::DEADLINE_SECONDS,
             audit: None,
             audit_failure: AuditFailure::Refuse,
@@ -90,44 +94,10 @@ impl Default for Settings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum AuditFailure {
-    /// They are refused.
+    /// Changes are refused.
     Refuse,
-    /// They are made.
+    /// Changes are made.
     Ignore,
-}
-
-/// The values of `durability`.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "lowercase")]
-pub enum DurabilitySetting {
-    /// Flush nothing.
-    None,
-    /// Flush the content before it takes its place.
-    Data,
-    /// Flush the directory too.
-    Full,
-}
-
-impl From<DurabilitySetting> for Durability {
-    fn from(setting: DurabilitySetting) -> Self {
-        match setting {
-            DurabilitySetting::None => Self::None,
-            DurabilitySetting::Data => Self::Data,
-            DurabilitySetting::Full => Self::Full,
-        }
-    }
-}
-
-/// The values of `seen`.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "lowercase")]
-pub enum SeenSetting {
-    /// A file that is there must have been read in this session.
-    Require,
-    /// Any file can be changed.
-    Off,
 }
 
 /// The values of `journal`.
@@ -142,7 +112,7 @@ pub enum JournalSetting {
 }
 
 impl JournalSetting {
-    /// The directory, if there is to be a journal.
+    /// The journal's directory; `None` if there is no journal.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         match self {
             Self::Usual(false) => None,
@@ -163,52 +133,181 @@ impl JournalSetting {
 pub enum JournalFailure {
     /// The change is refused.
     Refuse,
-    /// The change is made, and it is said that it cannot be taken back.
-    Say,
+    /// The change is made, and the result warns that it cannot be undone.
+    Warn,
 }
 
 /// The values of `documents`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
-pub enum DocumentsSetting {
-    /// Their text is read.
+pub enum Documents {
+    /// Their text is extracted.
     Extract,
     /// They are refused.
     Reject,
 }
 
-/// The values of `matching`.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "lowercase")]
-pub enum MatchingSetting {
-    /// The text as it is, then whole lines without regard to blanks at their ends, then whole lines
-    /// with another indentation.
-    Ladder,
-    /// The text as it is, whatever its line ends.
-    Exact,
-}
+/// Settings that were renamed: the old key and the new one.
+const RENAMED_KEYS: [(&str, &str); 8] = [
+    ("seen", "read_before_write"),
+    ("edit_bytes", "max_edit_bytes"),
+    ("output_bytes", "max_output_bytes"),
+    ("glob_limit", "max_glob_files"),
+    ("image_side", "max_image_side"),
+    ("image_bytes", "max_image_bytes"),
+    ("journal_bytes", "max_journal_bytes"),
+    ("body_limit", "max_body_bytes"),
+];
 
-/// A key that nobody knows.
+/// Values that were renamed: the key, the old value and the new one.
+const RENAMED_VALUES: [(&str, &str, &str); 3] = [
+    ("matching", "ladder", "lenient"),
+    ("journal_failure", "say", "warn"),
+    ("read_before_write", "required", "require"),
+];
+
+/// A key that is no setting, or a value that was renamed. Displays as a sentence that names the right one, if there
+/// is one.
+#[doc(hidden)]
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UnknownKey {
-    /// The key.
-    pub key: String,
-    /// One that is known, and is called almost like it.
-    pub near: Option<String>,
+pub enum BadName {
+    /// The key was renamed.
+    RenamedKey { old: String, new: &'static str },
+    /// The value was renamed.
+    RenamedValue { key: String, old: String, new: &'static str },
+    /// There is no such key; `similar` is spelled almost like it.
+    Unknown { key: String, similar: Option<String> },
 }
 
-/// What to say of a key that is not known, rather than all that are: made of what serde says.
-/// `more` are keys that are known besides.
-pub fn unknown_key(error: &str, more: &[&str]) -> Option<UnknownKey> {
-    let (before, after) = error.split_once("unknown field `")?;
-    let (key, known) = after.split_once('`')?;
-    // Between backticks, every second part is a name.
-    let known = known.split('`').skip(1).step_by(2);
-    let known = known.chain(more.iter().copied().filter(|_| before.is_empty()));
-    let likeness = |known: &str| strsim::jaro_winkler(key, known);
-    let nearest = known.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
-    let near = (likeness(nearest) > 0.8).then(|| nearest.to_owned());
-    Some(UnknownKey { key: key.to_owned(), near })
+impl fmt::Display for BadName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RenamedKey { old, new } => write!(out, "the setting `{old}` is now `{new}`"),
+            Self::RenamedValue { key, old, new } => {
+                write!(out, "the value `{old}` of `{key}` is now `{new}`")
+            }
+            Self::Unknown { key, similar: Some(similar) } => {
+                write!(out, "there is no setting `{key}`; did you mean `{similar}`?")
+            }
+            Self::Unknown { key, similar: None } => write!(out, "there is no setting `{key}`"),
+        }
+    }
+}
+
+impl std::error::Error for BadName {}
+
+impl BadName {
+    /// The setting that had the name `old` in an earlier version.
+    pub fn renamed_key(old: &str) -> Option<Self> {
+        let (_, new) = RENAMED_KEYS.into_iter().find(|(name, _)| *name == old)?;
+        Some(Self::RenamedKey { old: old.to_owned(), new })
+    }
+
+    /// The value of the setting `key` that had the name `old` in an earlier version.
+    pub fn renamed_value(key: &str, old: &str) -> Option<Self> {
+        let renamed = RENAMED_VALUES.into_iter().find(|(of, name, _)| (*of, *name) == (key, old));
+        let (key, old, new) = renamed?;
+        Some(Self::RenamedValue { key: key.to_owned(), old: old.to_owned(), new })
+    }
+
+    /// Checks that `key` is one of the settings in `known`.
+    pub fn check_key(key: &str, known: &[&str]) -> Result<(), Self> {
+        if known.contains(&key) {
+            return Ok(());
+        }
+        let similarity = |known: &str| strsim::jaro_winkler(key, known);
+        Err(Self::renamed_key(key).unwrap_or_else(|| {
+            let similar = known.iter().filter(|known| similarity(known) > 0.8);
+            let similar = similar.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+            Self::Unknown { key: key.to_owned(), similar: similar.map(|name| (*name).to_owned()) }
+        }))
+    }
+}
+
+/// The field names of a struct, or the variant names of an enum, as serde spells them.
+#[doc(hidden)]
+pub fn serde_names<T: DeserializeOwned>() -> &'static [&'static str] {
+    let mut names: &[&str] = &[];
+    // The deserializer fails on purpose, once it knows the names.
+    let _ = T::deserialize(NameRecorder(&mut names));
+    names
+}
+
+/// A deserializer without input: it records the names that a derived `Deserialize` passes to it.
+struct NameRecorder<'a>(&'a mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for NameRecorder<'_> {
+    type Error = value::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+        Err(serde::de::Error::custom("only structs and enums have names"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, value::Error> {
+        *self.0 = fields;
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, value::Error> {
+        *self.0 = variants;
+        self.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_from_the_types() {
+        assert_eq!(serde_names::<Permissions>(), ["mode", "allow", "ask", "deny"]);
+        assert_eq!(serde_names::<Durability>(), ["none", "data", "full"]);
+        assert_eq!(serde_names::<MatchMode>(), ["lenient", "exact"]);
+        assert_eq!(serde_names::<ReadRule>(), ["require", "off"]);
+        assert_eq!(serde_names::<String>(), [""; 0]);
+    }
+
+    #[test]
+    fn an_old_name_leads_to_a_name_that_exists() {
+        let known = serde_names::<Settings>();
+        for (old, new) in RENAMED_KEYS {
+            let problem = BadName::check_key(old, known).unwrap_err();
+            assert_eq!(problem.to_string(), format!("the setting `{old}` is now `{new}`"));
+            // The command line has a test for those of `[http]`.
+            assert!(known.contains(&new) || new == "max_body_bytes", "{new}");
+        }
+        for (key, old, new) in RENAMED_VALUES {
+            let settings =
+                |value| serde_json::from_value::<Settings>(serde_json::json!({key: value}));
+            assert!(settings(new).is_ok() && settings(old).is_err(), "{key}");
+            assert!(BadName::renamed_value(key, old).is_some());
+        }
+        assert_eq!(BadName::renamed_value("durability", "say"), None);
+    }
+
+    #[test]
+    fn a_typo_leads_to_a_similar_name() {
+        let problem = |key| BadName::check_key(key, serde_names::<Settings>()).unwrap_err();
+        assert_eq!(
+            problem("durabilty").to_string(),
+            "there is no setting `durabilty`; did you mean `durability`?"
+        );
+        assert_eq!(problem("colour").to_string(), "there is no setting `colour`");
+    }
 }

@@ -3,7 +3,7 @@
 use pinfold_confine::{Entry, Kind, Name, Place, RawPath};
 
 use crate::View;
-use crate::limits::{NEAR_ENTRIES, NEAR_NAMES};
+use crate::limits::{MAX_COMPARED_NAMES, MAX_SUGGESTED_NAMES};
 
 /// Names at least this alike are worth naming; 1 is equal.
 const ALIKE: f64 = 0.6;
@@ -14,7 +14,7 @@ pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
     let workspace = session.workspace();
     let Ok((place, missing)) = workspace.deepest_existing(path) else { return Vec::new() };
     let Some((wanted, rest)) = missing.split_first() else { return Vec::new() };
-    let Ok(entries) = workspace.entries(&place, NEAR_ENTRIES) else { return Vec::new() };
+    let Ok(entries) = workspace.entries(&place, MAX_COMPARED_NAMES) else { return Vec::new() };
     let mut scored: Vec<_> = entries
         .iter()
         .filter(|entry| rest.is_empty() || entry.kind != Kind::File)
@@ -28,7 +28,7 @@ pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
     scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.name.cmp(&b.name)));
     let near = scored
         .into_iter()
-        .take(NEAR_NAMES)
+        .take(MAX_SUGGESTED_NAMES)
         .map(|(_, entry)| Place { root: place.root, path: place.path.join(&entry.name) });
     let written = |place: &Place| {
         if path.is_absolute() { session.absolute(place) } else { session.relative(place) }

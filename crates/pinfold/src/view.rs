@@ -68,7 +68,7 @@ impl<'s> View<'s> {
 
     /// How many bytes of text an answer may hold where its dialect has not said.
     pub(crate) fn output_bytes(&self) -> usize {
-        self.session.settings().output_bytes.unwrap_or(limits::CLASSIC_OUTPUT_BYTES)
+        self.session.settings().max_output_bytes.unwrap_or(limits::MAX_CLASSIC_OUTPUT_BYTES)
     }
 
     /// Opens a regular file.

@@ -19,7 +19,7 @@ fn session() -> (TempDir, Session) {
 }
 
 fn seen(path: &str, content: impl Into<String>) -> Write {
-    Write { seen: ReadRule::Required, ..Write::new(path, content) }
+    Write { seen: ReadRule::Require, ..Write::new(path, content) }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::thread;
 
 use pinfold::operations::{Delete, Edit, Read, Show, Undo, Write};
 use pinfold::{
-    CallOptions, Cancel, DurabilitySetting, Error, JournalSetting, MatchingSetting, ReadRule,
-    Replacement, Session, Settings,
+    CallOptions, Cancel, Durability, Error, JournalSetting, MatchMode, ReadRule, Replacement,
+    Session, Settings,
 };
 use pinfold_confine::fault::{Fault, When, inject};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 fn session(dir: &TempDir) -> Session {
     fs::create_dir_all(dir.path().join("ws")).unwrap();
     let settings = Settings {
-        durability: DurabilitySetting::None,
+        durability: Durability::None,
         journal: Some(JournalSetting::Directory(dir.path().join("journal"))),
         ..Settings::default()
     };
@@ -70,7 +70,7 @@ fn eight_sessions_that_edit_one_file_lose_nothing() {
                 for number in 0..20 {
                     let line = |number| format!("writer {writer}: {number}\n");
                     let edit = Edit::new("f", line(number), line(number + 1));
-                    session.perform(&Edit { seen: ReadRule::Required, ..edit }).unwrap();
+                    session.perform(&Edit { seen: ReadRule::Require, ..edit }).unwrap();
                 }
             });
         }
@@ -163,7 +163,7 @@ fn whatever_call_fails_a_deletion_can_be_taken_back_or_did_not_happen() {
 #[test]
 fn a_strict_setting_holds_where_the_file_is_created_too() {
     let dir = TempDir::new().unwrap();
-    let settings = Settings { matching: MatchingSetting::Exact, ..Settings::default() };
+    let settings = Settings { matching: MatchMode::Exact, ..Settings::default() };
     let session = Session::with_settings([dir.path()], settings).unwrap();
     let mut edit = Edit::new("new", "", "    a\n    b\n");
     edit.replacements.push(Replacement { old: "a\nb".into(), new: "x\ny".into(), all: false });
@@ -216,7 +216,7 @@ fn many_edits_end_with_the_call() {
 fn what_is_too_large_to_edit_is_not_shown_as_a_diff() {
     let dir = TempDir::new().unwrap();
     let session = session(&dir);
-    let settings = Settings { edit_bytes: 100, ..session.settings().clone() };
+    let settings = Settings { max_edit_bytes: 100, ..session.settings().clone() };
     let strict = Session::with_settings([dir.path().join("ws")], settings).unwrap();
     for (before, after, shown) in [(100, 99, true), (101, 99, false), (99, 101, false)] {
         fs::write(dir.path().join("ws/f"), "b".repeat(before)).unwrap();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pinfold::operations::{Delete, Read, Undo, Write};
-use pinfold::{DurabilitySetting, Error, JournalSetting, Session, Settings};
+use pinfold::{Durability, Error, JournalSetting, Session, Settings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -42,7 +42,7 @@ impl Place {
         let settings = Settings {
             journal: Some(JournalSetting::Directory(self.0.path().join("journal"))),
             audit: Some(self.audit()),
-            durability: DurabilitySetting::None,
+            durability: Durability::None,
             ..Settings::default()
         };
         Session::with_settings([self.file("")], settings).unwrap()

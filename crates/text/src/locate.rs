@@ -33,12 +33,14 @@ impl MatchKind {
     }
 }
 
-/// Which readings are tried.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// How an edit finds the text that it replaces.
+#[derive(Clone, Copy, Debug, serde::Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "lowercase")]
 pub enum MatchMode {
-    /// All of them, one after the other.
+    /// The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation.
     Lenient,
-    /// Only the text as it is, line ends folded.
+    /// The exact text, whatever its line endings.
     Exact,
 }
 

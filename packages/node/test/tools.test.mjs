@@ -126,7 +126,7 @@ test("options that are wrong are named", (t) => {
 
 test("settings have the names of the configuration file", async (t) => {
   const root = workspace(t, { "a.txt": "one\n" });
-  const session = new Session({ root, relative_paths: true, dry_run: true, seen: "off", journal: null });
+  const session = new Session({ root, relative_paths: true, dry_run: true, read_before_write: "off", journal: null });
   const result = await session.call("Write", { file_path: "a.txt", content: "two\n" });
   assert.match(result.content, /^\[Dry Run\] Would/);
   assert.equal(readFileSync(join(root, "a.txt"), "utf8"), "one\n");

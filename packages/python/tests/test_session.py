@@ -116,7 +116,7 @@ class Calls(Workspace):
 
     def test_settings_have_the_names_of_the_configuration_file(self) -> None:
         self.write("a.txt", "one\n")
-        session = Session(self.root, relative_paths=True, dry_run=True, seen="off")
+        session = Session(self.root, relative_paths=True, dry_run=True, read_before_write="off")
         result = session.call("Write", file_path="a.txt", content="two\n")
         self.assertTrue(result.output.startswith("[Dry Run] Would"))
         self.assertEqual(self.read("a.txt"), "one\n")

@@ -128,7 +128,7 @@ class Calls(AsyncWorkspace):
         path = self.write("a.txt", "one\n")
         ours, theirs = ToolRegistry(), ToolRegistry()
         register_file_tools(ours)
-        register_file_tools(theirs, seen="require", durability="none")
+        register_file_tools(theirs, read_before_write="require", durability="none")
         context = ExecutionContext(self.root)
         await ours.execute("Read", context, file_path=path)
         write = {"file_path": path, "content": "two\n"}
@@ -136,7 +136,7 @@ class Calls(AsyncWorkspace):
         self.assertEqual(refused.metadata["code"], "not_read")
         self.assertTrue((await ours.execute("Write", context, **write)).success)
         with self.assertRaises(TypeError):
-            register_file_tools(ToolRegistry(), Session(self.root), seen="off")
+            register_file_tools(ToolRegistry(), Session(self.root), read_before_write="off")
 
     async def test_a_directory_that_was_replaced_is_another_one(self) -> None:
         path = self.write("w/a.txt", "old\n")

@@ -71,7 +71,14 @@ impl Server {
                 let mut command = Command::new(std::env::var("PINFOLD_BIN").unwrap());
                 let durability = if self == Self::Flushed { "data" } else { "none" };
                 command.args(["serve", "--dialect", "all", "--no-journal", "--durability"]);
-                command.args([durability, "--seen", "off", "--output-bytes", "16777216", "--root"]);
+                command.args([
+                    durability,
+                    "--read-before-write",
+                    "off",
+                    "--max-output-bytes",
+                    "16777216",
+                    "--root",
+                ]);
                 command.arg(root).arg("--root").arg(tree);
                 command
             }

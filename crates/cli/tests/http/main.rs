@@ -264,7 +264,7 @@ fn pages_can_be_let_in() {
 #[test]
 fn a_body_over_the_limit_is_refused() {
     let place = Place::new(&[]);
-    place.configure("[http]\nbody_limit = 2000\n");
+    place.configure("[http]\nmax_body_bytes = 2000\n");
     let web = place.serve(&["--dialect", "dotted"]);
     let session = web.session();
     let write = |bytes: usize| {

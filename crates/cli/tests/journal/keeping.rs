@@ -68,7 +68,7 @@ fn a_journal_that_fails_stops_the_change_or_is_said() {
     let refused = call(&[]);
     assert_eq!(refused["error"], "write_failed", "{refused}");
     assert_eq!(place.read("a").unwrap(), "old");
-    let said = call(&["--journal-failure", "say"]);
+    let said = call(&["--journal-failure", "warn"]);
     assert!(said["message"].as_str().unwrap().contains("cannot be undone"), "{said}");
     assert_eq!(place.read("a").unwrap(), "new");
     let arguments = json!({"path": "a", "content": "newer"}).to_string();

@@ -149,7 +149,8 @@ fn a_client_that_does_not_read_is_not_waited_for() {
     let dir = workspace(&[("large.txt", &"0123456789\n".repeat(200_000))]);
     let call = json!({"name": "file.read", "arguments": {"path": "large.txt"}});
     for signal in [None, Some(rustix::process::Signal::TERM)] {
-        let mut command = serve(dir.path(), &["--dialect", "dotted", "--output-bytes", "3000000"]);
+        let mut command =
+            serve(dir.path(), &["--dialect", "dotted", "--max-output-bytes", "3000000"]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = process.stdin.take().unwrap();
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});

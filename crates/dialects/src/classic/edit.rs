@@ -106,7 +106,7 @@ fn operation(
         path: path.raw("file_path", ctx)?,
         replacements,
         matching: MatchMode::Lenient,
-        seen: ctx.seen(ReadRule::Required),
+        seen: ctx.seen(ReadRule::Require),
     })
 }
 

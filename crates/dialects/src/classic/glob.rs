@@ -33,13 +33,13 @@ impl Tool for Glob {
             path: self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?,
             pattern: Some(self.pattern.clone()),
             order: FindOrder::NewestFirst,
-            most: ctx.session.settings().glob_limit,
+            most: ctx.session.settings().max_glob_files,
         })
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {
         let found = done.outcome;
-        let budget = ctx.budget(limits::CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
         let mut lines = Vec::new();
         let mut size = 0;
         for path in found.files.iter().map(|file| ctx.absolute(&file.place)) {

@@ -70,7 +70,7 @@ impl Tool for Grep {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
-        let most = self.head_limit.unwrap_or(limits::GREP_MATCHES);
+        let most = self.head_limit.unwrap_or(limits::DEFAULT_GREP_MATCHES);
         Ok(operations::Search {
             literal: self.literal.unwrap_or(false),
             ignore_case: self.ignore_case.unwrap_or(false),
@@ -81,7 +81,7 @@ impl Tool for Grep {
             answer: self.answer(),
             skip: self.offset.unwrap_or(0),
             most: (most > 0).then_some(most),
-            budget: ctx.budget(limits::CLASSIC_OUTPUT_BYTES),
+            budget: ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
             numbers: self.numbers.unwrap_or(true),
             ..operations::Search::new(self.pattern.as_str())
         })

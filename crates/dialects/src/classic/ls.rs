@@ -33,7 +33,7 @@ impl Tool for List {
             which: Which::All,
             sniff: true,
             order: ListOrder::DirectoriesFirst,
-            most: limits::LS_ENTRIES,
+            most: limits::MAX_LS_ENTRIES,
             ..operations::List::new(self.path.raw("path", ctx)?)
         })
     }
@@ -41,7 +41,7 @@ impl Tool for List {
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> ToolResult {
         let listed = done.outcome;
         let path = ctx.absolute(&listed.place);
-        let budget = ctx.budget(limits::CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
         let mut lines = String::new();
         let mut shown = 0;
         for line in listed.entries.iter().map(line) {

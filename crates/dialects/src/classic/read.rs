@@ -45,7 +45,7 @@ impl Tool for Read {
                 first: self.offset(),
                 lines: Some(self.limit()),
                 style: Style::Numbered,
-                budget: ctx.budget(limits::CLASSIC_OUTPUT_BYTES),
+                budget: ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
                 past_end: PastEnd::Refuse,
             },
             has_window: self.offset.is_some() || self.limit.is_some(),
@@ -96,7 +96,7 @@ impl Read {
     }
 
     fn limit(&self) -> u64 {
-        self.limit.unwrap_or(limits::READ_LINES)
+        self.limit.unwrap_or(limits::DEFAULT_READ_LINES)
     }
 
     /// Lines, what there is to know about them, and how to go on.

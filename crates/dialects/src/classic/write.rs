@@ -35,7 +35,7 @@ impl Tool for Write {
             content: self.content.clone(),
             encoding: Encoding::UTF_8,
             parents: Parents::Make,
-            seen: ctx.seen(ReadRule::Required),
+            seen: ctx.seen(ReadRule::Require),
         })
     }
 

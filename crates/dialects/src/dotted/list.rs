@@ -54,7 +54,7 @@ impl Tool for List {
             path: Some(self.path.as_ref().map_or(".".into(), RelativePath::raw)),
             pattern: self.pattern.clone(),
             order: FindOrder::Path,
-            most: limits::LIST_ENTRIES,
+            most: limits::MAX_LIST_ENTRIES,
         })
     }
 
@@ -62,7 +62,7 @@ impl Tool for List {
         let found = done.outcome;
         /// What a file takes besides its path.
         const FIELDS: usize = 80;
-        let mut budget = ctx.budget(limits::OUTPUT_BYTES);
+        let mut budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
         let mut files = Vec::new();
         for file in &found.files {
             let path = ctx.relative(&file.place);

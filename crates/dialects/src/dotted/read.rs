@@ -48,7 +48,7 @@ impl Tool for Read {
             first: self.offset.unwrap_or(1),
             lines: self.limit,
             style: Style::Numbered,
-            budget: ctx.budget(limits::OUTPUT_BYTES),
+            budget: ctx.budget(limits::MAX_OUTPUT_BYTES),
             ..operations::Read::new(self.path.raw())
         })
     }

@@ -68,8 +68,8 @@ impl Tool for Search {
             path: self.path.as_ref().map(RelativePath::raw),
             glob: self.glob.clone(),
             answer: AnswerWith::Lines { before: lines, after: lines },
-            most: Some(self.max_results.unwrap_or(limits::SEARCH_RESULTS)),
-            budget: ctx.budget(limits::OUTPUT_BYTES),
+            most: Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)),
+            budget: ctx.budget(limits::MAX_OUTPUT_BYTES),
             ..operations::Search::new(self.pattern.as_str())
         })
     }
@@ -77,23 +77,24 @@ impl Tool for Search {
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
         let searched = done.outcome;
         let lines = context(self.context_lines);
-        let matches: Vec<_> = matches(&searched, lines as u64, ctx.budget(limits::OUTPUT_BYTES))
-            .into_iter()
-            .map(|found| {
-                let path = ctx.relative(found.place);
-                let content = match lines {
-                    0 => found.text,
-                    _ => {
-                        let plain = |line: &String| format!("    {line}");
-                        let before = found.before.iter().map(plain);
-                        let this = std::iter::once(format!("--> {}", found.text));
-                        let after = found.after.iter().map(plain);
-                        before.chain(this).chain(after).collect::<Vec<_>>().join("\n")
-                    }
-                };
-                Match { path, line: found.number, content }
-            })
-            .collect();
+        let matches: Vec<_> =
+            matches(&searched, lines as u64, ctx.budget(limits::MAX_OUTPUT_BYTES))
+                .into_iter()
+                .map(|found| {
+                    let path = ctx.relative(found.place);
+                    let content = match lines {
+                        0 => found.text,
+                        _ => {
+                            let plain = |line: &String| format!("    {line}");
+                            let before = found.before.iter().map(plain);
+                            let this = std::iter::once(format!("--> {}", found.text));
+                            let after = found.after.iter().map(plain);
+                            before.chain(this).chain(after).collect::<Vec<_>>().join("\n")
+                        }
+                    };
+                    Match { path, line: found.number, content }
+                })
+                .collect();
         let shown = matches.len() as u64;
         let more = match self.max_results {
             Some(limits::MAX_SEARCH_RESULTS) => "narrow `path` or `glob`",

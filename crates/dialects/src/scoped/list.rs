@@ -85,7 +85,7 @@ impl Tool for List {
         let listed = done.outcome;
         /// What an entry takes besides its path and name.
         const FIELDS: usize = 60;
-        let mut budget = ctx.budget(limits::OUTPUT_BYTES);
+        let mut budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
         let mut entries = Vec::new();
         for entry in &listed.entries {
             let name = entry.place.path.name().to_string();

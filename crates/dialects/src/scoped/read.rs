@@ -55,7 +55,7 @@ impl Tool for Read {
             }
             last => last.map(|last| last - first + 1),
         };
-        let budget = ctx.budget(limits::OUTPUT_BYTES);
+        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
         Ok(operations::Read { first, lines, budget, ..operations::Read::new(self.path.raw()) })
     }
 

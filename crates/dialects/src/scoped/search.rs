@@ -83,7 +83,7 @@ impl Tool for Search {
             glob: self.glob.clone(),
             answer: AnswerWith::Lines { before: lines, after: lines },
             most: Some(limits::MAX_SEARCH_RESULTS),
-            budget: ctx.budget(limits::OUTPUT_BYTES),
+            budget: ctx.budget(limits::MAX_OUTPUT_BYTES),
             ..operations::Search::new(self.pattern.as_str())
         })
     }
@@ -93,7 +93,7 @@ impl Tool for Search {
         let matches = matches(
             &searched,
             context(self.context_lines) as u64,
-            ctx.budget(limits::OUTPUT_BYTES),
+            ctx.budget(limits::MAX_OUTPUT_BYTES),
         );
         let matches = matches.into_iter().map(|found| Match {
             file: ctx.relative(found.place),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use pinfold::{SeenSetting, Session, Settings};
+use pinfold::{ReadRule, Session, Settings};
 use pinfold_dialects::{Toolbox, dialects};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ impl Place {
         fs::write(root.join("sub/b.rs"), "fn main() {}\n").unwrap();
         let settings = Settings {
             relative_paths: true,
-            seen: Some(SeenSetting::Off),
+            read_before_write: Some(ReadRule::Off),
             deadline_seconds: 20,
             ..Settings::default()
         };

@@ -10,7 +10,7 @@ use pinfold_confine::{Candidate, FilterDecision, Kind};
 
 use super::{LiteralNames, bad, check, split};
 use crate::Error;
-use crate::limits::{GLOB_CHARS, GLOBS_BYTES};
+use crate::limits::{MAX_GLOB_CHARS, MAX_GLOBS_BYTES};
 
 /// Patterns that say which files of a search are meant, as `rg -g` takes them.
 ///
@@ -52,9 +52,13 @@ impl Filter {
 
     /// Patterns separated by commas, but for commas within braces.
     pub(crate) fn parse(argument: &'static str, patterns: &str) -> Result<Self, Error> {
-        if patterns.len() > GLOBS_BYTES {
-            let beginning = &patterns[..patterns.floor_char_boundary(GLOB_CHARS)];
-            return Err(bad(argument, beginning, &format!("it has more than {GLOBS_BYTES} bytes")));
+        if patterns.len() > MAX_GLOBS_BYTES {
+            let beginning = &patterns[..patterns.floor_char_boundary(MAX_GLOB_CHARS)];
+            return Err(bad(
+                argument,
+                beginning,
+                &format!("it has more than {MAX_GLOBS_BYTES} bytes"),
+            ));
         }
         let parts = split(patterns, ',');
         let parts: Vec<_> = match parts.as_slice() {

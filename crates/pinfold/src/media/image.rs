@@ -6,7 +6,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::{DynamicImage, ImageFormat, ImageReader, Limits};
 
 use crate::Settings;
-use crate::limits::{DECODED_BYTES, DECODED_SIDE, IMAGE_BYTES, IMAGE_SIDE};
+use crate::limits::{MAX_DECODED_BYTES, MAX_DECODED_SIDE, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
 
 /// A picture that a model can look at.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Shrink {
 
 impl Shrink {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self { side: settings.image_side, bytes: settings.image_bytes }
+        Self { side: settings.max_image_side, bytes: settings.max_image_bytes }
     }
 
     fn is_set(self) -> bool {
@@ -68,12 +68,12 @@ pub(crate) fn picture(
     let longest = width.max(height);
     let too_wide = shrink.side.is_some_and(|side| longest > side);
     let too_heavy = shrink.bytes.is_some_and(|bytes| data.len() as u64 > bytes);
-    if too_wide || too_heavy || shrink.is_set() && longest > IMAGE_SIDE {
+    if too_wide || too_heavy || shrink.is_set() && longest > MAX_IMAGE_SIDE {
         return shrunk(mime, &data, (width, height), shrink, lasts);
     }
-    if longest > IMAGE_SIDE {
+    if longest > MAX_IMAGE_SIDE {
         return Err(NoPicture::TooLarge(format!(
-            "it has {width} x {height} pixels, and more than {IMAGE_SIDE} on a side cannot be shown"
+            "it has {width} x {height} pixels, and more than {MAX_IMAGE_SIDE} on a side cannot be shown"
         )));
     }
     Ok(Picture { mime, data, width, height, shrunk_from: None })
@@ -81,8 +81,8 @@ pub(crate) fn picture(
 
 /// What speaks against an image of so many bytes.
 pub(crate) fn too_many_bytes(size: u64) -> Option<String> {
-    (size > IMAGE_BYTES)
-        .then(|| format!("it has {size} bytes, and more than {IMAGE_BYTES} cannot be shown"))
+    (size > MAX_IMAGE_BYTES)
+        .then(|| format!("it has {size} bytes, and more than {MAX_IMAGE_BYTES} cannot be shown"))
 }
 
 /// The picture with fewer pixels: as many as may be, and then fewer until it has few enough bytes.
@@ -98,20 +98,21 @@ fn shrunk(
             "it has {width} x {height} pixels, which is too much to shrink it"
         ))
     };
-    if width.max(height) > DECODED_SIDE {
+    if width.max(height) > MAX_DECODED_SIDE {
         return Err(too_large());
     }
     let format = ImageFormat::from_mime_type(mime).ok_or(NoPicture::Damaged)?;
     let mut reader = ImageReader::with_format(Cursor::new(data), format);
     let mut limits = Limits::default();
-    limits.max_alloc = Some(DECODED_BYTES);
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
     reader.limits(limits);
     let picture = reader.decode().map_err(|error| match error {
         image::ImageError::Limits(_) => too_large(),
         _ => NoPicture::Damaged,
     })?;
-    let most = shrink.bytes.unwrap_or(u64::MAX).min(IMAGE_BYTES);
-    let mut side = shrink.side.unwrap_or(IMAGE_SIDE).min(IMAGE_SIDE).min(width.max(height)).max(1);
+    let most = shrink.bytes.unwrap_or(u64::MAX).min(MAX_IMAGE_BYTES);
+    let mut side =
+        shrink.side.unwrap_or(MAX_IMAGE_SIDE).min(MAX_IMAGE_SIDE).min(width.max(height)).max(1);
     let mut small = picture;
     loop {
         if !lasts() {

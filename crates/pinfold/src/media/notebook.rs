@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::image::is_picture;
 use crate::limits::{
-    IMAGE_BYTES, IMAGE_SIDE, NOTEBOOK_IMAGES, NOTEBOOK_OUTPUT_CHARS, NOTEBOOK_PARTS,
+    MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MAX_NOTEBOOK_IMAGES, MAX_NOTEBOOK_OUTPUT_CHARS,
+    MAX_NOTEBOOK_PARTS,
 };
 
 /// A notebook, made readable.
@@ -27,8 +28,8 @@ pub struct Notebook {
 /// Makes a notebook readable; what is wrong with it if it is none.
 pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
-    if parts(content) > NOTEBOOK_PARTS {
-        return Err(format!("it has more than {NOTEBOOK_PARTS} parts"));
+    if parts(content) > MAX_NOTEBOOK_PARTS {
+        return Err(format!("it has more than {MAX_NOTEBOOK_PARTS} parts"));
     }
     // The parser refuses what is nested too deep for the stack.
     let json: Value = serde_json::from_slice(content).map_err(|error| error.to_string())?;
@@ -184,16 +185,16 @@ impl Notebook {
 
     /// Why an image is not shown.
     fn unfit(&self, data: &str) -> Option<&'static str> {
-        if self.images.len() >= NOTEBOOK_IMAGES {
+        if self.images.len() >= MAX_NOTEBOOK_IMAGES {
             return Some("there are too many images");
         }
-        if self.image_bytes + data.len() as u64 > IMAGE_BYTES {
+        if self.image_bytes + data.len() as u64 > MAX_IMAGE_BYTES {
             return Some("it is too large");
         }
         let Ok(bytes) = STANDARD.decode(data) else { return Some("it is damaged") };
         match imagesize::blob_size(&bytes) {
             Err(_) => Some("it is damaged"),
-            Ok(size) if size.width.max(size.height) > IMAGE_SIDE => Some("it is too large"),
+            Ok(size) if size.width.max(size.height) > MAX_IMAGE_SIDE => Some("it is too large"),
             Ok(_) => None,
         }
     }
@@ -201,7 +202,7 @@ impl Notebook {
     /// Output without colours, cut if it is long.
     fn cut_lines(&mut self, output: &str) {
         let plain = without_escapes(output);
-        match plain.char_indices().nth(NOTEBOOK_OUTPUT_CHARS) {
+        match plain.char_indices().nth(MAX_NOTEBOOK_OUTPUT_CHARS) {
             None => self.lines(&plain),
             Some((cut, _)) => {
                 let left = plain[cut..].chars().count();
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn long_outputs_are_cut_and_say_so() {
-        let long = "é".repeat(NOTEBOOK_OUTPUT_CHARS + 5);
+        let long = "é".repeat(MAX_NOTEBOOK_OUTPUT_CHARS + 5);
         let notebook = read(json!({"cells": [{"cell_type": "code", "source": "", "outputs": [
             {"output_type": "stream", "text": long}
         ]}]}));

@@ -17,7 +17,7 @@ use std::time::Duration;
 use pinfold_confine::{Deadline, File};
 use pinfold_pdf::{Budget, ExtractError, Extracted, PdfRequest, extract};
 
-use crate::limits::{MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE, PDF_BYTES};
+use crate::limits::{MAX_PDF_BYTES, MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE};
 
 /// How often a waiting call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -158,7 +158,7 @@ fn cannot_read(error: &std::io::Error) -> String {
 fn read_content(mut file: File) -> std::io::Result<Vec<u8>> {
     file.rewind();
     let mut content = Vec::with_capacity(usize::try_from(file.meta().len).unwrap_or(0) + 1);
-    file.take(PDF_BYTES).read_to_end(&mut content)?;
+    file.take(MAX_PDF_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 

@@ -8,7 +8,7 @@ use pinfold_text::{
 
 use crate::change::{ChangeOrigin, Replace};
 use crate::commit::Freshness;
-use crate::{ChangeSet, Error, MatchingSetting, Operation, ReadRule, View};
+use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
 ///
@@ -154,7 +154,7 @@ impl Edit {
     ) -> Result<(ReplacedInOrder, bool), Error> {
         let freshness = match self.seen {
             ReadRule::Off => Freshness::Current,
-            ReadRule::Required => view.freshness(&self.path, target)?,
+            ReadRule::Require => view.freshness(&self.path, target)?,
         };
         if freshness == Freshness::None {
             return Err(Error::NotRead { path: self.path.clone() });
@@ -198,8 +198,8 @@ impl Edit {
     /// How texts are looked for: as the tool says, unless the person who runs it is stricter.
     fn matching(&self, view: &View<'_>) -> MatchMode {
         match view.session().settings().matching {
-            MatchingSetting::Exact => MatchMode::Exact,
-            MatchingSetting::Ladder => self.matching,
+            MatchMode::Exact => MatchMode::Exact,
+            MatchMode::Lenient => self.matching,
         }
     }
 
@@ -268,7 +268,7 @@ impl Edit {
 
 /// The largest file that can be edited, before or after.
 fn edit_bytes(view: &View<'_>) -> u64 {
-    view.session().settings().edit_bytes
+    view.session().settings().max_edit_bytes
 }
 
 /// Whether the call may still go on.

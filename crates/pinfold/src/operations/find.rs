@@ -9,7 +9,7 @@ use pinfold_confine::{
 };
 
 use crate::glob::Pattern;
-use crate::limits::GLOB_FILES;
+use crate::limits::MAX_GLOB_FILES;
 use crate::operations::search::by_path;
 use crate::{Error, NoChange, Operation, View};
 
@@ -62,7 +62,7 @@ impl Find {
     /// Finds files in all roots, the newest first.
     pub fn new(pattern: impl Into<String>) -> Self {
         let pattern = Some(pattern.into());
-        Self { path: None, pattern, order: FindOrder::NewestFirst, most: GLOB_FILES }
+        Self { path: None, pattern, order: FindOrder::NewestFirst, most: MAX_GLOB_FILES }
     }
 
     /// Where to start: the path, and what of the pattern comes before its first wildcard.

@@ -10,7 +10,7 @@ use pinfold_confine::{
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
 use crate::glob::Filter;
-use crate::limits::LIST_ENTRIES;
+use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
 use crate::{Error, NoChange, Operation, View};
 
@@ -94,7 +94,7 @@ impl List {
             which: Which::All,
             sniff: false,
             order: ListOrder::Path,
-            most: LIST_ENTRIES,
+            most: MAX_LIST_ENTRIES,
         }
     }
 }

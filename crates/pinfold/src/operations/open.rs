@@ -5,13 +5,13 @@ use std::io::Read as _;
 use pinfold_confine::{Place, RawPath};
 use pinfold_text::{Encoding, PageRequest, SNIFF_BYTES, Style, office_type, read_page};
 
-use crate::limits::{NOTEBOOK_BYTES, PDF_BYTES};
+use crate::limits::{MAX_NOTEBOOK_BYTES, MAX_PDF_BYTES};
 use crate::media::{
     Extracted, NoPicture, Notebook, PdfRequest, Picture, Shrink, is_picture, notebook, picture,
     too_many_bytes,
 };
 use crate::operations::{PastEnd, Read, Reading};
-use crate::settings::DocumentsSetting;
+use crate::settings::Documents;
 use crate::view::Watched;
 use crate::{Error, NoChange, Operation, View};
 
@@ -132,13 +132,13 @@ impl Open {
     }
 
     fn pdf(&self, view: &View<'_>) -> Result<Opened, Error> {
-        if view.session().settings().documents == DocumentsSetting::Reject {
+        if view.session().settings().documents == Documents::Reject {
             return Err(self.unsupported("it is a PDF, and the settings do not allow these".into()));
         }
         self.refuse_window("a PDF", "use `pages`")?;
         let (place, mut file) = view.file(&self.read.path)?;
-        if file.len() > PDF_BYTES {
-            return Err(self.unsupported(format!("it has more than {PDF_BYTES} bytes")));
+        if file.len() > MAX_PDF_BYTES {
+            return Err(self.unsupported(format!("it has more than {MAX_PDF_BYTES} bytes")));
         }
         file.hash_rest().map_err(|error| file.failure(&self.path(), error))?;
         let file = file.seen(&place);
@@ -164,8 +164,8 @@ impl Open {
     fn notebook(&self, view: &View<'_>) -> Result<Opened, Error> {
         let (place, mut file) = view.file(&self.read.path)?;
         let size = file.len();
-        let problem = if size > NOTEBOOK_BYTES {
-            format!("it has more than {NOTEBOOK_BYTES} bytes")
+        let problem = if size > MAX_NOTEBOOK_BYTES {
+            format!("it has more than {MAX_NOTEBOOK_BYTES} bytes")
         } else {
             let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
             match notebook(&content) {

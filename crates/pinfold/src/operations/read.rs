@@ -48,7 +48,7 @@ impl Read {
             first: 1,
             lines: None,
             style: Style::Raw,
-            budget: limits::OUTPUT_BYTES,
+            budget: limits::MAX_OUTPUT_BYTES,
             past_end: PastEnd::Empty,
         }
     }

@@ -14,7 +14,7 @@ use pinfold_confine::{
 };
 
 use crate::glob::Filter;
-use crate::limits::{KEPT_BYTES, OUTPUT_BYTES};
+use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
     AccessRequest, BinaryNote, Hit, Hits, Keeping, Line, Named, Scan, Scanner, SearchPattern,
     Wanted, page,
@@ -112,7 +112,7 @@ impl Search {
             answer: AnswerWith::Lines { before: 0, after: 0 },
             skip: 0,
             most: None,
-            budget: OUTPUT_BYTES,
+            budget: MAX_OUTPUT_BYTES,
             numbers: true,
         }
     }
@@ -163,7 +163,7 @@ impl Operation for Search {
         let compiled = view.session().pattern_cache().compiled(&search_pattern)?;
         let filter = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
-        let (deadline, room) = (view.deadline(), AtomicUsize::new(KEPT_BYTES));
+        let (deadline, room) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
             search_pattern: &compiled,
             multiline: search_pattern.multiline,

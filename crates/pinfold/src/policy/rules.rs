@@ -11,7 +11,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::Access;
 use super::fold::{Names, folded};
-use crate::limits::{GLOB_BRACES, GLOB_CHARS};
+use crate::limits::{MAX_GLOB_BRACES, MAX_GLOB_CHARS};
 
 /// A rule that does not parse.
 #[derive(Debug, thiserror::Error)]
@@ -176,7 +176,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     if bare.split('/').any(|name| name == "..") || bare.trim_start_matches('/').contains("//") {
         return Err("has `..` or an empty name in its pattern".into());
     }
-    if pinfold_confine::brace_depth(bare) > GLOB_BRACES || bare.len() > GLOB_CHARS {
+    if pinfold_confine::brace_depth(bare) > MAX_GLOB_BRACES || bare.len() > MAX_GLOB_CHARS {
         return Err("has a pattern that is too long or too deeply nested".into());
     }
     // The matcher takes a bracket that is never closed as a literal, which is not what was meant.

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicUsize;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use pinfold_confine::{Deadline, Error as ConfineError, File};
 
-use crate::limits::{SEARCH_HEAP, WHOLE_FILE, WHOLE_NAMED_FILE};
+use crate::limits::{MAX_SEARCH_HEAP_BYTES, MAX_WHOLE_FILE_BYTES, MAX_WHOLE_NAMED_FILE_BYTES};
 use crate::search::Compiled;
 use crate::search::bounded::BoundedMatcher;
 use crate::search::scan::collect::Collector;
@@ -113,7 +113,7 @@ impl<'s> Scanner<'s> {
             .line_number(matches!(scan.wanted, Wanted::Lines { .. }))
             .multi_line(scan.multiline)
             .memory_map(MmapChoice::never())
-            .heap_limit(Some(SEARCH_HEAP));
+            .heap_limit(Some(MAX_SEARCH_HEAP_BYTES));
         if let Wanted::Lines { before, after } = scan.wanted {
             builder.before_context(before).after_context(after);
         }
@@ -126,8 +126,8 @@ impl<'s> Scanner<'s> {
     pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
         // Ripgrep gives up on binary files that it comes across, but not on those it is told to search.
         let (detection, whole) = match named {
-            Named::Yes => (BinaryDetection::convert(0), WHOLE_NAMED_FILE),
-            Named::No => (BinaryDetection::quit(0), WHOLE_FILE),
+            Named::Yes => (BinaryDetection::convert(0), MAX_WHOLE_NAMED_FILE_BYTES),
+            Named::No => (BinaryDetection::quit(0), MAX_WHOLE_FILE_BYTES),
         };
         self.searcher.set_binary_detection(detection);
         let matcher = &self.matcher;
@@ -143,7 +143,7 @@ impl<'s> Scanner<'s> {
                     || content.starts_with(b"\xFE\xFF");
                 let odd = marked || memchr::memchr(0, content).is_some();
                 // Ripgrep maps a file that it is told to search, and so looks at all of it at once.
-                if !odd && len as u64 <= WHOLE_FILE || odd && named == Named::Yes {
+                if !odd && len as u64 <= MAX_WHOLE_FILE_BYTES || odd && named == Named::Yes {
                     searcher.search_slice(matcher, content, &mut sink)
                 } else {
                     let reader = DeadlineReader { inner: content, deadline };

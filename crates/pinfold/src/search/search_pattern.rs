@@ -10,7 +10,8 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use crate::Error;
 use crate::limits::{
-    KEPT_PATTERN_WEIGHT, KEPT_PATTERNS, PATTERN_BYTES, REGEX_BYTES, REGEX_CACHE_BYTES,
+    MAX_KEPT_PATTERN_WEIGHT, MAX_KEPT_PATTERNS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
+    MAX_REGEX_CACHE_BYTES,
 };
 
 /// A pattern, and how it is to be read.
@@ -26,9 +27,9 @@ pub(crate) struct SearchPattern {
 impl SearchPattern {
     /// Looked at first: taking a long pattern apart takes many times its length.
     fn check_length(&self) -> Result<(), Error> {
-        match self.pattern.len() > PATTERN_BYTES {
+        match self.pattern.len() > MAX_PATTERN_BYTES {
             true => {
-                let problem = format!("it has more than {PATTERN_BYTES} bytes");
+                let problem = format!("it has more than {MAX_PATTERN_BYTES} bytes");
                 Err(Error::BadRegex { problem })
             }
             false => Ok(()),
@@ -43,8 +44,8 @@ impl SearchPattern {
             .octal(false)
             .fixed_strings(self.literal)
             .case_insensitive(self.ignore_case)
-            .size_limit(REGEX_BYTES)
-            .dfa_size_limit(REGEX_CACHE_BYTES)
+            .size_limit(MAX_REGEX_BYTES)
+            .dfa_size_limit(MAX_REGEX_CACHE_BYTES)
             // No line of text has it, and what does is not searched as text.
             .ban_byte(Some(0));
         if self.multiline {
@@ -87,8 +88,9 @@ impl SearchPattern {
             .dot_matches_new_line(self.multiline)
             .case_insensitive(self.ignore_case)
             .utf8(false);
-        let compile = thompson::Config::new().utf8(false).nfa_size_limit(Some(REGEX_BYTES));
-        let lazy = dfa::Config::new().cache_capacity(REGEX_CACHE_BYTES).unicode_word_boundary(true);
+        let compile = thompson::Config::new().utf8(false).nfa_size_limit(Some(MAX_REGEX_BYTES));
+        let lazy =
+            dfa::Config::new().cache_capacity(MAX_REGEX_CACHE_BYTES).unicode_word_boundary(true);
         let mut builder = regex::Builder::new();
         let builder = builder.syntax(syntax).thompson(compile).dfa(lazy);
         builder.build(&format!("(?:{})", self.pattern)).ok()
@@ -163,12 +165,12 @@ impl PatternCache {
             search_pattern: search_pattern.clone(),
             lazy_regex: OnceLock::new(),
         });
-        if compiled.weight > KEPT_PATTERN_WEIGHT {
+        if compiled.weight > MAX_KEPT_PATTERN_WEIGHT {
             // It takes too much memory to be kept for later.
             return Ok(compiled);
         }
         let mut kept = lock();
-        if kept.len() >= KEPT_PATTERNS {
+        if kept.len() >= MAX_KEPT_PATTERNS {
             kept.remove(0);
         }
         kept.push((search_pattern.clone(), compiled.clone()));

@@ -183,7 +183,8 @@ fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
             _ => ApprovalAnswer::No(None),
         }
     });
-    let settings = Settings { output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
+    let settings =
+        Settings { max_output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
     let session = session(&dir, settings).with_approver(change);
     let write = Write::new("src/long.txt", "other\n".repeat(10_000));
     assert!(matches!(denial(&session, &write), Denial::Person(_)));

@@ -38,88 +38,88 @@ class Permissions(TypedDict, total=False):
 class Settings(TypedDict, total=False):
     """Everything that can be set."""
 
-    # Whether tools that want absolute paths take relative ones too, as below the first root.
+    # Whether tools that require absolute paths also accept relative ones, which start at the first root.
     # Default: `false`.
     relative_paths: bool
 
-    # Whether changes are only described, and never made.
+    # Whether changes are described instead of made.
     # Default: `false`.
     dry_run: bool
 
-    # What is flushed to the disk before a change counts as made.
-    # `none`: Flush nothing.
-    # `data`: Flush the content before it takes its place.
-    # `full`: Flush the directory too.
+    # What is flushed to the disk before a change is complete.
+    # `none`: Nothing: the change survives a crash of the process, but perhaps not a loss of power.
+    # `data`: The content, before the rename: a loss of power leaves the old or the new content.
+    # `full`: The directory too: a loss of power after the call leaves the new content.
     # Default: `"data"`.
     durability: Literal["none", "data", "full"]
 
-    # Whether a file must have been read before it is changed; by dialect if not set.
-    # `require`: A file that is there must have been read in this session.
+    # Whether a file must be read before it is changed; by dialect if not set.
+    # `require`: The session must have read the file, and the file must not have changed since.
     # `off`: Any file can be changed.
-    seen: Literal["require", "off"] | None
+    read_before_write: Literal["require", "off"] | None
 
-    # How the text that an edit replaces is looked for.
-    # `ladder`: The text as it is, then whole lines without regard to blanks at their ends, then whole lines with another indentation.
-    # `exact`: The text as it is, whatever its line ends.
-    # Default: `"ladder"`.
-    matching: Literal["ladder", "exact"]
+    # How an edit finds the text that it replaces.
+    # `lenient`: The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation.
+    # `exact`: The exact text, whatever its line endings.
+    # Default: `"lenient"`.
+    matching: Literal["lenient", "exact"]
 
     # The largest file that can be edited, in bytes.
     # Default: `104857600`.
-    edit_bytes: int
+    max_edit_bytes: int
 
-    # Whether changes are journalled, so that they can be taken back; by door if not set: the command line does so, a program that uses the library has to ask for it.
+    # Whether changes are journalled, so that they can be undone. If not set, the command line keeps a journal and the library does not.
     journal: bool | str | PathLike[str] | None
 
-    # For how many days the journal keeps what it displaced.
+    # For how many days the journal keeps backups.
     # Default: `30`.
     journal_days: int
 
-    # How many bytes of displaced files the journal keeps.
+    # How many bytes of backups the journal keeps.
     # Default: `1073741824`.
-    journal_bytes: int
+    max_journal_bytes: int
 
-    # What becomes of a change that cannot be journalled.
+    # What happens to a change that cannot be journalled.
     # `refuse`: The change is refused.
-    # `say`: The change is made, and it is said that it cannot be taken back.
+    # `warn`: The change is made, and the result warns that it cannot be undone.
     # Default: `"refuse"`.
-    journal_failure: Literal["refuse", "say"]
+    journal_failure: Literal["refuse", "warn"]
 
-    # How many bytes of text one answer may hold; by dialect if not set.
-    output_bytes: int | None
+    # How many bytes of text one result may have; by dialect if not set.
+    max_output_bytes: int | None
 
-    # Where a long line is cut, in characters.
+    # How many characters of a line are shown.
     # Default: `2000`.
     max_line_chars: int
 
-    # What becomes of PDF files.
-    # `extract`: Their text is read.
+    # What happens to PDF files.
+    # `extract`: Their text is extracted.
     # `reject`: They are refused.
     # Default: `"extract"`.
     documents: Literal["extract", "reject"]
 
-    # Images with a longer side, in pixels, are shrunk; none if not set.
-    image_side: int | None
+    # Images with a longer side, in pixels, are scaled down; none if not set.
+    max_image_side: int | None
 
-    # Images with more bytes are shrunk; none if not set.
-    image_bytes: int | None
+    # Images with more bytes are scaled down; none if not set.
+    max_image_bytes: int | None
 
-    # How many files `Glob` names.
+    # How many files `Glob` lists.
     # Default: `1000`.
-    glob_limit: int
+    max_glob_files: int
 
-    # How long one call may take, in seconds. While a person is asked, the clock stands still.
+    # How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
     # Default: `60`.
     deadline_seconds: int
 
-    # A file that gets a line for every call.
+    # The audit log: a file that gets a line for every call.
     audit: str | PathLike[str] | None
 
-    # What becomes of changes while that file cannot be written.
-    # `refuse`: They are refused.
-    # `ignore`: They are made.
+    # What happens to changes while the audit log cannot be written.
+    # `refuse`: Changes are refused.
+    # `ignore`: Changes are made.
     # Default: `"refuse"`.
     audit_failure: Literal["refuse", "ignore"]
 
-    # Who may do what.
+    # The permission mode and rules.
     permissions: Permissions
