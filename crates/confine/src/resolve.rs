@@ -74,7 +74,8 @@ impl Walker<'_> {
             if self.ahead.is_empty() && last == Last::Keep && !by_link {
                 return Ok(self.arrived(Some(name)));
             }
-            let dir = self.at.last().map_or(self.workspace.root(self.root).handle(), |(_, fd)| fd);
+            let opened = self.workspace.root(self.root).opened();
+            let dir = self.at.last().map_or(opened.handle(), |(_, fd)| fd);
             match step_into(dir, &name, sys::DIR_PATH) {
                 Ok(fd) => self.at.push((name, fd)),
                 Err(Errno::LOOP) => match sys::read_link(dir, name.as_bytes()) {
@@ -111,6 +112,7 @@ impl Walker<'_> {
         let mut steps = steps(target)?;
         if target.starts_with(b"/") {
             (self.root, steps) = self.workspace.enter(steps)?;
+            self.workspace.root(self.root).refresh()?;
             self.at.clear();
         }
         for step in steps.into_iter().rev() {
@@ -124,7 +126,7 @@ impl Walker<'_> {
     /// The root's canonical path has no links in it, so going up is going back by one name. What is
     /// still to be made stays as it was asked for: by a link, or by the caller.
     fn leave_root(&mut self, by_link: bool) -> Result<()> {
-        let mut names = self.workspace.root(self.root).canonical_names().to_vec();
+        let mut names = self.workspace.root(self.root).canonical_names();
         names.pop();
         while self.ahead.front().is_some_and(|ahead| ahead.step == Step::Parent) {
             names.pop();
@@ -134,6 +136,7 @@ impl Walker<'_> {
         let mut ahead: VecDeque<_> = names.chain(self.ahead.drain(..)).collect();
         let steps = ahead.iter().map(|ahead| ahead.step.clone()).collect();
         let (root, left) = self.workspace.enter(steps)?;
+        self.workspace.root(root).refresh()?;
         self.root = root;
         self.ahead = ahead.split_off(ahead.len() - left.len());
         Ok(())
@@ -157,7 +160,7 @@ impl Walker<'_> {
     /// What is wrong with a path that has a `..` below a missing name.
     fn beyond_missing(self, mut missing: Vec<Name>) -> Error {
         missing.pop();
-        let root = self.workspace.root(self.root).canonical_names().to_vec();
+        let root = self.workspace.root(self.root).canonical_names();
         let at = self.at.into_iter().map(|(name, _)| name);
         let mut names: Vec<Name> = root.into_iter().chain(at).chain(missing).collect();
         for PendingStep { step, .. } in self.ahead {

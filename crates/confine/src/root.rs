@@ -1,101 +1,157 @@
-//! A root directory: a handle on it, and the two ways to open what is below.
+//! A root directory, and how what is below it is opened.
+//!
+//! A root is a path, not an inode: [`Root::refresh`] compares the directory that the path leads to
+//! with the one that is open, and opens the new one if they differ. Nothing below a root is reached
+//! through a symlink.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
-use crate::{Error, Kind, Metadata, Name, RelPath, Result, sys};
+use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
 
-/// How paths below a root are opened. Both ways follow no link.
+/// How paths below a root are opened. Neither method follows a symlink.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OpenMethod {
     /// The kernel walks the whole path in one call (`openat2`, Linux 5.6 and later).
     Openat2,
-    /// One handle after the other, name by name: where the kernel cannot, or may not.
+    /// One `openat` for each name, where the kernel has no `openat2` or a filter forbids it.
     Walk,
 }
 
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// As the person who started us wrote it, made absolute.
+    /// The path as the user gave it, made absolute.
     given: PathBuf,
     given_names: Vec<Name>,
-    canonical_names: Vec<Name>,
-    handle: Arc<OwnedFd>,
     method: OpenMethod,
+    /// The root that this one is in, and the path from there, if it was made by narrowing.
+    outer: Option<(Arc<Self>, RelPath)>,
+    opened: RwLock<Arc<OpenedRoot>>,
+}
+
+/// The directory that a root's path leads to.
+///
+/// The open handle keeps the inode number from being used again, so the identity is unique.
+#[derive(Debug)]
+pub(crate) struct OpenedRoot {
+    handle: OwnedFd,
+    identity: Identity,
+    canonical_names: Vec<Name>,
     /// The mount that the root is on, if its file system is known to wait for no network and no
     /// other process.
     local_mount: Option<u64>,
 }
 
+impl OpenedRoot {
+    fn new(handle: OwnedFd, canonical_names: Vec<Name>) -> Result<Self> {
+        let identity = Metadata::of(&sys::stat(&handle)?).identity;
+        let local_mount = local_mount(&handle);
+        Ok(Self { handle, identity, canonical_names, local_mount })
+    }
+
+    pub(crate) fn handle(&self) -> &OwnedFd {
+        &self.handle
+    }
+}
+
 impl Root {
-    /// Opens a root, once. `way` is chosen by what the kernel can, unless it is given.
+    /// Opens a root. The kernel's abilities decide on the method, unless it is given.
     pub(crate) fn open(path: &Path, method: Option<OpenMethod>) -> Result<Self> {
         let mut given = std::path::absolute(path).map_err(Error::Os)?;
-        let handle = Arc::new(sys::open_root(&given)?);
-        let canonical = std::fs::canonicalize(&given).map_err(Error::Os)?;
+        let opened = open(&given)?;
         if given.components().any(|part| part == std::path::Component::ParentDir) {
-            // What `..` stands for depends on links before it: only the real path will do.
-            given.clone_from(&canonical);
+            // A `..` means something else after a symlink, so only the real path will do.
+            given = path_of(&opened.canonical_names);
         }
-        let method = method.unwrap_or_else(|| Self::best_method(&handle));
         Ok(Self {
             given_names: names(&given)?,
-            canonical_names: names(&canonical)?,
             given,
-            local_mount: local_mount(&handle),
-            handle,
-            method,
+            method: method.unwrap_or_else(|| Self::best_method(&opened.handle)),
+            outer: None,
+            opened: RwLock::new(Arc::new(opened)),
         })
     }
 
-    /// What of this root is in a directory too: all of it, a part, or nothing.
-    pub(crate) fn narrowed(&self, directory: &Path) -> Option<Self> {
+    /// Opens the directory that the path leads to now, if that is not the one that is open.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        let gone = || Error::RootGone(self.given.display().to_string());
+        let opened = self.opened();
+        let fresh = match &self.outer {
+            // One call, since this is done for every tool call.
+            None => match sys::stat_path(&self.given) {
+                Ok(stat) if Metadata::of(&stat).identity == opened.identity => return Ok(()),
+                Ok(_) => open(&self.given).map_err(|_| gone())?,
+                Err(_) => return Err(gone()),
+            },
+            // Only a look-up that follows no symlink proves that it is still in the outer root.
+            Some((outer, path)) => {
+                outer.refresh()?;
+                let handle = outer.open_below(path, sys::DIR_PATH).map_err(|_| gone())?;
+                OpenedRoot::new(handle, Vec::new())?
+            }
+        };
+        if fresh.identity != opened.identity {
+            *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        }
+        Ok(())
+    }
+
+    /// Whether the path below this root still leads to a directory that was opened before.
+    pub(crate) fn leads_to(&self, path: &RelPath, directory: Identity) -> Result<bool> {
+        match self.refresh() {
+            Err(Error::RootGone(_)) => return Ok(false),
+            other => other?,
+        }
+        if path.is_root() {
+            return Ok(self.opened().identity == directory);
+        }
+        match self.open_below(path, sys::DIR_PATH) {
+            Ok(handle) => Ok(Metadata::of(&sys::stat(handle)?).identity == directory),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// The directory that was found when the root was last refreshed.
+    pub(crate) fn opened(&self) -> Arc<OpenedRoot> {
+        self.opened.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What of a root is in a directory too: all of it, a part, or nothing.
+    pub(crate) fn narrowed(self: &Arc<Self>, directory: &Path) -> Option<Arc<Self>> {
         let canonical = std::fs::canonicalize(directory).ok()?;
-        if self.canonical_names.starts_with(&names(&canonical).ok()?) {
-            return Some(self.again());
+        if self.canonical_names().starts_with(&names(&canonical).ok()?) {
+            return Some(self.clone());
         }
         self.inside(&canonical)
     }
 
-    /// This root once more, by the same handle.
-    pub(crate) fn again(&self) -> Self {
-        Self {
-            given: self.given.clone(),
-            given_names: self.given_names.clone(),
-            canonical_names: self.canonical_names.clone(),
-            handle: self.handle.clone(),
-            method: self.method,
-            local_mount: self.local_mount,
-        }
-    }
-
-    /// A directory in this root, or the root itself, as a root.
-    pub(crate) fn inside(&self, directory: &Path) -> Option<Self> {
+    /// A directory in a root, or the root itself, as a root.
+    pub(crate) fn inside(self: &Arc<Self>, directory: &Path) -> Option<Arc<Self>> {
         let canonical = names(&std::fs::canonicalize(directory).ok()?).ok()?;
-        let below = canonical.strip_prefix(self.canonical_names.as_slice())?;
+        let below = canonical.strip_prefix(self.canonical_names().as_slice())?;
+        if below.is_empty() {
+            return Some(self.clone());
+        }
         let path: RelPath = below.iter().cloned().collect();
-        let handle = Arc::new(self.open_below(&path, sys::DIR_PATH).ok()?);
-        // As it is called below the root's own name, so that it is found under that.
+        let opened =
+            OpenedRoot::new(self.open_below(&path, sys::DIR_PATH).ok()?, Vec::new()).ok()?;
+        // By the outer root's own name, so that paths in that spelling lead here.
         let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
-        let given = given_names
-            .iter()
-            .fold(PathBuf::from("/"), |path, name| path.join(OsStr::from_bytes(name.as_bytes())));
-        Some(Self {
-            given,
+        Some(Arc::new(Self {
+            given: path_of(&given_names),
             given_names,
-            canonical_names: canonical,
-            // Something else may be mounted there.
-            local_mount: local_mount(&handle),
-            handle,
             method: self.method,
-        })
+            outer: Some((self.clone(), path)),
+            opened: RwLock::new(Arc::new(opened)),
+        }))
     }
 
     #[cfg(target_os = "linux")]
@@ -120,52 +176,57 @@ impl Root {
         self.method
     }
 
-    pub(crate) fn handle(&self) -> &OwnedFd {
-        &self.handle
-    }
-
     pub(crate) fn local_mount(&self) -> Option<u64> {
-        self.local_mount
+        self.opened().local_mount
     }
 
-    pub(crate) fn canonical_names(&self) -> &[Name] {
-        &self.canonical_names
+    /// The names of the root's real path, which has no symlinks in it.
+    pub(crate) fn canonical_names(&self) -> Vec<Name> {
+        match &self.outer {
+            None => self.opened().canonical_names.clone(),
+            Some((outer, path)) => {
+                outer.canonical_names().into_iter().chain(path.names()).collect()
+            }
+        }
     }
 
     /// How many of an absolute path's first steps name this root, in either spelling of it.
-    pub(crate) fn leads(&self, path: &[Step]) -> Option<usize> {
+    pub(crate) fn matching_prefix(&self, path: &[Step]) -> Option<usize> {
         let leads = |names: &[Name]| {
             let begins = path.len() >= names.len()
                 && names.iter().zip(path).all(|(name, step)| *step == Step::Name(name.clone()));
             begins.then_some(names.len())
         };
-        leads(&self.canonical_names).max(leads(&self.given_names))
+        leads(&self.canonical_names()).max(leads(&self.given_names))
     }
 
-    /// Opens what is at `path`. A link anywhere in it is `ELOOP`.
+    /// Opens what is at `path`. Fails with `ELOOP` if any part of it is a symlink.
     pub(crate) fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // Longer paths do not fit into one system call.
+        // The kernel takes no longer paths.
         const MAX_OPENAT2_BYTES: usize = 4000;
         match self.method {
             #[cfg(target_os = "linux")]
             OpenMethod::Openat2 if path.as_bytes().len() <= MAX_OPENAT2_BYTES => {
-                sys::open_beneath(&self.handle, path.for_kernel(), flags)
+                sys::open_beneath(self.opened().handle(), path.for_kernel(), flags)
             }
             _ => self.walk(path, flags),
         }
     }
 
-    /// As [`Self::open_below`], but a pipe, socket or device is not opened: whoever waits at its
-    /// other end would be disturbed. It is `EPIPE`, `ENXIO` or `ENODEV`.
+    /// As [`Self::open_below`], but fails with `EPIPE`, `ENXIO` or `ENODEV` for a pipe, socket or
+    /// device: opening one is seen by the process at its other end.
     pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let Some((parent, name)) = path.split() else {
             return self.open_below(path, flags);
         };
-        let parent = match parent.is_root() {
-            true => None,
-            false => Some(self.open_below(&parent, sys::DIR_PATH)?),
+        let (opened, parent_fd);
+        let dir = if parent.is_root() {
+            opened = self.opened();
+            opened.handle()
+        } else {
+            parent_fd = self.open_below(&parent, sys::DIR_PATH)?;
+            &parent_fd
         };
-        let dir = parent.as_ref().unwrap_or(&self.handle);
         match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
             Kind::Fifo => Err(Errno::PIPE),
             Kind::Socket => Err(Errno::NXIO),
@@ -175,23 +236,26 @@ impl Root {
         }
     }
 
-    /// As [`Self::open_below`], but only if the system has the way there in memory.
+    /// As [`Self::open_below`], but only if the kernel has the path in its cache.
     pub(crate) fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         match self.method {
-            OpenMethod::Openat2 => sys::open_cached(&self.handle, path.for_kernel(), flags),
+            OpenMethod::Openat2 => {
+                sys::open_cached(self.opened().handle(), path.for_kernel(), flags)
+            }
             OpenMethod::Walk => Err(Errno::AGAIN),
         }
     }
 
     fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let opened = self.opened();
         let Some((parent, last)) = path.split() else {
-            return sys::open_at(&self.handle, b".", flags);
+            return sys::open_at(opened.handle(), b".", flags);
         };
         let mut dir: Option<OwnedFd> = None;
         for name in parent.names() {
-            dir = Some(step_into(dir.as_ref().unwrap_or(&self.handle), &name, sys::DIR_PATH)?);
+            dir = Some(step_into(dir.as_ref().unwrap_or(opened.handle()), &name, sys::DIR_PATH)?);
         }
-        step_into(dir.as_ref().unwrap_or(&self.handle), &last, flags)
+        step_into(dir.as_ref().unwrap_or(opened.handle()), &last, flags)
     }
 }
 
@@ -201,14 +265,14 @@ fn local_mount(handle: &OwnedFd) -> Option<u64> {
     Some(sys::stat_cached(handle).ok()?.mount)
 }
 
-/// Opens one name in a directory; a link is `ELOOP`, whatever the flags.
+/// Opens one name in a directory. Fails with `ELOOP` for a symlink, whatever the flags.
 pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, Errno> {
     for _ in 0..sys::MAX_RACES {
         match sys::open_at(dir, name.as_bytes(), flags) {
-            // Asked for a directory, the kernel says of a link too that it is none.
+            // With `O_DIRECTORY`, a symlink is `ENOTDIR` as well.
             Err(Errno::NOTDIR) => match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
                 Kind::Symlink => return Err(Errno::LOOP),
-                // It was something else a moment ago.
+                // Another process has just replaced it.
                 Kind::Directory => {}
                 _ => return Err(Errno::NOTDIR),
             },
@@ -216,6 +280,26 @@ pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<Own
         }
     }
     Err(Errno::AGAIN)
+}
+
+/// Opens the directory that an absolute path leads to, symlinks followed.
+fn open(given: &Path) -> Result<OpenedRoot> {
+    for _ in 0..sys::MAX_RACES {
+        let canonical = std::fs::canonicalize(given).map_err(Error::Os)?;
+        let opened = OpenedRoot::new(sys::open_root(given)?, names(&canonical)?)?;
+        // The names are those of this directory, and not of one that was there a moment before.
+        if sys::stat_path(&canonical).is_ok_and(|it| Metadata::of(&it).identity == opened.identity)
+        {
+            return Ok(opened);
+        }
+    }
+    Err(Error::Changed)
+}
+
+fn path_of(names: &[Name]) -> PathBuf {
+    names
+        .iter()
+        .fold(PathBuf::from("/"), |path, name| path.join(OsStr::from_bytes(name.as_bytes())))
 }
 
 fn names(absolute: &Path) -> Result<Vec<Name>> {

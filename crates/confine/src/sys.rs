@@ -62,6 +62,11 @@ pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
     call("open", || fs::open(path, DIR_PATH | OFlags::CLOEXEC, Mode::empty()))
 }
 
+/// The metadata of what an absolute path leads to, symlinks followed.
+pub(crate) fn stat_path(path: &Path) -> Result<Stat> {
+    call("stat", || fs::stat(path))
+}
+
 /// Below the handle, following no link of any kind.
 #[cfg(target_os = "linux")]
 const BENEATH: fs::ResolveFlags = fs::ResolveFlags::BENEATH

@@ -1,7 +1,8 @@
 //! The workspace: one or more roots, and every way in.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
@@ -22,19 +23,13 @@ const MAX_PATH_BYTES: usize = 64 * 1024;
 /// The roots that everything happens below.
 #[derive(Debug)]
 pub struct Workspace {
-    roots: Vec<Root>,
+    roots: Vec<Arc<Root>>,
     /// Where relative paths start, if that is not the first root: what that was before the workspace
     /// was narrowed, or a directory in it that was chosen.
-    base: Option<Base>,
+    base: Option<Arc<Root>>,
     /// Whether it is a part of another.
     narrowed: bool,
     pub(crate) ignore_cache: IgnoreCache,
-}
-
-#[derive(Clone, Debug)]
-struct Base {
-    given: PathBuf,
-    canonical_names: Vec<Name>,
 }
 
 /// Where something is: which root, and the path below it, free of links.
@@ -58,7 +53,7 @@ pub struct Lstat {
 }
 
 impl Workspace {
-    /// Opens the roots. They stay what they are, wherever their paths lead later.
+    /// Opens the roots. A root is a path: each call sees the directory that is there at the time.
     ///
     /// A failure names the root that could not be opened by its number.
     pub fn open<P: AsRef<Path>>(
@@ -66,7 +61,8 @@ impl Workspace {
         method: Option<OpenMethod>,
     ) -> Result<Self, (usize, Error)> {
         let open = |(number, path): (usize, P)| {
-            Root::open(path.as_ref(), method).map_err(|error| (number, error))
+            let root = Root::open(path.as_ref(), method).map_err(|error| (number, error));
+            root.map(Arc::new)
         };
         let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
         Ok(Self { roots, base: None, narrowed: false, ignore_cache: IgnoreCache::default() })
@@ -78,20 +74,18 @@ impl Workspace {
     /// The directories are found through the roots' handles, so whatever they are swapped for
     /// meanwhile, what comes of it is never wider than this.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
-        let mut roots: Vec<Root> = Vec::new();
+        self.roots.iter().for_each(|root| _ = root.refresh());
+        let mut roots: Vec<Arc<Root>> = Vec::new();
         for directory in to {
             for root in self.roots.iter().filter_map(|root| root.narrowed(directory.as_ref())) {
-                let same = |known: &Root| known.canonical_names() == root.canonical_names();
+                let same = |known: &Arc<Root>| known.canonical_names() == root.canonical_names();
                 if !roots.iter().any(same) {
                     roots.push(root);
                 }
             }
         }
         let first = self.roots.first()?;
-        let base = self.base.clone().unwrap_or_else(|| Base {
-            given: first.given().to_owned(),
-            canonical_names: first.canonical_names().to_vec(),
-        });
+        let base = self.base.clone().unwrap_or_else(|| first.clone());
         let (base, ignore_cache) = (Some(base), IgnoreCache::default());
         (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, ignore_cache })
     }
@@ -99,14 +93,12 @@ impl Workspace {
     /// The same workspace, in which relative paths start at a directory of it. `None` if it is not in
     /// it, or no directory.
     pub fn starting_at(&self, directory: &Path) -> Option<Self> {
+        self.roots.iter().for_each(|root| _ = root.refresh());
         let base = self.roots.iter().find_map(|root| root.inside(directory))?;
         let first = self.roots.first()?.canonical_names() == base.canonical_names();
-        let base = (!first).then(|| Base {
-            given: base.given().to_owned(),
-            canonical_names: base.canonical_names().to_vec(),
-        });
+        let base = (!first).then_some(base);
         Some(Self {
-            roots: self.roots.iter().map(Root::again).collect(),
+            roots: self.roots.clone(),
             base,
             narrowed: self.narrowed,
             ignore_cache: IgnoreCache::default(),
@@ -125,8 +117,8 @@ impl Workspace {
 
     /// Where relative paths start, as it was given.
     pub fn base(&self) -> &Path {
-        let first = || self.roots.first().map_or(Path::new("/"), Root::given);
-        self.base.as_ref().map_or_else(first, |base| &base.given)
+        let base = self.base.as_ref().or(self.roots.first());
+        base.map_or(Path::new("/"), |root| root.given())
     }
 
     /// A place as a path from there, if it is below it.
@@ -134,19 +126,19 @@ impl Workspace {
         let Some(base) = &self.base else {
             return (place.root == 0).then(|| place.path.clone());
         };
-        let names = self.roots[place.root].canonical_names().iter().cloned();
+        let names = self.roots[place.root].canonical_names().into_iter();
         let names: Vec<Name> = names.chain(place.path.names()).collect();
-        Some(names.strip_prefix(&base.canonical_names[..])?.iter().cloned().collect())
+        Some(names.strip_prefix(&base.canonical_names()[..])?.iter().cloned().collect())
     }
 
     /// The roots' paths, as they were given, made absolute.
     pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
-        self.roots.iter().map(Root::given)
+        self.roots.iter().map(|root| root.given())
     }
 
     /// A place's real path, free of links.
     pub fn real_path(&self, place: &Place) -> Vec<u8> {
-        let names = self.roots[place.root].canonical_names().iter().cloned();
+        let names = self.roots[place.root].canonical_names().into_iter();
         let path = names.chain(place.path.names()).fold(Vec::new(), |mut path, name| {
             path.push(b'/');
             path.extend_from_slice(name.as_bytes());
@@ -161,7 +153,7 @@ impl Workspace {
         if walk { OpenMethod::Walk } else { OpenMethod::Openat2 }
     }
 
-    pub(crate) fn root(&self, number: usize) -> &Root {
+    pub(crate) fn root(&self, number: usize) -> &Arc<Root> {
         &self.roots[number]
     }
 
@@ -170,19 +162,20 @@ impl Workspace {
     /// Whole names are compared, and only here; from then on the handles decide.
     pub(crate) fn enter(&self, path: Vec<Step>) -> Result<(usize, Vec<Step>)> {
         let leading = self.roots.iter().enumerate();
-        let leading = leading.filter_map(|(number, root)| Some((root.leads(&path)?, number)));
+        let leading =
+            leading.filter_map(|(number, root)| Some((root.matching_prefix(&path)?, number)));
         // Of nested roots the inner one, and of equal ones the first.
         let best = leading.max_by_key(|(names, number)| (*names, usize::MAX - number));
         let (names, number) = best.ok_or(Error::Outside)?;
         Ok((number, path[names..].to_vec()))
     }
 
-    /// A place as it is called in the in_innermost_root root that it is in, so that it has one name only.
+    /// The same place below the innermost root that it is in, so that it has one name only.
     pub(crate) fn in_innermost_root(&self, place: Place) -> Place {
         if self.roots.len() == 1 {
             return place;
         }
-        let names = self.roots[place.root].canonical_names().iter().cloned();
+        let names = self.roots[place.root].canonical_names().into_iter();
         let steps = names.chain(place.path.names()).map(Step::Name).collect();
         match self.enter(steps) {
             Ok((root, steps)) => {
@@ -206,15 +199,25 @@ impl Workspace {
         if steps.iter().any(draft) {
             return Err(Error::NotFound);
         }
-        match &self.base {
-            _ if path.is_absolute() => self.enter(steps),
-            // Where it was narrowed, the base itself is what is left of it.
+        let find = || match &self.base {
+            _ if path.is_absolute() => self.enter(steps.clone()),
+            // The base of a narrowed workspace may be outside of it: `.` is then its first root.
             Some(base) if !steps.is_empty() || !self.narrowed => {
-                let base = base.canonical_names.iter().cloned().map(Step::Name);
-                self.enter(base.chain(steps).collect())
+                let base = base.canonical_names().into_iter().map(Step::Name);
+                self.enter(base.chain(steps.iter().cloned()).collect())
             }
-            _ => Ok((0, steps)),
-        }
+            _ => Ok((0, steps.clone())),
+        };
+        let (root, below) = match find() {
+            // A root may have another real path by now.
+            Err(Error::Outside) => {
+                self.roots.iter().for_each(|root| _ = root.refresh());
+                find()?
+            }
+            found => found?,
+        };
+        self.roots[root].refresh()?;
+        Ok((root, below))
     }
 
     /// Opens the regular file that a path leads to.
@@ -317,9 +320,9 @@ impl Workspace {
     }
 
     /// The roots that are not below another one.
-    pub fn outermost_roots(&self) -> Vec<Place> {
-        let names = |root: &Root| root.canonical_names().to_vec();
-        let all: Vec<_> = self.roots.iter().map(names).collect();
+    pub fn outermost_roots(&self) -> Result<Vec<Place>> {
+        self.roots.iter().try_for_each(|root| root.refresh())?;
+        let all: Vec<_> = self.roots.iter().map(|root| root.canonical_names()).collect();
         let inner = |number: usize| {
             let mut others = all.iter().enumerate();
             others.any(|(other, outer)| {
@@ -329,7 +332,7 @@ impl Workspace {
             })
         };
         let outermost = (0..all.len()).filter(|number| !inner(*number));
-        outermost.map(|root| Place { root, path: RelPath::root() }).collect()
+        Ok(outermost.map(|root| Place { root, path: RelPath::root() }).collect())
     }
 
     /// Looks at what a path names; a link in its last place is looked at itself.
@@ -367,7 +370,7 @@ impl Workspace {
     fn stat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
         let root = &self.roots[place.root];
         let Some((parent, name)) = place.path.split() else {
-            return Ok((Metadata::of(&sys::stat(root.handle())?), None));
+            return Ok((Metadata::of(&sys::stat(root.opened().handle())?), None));
         };
         let dir = root.open_below(&parent, sys::DIR_PATH)?;
         let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);

@@ -126,6 +126,7 @@ impl<'s> View<'s> {
             }
             None => {
                 let roots = self.session.workspace().outermost_roots();
+                let roots = roots.map_err(|error| self.missed(&RawPath::from("."), error))?;
                 for root in &roots {
                     // It is as it is printed, which need not be how it is reached.
                     let path = RawPath::from(self.session.absolute(root));
