@@ -65,7 +65,7 @@ fn parse(line: &[u8]) -> Result<(String, Value), String> {
     }
 }
 
-/// Prints a line and sends it on its way.
+/// Prints a line and flushes it.
 pub(crate) fn print_line(text: &str) -> Result<()> {
     let mut output = io::stdout().lock();
     let written = output.write_all(text.as_bytes()).and_then(|()| output.write_all(b"\n"));

@@ -15,10 +15,9 @@ use crate::batch::print_line;
 use crate::options::SessionOptions;
 use crate::token::state_directory;
 
-/// Check what could keep Pinfold from working, and say what to do about it
+/// Check the installation and the configuration, and suggest fixes
 ///
-/// Takes the options that all commands have, and exits with 1 if something is wrong. Nothing in the
-/// workspace is changed.
+/// Takes the options of `serve`. Exits with 1 if something does not work. Changes nothing in the workspace.
 #[derive(Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
@@ -26,78 +25,79 @@ pub(crate) struct Doctor {
 }
 
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a check found.
+/// The outcome of a check.
 enum Finding {
     Good(String),
-    /// It works, but a person may want it otherwise.
-    Odd(String, String),
-    /// It does not work; what it is, and what to do.
+    /// It works, but the user may want to change it: the finding and the advice.
+    Note(String, String),
+    /// It does not work: the problem and the advice.
     Bad(String, String),
 }
 
-use Finding::{Bad, Good, Odd};
+use Finding::{Bad, Good, Note};
 
 impl Doctor {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let mut sick = false;
-        let mut say = |finding| match finding {
+        let mut failed = false;
+        let mut report = |finding| match finding {
             Good(what) => print_line(&format!("ok    {what}")),
-            Odd(what, advice) => print_line(&format!("note  {what}\n      {advice}")),
+            Note(what, advice) => print_line(&format!("note  {what}\n      {advice}")),
             Bad(what, advice) => {
-                sick = true;
+                failed = true;
                 print_line(&format!("BAD   {what}\n      {advice}"))
             }
         };
-        say(Good(format!("pinfold {}", env!("CARGO_PKG_VERSION"))))?;
-        let configured = self.configuration();
-        let healthy = !matches!(configured, Bad(..));
-        say(configured)?;
-        if healthy {
+        report(Good(format!("pinfold {}", env!("CARGO_PKG_VERSION"))))?;
+        let configuration = self.configuration();
+        let configured = !matches!(configuration, Bad(..));
+        report(configuration)?;
+        if configured {
             match self.options.open_for_user() {
                 Err(error) => {
                     let advice = "name a directory that exists: `--root DIR`";
-                    say(Bad(error.to_string(), advice.into()))?;
+                    report(Bad(error.to_string(), advice.into()))?;
                 }
                 Ok(session) => {
-                    say(kernel(&session))?;
-                    session.real_roots().try_for_each(|root| say(root_directory(&root)))?;
-                    say(journal(&session))?;
-                    say(self.server(&session))?;
+                    for (what, path) in self.options.workspace.files_in_use(&session) {
+                        report(Good(format!("{what}: {path}")))?;
+                    }
+                    report(kernel(&session))?;
+                    session.real_roots().try_for_each(|root| report(root_directory(&root)))?;
+                    report(journal(&session))?;
+                    report(self.server(&session))?;
                 }
             }
         }
-        say(state())?;
-        Ok(if sick { ExitCode::from(crate::TOOL_ERROR) } else { ExitCode::SUCCESS })
+        report(state())?;
+        Ok(if failed { ExitCode::from(crate::TOOL_ERROR) } else { ExitCode::SUCCESS })
     }
 
     fn configuration(&self) -> Finding {
-        let file = self.options.workspace.config_file();
-        let file = file.map_or("none".into(), |file| file.display().to_string());
         match self.options.configure() {
-            Ok(_) => Good(format!("configuration: {file}, where it exists")),
+            Ok(_) => Good("configuration: no problem".into()),
             Err(error) => {
-                Bad(format!("configuration: {error:#}"), "mend that line, or remove it".into())
+                Bad(format!("configuration: {error:#}"), "correct or remove that line".into())
             }
         }
     }
 
-    /// A conversation with a server that runs with the same options.
+    /// Starts a server with the same options, and calls it.
     fn server(&self, session: &Session) -> Finding {
-        match self.converse(session) {
-            Ok(tools) => Good(format!("server: it answers, and has {tools} tools")),
+        match self.call_server(session) {
+            Ok(tools) => Good(format!("server: answers, with {tools} tools")),
             Err(error) => Bad(
                 format!("server: {error:#}"),
-                "run `PINFOLD_LOG=debug pinfold serve` with the same options, and see what it says"
+                "run `PINFOLD_LOG=debug pinfold serve` with the same options, and read its log"
                     .into(),
             ),
         }
     }
 
-    fn converse(&self, session: &Session) -> Result<usize> {
+    fn call_server(&self, session: &Session) -> Result<usize> {
         let program = std::env::current_exe().context("cannot find this program")?;
-        // Every option of this command is one of that one, too.
+        // `serve` has every option of this command.
         let options = std::env::args_os().skip(2);
         let mut serve = Command::new(program);
         serve.arg("serve").args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -114,10 +114,10 @@ impl Doctor {
         });
         let mut ask = |method: &str, params: Value| -> Result<Value> {
             let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-            writeln!(input, "{request}").context("it takes no request")?;
-            let line = receive.recv_timeout(PATIENCE);
+            writeln!(input, "{request}").context("it does not read its input")?;
+            let line = receive.recv_timeout(ANSWER_TIMEOUT);
             let line = line.map_err(|_| anyhow!("it does not answer `{method}`"))?;
-            let answer: Value = serde_json::from_str(&line).context("it answers nonsense")?;
+            let answer: Value = serde_json::from_str(&line).context("its answer is not JSON")?;
             let result = answer.get("result").cloned();
             result.ok_or_else(|| anyhow!("it answers `{method}` with {}", answer["error"]))
         };
@@ -129,8 +129,8 @@ impl Doctor {
         let list = ask("tools/list", json!({}))?;
         let tools = list["tools"].as_array().context("it lists no tools")?;
         let name = tools.iter().filter_map(|tool| tool["name"].as_str());
-        let looks = |name: &&str| matches!(*name, "LS" | "file.list" | "list_directory");
-        if let Some(name) = name.clone().find(looks) {
+        let lists = |name: &&str| matches!(*name, "LS" | "file.list" | "list_directory");
+        if let Some(name) = name.clone().find(lists) {
             let root = session.real_roots().next().context("there is no root")?;
             let result = ask("tools/call", json!({"name": name, "arguments": {"path": root}}))?;
             if result["isError"] != false {
@@ -141,7 +141,7 @@ impl Doctor {
     }
 }
 
-/// A process that does not outlive the check.
+/// A server process, which is killed when the check ends.
 struct Server(Child);
 
 impl Drop for Server {
@@ -153,11 +153,11 @@ impl Drop for Server {
 
 fn kernel(session: &Session) -> Finding {
     match session.workspace().open_method() {
-        OpenMethod::Openat2 => Good("kernel: it walks paths itself (openat2)".into()),
-        OpenMethod::Walk => Odd(
-            "kernel: it has no openat2, or a filter forbids it, so paths are walked name by name"
+        OpenMethod::Openat2 => Good("kernel: has openat2".into()),
+        OpenMethod::Walk => Note(
+            "kernel: openat2 is missing or a seccomp filter forbids it; paths are walked name by name"
                 .into(),
-            "it is as safe, but slower; Linux 5.6 or newer, or another seccomp profile, has it"
+            "this is as safe, but slower; use Linux 5.6 or newer, or another seccomp profile"
                 .into(),
         ),
     }
@@ -167,51 +167,56 @@ fn root_directory(root: &Path) -> Finding {
     let shown = root.display();
     let home = etcetera::home_dir().ok();
     if root == Path::new("/") || home.is_some_and(|home| home.starts_with(root)) {
-        return Odd(
-            format!("root {shown}: that is all that is yours, keys and mail included"),
-            "name the directory of a project: `--root DIR`".into(),
+        return Note(
+            format!("root {shown}: contains your home directory, with keys and mail"),
+            "choose the directory of a project: `--root DIR`".into(),
         );
     }
-    match may_write(root) {
-        true => Good(format!("root {shown}: can be read and changed")),
-        false => Odd(
-            format!("root {shown}: can be read, but not changed"),
-            "if files in it should be changed, let your user write to it".into(),
-        ),
+    if may_write(root) {
+        Good(format!("root {shown}: writable"))
+    } else {
+        Note(
+            format!("root {shown}: not writable"),
+            "to change files in it, give your user write permission".into(),
+        )
     }
 }
 
 fn journal(session: &Session) -> Finding {
     let Some(journal) = session.journal() else {
         let advice = "changes cannot be undone; leave out `--no-journal` or `journal = false`";
-        return Odd("journal: there is none".into(), advice.into());
+        return Note("journal: none".into(), advice.into());
     };
     let directory = journal.directory();
     let shown = directory.display();
     if session.real_roots().any(|root| directory.starts_with(root)) {
         return Bad(
-            format!("journal: {shown} lies inside a root, where the tools can change it"),
-            "name a directory outside: `--journal DIR`".into(),
+            format!("journal: {shown} is inside a root, where tools could change it"),
+            "choose a directory outside: `--journal DIR`".into(),
         );
     }
-    probe(directory, "journal", "let your user write there, or name another: `--journal DIR`")
+    probe(
+        directory,
+        "journal",
+        "give your user write permission, or choose another: `--journal DIR`",
+    )
 }
 
 fn state() -> Finding {
     match state_directory() {
         Ok(directory) => {
-            probe(&directory, "state", "let your user write there, or set XDG_STATE_HOME")
+            probe(&directory, "state", "give your user write permission, or set XDG_STATE_HOME")
         }
         Err(error) => Bad(format!("state: {error}"), "set HOME, or XDG_STATE_HOME".into()),
     }
 }
 
-/// Whether a directory of our own can be written to.
+/// Writes a file to one of Pinfold's own directories and removes it.
 fn probe(directory: &Path, what: &str, advice: &str) -> Finding {
     let file: PathBuf = directory.join(format!("doctor-{}", std::process::id()));
     let shown = directory.display();
     match write_secret(&file, "", true).and_then(|()| remove_secret(&file)) {
-        Ok(()) => Good(format!("{what}: {shown} can be written to")),
+        Ok(()) => Good(format!("{what}: {shown} is writable")),
         Err(error) => Bad(format!("{what}: cannot write to {shown}: {error}"), advice.into()),
     }
 }

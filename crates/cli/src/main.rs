@@ -1,6 +1,6 @@
 //! Pinfold on the command line.
 //!
-//! It decides nothing: it reads options, hands calls to the dialects, and prints what they answer.
+//! Parses options, passes calls to the dialects and prints the results. Decisions are made in the engine.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ use pinfold::BadName;
 
 /// File tools for AI agents, fenced to a workspace.
 ///
-/// Every tool works below the roots and nowhere else. The answers are JSON, one to a line.
+/// Every tool works below the roots of the workspace and nowhere else. Results are JSON.
 #[derive(Parser)]
 #[command(name = "pinfold", version, after_help = EXAMPLES)]
 struct Cli {
@@ -35,7 +35,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  pinfold serve --root /srv/project
+  pinfold serve /srv/project
   pinfold call file.read '{\"path\": \"README.md\", \"limit\": 5}'
   pinfold call --root /srv/project Write '{\"file_path\": \"/srv/project/a.txt\", \"content\": \"hi\\n\"}'
   pinfold tools --dialect all --format openai";
@@ -72,10 +72,13 @@ fn main() -> ExitCode {
         Command::ReadPdf(command) => command.run(),
     };
     result.unwrap_or_else(|error| {
+        let io_error = error.downcast_ref::<std::io::Error>();
+        // The reader of the output has read enough, as in `pinfold tools | head -1`.
+        if io_error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+            return ExitCode::SUCCESS;
+        }
         eprintln!("pinfold: {error:#}");
-        // The command was understood; its input or output broke.
-        let broken = error.downcast_ref::<std::io::Error>().is_some();
-        ExitCode::from(if broken { TOOL_ERROR } else { USAGE })
+        ExitCode::from(if io_error.is_some() { TOOL_ERROR } else { USAGE })
     })
 }
 
@@ -109,8 +112,8 @@ fn renamed(error: &clap::Error) -> Option<clap::Error> {
     Some(Cli::command().error(error.kind(), message))
 }
 
-/// The exit code for a call that was understood and answered with an error.
+/// The exit code if a tool returned an error, or if input or output failed.
 const TOOL_ERROR: u8 = 1;
 
-/// The exit code for a command line, configuration or input that cannot be understood.
+/// The exit code for a bad command line, configuration or input.
 const USAGE: u8 = 2;

@@ -2,7 +2,7 @@
 //!
 //! A command flattens the groups that apply to it. A flag beats the configuration file; lists of rules add up.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -11,6 +11,7 @@ use pinfold::{
     AuditFailure, Documents, Durability, JournalFailure, JournalSetting, MatchMode, Mode, ReadRule,
     Session, Settings, serde_names,
 };
+use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Dialect, Toolbox, dialects, named_dialects};
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -29,12 +30,15 @@ pub(crate) trait Group {
 #[derive(Args)]
 #[command(next_help_heading = "Workspace")]
 pub(crate) struct WorkspaceOptions {
-    /// Root directory of the workspace, repeatable; relative paths start at the first [default: .]
+    /// Root directory of the workspace; repeatable [default: .]
+    ///
+    /// Relative paths start at the first root.
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
-    /// Configuration file [default: $PINFOLD_CONFIG, else pinfold/config.toml in the user's
-    /// configuration directory]
+    /// Configuration file
+    ///
+    /// Default: the file that PINFOLD_CONFIG names, else pinfold/config.toml in the user's configuration directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -54,6 +58,24 @@ impl WorkspaceOptions {
     /// The configuration file in use, whether or not it exists.
     pub(crate) fn config_file(&self) -> Option<PathBuf> {
         config::path(self.config.as_deref()).map(|(path, _)| path)
+    }
+
+    /// The files of Pinfold that this command uses: what each is for, and its path.
+    pub(crate) fn files_in_use(&self, session: &Session) -> [(&'static str, String); 4] {
+        let shown =
+            |path: Option<&Path>| path.map_or("none".into(), |path| path.display().to_string());
+        let config = self.config_file();
+        let missing = config.as_ref().is_some_and(|path| device_and_inode(path).is_none());
+        let journal = session.journal();
+        [
+            (
+                "configuration",
+                shown(config.as_deref()) + if missing { " (does not exist)" } else { "" },
+            ),
+            ("journal", shown(journal.as_ref().map(|journal| journal.directory()))),
+            ("state", shown(token::state_directory().ok().as_deref())),
+            ("audit log", shown(session.settings().audit.as_deref())),
+        ]
     }
 
     /// Opens a session. Its tools cannot reach Pinfold's own files, nor `own_file`.
@@ -133,7 +155,9 @@ impl SessionOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct DialectOptions {
-    /// Tool dialects, separated by commas [default: classic, or all for `call` and `batch`]
+    /// Tool dialects, separated by commas
+    ///
+    /// Default: `classic`; `call` and `batch` accept the tools of all dialects.
     #[arg(long = "dialect", value_name = "NAME", value_delimiter = ',', value_parser = dialect_names())]
     names: Vec<String>,
 }
@@ -181,7 +205,9 @@ impl Group for ToolOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct PermissionOptions {
-    /// Permission mode for operations that no rule matches [default: secure-file-access]
+    /// Permission mode for operations that no rule matches
+    ///
+    /// Default: secure-file-access.
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<Mode>,
 
@@ -249,7 +275,9 @@ impl Group for ChangeOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
 pub(crate) struct JournalDirectory {
-    /// Directory of the journal [default: pinfold/journal in the user's state directory]
+    /// Directory of the journal
+    ///
+    /// Default: pinfold/journal in the user's state directory.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
 }
@@ -327,7 +355,7 @@ struct LimitOptions {
     max_image_bytes: Option<u64>,
 
     /// Seconds that one call may take [default: 60]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", hide_short_help = true)]
     deadline_seconds: Option<u64>,
 }
 

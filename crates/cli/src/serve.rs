@@ -55,23 +55,29 @@ struct HttpOptions {
     #[arg(long, requires = "address")]
     allow_remote: bool,
 
-    /// File with the token that clients send, created if missing [default: $PINFOLD_TOKEN, else a new file that is
-    /// named on standard error]
+    /// File with the token that clients send; created if missing
+    ///
+    /// Default: the token in PINFOLD_TOKEN, else a new token in a file that is named on standard error.
     #[arg(long, value_name = "FILE", requires = "address")]
     token_file: Option<PathBuf>,
 
     /// Host name of the server besides `localhost` and IP addresses; repeatable
-    #[arg(long = "allow-host", value_name = "HOST", requires = "address")]
+    #[arg(long = "allow-host", value_name = "HOST", requires = "address", hide_short_help = true)]
     allow_hosts: Vec<String>,
 
     /// Origin whose web pages may call the server besides those of this machine; repeatable
-    #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "address")]
+    #[arg(
+        long = "allow-origin",
+        value_name = "ORIGIN",
+        requires = "address",
+        hide_short_help = true
+    )]
     allow_origins: Vec<String>,
 }
 
 impl Serve {
     pub(crate) fn run(mut self) -> Result<ExitCode> {
-        log()?;
+        start_logging()?;
         self.options.workspace.roots.append(&mut self.directories);
         let config = self.options.configure()?;
         let client_roots = self.client_roots.or(config.serve.client_roots).unwrap_or_default();
@@ -81,6 +87,9 @@ impl Serve {
         options.session_idle = idle.unwrap_or(options.session_idle);
         let token_file = self.http.token_file.clone();
         let session = self.options.workspace.open(config.settings, token_file)?;
+        for (what, path) in self.options.workspace.files_in_use(&session) {
+            tracing::info!("{what}: {path}");
+        }
         let toolbox = Toolbox::new(session, &self.options.dialects.or(&[&CLASSIC])?);
         let service = Service::new(toolbox, options.clone());
         match &self.http.address {
@@ -96,7 +105,7 @@ impl Serve {
                 http.session_idle = options.session_idle;
                 serve_http(&service, listener, http, || {
                     eprintln!("listening on http://{at}/mcp");
-                    eprintln!("{}", token.whence());
+                    eprintln!("{}", token.location());
                 })?;
             }
         }
@@ -108,14 +117,14 @@ impl HttpOptions {
     fn listen(&self, address: &str) -> Result<TcpListener> {
         let addresses = address.to_socket_addrs();
         let addresses = addresses.map_err(|error| {
-            anyhow!("`--http {address}` is no address ({error}); try `--http 127.0.0.1:0`")
+            anyhow!("`--http {address}` is not an address ({error}); try `--http 127.0.0.1:0`")
         })?;
         let addresses: Vec<SocketAddr> = addresses.collect();
         let remote = addresses.iter().any(|address| !address.ip().is_loopback());
         if remote && !self.allow_remote {
             bail!(
-                "other machines can reach `{address}`; use an address such as 127.0.0.1:0, or say \
-                 `--allow-remote` if they may"
+                "other machines can reach `{address}`; use an address such as 127.0.0.1:0, or \
+                 `--allow-remote` if they may connect"
             );
         }
         TcpListener::bind(&addresses[..])
@@ -130,12 +139,12 @@ impl HttpOptions {
     }
 }
 
-/// Standard error says nothing, unless it was asked to.
-fn log() -> Result<()> {
-    let Ok(wanted) = std::env::var("PINFOLD_LOG") else { return Ok(()) };
-    let filter = EnvFilter::try_new(&wanted);
+/// Starts logging to standard error, if PINFOLD_LOG is set.
+fn start_logging() -> Result<()> {
+    let Ok(level) = std::env::var("PINFOLD_LOG") else { return Ok(()) };
+    let filter = EnvFilter::try_new(&level);
     let filter =
-        filter.with_context(|| format!("PINFOLD_LOG is `{wanted}`; try `info` or `debug`"))?;
+        filter.with_context(|| format!("PINFOLD_LOG is `{level}`; try `info` or `debug`"))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

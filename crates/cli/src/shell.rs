@@ -1,4 +1,4 @@
-//! `pinfold completions` and `pinfold man`: what shells and `man` show of the same definitions.
+//! `pinfold completions` and `pinfold man`, which are generated from the definitions of the commands.
 
 use std::process::ExitCode;
 
@@ -9,12 +9,12 @@ use clap_mangen::Man as Page;
 
 use crate::Cli;
 
-/// Print what a shell needs to complete commands and options
+/// Print shell completions
 ///
 /// For example: pinfold completions bash > ~/.local/share/bash-completion/completions/pinfold
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
@@ -26,12 +26,12 @@ impl Completions {
     }
 }
 
-/// Print the manual page, or a command's
+/// Print the manual page of pinfold or of a command
 ///
 /// For example: pinfold man serve | man -l -
 #[derive(Args)]
 pub(crate) struct Man {
-    /// The command
+    /// Command
     command: Option<String>,
 }
 
@@ -47,8 +47,10 @@ impl Man {
             },
         };
         let mut text = Vec::new();
-        page.render(&mut text).context("cannot make the page")?;
-        print(&text)
+        page.render(&mut text).context("cannot render the page")?;
+        // `clap_mangen` has no name for the examples, and would fill their lines.
+        let text = String::from_utf8_lossy(&text);
+        print(text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n").as_bytes())
     }
 }
 

@@ -8,31 +8,31 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use etcetera::BaseStrategy as _;
 use pinfold_confine::{random_number, read_secret, remove_secret, write_secret};
 
-/// Fewer characters can be guessed.
-const SHORTEST: usize = 16;
+/// Shorter tokens could be guessed.
+const MIN_CHARS: usize = 16;
 
-/// Where Pinfold keeps what is its own.
+/// The directory of Pinfold's own state: tokens and, by default, the journal.
 pub(crate) fn state_directory() -> Result<PathBuf> {
     let base = etcetera::choose_base_strategy()?;
     Ok(base.state_dir().unwrap_or_else(|| base.data_dir()).join("pinfold"))
 }
 
-/// A token, and where it is from.
+/// A token and its origin.
 pub(crate) struct Token {
     text: String,
-    from: From,
+    origin: Origin,
 }
 
-enum From {
+enum Origin {
     File(PathBuf),
     Environment,
-    /// Made for this server alone, and removed with it.
-    Made(PathBuf),
+    /// A file that this server created and removes when it ends.
+    OwnFile(PathBuf),
 }
 
 impl Token {
-    /// The token in a file, which is made if it is not there; or else the one in the environment; or
-    /// else a new one, in a file of its own.
+    /// The token in `file`, which is created if it is missing; else the one in `PINFOLD_TOKEN`; else a new one in a
+    /// file of its own.
     pub(crate) fn get(file: Option<&Path>, address: SocketAddr) -> Result<Self> {
         if let Some(file) = file {
             return Self::in_file(file);
@@ -40,7 +40,7 @@ impl Token {
         if let Ok(text) = std::env::var("PINFOLD_TOKEN") {
             return Ok(Self {
                 text: checked(&text).context("PINFOLD_TOKEN")?,
-                from: From::Environment,
+                origin: Origin::Environment,
             });
         }
         let path = state_directory()?.join("tokens").join(format!("http-{address}"));
@@ -48,7 +48,7 @@ impl Token {
         let written = write_secret(&path, &format!("{text}\n"), true);
         written
             .map_err(|error| anyhow!("cannot write the token to {}: {error}", path.display()))?;
-        Ok(Self { text, from: From::Made(path) })
+        Ok(Self { text, origin: Origin::OwnFile(path) })
     }
 
     fn in_file(file: &Path) -> Result<Self> {
@@ -62,26 +62,28 @@ impl Token {
             }
             Err(error) => bail!("{}: {error}", named()),
         };
-        Ok(Self { text, from: From::File(file.to_owned()) })
+        Ok(Self { text, origin: Origin::File(file.to_owned()) })
     }
 
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where a person finds it.
-    pub(crate) fn whence(&self) -> String {
-        match &self.from {
-            From::File(path) | From::Made(path) => format!("the token is in {}", path.display()),
-            From::Environment => "the token is the one in PINFOLD_TOKEN".into(),
+    /// A sentence that tells the user where the token is.
+    pub(crate) fn location(&self) -> String {
+        match &self.origin {
+            Origin::File(path) | Origin::OwnFile(path) => {
+                format!("the token is in {}", path.display())
+            }
+            Origin::Environment => "the token is the one in PINFOLD_TOKEN".into(),
         }
     }
 }
 
 impl Drop for Token {
     fn drop(&mut self) {
-        if let From::Made(path) = &self.from {
-            // Another server may have begun at this address, and put its own there.
+        if let Origin::OwnFile(path) = &self.origin {
+            // Another server at this address may have replaced the file.
             if read_secret(path).is_ok_and(|text| text.trim() == self.text) {
                 _ = remove_secret(path);
             }
@@ -96,11 +98,11 @@ fn fresh() -> Result<String> {
 
 fn checked(text: &str) -> Result<String> {
     let text = text.trim();
-    if text.len() < SHORTEST {
-        bail!("it has {} characters; at least {SHORTEST} are needed", text.len());
+    if text.len() < MIN_CHARS {
+        bail!("it has {} characters; at least {MIN_CHARS} are needed", text.len());
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!("it may only have letters, digits and punctuation of ASCII");
+        bail!("only ASCII letters, digits and punctuation are allowed");
     }
     Ok(text.to_owned())
 }

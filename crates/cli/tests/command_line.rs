@@ -350,7 +350,7 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     for dialect in ["classic", "dotted", "scoped", "all"] {
         let (code, said) = doctor(dir.path(), &["--root", root, "--dialect", dialect]);
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("server: it answers") && !said.contains("BAD"), "{said}");
+        assert!(said.contains("server: answers") && !said.contains("BAD"), "{said}");
         assert!(said.lines().all(|line| line.starts_with("ok ")), "{said}");
     }
     assert_eq!(fs::read_dir(root).unwrap().count(), 0, "nothing is left behind");
@@ -362,7 +362,7 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     for (arguments, found) in [
         (vec!["--root", "/no/such/root"], "name a directory that exists"),
         (vec!["--root", root, "--config", config.to_str().unwrap()], "durabilty"),
-        (vec!["--root", root, "--journal", &inside], "lies inside a root"),
+        (vec!["--root", root, "--journal", &inside], "is inside a root"),
         (vec!["--root", root, "--journal", blocked.to_str().unwrap()], "cannot write to"),
     ] {
         let (code, said) = doctor(dir.path(), &arguments);
@@ -382,6 +382,10 @@ fn shells_and_manuals_know_every_command() {
         let output = run(dir.path(), &["completions", shell]);
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.contains("serve") && said.contains("token-file"), "{shell}");
+        // The others complete no values.
+        if ["bash", "zsh", "fish"].contains(&shell) {
+            assert!(said.contains("bypassPermissions") && said.contains("scoped"), "{shell}");
+        }
     }
     assert_eq!(run(dir.path(), &["completions", "nush"]).status.code(), Some(2));
     for (command, says) in
@@ -393,4 +397,69 @@ fn shells_and_manuals_know_every_command() {
         assert!(!page.contains("read\\-pdf"), "what is hidden stays so");
     }
     assert_eq!(run(dir.path(), &["man", "nope"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_error() {
+    let dir = TempDir::new().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = pinfold(dir.path()).arg("tools").stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[test]
+fn an_old_flag_or_value_is_an_error_that_names_the_new_one() {
+    let dir = TempDir::new().unwrap();
+    for (arguments, named) in [
+        (&["serve", "--glob-limit", "5"][..], "`--glob-limit` is now `--max-glob-files`"),
+        (&["serve", "--seen=off"], "`--seen` is now `--read-before-write`"),
+        (&["undo", "--journal-bytes", "5"], "`--journal-bytes` is now `--max-journal-bytes`"),
+        (&["serve", "--matching", "ladder"], "`--matching ladder` is now `--matching lenient`"),
+        (&["undo", "--journal-failure=say"], "`--journal-failure say` is now"),
+    ] {
+        let output = run(dir.path(), arguments);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(message.contains(named), "{message}");
+    }
+}
+
+#[test]
+fn the_environment_names_the_configuration_file() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("a.txt"), "0123456789abcdef\n").unwrap();
+    let (first, second) = (dir.path().join("first.toml"), dir.path().join("second.toml"));
+    fs::write(&first, "max_line_chars = 10\n").unwrap();
+    fs::write(&second, "max_line_chars = 4\n").unwrap();
+    let call = |variable: &Path, flags: &[&str]| {
+        let mut command = pinfold(dir.path());
+        command.env("PINFOLD_CONFIG", variable);
+        command.args(["call", "read_file", r#"{"path": "a.txt"}"#]).args(flags).output().unwrap()
+    };
+    let content = |output| answers(&output)[0]["content"].as_str().unwrap().to_owned();
+    assert_eq!(content(call(&first, &[])), "0123456789... [+6 characters]\n");
+    let flag = ["--config", second.to_str().unwrap()];
+    assert_eq!(content(call(&first, &flag)), "0123... [+12 characters]\n");
+    assert_eq!(content(call(Path::new(""), &[])), "0123456789abcdef\n");
+    assert_eq!(call(&dir.path().join("missing.toml"), &[]).status.code(), Some(2));
+}
+
+#[test]
+fn the_files_in_use_are_named() {
+    let dir = TempDir::new().unwrap();
+    let (_, said) = doctor(dir.path(), &["--root", ".", "--journal", "j", "--audit", "a.log"]);
+    let state = dir.path().join("state/pinfold");
+    for line in [
+        "ok    configuration: ",
+        "ok    journal: j",
+        &format!("ok    state: {}", state.display()),
+        "ok    audit log: a.log",
+    ] {
+        assert!(said.lines().any(|found| found.starts_with(line)), "{line}: {said}");
+    }
+    let mut command = pinfold(dir.path());
+    command.env("PINFOLD_LOG", "info").args(["serve", "--journal", "j"]);
+    let said = String::from_utf8(feed(&mut command, b"").stderr).unwrap();
+    assert!(said.contains("journal: j") && said.contains("audit log: none"), "{said}");
 }
