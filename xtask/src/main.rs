@@ -22,7 +22,7 @@ cargo xtask deny           licences, advisories, sources and doubles among the d
 cargo xtask package        packs every crate, and builds it from what was packed
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
-                           serve, packages, peers, documents DIR…
+                           serve, packages, peers, documents DIR…, repair
 cargo xtask bench soak     many calls on one server: whether it grows";
 
 fn main() -> ExitCode {

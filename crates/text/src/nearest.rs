@@ -1,57 +1,65 @@
-//! The closest miss: where a text that was not found would almost have been, and why it is not.
+//! Explains why a text is not in a file: the nearest region, and how it differs.
 //!
-//! Only ever told, never acted on. The work is bounded, however large the file and the text.
+//! The explanation is only ever shown, never acted on. The lines that it shows are a part of the file,
+//! and occur once wherever that can be had in a few lines, so an edit that takes them over finds them. Work
+//! and length are bounded, however large the file and the text.
 
-use std::collections::HashMap;
+mod fold;
+mod reason;
+mod search;
+
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::indent::indentation;
-use crate::locate::BLANKS;
+use crate::Encoding;
+use crate::document::Document;
+use crate::nearest::fold::{Folded, Folds, Segment, key, segments};
+use crate::nearest::reason::{Difference, Kind, differences, in_words, part_of, written_out};
+use crate::nearest::search::{MAX_SEGMENTS, Region, Step, best_part, best_region};
 use crate::replace::folded;
 
-/// How much of a large file is looked at line by line. Lines that stand in it word for word are
-/// found anywhere.
-const LOOKED_AT: usize = 8 * 1024 * 1024;
-/// How much of the text is looked for: enough to know a region by.
-const WANTED_LINES: usize = 200;
-/// How much of a region is compared with it.
-const REGION_BYTES: usize = 64 * 1024;
-/// Lines of the file that are compared by likeness, where nothing better is found, and how many bytes of
-/// both sides are: pairs of letters are counted, which takes its time.
-const COMPARED: usize = 20_000;
-const COMPARED_BYTES: usize = 4 * 1024 * 1024;
-/// Places that are weighed against each other.
-const CANDIDATES: usize = 50;
-/// Lines of the region that are shown.
-const SHOWN: usize = 12;
-/// Lines for which it is said why they differ.
-const EXPLAINED: usize = 4;
-/// Characters of a line that are shown.
-const LINE: usize = 200;
-/// Of a longer line it is not said why it differs.
-const LONG_LINE: usize = 64 * 1024;
-
-/// What to tell about a text that is not in a file: the nearest region with line numbers and why it
-/// differs, and whether the new text is there already. `None` if nothing is near.
-pub fn nearest(text: &str, old: &str, new: &str) -> Option<String> {
-    let (old, new) = (folded(old), folded(new));
-    let mut told = String::new();
-    if let Some(at) = already(text, &new) {
-        let line = line_number(text, at);
-        writeln!(told, "the new text is there already, on line {line}").expect(INFALLIBLE);
-    }
-    let old: Vec<&str> = old.strip_suffix('\n').unwrap_or(&old).split('\n').collect();
-    if let Some(start) = best_place(text, &old[..old.len().min(WANTED_LINES)]) {
-        tell_region(text, start, &old, &mut told);
-    }
-    (!told.is_empty()).then(|| told.trim_end().to_owned())
-}
+/// Lines and bytes of the region that are shown; with the reasons that is less than 4 KB.
+const MAX_SHOWN_LINES: usize = 60;
+const MAX_SHOWN_BYTES: usize = 2_400;
+/// Bytes that are shown of a line that is longer than that.
+const LONG_LINE_BYTES: usize = 600;
+/// Lines that are added until what is shown occurs only once.
+const MAX_CONTEXT: usize = 20;
+/// How far from a part of the text the next part may be, where a placeholder stands between them.
+const MAX_LEFT_OUT: usize = 256 * 1024;
 
 const INFALLIBLE: &str = "a String takes anything";
 
-fn already(text: &str, new: &str) -> Option<usize> {
+/// What to tell about a text that is not in a file: the nearest region with line numbers and why it
+/// differs, and whether the new text is there already. `None` if nothing resembles it.
+///
+/// The search ends early once `keep_going` says no.
+pub fn nearest(
+    bytes: &[u8],
+    encoding: Encoding,
+    old: &str,
+    new: &str,
+    keep_going: &dyn Fn() -> bool,
+) -> Option<String> {
+    let document = Document::new(bytes, encoding);
+    let text = document.text();
+    let (old, new) = (folded(old), folded(new));
+    let mut out = String::new();
+    if let Some(at) = already_there(text, &new) {
+        let line = line_number(text, at);
+        writeln!(out, "the new text is there already, on line {line}").expect(INFALLIBLE);
+    }
+    let wanted = Wanted::new(&old, text);
+    if let Some(found) = Aligned::find(text, &wanted, keep_going) {
+        found.describe(text, &wanted, &mut out);
+    }
+    (!out.is_empty()).then(|| out.trim_end_matches('\n').to_owned())
+}
+
+fn already_there(text: &str, new: &str) -> Option<usize> {
     // Short texts are everywhere, and prove nothing.
     (new.trim().len() >= 8).then(|| memmem::find(text.as_bytes(), new.as_bytes()))?
 }
@@ -64,282 +72,602 @@ fn line_start(text: &str, at: usize) -> usize {
     memchr::memrchr(b'\n', &text.as_bytes()[..at]).map_or(0, |lf| lf + 1)
 }
 
-/// Where the region starts that has most lines in common with `old`.
-fn best_place(text: &str, old: &[&str]) -> Option<usize> {
-    let mut candidates = standing_word_for_word(text, old);
-    if candidates.is_empty() {
-        candidates = standing_nearly(text, old);
-    }
-    if candidates.is_empty() {
-        candidates.extend(most_alike(text, old));
-    }
-    let score = |start: &usize| {
-        let region = beginning_of(&text[*start..], REGION_BYTES);
-        let pairs = region.split('\n').zip(old);
-        pairs
-            .map(
-                |(found, old)| {
-                    if found == *old { 3 } else { 2 * usize::from(plain(found) == plain(old)) }
-                },
-            )
-            .sum::<usize>()
-    };
-    // Of equals the first.
-    candidates.sort_unstable();
-    candidates.dedup();
-    candidates.into_iter().rev().max_by_key(score)
+/// The end of the line that a place is on, its LF not included.
+fn line_end(text: &str, at: usize) -> usize {
+    memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |lf| at + lf)
 }
 
-/// Regions in which a line of `old` stands as it is, but for blanks around it.
-fn standing_word_for_word(text: &str, old: &[&str]) -> Vec<usize> {
-    let mut lines: Vec<(usize, &str)> = old
-        .iter()
-        .map(|line| unnumbered(line).trim())
-        .enumerate()
-        .filter(|(_, line)| line.len() > 3)
-        .collect();
-    lines.sort_by_key(|(_, line)| std::cmp::Reverse(line.len()));
-    let mut starts = Vec::new();
-    for (number, line) in lines.into_iter().take(3) {
-        let places = memmem::find_iter(text.as_bytes(), line.as_bytes()).take(CANDIDATES);
-        starts.extend(places.map(|at| back(text, line_start(text, at), number)));
-    }
-    starts
+/// Spaces and tabs made visible.
+fn mark_whitespace(text: &str) -> String {
+    text.replace('\t', "\u{2192}").replace(' ', "\u{b7}")
 }
 
-/// The start of the line `lines` lines above the one that starts at `start`, or of the first line.
-fn back(text: &str, mut start: usize, lines: usize) -> usize {
-    for _ in 0..lines {
-        if start > 0 {
-            start = line_start(text, start - 1);
+/// What was pasted before the lines of a text and is not in the file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Prefix {
+    /// A line number, and a tab if that is what follows it.
+    LineNumber { tab: bool },
+    /// `+`, `-` or a space.
+    DiffMarker,
+}
+
+/// The text that was looked for, without what was pasted before its lines.
+struct Wanted {
+    text: String,
+    prefix: Option<Prefix>,
+    /// Lines past those that are looked for.
+    more_lines: usize,
+}
+
+impl Wanted {
+    fn new(old: &str, file: &str) -> Self {
+        let lines: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
+        let more_lines = lines.len().saturating_sub(MAX_SEGMENTS);
+        let lines = &lines[..lines.len() - more_lines];
+        let longest = lines.iter().max_by_key(|line| line.trim().len()).unwrap_or(&"").trim();
+        let present = memmem::find(file.as_bytes(), longest.as_bytes()).is_some();
+        let (text, prefix) = match without_numbers(lines).or_else(|| without_markers(lines)) {
+            Some((stripped, prefix)) if !present => (stripped.join("\n"), Some(prefix)),
+            _ => (lines.join("\n"), None),
+        };
+        let ended = more_lines == 0 && old.ends_with('\n');
+        Self { text: if ended { text + "\n" } else { text }, prefix, more_lines }
+    }
+}
+
+/// The lines without the numbers before them, if each has one and they count up.
+fn without_numbers<'o>(lines: &[&'o str]) -> Option<(Vec<&'o str>, Prefix)> {
+    let (mut stripped, mut last, mut tab) = (Vec::new(), None, true);
+    for line in lines {
+        if line.trim().is_empty() {
+            stripped.push(*line);
+            continue;
         }
-    }
-    start
-}
-
-fn beginning_of(text: &str, most_bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(most_bytes)]
-}
-
-/// The beginning of a file, as lines with their places.
-fn beginning(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    beginning_of(text, LOOKED_AT).split('\n').map(move |line| {
-        let start = at;
-        at += line.len() + 1;
-        (start, line)
-    })
-}
-
-/// Regions in which a line of `old` stands but for case, quotes and blanks.
-fn standing_nearly(text: &str, old: &[&str]) -> Vec<usize> {
-    let wanted: HashMap<String, usize> = old
-        .iter()
-        .enumerate()
-        .map(|(number, line)| (plain(line), number))
-        .filter(|(line, _)| line.len() > 3)
-        .collect();
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    let found =
-        beginning(text).filter_map(|(start, line)| Some((start, *wanted.get(&plain(line))?)));
-    found.take(CANDIDATES).map(|(start, number)| back(text, start, number)).collect()
-}
-
-/// The region of the line that is most like the longest line of `old`.
-fn most_alike(text: &str, old: &[&str]) -> Option<usize> {
-    /// Less than this share of letter pairs in common is no likeness.
-    const ALIKE: f64 = 0.5;
-    let (number, wanted) =
-        old.iter().map(|line| plain(line)).enumerate().max_by_key(|(_, l)| l.len())?;
-    let likeness = |line: &str| strsim::sorensen_dice(&wanted, &plain(line));
-    let mut compared = 0;
-    beginning(text)
-        .take(COMPARED)
-        .filter(|(_, line)| line.len() < 4 * wanted.len() + 40)
-        .take_while(|(_, line)| {
-            compared += wanted.len() + line.len();
-            compared <= COMPARED_BYTES
-        })
-        .map(|(start, line)| (likeness(line), start))
-        .filter(|(score, _)| *score >= ALIKE)
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })
-        .map(|(_, start)| back(text, start, number))
-}
-
-/// A line less everything that is easily got wrong.
-fn plain(line: &str) -> String {
-    /// More of a line than this is not needed to know it again.
-    const ENOUGH: usize = 2_000;
-    let line: String = unnumbered(line).chars().take(ENOUGH).collect();
-    let line = unquoted(&line).to_lowercase();
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Curly quotes made straight.
-fn unquoted(line: &str) -> String {
-    let straight = |c| match c {
-        '\u{2018}' | '\u{2019}' | '\u{201a}' => '\'',
-        '\u{201c}' | '\u{201d}' | '\u{201e}' => '"',
-        other => other,
-    };
-    line.chars().map(straight).collect()
-}
-
-/// A line less the number and tab that a reading tool puts before it.
-fn unnumbered(line: &str) -> &str {
-    match line.split_once('\t') {
-        Some((number, rest)) => match number.trim_start_matches(' ') {
-            digits if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                rest
+        let digits = line.trim_start_matches(' ');
+        let digits = digits.strip_prefix('L').unwrap_or(digits);
+        let after = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number: u64 = digits[..digits.len() - after.len()].parse().ok()?;
+        if last.is_some_and(|last| number <= last) {
+            return None;
+        }
+        last = Some(number);
+        let bare = after.trim_start_matches(' ');
+        let rest = match after.strip_prefix(['\t', '\u{2192}']) {
+            Some(rest) => rest,
+            None => {
+                tab = false;
+                let rest = bare.strip_prefix(['|', ':', '\u{2502}'])?;
+                rest.strip_prefix(' ').unwrap_or(rest)
             }
-            _ => line,
-        },
-        None => line,
+        };
+        stripped.push(rest);
     }
+    last.map(|_| (stripped, Prefix::LineNumber { tab }))
 }
 
-fn tell_region(text: &str, start: usize, old: &[&str], told: &mut String) {
-    let first = line_number(text, start);
-    let lines: Vec<&str> = text[start..].split('\n').take(old.len().min(SHOWN)).collect();
-    writeln!(told, "nearest is line {first}:").expect(INFALLIBLE);
-    let mut reasons = Vec::new();
-    for (number, (line, old)) in (first..).zip(lines.iter().zip(old)) {
-        let reason = reason(old, line);
-        let by_blanks = reason
-            .as_deref()
-            .is_some_and(|reason| reason.contains("blank") || reason.contains("indent"));
-        let shown = if by_blanks { visible(line) } else { (*line).to_owned() };
-        let shown: String = shown.chars().take(LINE).collect();
-        writeln!(told, "{number:>6}\t{shown}").expect(INFALLIBLE);
-        reasons.extend(reason.map(|reason| format!("line {number}: {reason}")));
-    }
-    if old.len() > lines.len() && lines.len() == SHOWN {
-        writeln!(told, "(and {} more lines)", old.len() - SHOWN).expect(INFALLIBLE);
-    }
-    for reason in reasons.iter().take(EXPLAINED) {
-        writeln!(told, "{reason}").expect(INFALLIBLE);
-    }
-}
-
-/// Blanks at both ends of a line made visible.
-fn visible(line: &str) -> String {
-    let (indent, rest) = indentation(line);
-    let body = rest.trim_end_matches(BLANKS);
-    let show = |blanks: &str| blanks.replace('\t', "\u{2192}").replace(' ', "\u{b7}");
-    format!("{}{body}{}", show(indent), show(&rest[body.len()..]))
-}
-
-/// Why a line of the file is not the line that was looked for, where that can be said in a few words.
-fn reason(old: &str, found: &str) -> Option<String> {
-    if old == found {
+/// The lines of a diff without the markers before them, and without what is to be added.
+fn without_markers<'o>(lines: &[&'o str]) -> Option<(Vec<&'o str>, Prefix)> {
+    let marked = |line: &&&str| line.starts_with(['+', '-']);
+    let fits = |line: &&str| line.is_empty() || line.starts_with(['+', '-', ' ', '@', '\\']);
+    if !lines.iter().any(|line| marked(&line)) || !lines.iter().all(fits) {
         return None;
     }
-    if old.len().max(found.len()) > LONG_LINE {
-        return Some("the text differs".into());
+    let added = lines.iter().filter(|line| line.starts_with('+')).count();
+    // Where all is to be added, it is what the model takes for the file.
+    let keeps_added = added == lines.len();
+    let kept = lines.iter().filter(|line| {
+        !line.starts_with("@@")
+            && !line.starts_with('\\')
+            && (keeps_added || !line.starts_with('+'))
+    });
+    let stripped: Vec<&str> = kept.map(|line| line.get(1..).unwrap_or("")).collect();
+    (!stripped.is_empty()).then_some((stripped, Prefix::DiffMarker))
+}
+
+/// Whether a line stands for lines that were left out, such as `// ... existing code ...`.
+fn is_placeholder(line: &str) -> bool {
+    let leaders: &[char] =
+        &['/', '#', '*', '-', ';', '<', '!', '%', '(', '[', '{', ' ', '\t', '\''];
+    let closers: &[char] = &['/', '*', '-', '>', ')', ']', '}', ' ', '\t'];
+    let inner = line.trim_start_matches(leaders).trim_end_matches(closers);
+    let dots = |text: &str| text.starts_with("...") || text.starts_with('\u{2026}');
+    if inner.is_empty() || !(dots(inner) || inner.ends_with("...") || inner.ends_with('\u{2026}')) {
+        return false;
     }
-    let bare = unnumbered(old);
-    let reason = if bare != old && (bare == found || bare.trim() == found.trim()) {
-        "leave out the line number and the tab after it, they are not in the file".into()
-    } else if old.trim_end_matches(BLANKS) == found.trim_end_matches(BLANKS) {
-        "blanks at the end of the line differ".into()
-    } else if indentation(old).1 == indentation(found).1 {
-        let named = |line| match indentation(line).0 {
-            "" => "none".to_owned(),
-            indent => format!("`{}`", visible(indent)),
+    if inner.trim_matches(['.', '\u{2026}', ' ']).is_empty() {
+        return true;
+    }
+    // Words beside the dots count only in a comment: `...args` is code.
+    let comment = ["//", "#", "/*", "--", "<!--", ";", "%", "{/*", "*"];
+    comment.iter().any(|leader| line.trim_start().starts_with(leader))
+}
+
+/// A region of the file and the text, aligned.
+struct Aligned<'t> {
+    /// The text's segments.
+    text: Vec<Segment<'t>>,
+    text_keys: Vec<String>,
+    /// The file's segments around the region, and their keys.
+    file: Vec<Segment<'t>>,
+    file_keys: Vec<String>,
+    steps: Vec<Step>,
+    /// Placeholders of the text, and how many lines of the file each stands for.
+    left_out: Vec<(usize, usize)>,
+}
+
+impl<'t> Aligned<'t> {
+    fn find(file: &'t str, wanted: &'t Wanted, keep_going: &dyn Fn() -> bool) -> Option<Self> {
+        let text: Vec<_> = segments(&wanted.text, 0).take(MAX_SEGMENTS).collect();
+        let folded = |segment: &Segment<'_>| {
+            let mut out = String::new();
+            key(segment.text, &mut out);
+            out
         };
-        format!("the indentation is {}, not {}", named(found), named(old))
-    } else if old.trim_matches(BLANKS) == found.trim_matches(BLANKS) {
-        "indentation and blanks at the end differ".into()
-    } else if unquoted(old) == unquoted(found) {
-        "the quotes are of another kind (curly or straight)".into()
-    } else if old.replace('\u{a0}', " ") == found.replace('\u{a0}', " ") {
-        "a blank is a no-break space (U+00A0) on one side".into()
-    } else if old.to_lowercase() == found.to_lowercase() {
-        "upper and lower case differ".into()
-    } else if old.split_whitespace().eq(found.split_whitespace()) {
-        "the blanks within the line differ".into()
-    } else if !old.trim().is_empty() && found.contains(old.trim()) {
-        "this is only a part of the line".into()
-    } else if plain(old) == plain(found) {
-        "case, quotes or blanks differ".into()
-    } else {
-        "the text differs".into()
+        let text_keys: Vec<String> = text.iter().map(folded).collect();
+        let whole = best_region(file, 0, &text_keys, false, keep_going);
+        let exact = |number: usize| {
+            let steps =
+                whole.iter().flat_map(|region| region.steps.iter().map(move |step| (region, step)));
+            steps.into_iter().any(|(region, step)| {
+                matches!(step, Step::Pair(text, file)
+                    if *text == number && region.keys[*file] == text_keys[number])
+            })
+        };
+        let placeholders: Vec<usize> = (0..text.len())
+            .filter(|number| is_placeholder(text[*number].text) && !exact(*number))
+            .collect();
+        let mut aligned = Self {
+            text,
+            text_keys,
+            file: Vec::new(),
+            file_keys: Vec::new(),
+            steps: Vec::new(),
+            left_out: Vec::new(),
+        };
+        if placeholders.is_empty() {
+            aligned.append(whole?, 0);
+        } else {
+            aligned.find_parts(file, &placeholders, keep_going)?;
+        }
+        Some(aligned)
+    }
+
+    fn append(&mut self, region: Region<'t>, first: usize) {
+        let before = self.file.len();
+        self.steps.extend(region.steps.iter().map(|step| match *step {
+            Step::Pair(text, file) => Step::Pair(text + first, file + before),
+            Step::OnlyText(text) => Step::OnlyText(text + first),
+            Step::OnlyFile(file) => Step::OnlyFile(file + before),
+        }));
+        self.file.extend(region.segments);
+        self.file_keys.extend(region.keys);
+    }
+
+    /// Finds the parts of the text between its placeholders, the longest first.
+    fn find_parts(
+        &mut self,
+        file: &'t str,
+        placeholders: &[usize],
+        keep_going: &dyn Fn() -> bool,
+    ) -> Option<()> {
+        let ends = placeholders.iter().copied().chain([self.text.len()]);
+        let mut from = 0;
+        let parts: Vec<Range<usize>> =
+            ends.map(|end| std::mem::replace(&mut from, end + 1)..end).collect();
+        let weight = |part: &Range<usize>| {
+            self.text_keys[part.clone()].iter().map(String::len).sum::<usize>()
+        };
+        let heaviest = (0..parts.len()).rev().max_by_key(|number| weight(&parts[*number]))?;
+        let find = |number: usize, range: Range<usize>, last: bool| {
+            let keys = &self.text_keys[parts[number].clone()];
+            best_region(&file[range.clone()], range.start, keys, last, keep_going)
+        };
+        let mut regions: Vec<Option<Region<'t>>> = parts.iter().map(|_| None).collect();
+        let first = find(heaviest, 0..file.len(), false)?;
+        let (mut start, mut end) = bounds(&first)?;
+        regions[heaviest] = Some(first);
+        for number in heaviest + 1..parts.len() {
+            let from = line_end(file, end).min(file.len());
+            let to = file.floor_char_boundary(from.saturating_add(MAX_LEFT_OUT));
+            regions[number] = find(number, from..to, false);
+            end = regions[number].as_ref().and_then(bounds).map_or(end, |(_, end)| end);
+        }
+        for number in (0..heaviest).rev() {
+            let to = line_start(file, start);
+            let from = line_start(file, file.floor_char_boundary(to.saturating_sub(MAX_LEFT_OUT)));
+            regions[number] = find(number, from..to, true);
+            start = regions[number].as_ref().and_then(bounds).map_or(start, |(start, _)| start);
+        }
+        let mut last_end = None;
+        for (number, region) in regions.into_iter().enumerate() {
+            let range = region.as_ref().and_then(bounds);
+            if number > 0 {
+                let between = match (last_end, range) {
+                    (Some(last), Some((start, _))) if last < start => {
+                        memchr::memchr_iter(b'\n', &file.as_bytes()[last..start]).count()
+                    }
+                    _ => 0,
+                };
+                // One of the line ends between them is that of the line before.
+                self.left_out.push((placeholders[number - 1], between.saturating_sub(1)));
+            }
+            match region {
+                Some(region) => {
+                    self.append(region, parts[number].start);
+                    last_end = range.map(|(_, end)| end).or(last_end);
+                }
+                None => self.steps.extend(parts[number].clone().map(Step::OnlyText)),
+            }
+        }
+        Some(())
+    }
+
+    /// The file's lines that the region takes, as a range of the file's segments' places.
+    fn range(&self) -> Option<Range<usize>> {
+        let files = self.steps.iter().filter_map(|step| match step {
+            Step::Pair(_, file) => Some(&self.file[*file]),
+            _ => None,
+        });
+        let start = files.clone().map(|segment| segment.start).min()?;
+        let end = files.map(|segment| segment.start + segment.text.len()).max()?;
+        Some(start..end)
+    }
+
+    /// Writes the region and the reasons.
+    fn describe(mut self, file: &str, wanted: &Wanted, out: &mut String) {
+        let Some(mut range) = self.range() else { return };
+        let mut found = Vec::new();
+        self.note_moved(file, &mut range, &mut found);
+        // Where the text's first or last lines are missing, the file may have others in their place.
+        let missing = |steps: &mut dyn Iterator<Item = &Step>| {
+            steps.take_while(|step| matches!(step, Step::OnlyText(_))).count().min(3)
+        };
+        let above = missing(&mut self.steps.iter());
+        let below = missing(&mut self.steps.iter().rev());
+        let first_line = line_number(file, range.start);
+        let line_of = |segment: &Segment<'_>| match segment.start.checked_sub(range.start) {
+            Some(_) => {
+                first_line + line_number(&file[range.start..], segment.start - range.start) - 1
+            }
+            None => {
+                first_line - (line_number(&file[segment.start..], range.start - segment.start) - 1)
+            }
+        };
+        self.note_differences(wanted, &line_of, &mut found);
+        let marked: BTreeSet<usize> = found.iter().filter_map(marked_line).collect();
+        let shown = Shown::new(file, range, (above, below), self.focus());
+        shown.write(file, &marked, wanted.more_lines, out);
+        for reason in in_words(found) {
+            writeln!(out, "{reason}").expect(INFALLIBLE);
+        }
+    }
+
+    /// Where in the first segment the text's is, so that the right part of a long line is shown.
+    fn focus(&self) -> usize {
+        let first = self.steps.iter().find_map(|step| match step {
+            Step::Pair(text, file) => Some((&self.text[*text], &self.file[*file])),
+            _ => None,
+        });
+        let Some((text, file)) = first else { return 0 };
+        if file.text.len() <= MAX_SHOWN_BYTES {
+            return file.start;
+        }
+        let [one, other] = [text.text, file.text].map(|line| Folded::new(line, Folds::ALL));
+        let inside = part_of(&one, &other).or_else(|| {
+            let (_, at) = best_part(&one.text, &other.text)?;
+            other.origin(at)
+        });
+        file.start + inside.map_or(0, |range| range.start)
+    }
+
+    /// Notes segments that are in both, but in another order, and adds them to the region.
+    fn note_moved(&mut self, file: &str, range: &mut Range<usize>, found: &mut Vec<Difference>) {
+        let paired: BTreeSet<usize> = self
+            .steps
+            .iter()
+            .filter_map(|step| if let Step::Pair(_, file) = step { Some(*file) } else { None })
+            .collect();
+        let missing: Vec<usize> = self
+            .steps
+            .iter()
+            .filter_map(|step| if let Step::OnlyText(text) = step { Some(*text) } else { None })
+            .filter(|text| !self.text_keys[*text].is_empty())
+            .collect();
+        let (Some(first), Some(last)) = (paired.first().copied(), paired.last().copied()) else {
+            return;
+        };
+        let mut moved = BTreeSet::new();
+        for text in missing {
+            let near = first.saturating_sub(3)..(last + 4).min(self.file.len());
+            let there = near.into_iter().find(|file| {
+                !paired.contains(file)
+                    && !moved.contains(file)
+                    && self.file_keys[*file] == self.text_keys[text]
+            });
+            let Some(there) = there else { continue };
+            moved.insert(there);
+            self.steps
+                .retain(|step| *step != Step::OnlyText(text) && *step != Step::OnlyFile(there));
+            let segment = self.file[there];
+            range.start = range.start.min(segment.start);
+            range.end = range.end.max(segment.start + segment.text.len());
+            let line = line_number(file, segment.start);
+            let number = self.text_line(text);
+            let detail = format!(
+                "lines are in another order: line {number} of the text is line {line} of the file"
+            );
+            found.push(Difference { kind: Kind::Order, line, detail });
+        }
+    }
+
+    /// The number of the line of the text that a segment is on.
+    fn text_line(&self, number: usize) -> usize {
+        self.text[..number].iter().filter(|segment| segment.line_break == "\n").count() + 1
+    }
+
+    fn note_differences(
+        &self,
+        wanted: &Wanted,
+        line_of: &dyn Fn(&Segment<'_>) -> usize,
+        found: &mut Vec<Difference>,
+    ) {
+        let mut push = |kind, line, detail: String| found.push(Difference { kind, line, detail });
+        for (text, lines) in &self.left_out {
+            let placeholder = self.text[*text].text.trim();
+            let placeholder = &placeholder[..placeholder.floor_char_boundary(60)];
+            let detail = match lines {
+                0 => format!("leave out \"{placeholder}\", it is not in the file"),
+                1 => format!("1 line left out where the text has \"{placeholder}\""),
+                _ => format!("{lines} lines left out where the text has \"{placeholder}\""),
+            };
+            push(Kind::Placeholder, *text, detail);
+        }
+        let mut last: Option<(usize, usize)> = None;
+        let (final_text, final_file) = match self.steps.last() {
+            Some(Step::Pair(text, file)) => (Some(*text), Some(*file)),
+            _ => (None, None),
+        };
+        for step in &self.steps {
+            match *step {
+                Step::OnlyText(text) => {
+                    push(Kind::MissingInFile, self.text_line(text), String::new());
+                }
+                Step::OnlyFile(file) => {
+                    let line = line_of(&self.file[file]);
+                    // The rest of a line that is partly in the text.
+                    if self.file[file].line_break == "\n" || !self.file_keys[file].is_empty() {
+                        push(Kind::MissingInText, line, String::new());
+                    }
+                }
+                Step::Pair(text, file) => {
+                    let line = line_of(&self.file[file]);
+                    match wanted.prefix {
+                        Some(Prefix::LineNumber { tab: true }) => push(
+                            Kind::LineNumbers,
+                            line,
+                            "leave out the line number and the tab after it, they are not in the file".into(),
+                        ),
+                        Some(Prefix::LineNumber { tab: false }) => push(
+                            Kind::LineNumbers,
+                            line,
+                            "leave out the line number, it is not in the file".into(),
+                        ),
+                        Some(Prefix::DiffMarker) => push(
+                            Kind::DiffMarkers,
+                            line,
+                            "leave out the diff marker, it is not in the file".into(),
+                        ),
+                        None => {}
+                    }
+                    if let Some((last_text, last_file)) = last
+                        && (last_text + 1, last_file + 1) == (text, file)
+                    {
+                        let breaks =
+                            (self.text[last_text].line_break, self.file[last_file].line_break);
+                        if let Some(detail) = line_breaks_differ(breaks.0, breaks.1) {
+                            push(Kind::LineBreaks, line_of(&self.file[last_file]), detail);
+                        }
+                    }
+                    last = Some((text, file));
+                }
+            }
+        }
+        // The line break at the end of the text.
+        if let (Some(text), Some(file)) = (final_text, final_file)
+            && !self.text[text].line_break.is_empty()
+        {
+            let line = line_of(&self.file[file]);
+            let detail = match self.file[file].line_break {
+                "" => Some(format!("the file ends without a line break after line {line}")),
+                line_break => line_breaks_differ(self.text[text].line_break, line_break),
+            };
+            found.extend(detail.map(|detail| Difference { kind: Kind::LineBreaks, line, detail }));
+        }
+        let ends: (Option<usize>, Option<usize>) = (
+            self.steps
+                .iter()
+                .find_map(|step| if let Step::Pair(text, _) = step { Some(*text) } else { None }),
+            final_text,
+        );
+        for step in &self.steps {
+            if let Step::Pair(text, file) = *step {
+                let before = found.len();
+                let line = line_of(&self.file[file]);
+                let (one, other) = (self.text[text].text, self.file[file].text);
+                differences(one, other, line, found);
+                // The first line may start, and the last may end, anywhere.
+                let first = ends.0 == Some(text) && other.ends_with(one);
+                let last = ends.1 == Some(text)
+                    && self.text[text].line_break.is_empty()
+                    && other.starts_with(one);
+                if first || last {
+                    found.retain({
+                        let mut number = 0;
+                        move |difference| {
+                            number += 1;
+                            number <= before || difference.kind != Kind::Part
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The line whose whitespace is made visible because of a difference.
+fn marked_line(difference: &Difference) -> Option<usize> {
+    let whitespace = [Kind::InnerWhitespace, Kind::Indentation, Kind::TrailingWhitespace];
+    whitespace.contains(&difference.kind).then_some(difference.line)
+}
+
+/// Where a region starts and ends in the file.
+fn bounds(region: &Region<'_>) -> Option<(usize, usize)> {
+    let mut files = region.steps.iter().filter_map(|step| match step {
+        Step::Pair(_, file) => Some(&region.segments[*file]),
+        _ => None,
+    });
+    let first = files.next()?;
+    let last = files.next_back().unwrap_or(first);
+    Some((first.start, last.start + last.text.len()))
+}
+
+fn line_breaks_differ(text: &str, file: &str) -> Option<String> {
+    if text == file || text.is_empty() || file.is_empty() {
+        return None;
+    }
+    if text.starts_with('\\') || file.starts_with('\\') {
+        return Some(written_out(text, file));
+    }
+    let named = |line_break: &str| match line_break {
+        "\n" => "a line break".to_owned(),
+        "\r" => "a lone CR (U+000D) as line break".to_owned(),
+        other => format!("U+{:04X} as line break", other.chars().next().map_or(0, u32::from)),
     };
-    Some(reason)
+    Some(format!("the text has {}; the file has {}", named(text), named(file)))
+}
+
+/// The part of the file that is shown.
+struct Shown {
+    range: Range<usize>,
+    /// Lines of the region that are not.
+    more: usize,
+}
+
+impl Shown {
+    fn new(file: &str, region: Range<usize>, context: (usize, usize), focus: usize) -> Self {
+        let mut range = line_start(file, region.start)..line_end(file, region.end);
+        for _ in 0..context.0 {
+            range.start = line_start(file, range.start.saturating_sub(1));
+        }
+        for _ in 0..context.1 {
+            range.end = line_end(file, (range.end + 1).min(file.len()));
+        }
+        let whole = range.end;
+        if !fits(&file[range.clone()]) {
+            let start = line_start(file, region.start);
+            range = if fits(&file[start..line_end(file, region.end)]) {
+                start..line_end(file, region.end)
+            } else if fits(&file[region.clone()]) {
+                region.clone()
+            } else if line_end(file, start) - start > MAX_SHOWN_BYTES {
+                // A part of a long line, from where the text begins in it.
+                let end = line_end(file, start).min(focus + LONG_LINE_BYTES);
+                focus..file.floor_char_boundary(end)
+            } else {
+                start..beginning(file, start, line_end(file, region.end))
+            };
+        }
+        let more = match range.end < region.end {
+            true => memchr::memchr_iter(b'\n', &file.as_bytes()[range.end..whole]).count(),
+            false => 0,
+        };
+        Self { range: unique(file, range), more }
+    }
+
+    fn write(&self, file: &str, marked: &BTreeSet<usize>, more_lines: usize, out: &mut String) {
+        let shown = &file[self.range.clone()];
+        let first = line_number(file, self.range.start);
+        let column = file[line_start(file, self.range.start)..self.range.start].chars().count();
+        match column {
+            0 => writeln!(out, "nearest is line {first}:"),
+            _ => writeln!(out, "nearest is line {first}, from its character {} on:", column + 1),
+        }
+        .expect(INFALLIBLE);
+        let literal = shown.contains(['\u{b7}', '\u{2192}']);
+        for (number, line) in (first..).zip(shown.split('\n')) {
+            let line =
+                if marked.contains(&number) && !literal { visible(line) } else { line.to_owned() };
+            writeln!(out, "{number:>6}\t{line}").expect(INFALLIBLE);
+        }
+        if literal && !marked.is_empty() {
+            writeln!(out, "(\u{b7} and \u{2192} are in the file as they are shown)")
+                .expect(INFALLIBLE);
+        }
+        if self.more + more_lines > 0 {
+            writeln!(out, "(and {} more lines)", self.more + more_lines).expect(INFALLIBLE);
+        }
+    }
+}
+
+/// A line with its spaces and tabs made visible, but for single spaces between other characters.
+fn visible(line: &str) -> String {
+    let content = line.trim_matches([' ', '\t']);
+    if content.is_empty() {
+        return mark_whitespace(line);
+    }
+    let start = line.len() - line.trim_start_matches([' ', '\t']).len();
+    let end = start + content.len();
+    let mut inner = content.replace('\t', "\u{2192}");
+    if inner.contains("  ") {
+        inner = inner.replace(' ', "\u{b7}");
+    }
+    format!("{}{inner}{}", mark_whitespace(&line[..start]), mark_whitespace(&line[end..]))
+}
+
+fn fits(text: &str) -> bool {
+    text.len() <= MAX_SHOWN_BYTES
+        && memchr::memchr_iter(b'\n', text.as_bytes()).count() < MAX_SHOWN_LINES
+}
+
+/// Where the lines end that fit, from `start` on.
+fn beginning(file: &str, start: usize, end: usize) -> usize {
+    let mut at = line_end(file, start);
+    while at < end {
+        let next = line_end(file, at + 1);
+        if !fits(&file[start..next]) {
+            break;
+        }
+        at = next;
+    }
+    at
+}
+
+/// The range with lines around it until it occurs only once, if few are enough.
+fn unique(file: &str, range: Range<usize>) -> Range<usize> {
+    let occurs_once = |range: &Range<usize>| {
+        let needle = memmem::Finder::new(file[range.clone()].as_bytes());
+        let first = needle.find(file.as_bytes());
+        let again = |at: usize| needle.find(&file.as_bytes()[at + 1..]);
+        range.is_empty() || first.and_then(again).is_none()
+    };
+    let mut wider = range.clone();
+    for round in 0..MAX_CONTEXT {
+        if occurs_once(&wider) {
+            return wider;
+        }
+        let below = line_end(file, (wider.end + 1).min(file.len()));
+        let above = line_start(file, wider.start.saturating_sub(1));
+        if round % 2 == 0 && below > wider.end || above == wider.start {
+            wider.end = below;
+        } else {
+            wider.start = above;
+        }
+        if !fits(&file[wider.clone()]) {
+            break;
+        }
+    }
+    if occurs_once(&wider) && fits(&file[wider.clone()]) { wider } else { range }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reason_is_named() {
-        for (file, old, told) in [
-            (
-                "x\n\tif a:\n\t\tb\n",
-                "    if a:\n      b",
-                "the indentation is `\u{2192}`, not `\u{b7}\u{b7}\u{b7}\u{b7}`",
-            ),
-            ("say(\u{201c}hi\u{201d})\n", "say(\"hi\")", "the quotes are of another kind"),
-            ("a\u{a0}long line\n", "a long line", "no-break space"),
-            ("Value = one\n", "value = one", "upper and lower case differ"),
-            ("first\n    call(one)\n", "     2\t    call(one)", "leave out the line number"),
-            ("foo(bar,  baz)\n", "foo(bar, baz)", "the blanks within the line differ"),
-            (
-                "let total = sum(items) + 1;\nb\n",
-                "total = sum(items)\nc",
-                "only a part of the line",
-            ),
-            ("def connect(host, port):\n", "def connect(host, prot):", "the text differs"),
-        ] {
-            let found = nearest(file, old, "").unwrap_or_default();
-            assert!(found.contains(told), "{old:?}: {found}");
-        }
-    }
-
-    #[test]
-    fn the_region_is_shown_with_line_numbers() {
-        let file = "a\nb\nfn one() {\n\treturn 1;\n}\n";
-        let told = nearest(file, "fn one() {\n    return 1;\n}", "x").unwrap();
-        let expected = "nearest is line 3:\n     3\tfn one() {\n     4\t\u{2192}return 1;\n     5\t}\n\
-                        line 4: the indentation is `\u{2192}`, not `\u{b7}\u{b7}\u{b7}\u{b7}`";
-        assert_eq!(told, expected);
-    }
-
-    #[test]
-    fn a_new_text_that_is_there_already_is_said() {
-        let told =
-            nearest("one\nlet x = compute(2);\n", "let x = compute(1);", "let x = compute(2);");
-        assert!(told.unwrap().starts_with("the new text is there already, on line 2\n"));
-    }
-
-    #[test]
-    fn nothing_near_is_nothing_told() {
-        assert_eq!(nearest("alpha\nbeta\n", "something else entirely", "x"), None);
-        assert_eq!(nearest("", "a", "b"), None);
-    }
-
-    #[test]
-    fn a_large_text_is_told_about_as_soon_as_a_small_one() {
-        // A hundred places, each with a hundred thousand lines to compare.
-        let file = "let value = compute(1);\n".repeat(200_000);
-        let old = format!("{}the end\n", "let value = compute(1);\n".repeat(100_000));
-        let begin = std::time::Instant::now();
-        let told = nearest(&file, &old, "").unwrap();
-        assert!(told.starts_with("nearest is line 1:"), "{told}");
-        assert!(told.contains("(and 99989 more lines)"), "{told}");
-        // Lines as long as files, and nothing like them.
-        let long = |letters: &str| format!("{}\n", letters.repeat(700)).repeat(20_000);
-        assert_eq!(nearest(&long("abc"), &long("xyz")[..2_101], ""), None);
-        assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
-    }
-
-    #[test]
-    fn the_place_with_most_in_common_is_the_nearest() {
-        let file = "return 1;\n\nfn two() {\n    setup();\n    return 1;\n}\n";
-        let told = nearest(file, "fn two() {\n    setup( );\n    return 1;\n}\n", "").unwrap();
-        assert!(told.starts_with("nearest is line 3:"), "{told}");
-    }
-}
+mod tests;

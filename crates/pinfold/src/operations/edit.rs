@@ -213,7 +213,7 @@ impl Edit {
         let number = self.number(failed.number);
         match &failed.why {
             ReplaceError::NotFound => {
-                let nearest = self.nearest(&failed.bytes, encoding, failed.number);
+                let nearest = self.nearest(view, &failed.bytes, encoding, failed.number);
                 Error::NoMatch { path, number, nearest }
             }
             ReplaceError::Many { count, or_more, lines, match_kind } => Error::ManyMatches {
@@ -238,10 +238,15 @@ impl Edit {
         }
     }
 
-    fn nearest(&self, bytes: &[u8], encoding: Encoding, number: usize) -> Option<String> {
+    fn nearest(
+        &self,
+        view: &View<'_>,
+        bytes: &[u8],
+        encoding: Encoding,
+        number: usize,
+    ) -> Option<String> {
         let Replacement { old, new, .. } = self.replacements.get(number - 1)?;
-        let text = encoding.decode_lossy(bytes).0.replace("\r\n", "\n");
-        nearest(&text, old, new)
+        nearest(bytes, encoding, old, new, &in_time(view))
     }
 
     /// The file is not as the session knows it. If it can be shown how it reads now where the edit
@@ -254,7 +259,7 @@ impl Edit {
         encoding: Encoding,
         number: usize,
     ) -> Error {
-        let region = self.nearest(bytes, encoding, number);
+        let region = self.nearest(view, bytes, encoding, number);
         if region.is_some() {
             view.knows_now(target);
         }

@@ -1,0 +1,153 @@
+use super::*;
+
+fn nearest(file: &str, old: &str, new: &str) -> Option<String> {
+    super::nearest(file.as_bytes(), Encoding::UTF_8, old, new, &|| true)
+}
+
+/// The lines that an explanation shows, taken over as a model would.
+fn taken_over(told: &str) -> String {
+    let lines = told.split('\n').filter_map(|line| {
+        let (number, rest) = line.split_once('\t')?;
+        number.trim().parse::<u64>().ok()?;
+        Some(rest)
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    match told.contains("are in the file as they are shown)") {
+        true => text,
+        false => text.replace('\u{b7}', " ").replace('\u{2192}', "\t"),
+    }
+}
+
+#[test]
+fn the_reason_is_named_and_the_lines_are_found() {
+    for (file, old, told) in [
+        (
+            "x\n\tif a:\n\t\tb\n",
+            "    if a:\n      b",
+            "lines 2-3: the indentation differs (line 2: the indentation is `\u{2192}`, not `\u{b7}\u{b7}\u{b7}\u{b7}`)",
+        ),
+        (
+            "say(\u{201c}hi\u{201d})\n",
+            "say(\"hi\")",
+            "line 1: \" where the file has \u{201c} (U+201C)",
+        ),
+        (
+            "first\n    call(one)\n",
+            "     2\t    call(one)",
+            "line 2: leave out the line number and the tab after it",
+        ),
+        ("first\n    call(one)\n", "2: call(one)", "line 2: leave out the line number"),
+        (
+            "a = 1\nb = 2\nc = 3\n",
+            "     1\ta = 1\n     2\tb = 2\n",
+            "lines 1-2: leave out the line number and the tab",
+        ),
+        ("a = 1\nb = 2\nc = 3\n", "-a = 1\n+a = 2\n b = 2", "lines 1-2: leave out the diff marker"),
+        (
+            "one()\ntwo()\n",
+            "one()\\ntwo()",
+            "the text has \\n written out; the file has a line break",
+        ),
+        (
+            "print(\"a\\nb\")\n",
+            "print(\"a\nb\")",
+            "the file has \\n written out; the text has a line break",
+        ),
+        (
+            "one()\rtwo()\rthree()\r",
+            "one()\ntwo()",
+            "the text has a line break; the file has a lone CR (U+000D) as line break",
+        ),
+        ("one()\u{2028}two()\n", "one()\ntwo()", "the file has U+2028 as line break"),
+        (
+            "alpha = 1\nbeta = 2\ngamma = 3\ndelta = 4\n",
+            "alpha = 1\ndelta = 4",
+            "lines 2-3 are missing in the text",
+        ),
+        (
+            "alpha = 1\ndelta = 4\n",
+            "alpha = 1\nbeta = 2\ngamma = 3\ndelta = 4",
+            "lines 2-3 of the text are missing in the file",
+        ),
+        (
+            "alpha = 1\nbeta = 2\ngamma = 3\n",
+            "beta = 2\nalpha = 1\ngamma = 3",
+            "lines are in another order",
+        ),
+        (
+            "fn a() {\n  one();\n  two();\n  three();\n}\n",
+            "fn a() {\n  ...\n}",
+            "3 lines left out where the text has \"...\"",
+        ),
+        (
+            "fn a() {\n  one();\n  two();\n  three();\n}\n",
+            "fn a() {\n  // ... existing code ...\n  three();\n}",
+            "2 lines left out where the text has \"// ... existing code ...\"",
+        ),
+        (
+            "let total = sum(items) + 1;\nb\n",
+            "total = sum(items)\nb",
+            "line 1: the text has only part of the line",
+        ),
+        ("x = 1\n", "x = 2", "line 1: \"2\" where the file has \"1\""),
+        ("one\ntwo\nthree\nfour", "two\nthree\nfive", "line 3 of the text is missing in the file"),
+        ("one\ntwo", "two\n", "the file ends without a line break after line 2"),
+    ] {
+        let found = nearest(file, old, "").unwrap_or_default();
+        assert!(found.contains(told), "{old:?}: {found}");
+        let text = taken_over(&found);
+        assert_eq!(file.matches(&text).count(), 1, "{old:?}: {found}");
+    }
+}
+
+#[test]
+fn the_region_is_shown_with_line_numbers() {
+    let file = "a\nb\nfn one() {\n\treturn 1;\n}\n";
+    let told = nearest(file, "fn one() {\n    return 1;\n}", "x").unwrap();
+    let expected = "nearest is line 3:\n     3\tfn one() {\n     4\t\u{2192}return 1;\n     5\t}\n\
+                    line 4: the indentation is `\u{2192}`, not `\u{b7}\u{b7}\u{b7}\u{b7}`";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_new_text_that_is_there_already_is_said() {
+    let told = nearest("one\nlet x = compute(2);\n", "let x = compute(1);", "let x = compute(2);");
+    assert!(told.unwrap().starts_with("the new text is there already, on line 2\n"));
+}
+
+#[test]
+fn nothing_near_is_nothing_told() {
+    assert_eq!(nearest("alpha\nbeta\n", "something else entirely", "x"), None);
+    assert_eq!(nearest("", "a", "b"), None);
+}
+
+#[test]
+fn a_large_text_is_told_about_in_few_words() {
+    // A hundred places, each with a hundred thousand lines to compare.
+    let file = "let value = compute(1);\n".repeat(200_000);
+    let old = format!("{}the end\n", "let value = compute(1);\n".repeat(100_000));
+    let told = nearest(&file, &old, "").unwrap();
+    assert!(told.starts_with("nearest is line 1:"), "{told}");
+    assert!(told.contains("more lines)"), "{told}");
+    assert!(told.len() < 4_000, "{told}");
+    // Lines as long as files, and nothing like them.
+    let long = |letters: &str| format!("{}\n", letters.repeat(700)).repeat(2_000);
+    assert_eq!(nearest(&long("abc"), &long("xyz")[..2_101], ""), None);
+}
+
+#[test]
+fn a_part_of_a_long_line_is_shown() {
+    let names: String = (0..20_000).map(|n| format!("var v{n}=f({n});")).collect();
+    let told = nearest(&names, "var v15000=g(15000);", "").unwrap();
+    assert!(told.len() < 4_000, "{told}");
+    let text = taken_over(&told);
+    assert_eq!(names.matches(&text).count(), 1, "{told}");
+    assert!(text.contains("v15000="), "{told}");
+}
+
+#[test]
+fn the_place_with_most_in_common_is_the_nearest() {
+    let file = "return 1;\n\nfn two() {\n    setup();\n    return 1;\n}\n";
+    let told = nearest(file, "fn two() {\n    setup( );\n    return 1;\n}\n", "").unwrap();
+    assert!(told.starts_with("nearest is line 3:"), "{told}");
+}
