@@ -3,7 +3,6 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -129,7 +128,10 @@ fn shown(session: &Session, entry: &Entry) -> String {
 
 /// A diff, with control characters escaped if it goes to a terminal.
 fn printable(diff: &str) -> String {
-    if std::io::stdout().is_terminal() { pinfold::escaped_lines(diff) } else { diff.to_owned() }
+    if std::io::stdout().is_terminal() {
+        return pinfold::escaped_text(diff.as_bytes());
+    }
+    diff.to_owned()
 }
 
 /// Approves everything: the user approves what a command does by running it.
@@ -171,11 +173,12 @@ impl Undo {
         }
         let mut failed = false;
         for id in ids {
-            let call = CallOptions { tool: "undo".into(), ..CallOptions::default() };
-            let begin = Instant::now();
-            let done = session.perform_with(&operations::Undo { id }, &call);
-            let outcome = done.as_ref().map_or_else(pinfold_dialects::code, |_| "ok");
-            session.record(&call, outcome, begin, 0);
+            let undo = operations::Undo { id };
+            let done = session.audited(
+                &CallOptions::default().with_tool("undo"),
+                |call| session.perform_with(&undo, call),
+                |done| (done.as_ref().map_or_else(pinfold_dialects::code, |_| "ok"), 0),
+            );
             match done {
                 Ok(done) => print_line(&undone(&session, &done))?,
                 Err(error) => {

@@ -1,50 +1,57 @@
-//! Asking the person at the terminal.
+//! Approval on the terminal: asks the user who sits there.
+//!
+//! Keys that were typed before a question do not answer it: they are discarded first.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use pinfold_confine::terminal;
+use rustix::termios::{QueueSelector, tcflush};
 
-/// Asks on the terminal that the process belongs to, whatever its input and output are.
+/// A few screens, so that the question does not push its own beginning out of the scroll-back.
+const MAX_PREVIEW_CHARS: usize = 20_000;
+
+/// Asks on the controlling terminal, wherever standard input and output go.
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
 impl Terminal {
-    /// If there is one, and a person sees what is said on it.
+    /// The controlling terminal, if there is one and the user sees standard error on it.
     pub(crate) fn there() -> Option<Self> {
         (std::io::stderr().is_terminal() && terminal().is_ok()).then_some(Self)
     }
 }
 
 impl Approver for Terminal {
-    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
-        converse(question).unwrap_or(ApprovalAnswer::Nobody)
+    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
+        ask(request).unwrap_or(ApprovalAnswer::Unavailable)
     }
 }
 
-fn converse(question: &ApprovalRequest) -> std::io::Result<ApprovalAnswer> {
+fn ask(request: &ApprovalRequest) -> std::io::Result<ApprovalAnswer> {
     let terminal = terminal()?;
     let mut input = BufReader::new(&terminal);
     let mut output = &terminal;
-    if let Some(diff) = &question.diff {
-        // What is in files must not be able to talk to the terminal.
-        writeln!(output, "{}", pinfold::escaped_lines(diff))?;
+    let preview = request.preview(MAX_PREVIEW_CHARS);
+    if !preview.is_empty() {
+        writeln!(output, "{preview}")?;
     }
     loop {
-        write!(output, "{} [y]es, [s]ession, [N]o: ", question.headline())?;
+        tcflush(&terminal, QueueSelector::IFlush)?;
+        write!(output, "{} [y]es, [s]ession, [N]o: ", request.headline())?;
         output.flush()?;
         let mut answer = String::new();
         if input.read_line(&mut answer)? == 0 {
-            return Ok(ApprovalAnswer::Nobody);
+            return Ok(ApprovalAnswer::Unavailable);
         }
         match answer.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(ApprovalAnswer::Once),
             "s" | "session" => return Ok(ApprovalAnswer::Session),
-            "" | "n" | "no" => return Ok(ApprovalAnswer::No(None)),
-            // Words, then, but not a yes.
+            "" | "n" | "no" => return Ok(ApprovalAnswer::Denied(None)),
+            // A denial with a message for the agent.
             other if other.starts_with("no ") || other.starts_with("no,") => {
-                let words = answer.trim()["no".len()..].trim_start_matches([',', ' ']);
-                return Ok(ApprovalAnswer::No(Some(words.to_owned())));
+                let message = answer.trim()["no".len()..].trim_start_matches([',', ' ']);
+                return Ok(ApprovalAnswer::Denied(Some(message.to_owned())));
             }
             _ => {}
         }

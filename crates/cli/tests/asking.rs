@@ -229,55 +229,88 @@ fn a_yes_to_one_file_is_none_to_another_in_its_place() {
     assert_eq!(content(&dir), "precious\n");
 }
 
-/// Runs `pinfold call` on a terminal where somebody types `keys`. Returns the answer, and what was seen.
-fn on_a_terminal(dir: &TempDir, keys: &str, arguments: &[&str]) -> (Value, String) {
+/// Runs a command on a terminal on which `early` was typed before it starts, and where each of `lines` is
+/// typed when a question is there. Returns standard output, and what was seen.
+fn on_a_terminal(
+    dir: &TempDir,
+    command: &str,
+    arguments: &[&str],
+    early: &str,
+    lines: &[&str],
+) -> (String, String) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = || {
         let path = Path::new(name.to_str().unwrap());
-        Stdio::from(fs::File::options().read(true).write(true).open(path).unwrap())
+        fs::File::options().read(true).write(true).open(path).unwrap()
     };
-    let mut call = pinfold(dir, "call", &["--mode", "default", "--"]);
+    // The terminal forgets what was typed when nobody has it open.
+    let open = theirs();
+    let mut call = pinfold(dir, command, &["--mode", "default"]);
     call.args(arguments);
     let mut process = Command::new("setsid");
     process.arg("--ctty").arg("--wait").arg(call.get_program()).args(call.get_args());
     process.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
     process.stdin(theirs()).stdout(Stdio::piped()).stderr(theirs());
-    let mut process = process.spawn().unwrap();
     let mut terminal = fs::File::from(ours);
-    terminal.write_all(keys.as_bytes()).unwrap();
+    terminal.write_all(early.as_bytes()).unwrap();
+    let mut process = process.spawn().unwrap();
+    let mut seen = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        while seen.matches("[N]o: ").count() <= number {
+            let mut buffer = [0; 4096];
+            let read = terminal.read(&mut buffer).unwrap();
+            seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+        terminal.write_all(line.as_bytes()).unwrap();
+    }
     let mut output = String::new();
     process.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     process.wait().unwrap();
-    let mut seen = vec![0; 64 * 1024];
-    let read = terminal.read(&mut seen).unwrap();
-    (serde_json::from_str(&output).unwrap(), String::from_utf8_lossy(&seen[..read]).into_owned())
+    drop(open);
+    (output, seen)
+}
+
+fn called_on_a_terminal(dir: &TempDir, lines: &[&str], arguments: [&str; 2]) -> (Value, String) {
+    let arguments = ["--", arguments[0], arguments[1]];
+    let (output, seen) = on_a_terminal(dir, "call", &arguments, "", lines);
+    (serde_json::from_str(&output).unwrap(), seen)
 }
 
 #[test]
 fn a_person_at_the_terminal_is_asked_there() {
     let dir = workspace();
     let arguments = ["file.write", r#"{"path": "a.txt", "content": "two\u001b[2J\n"}"#];
-    for (keys, words) in [
-        ("\n", "the person said no"),
-        ("n\n", "the person said no"),
-        ("what?\nno, use b.txt\n", "the person said no: use b.txt"),
+    for (lines, words) in [
+        (&["\n"][..], "the person said no"),
+        (&["n\n"], "the person said no"),
+        (&["what?\n", "no, use b.txt\n"], "the person said no: use b.txt"),
     ] {
-        let (answer, seen) = on_a_terminal(&dir, keys, &arguments);
+        let (answer, seen) = called_on_a_terminal(&dir, lines, arguments);
         assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");
         assert!(seen.contains("Allow changing") && seen.contains("-one"), "{seen}");
+        assert!(seen.contains("+two\\x1b[2J"), "{seen}");
         assert!(!seen.contains("\u{1b}[2J"), "what is in files does not command the terminal");
     }
     assert_eq!(content(&dir), "one\n");
-    let (answer, _) = on_a_terminal(&dir, "y\n", &arguments);
+    let (answer, _) = called_on_a_terminal(&dir, &["y\n"], arguments);
     assert_eq!(answer["success"], true, "{answer}");
     // Without a terminal, nobody is asked.
     fs::write(dir.path().join("ws/a.txt"), "one\n").unwrap();
     let mut call = pinfold(&dir, "call", &["--mode", "default", "--"]);
     let output = call.args(arguments).stdin(Stdio::null()).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("nobody can be"));
+}
+
+#[test]
+fn keys_typed_before_a_question_do_not_answer_it() {
+    let dir = workspace();
+    let arguments = ["--", "file.write", r#"{"path": "a.txt", "content": "two\n"}"#];
+    let (output, _) = on_a_terminal(&dir, "call", &arguments, "y\ny\n", &["n\n"]);
+    assert!(output.contains("permission_denied"), "{output}");
+    assert_eq!(content(&dir), "one\n");
 }
 
 /// Every call leaves a line, those that came to nothing too.

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
-use pinfold::{AuditTrace, CachedFile, CallOptions, Error, Session};
+use pinfold::{CachedFile, CallOptions, Error, Session};
 use serde_json::Value;
 
 use crate::tool::ParsedCall;
@@ -68,14 +67,14 @@ impl Toolbox {
 
     /// Parses the arguments of a call, whether or not they are right: [`Self::perform`] answers what is wrong.
     pub fn prepare(&self, name: &str, arguments: Value) -> PreparedCall {
-        let begin = Instant::now();
         let Some(tool) = self.find(name) else {
-            let parsed = Err(self.unknown(name));
-            return PreparedCall { begin, name: brief(name), tool: None, parsed };
+            let parsed = Err(self.unknown(name).into());
+            return PreparedCall { name: brief(name), tool: None, parsed };
         };
         let (dialect, entry) = (tool.dialect, tool.entry);
         let parsed = guarded(entry.name, || (entry.parse)(tool.check(arguments)?));
-        PreparedCall { begin, name: entry.name.to_owned(), tool: Some((dialect, entry)), parsed }
+        let parsed = parsed.map_err(Arc::new);
+        PreparedCall { name: entry.name.to_owned(), tool: Some((dialect, entry)), parsed }
     }
 
     /// The arguments of a prepared call on one line, for a person. `None` if they are wrong.
@@ -97,25 +96,38 @@ impl Toolbox {
 
     /// Performs a call.
     pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Answer {
-        let PreparedCall { begin, name, tool, parsed } = prepared;
-        let call =
-            &CallOptions { tool: name.clone(), audit_trace: AuditTrace::default(), ..call.clone() };
-        let ctx = ToolContext { session: &self.session, call };
-        let refuse = |error: &Error| match tool {
-            Some((dialect, entry)) => (dialect.fault)(error, entry.hints.read_only),
-            None => self.refuse(error),
+        let PreparedCall { name, tool, parsed } = prepared;
+        let refuse = |error: &Error| {
+            let answer = match tool {
+                Some((dialect, entry)) => (dialect.fault)(error, entry.hints.read_only),
+                None => self.refuse(error),
+            };
+            (crate::code(error), answer)
         };
-        let (code, answer) = match parsed {
-            Err(error) => (crate::code(error), refuse(error)),
-            Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
-                Err(error) => (crate::code(&error), refuse(&error)),
-                Ok(answer) => ("ok", answer),
-            },
+        let work = |call: &CallOptions| {
+            let ctx = ToolContext { session: &self.session, call };
+            match parsed {
+                Err(error) => refuse(error),
+                Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
+                    Err(error) => refuse(&error),
+                    Ok(answer) => ("ok", answer),
+                },
+            }
         };
-        if self.session.is_audited() {
-            self.session.record(call, code, *begin, answer.to_json_text().len());
-        }
-        answer
+        let outcome = |(code, answer): &(_, Answer)| (*code, answer.to_json_text().len());
+        self.session.audited(&call.clone().with_tool(name), work, outcome).1
+    }
+
+    /// Answers a call with an error before its tool runs. It is in the audit log like any other call.
+    pub fn refuse_call(
+        &self,
+        name: &str,
+        error: impl Into<Arc<Error>>,
+        call: &CallOptions,
+    ) -> Answer {
+        let tool = self.find(name).map(|tool| (tool.dialect, tool.entry));
+        let name = tool.map_or_else(|| brief(name), |(_, entry)| entry.name.to_owned());
+        self.perform(&PreparedCall { name, tool, parsed: Err(error.into()) }, call)
     }
 
     /// The error for a name that no tool has.
@@ -146,11 +158,10 @@ impl Toolbox {
 
 /// A call whose arguments are parsed: see [`Toolbox::prepare`].
 pub struct PreparedCall {
-    begin: Instant,
     /// The tool's name, also if there is no such tool.
     name: String,
     tool: Option<(&'static Dialect, &'static Entry)>,
-    parsed: Result<Box<dyn ParsedCall>, Error>,
+    parsed: Result<Box<dyn ParsedCall>, Arc<Error>>,
 }
 
 impl fmt::Debug for PreparedCall {

@@ -74,7 +74,7 @@ fn a_call_past_its_deadline_ends() {
 #[test]
 fn one_call_can_be_a_dry_run() {
     let (dir, toolbox) = toolbox(Settings::default());
-    let call = CallOptions { dry_run: Some(true), ..CallOptions::default() };
+    let call = CallOptions::default().with_dry_run(true);
     let arguments = json!({"path": "deep/new.txt", "content": "x\n"});
     let answer = toolbox.call_with("file.write", arguments.clone(), &call).to_json();
     assert!(answer["message"].as_str().unwrap().starts_with("[Dry Run] Would create deep/new.txt"));

@@ -14,6 +14,9 @@ pub trait Host: Send + Sync + 'static {
     fn ask(&self, question: &str) -> String;
 }
 
+/// The host decides how much of it to show.
+const MAX_PREVIEW_CHARS: usize = 100_000;
+
 /// A host, as the engine asks it.
 pub(crate) struct Asker<H>(pub(crate) H);
 
@@ -32,7 +35,7 @@ impl<H: Host> Approver for Asker<H> {
             "given": question.given,
             "path": question.path.to_string_lossy(),
             "reason": question.reason.to_string(),
-            "diff": question.diff,
+            "diff": Some(question.preview(MAX_PREVIEW_CHARS)).filter(|it| !it.is_empty()),
         });
         verdict(&without_place(|| self.0.ask(&text.to_string())))
     }
@@ -46,13 +49,13 @@ fn verdict(decision: &str) -> ApprovalAnswer {
     let message = decision["message"].as_str().map(str::to_owned);
     match (&decision, decision["behavior"].as_str()) {
         (Value::Bool(true), _) => ApprovalAnswer::Once,
-        (Value::Bool(false), _) => ApprovalAnswer::No(None),
+        (Value::Bool(false), _) => ApprovalAnswer::Denied(None),
         (_, Some("allow")) if decision["remember"] == true => ApprovalAnswer::Session,
         (_, Some("allow")) => ApprovalAnswer::Once,
-        (_, Some("deny")) => ApprovalAnswer::No(message),
+        (_, Some("deny")) => ApprovalAnswer::Denied(message),
         _ => {
             let problem = "whoever decides here gave an answer that is neither yes nor no";
-            ApprovalAnswer::No(Some(problem.to_owned()))
+            ApprovalAnswer::Denied(Some(problem.to_owned()))
         }
     }
 }
@@ -121,14 +124,17 @@ mod tests {
             ("true", ApprovalAnswer::Once),
             (r#"{"behavior":"allow"}"#, ApprovalAnswer::Once),
             (r#"{"behavior":"allow","remember":true}"#, ApprovalAnswer::Session),
-            ("false", ApprovalAnswer::No(None)),
-            (r#"{"behavior":"deny"}"#, ApprovalAnswer::No(None)),
-            (r#"{"behavior":"deny","message":"later"}"#, ApprovalAnswer::No(Some("later".into()))),
+            ("false", ApprovalAnswer::Denied(None)),
+            (r#"{"behavior":"deny"}"#, ApprovalAnswer::Denied(None)),
+            (
+                r#"{"behavior":"deny","message":"later"}"#,
+                ApprovalAnswer::Denied(Some("later".into())),
+            ),
         ] {
             assert_eq!(verdict(decision), means, "{decision}");
         }
         for unclear in ["", "null", "1", "\"yes\"", "{}", "[true]", r#"{"allow":true}"#] {
-            let no = matches!(verdict(unclear), ApprovalAnswer::No(Some(words)) if words.contains("neither"));
+            let no = matches!(verdict(unclear), ApprovalAnswer::Denied(Some(words)) if words.contains("neither"));
             assert!(no, "{unclear}");
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use pinfold::{CallOptions, Cancel, Error, Mode, Session};
 use pinfold_confine::device_and_inode;
@@ -55,7 +54,6 @@ impl Tools {
 
     /// Makes a call, and waits for its answer: JSON text, whatever happens.
     pub fn call(&self, request: &Request, host: Option<impl Host>) -> String {
-        let begin = Instant::now();
         let ready = Context::parse(&request.context).and_then(|mut context| {
             context.problem.take().map_or(Ok(()), Err)?;
             let toolbox = self.for_context(&context)?;
@@ -67,10 +65,13 @@ impl Tools {
             Ok((toolbox, arguments, dry_run)) => {
                 let approver = host.map(|host| Arc::new(Asker(host)) as _);
                 let cancel = request.cancel.clone();
-                let call = CallOptions { cancel, dry_run, approver, ..CallOptions::default() };
+                let call = CallOptions::default()
+                    .with_cancel(cancel)
+                    .with_dry_run(dry_run)
+                    .with_approver(approver);
                 reply::text(toolbox.call_with(&request.tool, arguments, &call))
             }
-            Err(problem) => self.refuse(request, &Error::InvalidArgument(problem), begin),
+            Err(problem) => self.refuse(request, Error::InvalidArgument(problem)),
         }
     }
 
@@ -88,22 +89,14 @@ impl Tools {
                 tools.call(&request, host)
             } else {
                 let what = "the system has no thread left for this call; try it again".to_owned();
-                tools.refuse(&request, &Error::Internal { what }, Instant::now())
+                tools.refuse(&request, Error::Internal { what })
             });
         });
     }
 
     /// The answer to a call that is not made.
-    fn refuse(&self, request: &Request, error: &Error, begin: Instant) -> String {
-        let answer = match self.toolbox.find(&request.tool) {
-            Some(tool) => tool.refuse(error),
-            None => self.toolbox.refuse(error),
-        };
-        let text = reply::text(answer);
-        let call = CallOptions { tool: request.tool.clone(), ..CallOptions::default() };
-        let code = pinfold_dialects::code(error);
-        self.toolbox.session().record(&call, code, begin, text.len());
-        text
+    fn refuse(&self, request: &Request, error: Error) -> String {
+        reply::text(self.toolbox.refuse_call(&request.tool, error, &CallOptions::default()))
     }
 
     /// The arguments of a call on one line, for a person.

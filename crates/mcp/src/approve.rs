@@ -138,8 +138,8 @@ impl Approver for Channel {
         let (sender, receiver) = oneshot::channel();
         self.asked.notify_one();
         match self.questions.send((question.clone(), sender)) {
-            Ok(()) => receiver.blocking_recv().unwrap_or(ApprovalAnswer::Nobody),
-            Err(_) => ApprovalAnswer::Nobody,
+            Ok(()) => receiver.blocking_recv().unwrap_or(ApprovalAnswer::Unavailable),
+            Err(_) => ApprovalAnswer::Unavailable,
         }
     }
 }
@@ -192,8 +192,8 @@ impl Rounds {
             match verdict(answer) {
                 ApprovalAnswer::Once => answers.push((asked, false)),
                 ApprovalAnswer::Session => answers.push((asked, true)),
-                ApprovalAnswer::No(words) => refused = Some((asked, words)),
-                ApprovalAnswer::Nobody | ApprovalAnswer::Later => {}
+                ApprovalAnswer::Denied(words) => refused = Some((asked, words)),
+                ApprovalAnswer::Unavailable | ApprovalAnswer::Deferred => {}
             }
         }
         Ok(Self(Mutex::new(Round { answers, refused, asked: None })))
@@ -212,16 +212,16 @@ impl Approver for Rounds {
             return if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once };
         }
         if let Some((_, words)) = round.refused.as_ref().filter(|(known, _)| *known == digest) {
-            return ApprovalAnswer::No(words.clone());
+            return ApprovalAnswer::Denied(words.clone());
         }
         round.asked = Some(question.clone());
-        ApprovalAnswer::Later
+        ApprovalAnswer::Deferred
     }
 }
 
 /// What a person is asked about, whole: another content is another question.
 fn digest(question: &ApprovalRequest) -> String {
-    question.subject.to_hex().to_string()
+    question.subject.clone()
 }
 
 async fn elicit(
@@ -230,17 +230,17 @@ async fn elicit(
 ) -> ApprovalAnswer {
     let form = match form(question) {
         Ok(form) => form,
-        Err(_) => return ApprovalAnswer::Nobody,
+        Err(_) => return ApprovalAnswer::Unavailable,
     };
     let ask = context.peer.send_request(ServerRequest::ElicitRequest(ElicitRequest::new(form)));
     match tokio::time::timeout(limits::ASKING, ask).await {
         Ok(Ok(ClientResult::ElicitResult(answer))) => verdict(answer),
-        Ok(Ok(_)) => ApprovalAnswer::Nobody,
+        Ok(Ok(_)) => ApprovalAnswer::Unavailable,
         Ok(Err(error)) => {
             tracing::warn!("the client does not ask: {error}");
-            ApprovalAnswer::Nobody
+            ApprovalAnswer::Unavailable
         }
-        Err(_) => ApprovalAnswer::No(Some(no_answer(limits::ASKING))),
+        Err(_) => ApprovalAnswer::Denied(Some(no_answer(limits::ASKING))),
     }
 }
 
@@ -255,11 +255,9 @@ const DENY: &str = "deny";
 /// The form that a person fills in.
 fn form(question: &ApprovalRequest) -> Result<ElicitRequestParams, ErrorData> {
     let mut message = question.headline();
-    if let Some(diff) = &question.diff {
-        let shown: String = diff.chars().take(limits::DIFF_CHARS).collect();
-        let more = if shown.len() < diff.len() { "\n… (the rest is not shown)" } else { "" };
-        // What is in files must not be able to dress up the question.
-        message.push_str(&format!("\n\n{}{more}", pinfold::escaped_lines(&shown)));
+    let preview = question.preview(limits::DIFF_CHARS);
+    if !preview.is_empty() {
+        message.push_str(&format!("\n\n{preview}"));
     }
     let schema = json!({
         "type": "object",
@@ -290,6 +288,6 @@ fn verdict(answer: ElicitResult) -> ApprovalAnswer {
     match (answer.action, content.get("answer").and_then(Value::as_str)) {
         (ElicitationAction::Accept, Some(ONCE)) => ApprovalAnswer::Once,
         (ElicitationAction::Accept, Some(SESSION)) => ApprovalAnswer::Session,
-        _ => ApprovalAnswer::No(words),
+        _ => ApprovalAnswer::Denied(words),
     }
 }

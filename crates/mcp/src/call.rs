@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinfold::{CallOptions, Cancel, Error, Progress};
-use pinfold_dialects::{Answer, code};
+use pinfold_dialects::Answer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
 };
@@ -30,44 +30,40 @@ pub(crate) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        let call = CallOptions { client, ..CallOptions::default() };
+        let call = CallOptions::default().with_client(client);
         conversation.whole().call_with(&request.name, Value::Null, &call);
         let error = shared.toolbox.unknown(&request.name).with_hint();
         return Err(ErrorData::invalid_params(error, None));
     };
     let ended = Ended { request: context.ct.clone(), server: shared.stopping.clone() };
     // What does not come as far as the tool is in the audit log all the same.
-    let refused = |code: &str| {
-        let tool = tool.entry.name.to_owned();
-        let call = CallOptions { tool, client: client.clone(), ..CallOptions::default() };
-        conversation.whole().session().record(&call, code, Instant::now(), 0);
+    let refused = |error: Arc<Error>| {
+        let call = CallOptions::default().with_client(client.clone());
+        let answer = conversation.whole().refuse_call(tool.entry.name, error, &call);
+        Ok(reply::result(answer, None).into())
     };
-    let cancelled = || {
-        refused(code(&Error::Cancelled));
-        Ok(reply::result(tool.refuse(&Error::Cancelled), None).into())
+    let bad_request = |error: &ErrorData| {
+        _ = refused(Error::InvalidArgument(error.message.to_string()).into());
     };
     // The first thing that is waited for: whoever comes first stands in front.
     let mut turn = match tool.entry.hints.read_only {
         true => None,
         false => tokio::select! {
             turn = conversation.changing.lock() => Some(turn),
-            () = ended.wait() => return cancelled(),
+            () = ended.wait() => return refused(Error::Cancelled.into()),
         },
     };
     let options = &shared.options;
     let standing = standing(options.client_roots, conversation, connected, &request, &context);
-    let tools = match standing.await.inspect_err(|_| refused("invalid_argument"))? {
+    let tools = match standing.await.inspect_err(bad_request)? {
         RootsState::Known(Ok(tools)) => tools,
-        RootsState::Known(Err(nothing)) => {
-            refused(code(&nothing));
-            return Ok(reply::result(tool.refuse(&nothing), None).into());
-        }
+        RootsState::Known(Err(nothing)) => return refused(nothing),
         RootsState::Ask(ask) => return Ok((*ask).into()),
     };
     let session = tools.session().id();
     let (mut asking, approver) =
         Asking::new(shared.codec.as_ref(), &shared.spent, session, &request, &context)
-            .inspect_err(|_| refused("invalid_argument"))?;
+            .inspect_err(bad_request)?;
     let cancel = Cancel::default();
     let token = context.meta.get_progress_token();
     let progress = if token.is_some() { Progress::watched() } else { Progress::default() };
@@ -82,7 +78,8 @@ pub(crate) async fn call(
         let call = prepared.insert(tools.prepare(name, arguments.take().unwrap_or_default()));
         if let Some(cached_file) = tools.cached_file(call) {
             let (cancel, client) = (cancel.clone(), client.clone());
-            let options = CallOptions { cancel, client, cached_file, ..CallOptions::default() };
+            let options = CallOptions::default().with_cancel(cancel);
+            let options = options.with_client(client).with_cached_file(cached_file);
             let answer = tools.perform(call, &options);
             if !answer.failed() {
                 let compact = tools.describe(call);
@@ -92,8 +89,8 @@ pub(crate) async fn call(
     }
     let (stop, seen) = (cancel.clone(), progress.clone());
     let client = client.clone();
-    let call =
-        CallOptions { cancel: stop, progress: seen, approver, client, ..CallOptions::default() };
+    let call = CallOptions::default().with_cancel(stop).with_progress(seen);
+    let call = call.with_approver(approver).with_client(client);
     let before = ended.clone();
     let work = move || {
         // It may have waited for a thread for long.

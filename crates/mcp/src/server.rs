@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
-use pinfold::CallOptions;
+use pinfold::{CallOptions, Error};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
@@ -203,9 +202,9 @@ impl ServerHandler for Server {
                 (params["name"].as_str(), self.conversation(&context))
             {
                 let client = context.client_info().map(|client| client.name.into());
-                let call = CallOptions { tool: tool.to_owned(), client, ..CallOptions::default() };
-                let session = conversation.whole().session();
-                session.record(&call, "invalid_argument", Instant::now(), 0);
+                let call = CallOptions::default().with_client(client);
+                let error = Error::InvalidArgument("the parameters are not those of a call".into());
+                conversation.whole().refuse_call(tool, error, &call);
             }
             let problem = self.problem(params);
             let problem = problem.unwrap_or_else(|| {

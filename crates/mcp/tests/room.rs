@@ -27,7 +27,11 @@ struct Slow {
 impl Approver for Slow {
     fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
         self.asked.send(()).unwrap();
-        self.yes.lock().unwrap().recv().map_or(ApprovalAnswer::Nobody, |()| ApprovalAnswer::Once)
+        self.yes
+            .lock()
+            .unwrap()
+            .recv()
+            .map_or(ApprovalAnswer::Unavailable, |()| ApprovalAnswer::Once)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Asking a person.
+//! Approvals: what the user is asked, the answers, and what they were given for.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,47 @@ use std::sync::{Mutex, PoisonError};
 
 use blake3::Hash;
 
+use crate::preview::{Proposal, escaped_text};
 use crate::{Access, Reason};
 
-/// Somebody who can be asked whether an agent may do something.
+/// Asks the user whether an agent may do something.
+///
+/// ```
+/// use pinfold::operations::Write;
+/// use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, Mode, Permissions, Session, Settings};
+///
+/// /// Shows what would change, and approves nothing but text files.
+/// #[derive(Debug)]
+/// struct TextFilesOnly;
+///
+/// impl Approver for TextFilesOnly {
+///     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
+///         println!("{}\n{}", request.headline(), request.preview(4_000));
+///         if request.path.extension().is_some_and(|it| it == "txt") {
+///             return ApprovalAnswer::Once;
+///         }
+///         ApprovalAnswer::Denied(Some("only text files".into()))
+///     }
+/// }
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let mut settings = Settings::default();
+/// settings.permissions.mode = Mode::Ask;
+/// let session = Session::with_settings([workspace], settings)?.with_approver(TextFilesOnly);
+/// session.perform(&Write::new("a.txt", "approved\n"))?;
+/// let refused = session.perform(&Write::new("a.sh", "denied\n")).unwrap_err();
+/// assert!(refused.to_string().contains("only text files"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// Asks, and waits for the answer. Whoever cannot ask, or gets no answer in time, says no.
-    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer;
+    /// Asks, and waits for the answer. If nobody can be asked, it is [`ApprovalAnswer::Unavailable`].
+    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer;
 }
 
-/// What a person is asked.
+/// A question for the user.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct ApprovalRequest {
     /// The tool that the agent calls.
     pub tool: String,
@@ -23,49 +54,55 @@ pub struct ApprovalRequest {
     pub access: Access,
     /// The path, as the agent gave it.
     pub given: String,
-    /// The file or directory that it leads to, free of links.
+    /// The real path of the file or directory that it leads to.
     pub path: PathBuf,
-    /// Why the question comes up.
+    /// Why the user has to be asked.
     pub reason: Reason,
-    /// What would change, where that can be shown.
-    pub diff: Option<String>,
-    /// What a yes is good for, by hash: all of the above, and the file as it is and would be.
-    pub subject: Hash,
+    /// Whether the user approved this in the same call, but the file has changed since.
+    pub changed_since_asked: bool,
+    /// The hash of everything that an approval covers: all of the above, the file as it is, and the
+    /// file as it would be.
+    pub subject: String,
+    pub(crate) proposal: Option<Proposal>,
 }
 
 impl ApprovalRequest {
     /// The question on one line.
     pub fn headline(&self) -> String {
         let Self { tool, access, path, reason, .. } = self;
-        let path = pinfold_confine::escaped(path.as_os_str().as_encoded_bytes());
-        format!("Allow {} {path}? (`{tool}`; {reason})", access.doing())
+        let changed = if self.changed_since_asked {
+            "The file changed since the last question. "
+        } else {
+            ""
+        };
+        let path = escaped_text(path.as_os_str().as_encoded_bytes()).replace('\n', "\\x0a");
+        format!("{changed}Allow {} {path}? (`{tool}`; {reason})", access.doing())
+    }
+
+    /// What would change, in at most about `max_chars` characters: a diff of the bytes as they are, in
+    /// which everything that a reader would not see is escaped; for what is not text its kind, size
+    /// and hash. What is left out is counted. Empty if nothing would change.
+    pub fn preview(&self, max_chars: usize) -> String {
+        self.proposal.as_ref().map_or_else(String::new, |proposal| proposal.preview(max_chars))
     }
 }
 
-/// Text as a person may be shown it, line by line: nothing in it can talk to a terminal, or pass for
-/// something else than text.
-pub fn escaped_lines(text: &str) -> String {
-    let line =
-        |line: &str| pinfold_confine::escaped(line.replace('\t', "    ").as_bytes()).to_string();
-    text.trim_end().lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// A person's answer.
+/// The user's answer to an [`ApprovalRequest`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ApprovalAnswer {
-    /// This time.
+    /// Yes, this time.
     Once,
-    /// Whenever it is the same operation on the same file, for as long as the session lasts.
+    /// Yes, for the same operation on the same file until the session ends.
     Session,
-    /// No. There may be words for the agent.
-    No(Option<String>),
+    /// No, maybe with a message for the agent.
+    Denied(Option<String>),
     /// Nobody can be asked.
-    Nobody,
-    /// The question was passed on: the call is to end, and will be made again with the answer.
-    Later,
+    Unavailable,
+    /// The question was passed on: the call ends now, and will be made again with the answer.
+    Deferred,
 }
 
-/// What was allowed by a person.
+/// What the user has approved, in a call or in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Grants(Mutex<Vec<Grant>>);
 
@@ -73,9 +110,9 @@ pub(crate) struct Grants(Mutex<Vec<Grant>>);
 struct Grant {
     access: Access,
     path: PathBuf,
-    /// What it was asked about for.
+    /// Why the user was asked.
     reason: Reason,
-    /// What the person was shown; `None` if it does not matter.
+    /// The hash of the change that was approved; `None` for any change.
     subject: Option<Hash>,
 }
 
@@ -84,7 +121,7 @@ impl Grants {
         self.lock().push(Grant { access, path, reason, subject });
     }
 
-    /// Whether something was allowed: just this, on just this file.
+    /// Whether this change of this file was approved.
     pub(crate) fn cover(&self, access: Access, path: &Path, subject: Option<Hash>) -> bool {
         self.lock().iter().any(|grant| {
             grant.access == access
@@ -93,8 +130,15 @@ impl Grants {
         })
     }
 
-    /// Whether what is met on a walk may be shown because a directory above it may be walked over: if it
-    /// would be asked about for the same reason, and no other.
+    /// Whether another change of this file was approved.
+    pub(crate) fn has_other(&self, access: Access, path: &Path, subject: Option<Hash>) -> bool {
+        self.lock()
+            .iter()
+            .any(|grant| grant.access == access && grant.path == path && grant.subject != subject)
+    }
+
+    /// Whether an entry of a walk may be shown because the user approved a walk of a directory above
+    /// it: only if the reason to ask is the same.
     pub(crate) fn cover_below(&self, path: &Path, reason: &Reason) -> bool {
         self.lock().iter().any(|grant| {
             grant.access == Access::Read && path.starts_with(&grant.path) && grant.reason == *reason

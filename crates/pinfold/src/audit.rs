@@ -1,16 +1,20 @@
-//! A line for every call: what was asked for, what was decided, what came of it. No contents.
+//! The audit log: one line for every call, with its paths, the decision and the outcome. No contents.
+//!
+//! [`Session::audited`] is the only place that writes a line. An operation that nobody above has put
+//! into an audited call is one itself, so no call is left out.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use blake3::Hash;
 use pinfold_confine::LogFile;
 use serde::Serialize;
 
-use crate::Access;
+use crate::journal::State;
 use crate::limits::MAX_AUDIT_CHARS;
+use crate::{Access, CallOptions, Session};
 
 /// An audit log.
 #[derive(Debug)]
@@ -21,59 +25,104 @@ pub(crate) struct Audit {
     broken: AtomicBool,
 }
 
-/// One call, as the log has it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Line<'l> {
-    /// When the call was answered: ISO 8601, UTC.
-    pub(crate) time: String,
-    pub(crate) session: &'l str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) client: Option<Cow<'l, str>>,
-    pub(crate) tool: Cow<'l, str>,
-    #[serde(flatten)]
-    pub(crate) audit_trace: &'l Facts,
-    /// `ok`, or the error's code.
-    pub(crate) outcome: &'l str,
-    pub(crate) duration_ms: u64,
-    /// Of the answer.
-    pub(crate) bytes: usize,
-}
-
-/// What is noted while a call is made.
-#[derive(Clone, Debug, Default)]
-pub struct AuditTrace(Arc<Mutex<Facts>>);
-
-/// What was noted.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Facts {
-    pub(crate) operation: Option<&'static str>,
-    pub(crate) paths: Vec<Noted>,
-    /// `allow`, `deny`, or who was asked said: `yes`, `no`, `nobody`, `later`. `none` if the call did
-    /// not come as far.
-    pub(crate) decision: &'static str,
-    pub(crate) why: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) before: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) after: Option<String>,
-}
-
-impl Default for Facts {
-    fn default() -> Self {
-        let (operation, paths, why, before, after) = Default::default();
-        Self { operation, paths, decision: "none", why, before, after }
+impl Session {
+    /// Makes a call, and writes its line into the audit log whatever comes of it. `outcome` gives `ok` or
+    /// the error's code, and the size of the answer in bytes.
+    #[doc(hidden)]
+    pub fn audited<T>(
+        &self,
+        call: &CallOptions,
+        work: impl FnOnce(&CallOptions) -> T,
+        outcome: impl FnOnce(&T) -> (&'static str, usize),
+    ) -> T {
+        let trace = call.audit_trace();
+        let Some(audit) = self.audit().filter(|_| !trace.is_open()) else { return work(call) };
+        let begin = Instant::now();
+        let trace = AuditTrace::open();
+        let call = call.clone().with_audit_trace(trace.clone());
+        let done = work(&call);
+        let (outcome, bytes) = outcome(&done);
+        audit.write(&Line {
+            time: jiff::Timestamp::now().to_string(),
+            session: self.id(),
+            client: call.client.as_deref().map(brief),
+            tool: brief(&call.tool),
+            facts: &trace.facts(),
+            outcome,
+            duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
+            bytes,
+        });
+        done
     }
 }
 
-/// A path that a call was about.
+/// One line of the log.
+#[derive(Debug, Serialize)]
+struct Line<'l> {
+    /// When the call was answered: ISO 8601, UTC.
+    time: String,
+    session: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Cow<'l, str>>,
+    tool: Cow<'l, str>,
+    #[serde(flatten)]
+    facts: &'l Facts,
+    /// `ok`, or the error's code.
+    outcome: &'l str,
+    duration_ms: u64,
+    /// The size of the answer.
+    bytes: usize,
+}
+
+/// Collects what the audit line of a call says. By default nothing is collected.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AuditTrace(Option<Arc<Mutex<Facts>>>);
+
+/// What the audit line of a call says.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Facts {
+    operation: Option<&'static str>,
+    paths: Vec<AuditedPath>,
+    decision: AuditedDecision,
+    why: Option<String>,
+    /// The hash of the file before a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    /// The hash of the file after a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+}
+
+/// `allow` or `deny` by policy; the user's answer as `yes`, `no`, `nobody` or `later`; `none` if nothing
+/// was decided.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+struct AuditedDecision(&'static str);
+
+impl Default for AuditedDecision {
+    fn default() -> Self {
+        Self("none")
+    }
+}
+
+/// A path that a call was about: as it was given, and the real path that it led to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Noted {
-    pub(crate) given: Option<String>,
-    pub(crate) path: Option<String>,
+struct AuditedPath {
+    given: Option<String>,
+    path: Option<String>,
 }
 
 impl AuditTrace {
-    /// Notes a decision. The last one that was not a yes is what the call failed by.
+    fn open() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Whether a line will be written about the call.
+    fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Notes a decision. The last one is that which the call failed by.
     pub(crate) fn decided(
         &self,
         access: Access,
@@ -83,41 +132,44 @@ impl AuditTrace {
         why: String,
     ) {
         self.tried(access, given);
-        let mut facts = self.lock();
-        facts.decision = decision;
+        let Some(mut facts) = self.lock() else { return };
+        facts.decision = AuditedDecision(decision);
         facts.why = Some(why);
         let Some(path) = real.map(|real| real.to_string_lossy().into_owned()) else { return };
         let given = given.map(str::to_owned);
-        match facts.paths.iter_mut().find(|noted| noted.given == given) {
-            Some(noted) => noted.path = Some(path),
-            None => facts.paths.push(Noted { given, path: Some(path) }),
+        match facts.paths.iter_mut().find(|known| known.given == given) {
+            Some(known) => known.path = Some(path),
+            None => facts.paths.push(AuditedPath { given, path: Some(path) }),
         }
     }
 
-    /// Notes what a call is about, before it is known where that leads. To change a file is also to read
-    /// it, but the other way round it is not.
+    /// Notes an access and a path before it is known where the path leads. A change includes a read, so
+    /// a read does not replace it as the operation.
     pub(crate) fn tried(&self, access: Access, given: Option<&str>) {
-        let mut facts = self.lock();
+        let Some(mut facts) = self.lock() else { return };
         if access != Access::Read || facts.operation.is_none() {
             facts.operation = Some(access.name());
         }
         let given = given.map(str::to_owned);
-        if given.is_some() && !facts.paths.iter().any(|noted| noted.given == given) {
-            facts.paths.push(Noted { given, path: None });
+        if given.is_some() && !facts.paths.iter().any(|known| known.given == given) {
+            facts.paths.push(AuditedPath { given, path: None });
         }
     }
 
-    /// Notes what a file was before and after a change.
-    pub(crate) fn changed(&self, before: Option<Hash>, after: Option<Hash>) {
-        let mut facts = self.lock();
-        let text = |hash: Hash| hash.to_hex().to_string();
-        (facts.before, facts.after) = (before.map(text), after.map(text));
+    /// Notes the hashes of a file before and after a change.
+    pub(crate) fn changed(&self, before: &State, after: &State) {
+        let Some(mut facts) = self.lock() else { return };
+        let hash = |state: &State| match state {
+            State::File { hash, .. } => Some(hash.clone()),
+            State::Absent | State::Link { .. } => None,
+        };
+        (facts.before, facts.after) = (hash(before), hash(after));
     }
 
-    /// All that was noted, as the log has it.
-    pub(crate) fn facts(&self) -> Facts {
-        let mut facts = self.lock().clone();
-        let texts = facts.paths.iter_mut().flat_map(|noted| [&mut noted.given, &mut noted.path]);
+    /// All that was noted, with long paths cut.
+    fn facts(&self) -> Facts {
+        let mut facts = self.lock().map(|facts| facts.clone()).unwrap_or_default();
+        let texts = facts.paths.iter_mut().flat_map(|known| [&mut known.given, &mut known.path]);
         for text in texts.flatten() {
             if let Cow::Owned(cut) = brief(text) {
                 *text = cut;
@@ -126,8 +178,8 @@ impl AuditTrace {
         facts
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Facts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Option<std::sync::MutexGuard<'_, Facts>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -137,8 +189,8 @@ impl Audit {
         Ok(Self { file, path: path.to_owned(), broken: AtomicBool::new(false) })
     }
 
-    /// Appends a line. Whether that worked decides what becomes of the next change.
-    pub(crate) fn write(&self, line: &Line<'_>) {
+    /// Appends a line. If that fails, the next change is refused, unless the settings say otherwise.
+    fn write(&self, line: &Line<'_>) {
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
         let written = text.and_then(|text| self.file.append(&format!("{text}\n")));
         self.broken.store(written.is_err(), Ordering::Relaxed);
@@ -154,15 +206,10 @@ impl Audit {
     }
 }
 
-/// A text that somebody else chose the length of, as the log has it.
-pub(crate) fn brief(text: &str) -> Cow<'_, str> {
+/// A text whose length the caller chose, cut for the log.
+fn brief(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_AUDIT_CHARS) {
         Some((cut, _)) => format!("{}…", &text[..cut]).into(),
         None => text.into(),
     }
-}
-
-/// The time, as the log has it.
-pub(crate) fn now() -> String {
-    jiff::Timestamp::now().to_string()
 }

@@ -1,4 +1,4 @@
-//! What holds for one call alone.
+//! Options of one call, its cancellation and its progress.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,25 +11,86 @@ use crate::Session;
 use crate::audit::AuditTrace;
 use crate::{Approver, Error};
 
-/// What one call is to do otherwise than its session.
+/// Options of one call, where they differ from those of its session.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct CallOptions {
-    /// Whether changes are only described; the session's setting if not said.
+    /// Whether changes are only described; `None` for the session's setting.
     pub dry_run: Option<bool>,
-    /// Lets somebody else end the call.
+    /// Cancels the call.
     pub cancel: Cancel,
-    /// Lets somebody else see how far the call has come.
+    /// Reports the call's progress.
     pub progress: Progress,
-    /// Who is asked, if not whom the session asks.
+    /// Asks the user, instead of the session's approver.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Who makes the call, for the audit log.
+    /// The client that makes the call, for the audit log.
     pub client: Option<Arc<str>>,
-    /// What is noted for the audit log meanwhile.
-    pub audit_trace: AuditTrace,
     /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
     /// The file that the call reads, if it was opened before.
+    #[doc(hidden)]
     pub cached_file: CachedFile,
+    audit_trace: AuditTrace,
+}
+
+impl CallOptions {
+    /// Sets whether changes are only described.
+    #[must_use]
+    pub fn with_dry_run(mut self, dry_run: impl Into<Option<bool>>) -> Self {
+        self.dry_run = dry_run.into();
+        self
+    }
+
+    /// Sets what cancels the call.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Sets what reports the call's progress.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// Sets what asks the user.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Into<Option<Arc<dyn Approver>>>) -> Self {
+        self.approver = approver.into();
+        self
+    }
+
+    /// Sets the client that makes the call.
+    #[must_use]
+    pub fn with_client(mut self, client: impl Into<Option<Arc<str>>>) -> Self {
+        self.client = client.into();
+        self
+    }
+
+    /// Sets the tool that makes the call.
+    #[must_use]
+    pub fn with_tool(mut self, tool: impl Into<String>) -> Self {
+        self.tool = tool.into();
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_cached_file(mut self, file: CachedFile) -> Self {
+        self.cached_file = file;
+        self
+    }
+
+    pub(crate) fn with_audit_trace(mut self, trace: AuditTrace) -> Self {
+        self.audit_trace = trace;
+        self
+    }
+
+    pub(crate) fn audit_trace(&self) -> &AuditTrace {
+        &self.audit_trace
+    }
 }
 
 /// A small file that was opened and read without waiting: see [`Session::cached_file`]. By default there is
@@ -52,53 +113,52 @@ impl CachedFile {
     }
 }
 
-/// A signal to stop, shared by whoever gives it and whoever heeds it.
+/// Cancels a call from another thread.
 #[derive(Clone, Default)]
 pub struct Cancel {
-    given: Arc<AtomicBool>,
-    beat: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    cancelled: Arc<AtomicBool>,
+    poll: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Cancel {
-    /// The same signal, which is given as well when `beat` says so. It is asked often for as long as the call
-    /// works, on whatever thread does.
+    /// The same signal, which is also given when `poll` returns true. It is called often while the call
+    /// works, on any of its threads.
     #[must_use]
-    pub fn beating(&self, beat: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { given: self.given.clone(), beat: Some(Arc::new(beat)) }
+    pub fn beating(&self, poll: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { cancelled: self.cancelled.clone(), poll: Some(Arc::new(poll)) }
     }
 
     /// Asks the call to stop soon.
     pub fn cancel(&self) {
-        self.given.store(true, Ordering::Relaxed);
+        self.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Whether the call was asked to stop.
     pub fn is_cancelled(&self) -> bool {
-        if self.beat.as_ref().is_some_and(|beat| beat()) {
+        if self.poll.as_ref().is_some_and(|poll| poll()) {
             self.cancel();
         }
-        self.given.load(Ordering::Relaxed)
+        self.cancelled.load(Ordering::Relaxed)
     }
 }
 
 impl fmt::Debug for Cancel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_tuple("Cancel").field(&self.given).finish()
+        out.debug_tuple("Cancel").field(&self.cancelled).finish()
     }
 }
 
-/// How far a call has come, shared by whoever does the work and whoever watches. By default nobody does,
-/// and nothing is counted.
+/// The progress of a call, for another thread to read. By default nothing is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Option<Arc<AtomicU64>>);
 
 impl Progress {
-    /// One that somebody watches.
+    /// Progress that is counted.
     pub fn watched() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// How many files and directories a walk has met so far. It only grows.
+    /// How many files and directories a walk has visited so far. It only grows.
     pub fn met(&self) -> u64 {
         self.0.as_ref().map_or(0, |met| met.load(Ordering::Relaxed))
     }

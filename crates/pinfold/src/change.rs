@@ -1,7 +1,23 @@
-//! What an operation wants changed.
+//! The kinds of change that an operation can plan: one implementation of [`Change`] for each.
+//!
+//! A change holds its file from planning until it is applied or dropped, so no other change to the
+//! file starts in this process meanwhile. Nothing here decides whether a change may be made:
+//! [`commit`](crate::commit) does, in the same steps for every kind.
 
-use pinfold_confine::{RawPath, Removal, Target};
+use std::fmt;
+
+use blake3::Hash;
+use pinfold_confine::{
+    Durability, Error as ConfineError, OldVersion, Place, RawPath, Removal, Target,
+};
+use pinfold_text::{text_encoding, unified_diff};
 use serde::Deserialize;
+
+use crate::journal::{Displaces, State};
+use crate::ledger::Fingerprint;
+use crate::permit::AccessRequest;
+use crate::preview::{Proposal, Version};
+use crate::{Access, View};
 
 /// Whether an existing file must have been read in the session before it is changed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
@@ -14,80 +30,313 @@ pub enum ReadRule {
     Off,
 }
 
-/// Changes that were planned and not made yet: one file, as it was found and as it is to be; or none.
-#[derive(Debug)]
-pub struct ChangeSet(pub(crate) Option<Change>);
+/// Changes that were planned and not made yet.
+#[derive(Debug, Default)]
+pub struct ChangeSet(pub(crate) Vec<Box<dyn Change>>);
 
-#[derive(Debug)]
-pub(crate) enum Change {
-    Replace(Box<Replace>),
-    Remove(Box<Remove>),
-    RestoreLink(Box<RestoreLink>),
+impl ChangeSet {
+    /// A set of one change.
+    pub(crate) fn of(change: impl Change + 'static) -> Self {
+        Self(vec![Box::new(change)])
+    }
 }
 
-/// The file's whole content is to be another.
+/// One kind of change, to one place.
+pub(crate) trait Change: fmt::Debug {
+    /// The path as it was given.
+    fn path(&self) -> &RawPath;
+
+    /// The place that the path leads to.
+    fn place(&self) -> &Place;
+
+    /// The access that policy has to allow.
+    fn access(&self) -> Access;
+
+    /// The id of the journal entry that this change undoes.
+    fn undoes(&self) -> Option<&str>;
+
+    /// What the user is shown of it.
+    fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError>;
+
+    /// What an approval of it covers, by hash: what is there now, and what would be.
+    fn subject(&self) -> Result<Hash, ConfineError>;
+
+    /// Whether the answer shows the diff, and not only that of a dry run.
+    fn answers_with_diff(&self) -> bool {
+        false
+    }
+
+    /// The diff for the answer, where both versions are text and small enough to compare.
+    fn diff(&mut self, _: &View<'_>) -> Result<Option<String>, ConfineError> {
+        Ok(None)
+    }
+
+    /// Whether the operating system would allow it, without trying.
+    fn check_possible(&self) -> Result<(), ConfineError>;
+
+    /// What is there before it and after it, for the journal and the audit log.
+    fn states(&self) -> Result<[State; 2], ConfineError>;
+
+    /// What it displaces, for the journal to keep.
+    fn displaces(&mut self) -> Displaces<'_>;
+
+    /// Makes the change.
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError>;
+}
+
+impl dyn Change + '_ {
+    /// The access to its place, as policy is asked for it.
+    pub(crate) fn request(&self) -> AccessRequest<'_> {
+        AccessRequest {
+            access: self.access(),
+            path: self.path(),
+            place: self.place(),
+            directory: false,
+        }
+    }
+}
+
+/// A change that was made.
+pub(crate) struct Applied {
+    /// The file that is there now, for the ledger; `None` if there is none.
+    pub(crate) fingerprint: Option<Fingerprint>,
+    /// The old version stays on the disk until the journal and the ledger know of the change.
+    pub(crate) _old: Option<OldVersion>,
+}
+
+/// Replaces a file's whole content, or creates the file.
 #[derive(Debug)]
 pub(crate) struct Replace {
     pub(crate) path: RawPath,
-    /// Holds the file, and knows it as it was found.
     pub(crate) target: Target,
-    /// What it holds, where that was read to plan the change.
-    pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Vec<u8>,
-    /// Whether a file that is there must have been seen before it is changed.
-    pub(crate) seen: ReadRule,
-    /// Whether the answer shows what changed, and not only in a dry run.
-    pub(crate) show: bool,
-    /// The mode of a file that was not there, where it is to have a certain one.
+    pub(crate) after_hash: Hash,
+    /// The file's content, where it was read to plan the change.
+    pub(crate) before: Option<Vec<u8>>,
+    /// Whether the answer shows the diff, and not only that of a dry run.
+    pub(crate) answers_with_diff: bool,
+    /// The mode of a file that is created, where it is to have a certain one.
     pub(crate) mode: Option<u32>,
-    pub(crate) origin: ChangeOrigin,
+    pub(crate) undoes: Option<String>,
 }
 
-/// How the journal knows a change.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum ChangeOrigin {
-    /// As a change of its own.
-    #[default]
-    New,
-    /// As one that takes another back.
-    Undo { id: String },
+impl Replace {
+    pub(crate) fn new(path: RawPath, target: Target, after: Vec<u8>) -> Self {
+        let after_hash = blake3::hash(&after);
+        let (before, answers_with_diff, mode, undoes) = (None, false, None, None);
+        Self { path, target, after, after_hash, before, answers_with_diff, mode, undoes }
+    }
+
+    /// Reads the file's content, once, if it is small enough to compare.
+    fn read_before(&mut self, view: &View<'_>) -> Result<Option<&[u8]>, ConfineError> {
+        if self.before.is_none() {
+            if self.target.meta().is_some_and(|meta| !can_compare(meta.len, view)) {
+                return Ok(None);
+            }
+            self.before = Some(self.target.content()?);
+        }
+        Ok(self.before.as_deref())
+    }
 }
 
-/// A link is to be there again.
+impl Change for Replace {
+    fn path(&self) -> &RawPath {
+        &self.path
+    }
+
+    fn place(&self) -> &Place {
+        self.target.place()
+    }
+
+    fn access(&self) -> Access {
+        Access::Write
+    }
+
+    fn undoes(&self) -> Option<&str> {
+        self.undoes.as_deref()
+    }
+
+    fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError> {
+        let content = self.read_before(view)?.map(Into::into);
+        let before = match (self.target.meta(), self.target.hash()?) {
+            (Some(meta), Some(hash)) => Some(Version { bytes: meta.len, hash, content }),
+            _ => None,
+        };
+        let bytes = self.after.len() as u64;
+        let content = can_compare(bytes, view).then(|| self.after.as_slice().into());
+        let after = Version { bytes, hash: self.after_hash, content };
+        Ok(Proposal::Replace { path: self.place().path.to_string(), before, after })
+    }
+
+    fn subject(&self) -> Result<Hash, ConfineError> {
+        let mut subject = blake3::Hasher::new();
+        if let Some(before) = self.target.hash()? {
+            subject.update(before.as_bytes());
+        }
+        Ok(subject.update(self.after_hash.as_bytes()).finalize())
+    }
+
+    fn answers_with_diff(&self) -> bool {
+        self.answers_with_diff
+    }
+
+    fn diff(&mut self, view: &View<'_>) -> Result<Option<String>, ConfineError> {
+        self.read_before(view)?;
+        let path = self.place().path.to_string();
+        let before = self.before.as_deref();
+        Ok(before.and_then(|before| diff(&path, before, &self.after, view)))
+    }
+
+    fn check_possible(&self) -> Result<(), ConfineError> {
+        self.target.check_writable()
+    }
+
+    fn states(&self) -> Result<[State; 2], ConfineError> {
+        let before = match (self.target.meta(), self.target.hash()?) {
+            (Some(meta), Some(hash)) => State::of(meta, hash),
+            _ => State::Absent,
+        };
+        let mode = self.target.meta().map(|meta| meta.mode & 0o1777).or(self.mode);
+        Ok([before, State::file(self.after_hash, self.after.len() as u64, mode)])
+    }
+
+    fn displaces(&mut self) -> Displaces<'_> {
+        Displaces::Target(&mut self.target)
+    }
+
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        let made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
+        let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta };
+        Ok(Applied { fingerprint: Some(fingerprint), _old: made.old_version })
+    }
+}
+
+/// Creates a symlink. Only undo does: one that was deleted.
 #[derive(Debug)]
 pub(crate) struct RestoreLink {
     pub(crate) path: RawPath,
-    /// Holds the place, in which nothing is.
+    /// The place of the link, which is empty.
     pub(crate) target: Target,
     /// Where the link points.
     pub(crate) to: String,
-    pub(crate) origin: ChangeOrigin,
+    pub(crate) undoes: Option<String>,
 }
 
-/// The file is to be gone.
+impl Change for RestoreLink {
+    fn path(&self) -> &RawPath {
+        &self.path
+    }
+
+    fn place(&self) -> &Place {
+        self.target.place()
+    }
+
+    fn access(&self) -> Access {
+        Access::Write
+    }
+
+    fn undoes(&self) -> Option<&str> {
+        self.undoes.as_deref()
+    }
+
+    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
+        Ok(Proposal::CreateLink { to: self.to.as_bytes().to_vec() })
+    }
+
+    fn subject(&self) -> Result<Hash, ConfineError> {
+        Ok(blake3::hash(self.to.as_bytes()))
+    }
+
+    fn check_possible(&self) -> Result<(), ConfineError> {
+        self.target.check_writable()
+    }
+
+    fn states(&self) -> Result<[State; 2], ConfineError> {
+        Ok([State::Absent, State::Link { target: self.to.clone() }])
+    }
+
+    fn displaces(&mut self) -> Displaces<'_> {
+        Displaces::Nothing
+    }
+
+    fn apply(self: Box<Self>, _: Durability) -> Result<Applied, ConfineError> {
+        self.target.link(self.to.as_bytes())?;
+        Ok(Applied { fingerprint: None, _old: None })
+    }
+}
+
+/// Deletes a file or a symlink.
 #[derive(Debug)]
 pub(crate) struct Remove {
     pub(crate) path: RawPath,
-    /// Holds the file, and knows it as it was found.
     pub(crate) removal: Removal,
-    pub(crate) origin: ChangeOrigin,
+    pub(crate) undoes: Option<String>,
 }
 
-impl ChangeSet {
-    /// Everything is as it should be already.
-    pub(crate) fn nothing() -> Self {
-        Self(None)
+impl Change for Remove {
+    fn path(&self) -> &RawPath {
+        &self.path
     }
 
-    pub(crate) fn replace(replace: Replace) -> Self {
-        Self(Some(Change::Replace(Box::new(replace))))
+    fn place(&self) -> &Place {
+        self.removal.place()
     }
 
-    pub(crate) fn restore(restore: RestoreLink) -> Self {
-        Self(Some(Change::RestoreLink(Box::new(restore))))
+    fn access(&self) -> Access {
+        Access::Delete
     }
 
-    pub(crate) fn remove(remove: Remove) -> Self {
-        Self(Some(Change::Remove(Box::new(remove))))
+    fn undoes(&self) -> Option<&str> {
+        self.undoes.as_deref()
     }
+
+    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
+        let link_target = self.removal.link_target().map(<[u8]>::to_vec);
+        Ok(Proposal::Delete { link_target, bytes: self.removal.meta().len })
+    }
+
+    fn subject(&self) -> Result<Hash, ConfineError> {
+        // A file that may be deleted need not be readable: its inode and times identify it.
+        let meta = self.removal.meta();
+        let identity = (meta.kind, meta.identity, meta.len, meta.mode, meta.modified);
+        Ok(blake3::hash(format!("{identity:?}").as_bytes()))
+    }
+
+    fn check_possible(&self) -> Result<(), ConfineError> {
+        self.removal.check_removable()
+    }
+
+    fn states(&self) -> Result<[State; 2], ConfineError> {
+        let before = match self.removal.link_target() {
+            Some(to) => State::Link { target: String::from_utf8_lossy(to).into_owned() },
+            None => match self.removal.hash()? {
+                Some(hash) => State::of(self.removal.meta(), hash),
+                None => State::Absent,
+            },
+        };
+        Ok([before, State::Absent])
+    }
+
+    fn displaces(&mut self) -> Displaces<'_> {
+        Displaces::Removal(&self.removal)
+    }
+
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        let old = self.removal.remove(durability)?;
+        Ok(Applied { fingerprint: None, _old: Some(old) })
+    }
+}
+
+/// Whether a file of so many bytes is shown as a diff.
+pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
+    bytes <= view.session().settings().max_edit_bytes
+}
+
+/// The diff of two versions, where both are text and small enough to compare.
+pub(crate) fn diff(path: &str, before: &[u8], after: &[u8], view: &View<'_>) -> Option<String> {
+    if ![before, after].iter().all(|bytes| can_compare(bytes.len() as u64, view)) {
+        return None;
+    }
+    let (old, new) = (text_encoding(before)?, text_encoding(after)?);
+    Some(unified_diff(path, (before, old), (after, new), view.output_bytes()))
 }

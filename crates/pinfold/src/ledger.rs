@@ -1,4 +1,4 @@
-//! What a session has seen: each file's content, by hash.
+//! What a session has read or written: a fingerprint of each file.
 
 use std::collections::HashMap;
 
@@ -7,40 +7,50 @@ use pinfold_confine::Metadata;
 
 use crate::limits::MAX_LEDGER_FILES;
 
-/// A file as the session last saw or left it.
+/// A file as the session last read or wrote it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprint {
     pub(crate) hash: Hash,
-    /// What the file system said then: if it still says so, the content need not be looked at.
+    /// The file's metadata then: if it proves that the file did not change, no hash is needed.
     pub(crate) meta: Option<Metadata>,
 }
 
-/// The files that a session has seen. When it is full, those seen longest ago are forgotten.
+/// How a file compares with what the session last read or wrote of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Freshness {
+    /// It has the same content, or need not have been read.
+    Current,
+    /// It has changed since.
+    Changed,
+}
+
+/// The fingerprints of the files that a session has read or written. When it is full, the oldest half
+/// is forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    sights: HashMap<Vec<u8>, (u64, Fingerprint)>,
+    fingerprints: HashMap<Vec<u8>, (u64, Fingerprint)>,
     clock: u64,
 }
 
 impl Ledger {
-    /// `path` is the real one, so that a file is known however the workspace is cut.
+    /// `path` is the real path, so that a file is known in every narrowed workspace.
     pub(crate) fn saw(&mut self, path: Vec<u8>, fingerprint: Fingerprint) {
-        if self.sights.len() >= MAX_LEDGER_FILES && !self.sights.contains_key(&path) {
-            let mut times: Vec<u64> = self.sights.values().map(|(time, _)| *time).collect();
+        if self.fingerprints.len() >= MAX_LEDGER_FILES && !self.fingerprints.contains_key(&path) {
+            let mut times: Vec<u64> = self.fingerprints.values().map(|(time, _)| *time).collect();
             let (_, middle, _) = times.select_nth_unstable(MAX_LEDGER_FILES / 2);
             let middle = *middle;
-            self.sights.retain(|_, (time, _)| *time > middle);
+            self.fingerprints.retain(|_, (time, _)| *time > middle);
         }
         self.clock += 1;
-        self.sights.insert(path, (self.clock, fingerprint));
+        self.fingerprints.insert(path, (self.clock, fingerprint));
     }
 
     pub(crate) fn forget(&mut self, path: &[u8]) {
-        self.sights.remove(path);
+        self.fingerprints.remove(path);
     }
 
     pub(crate) fn last_fingerprint(&self, path: &[u8]) -> Option<Fingerprint> {
-        self.sights.get(path).map(|(_, fingerprint)| *fingerprint)
+        self.fingerprints.get(path).map(|(_, fingerprint)| *fingerprint)
     }
 }
 
@@ -56,6 +66,6 @@ mod tests {
         (0..=MAX_LEDGER_FILES).for_each(|number| ledger.saw(path(number), fingerprint));
         assert!(ledger.last_fingerprint(&path(0)).is_none());
         assert!(ledger.last_fingerprint(&path(MAX_LEDGER_FILES)).is_some());
-        assert!(ledger.sights.len() <= MAX_LEDGER_FILES);
+        assert!(ledger.fingerprints.len() <= MAX_LEDGER_FILES);
     }
 }

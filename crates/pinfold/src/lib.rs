@@ -40,6 +40,7 @@ mod operation;
 pub mod operations;
 mod permit;
 mod policy;
+mod preview;
 mod record;
 mod search;
 mod session;
@@ -47,9 +48,10 @@ mod settings;
 mod similar_names;
 mod view;
 
-pub use approval::{ApprovalAnswer, ApprovalRequest, Approver, escaped_lines};
-pub use audit::AuditTrace;
-pub use call::{CachedFile, CallOptions, Cancel, Progress};
+pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
+#[doc(hidden)]
+pub use call::CachedFile;
+pub use call::{CallOptions, Cancel, Progress};
 pub use change::{ChangeSet, ReadRule};
 pub use commit::Receipt;
 pub use error::{Denial, Error};
@@ -62,6 +64,7 @@ pub use pinfold_text::{
     Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
 };
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
+pub use preview::escaped_text;
 pub use search::{BinaryNote, Line, Role};
 pub use session::{OpenError, Session};
 pub use settings::{

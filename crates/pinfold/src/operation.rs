@@ -1,4 +1,4 @@
-//! What an operation is: it looks, and says what should change.
+//! What an operation is: it plans on a view of the workspace, and the session commits its changes.
 
 use std::ops::Deref;
 
@@ -8,25 +8,28 @@ use crate::change::ChangeSet;
 use crate::commit::{CommitError, Receipt, commit};
 use crate::{Error, View};
 
-/// Something that a session can be asked to do.
+/// Something that a session can perform. Its implementations are in [`operations`](crate::operations).
 ///
-/// `plan` only looks, through the [`View`]. What it wants changed it returns; the session commits it,
-/// so checks, dry run and conflicts are dealt with in one place for all operations.
-pub trait Operation {
-    /// [`ChangeSet`] if it can change something, [`NoChange`] if it only looks.
+/// `plan` reads through the [`View`] and returns the changes; the session commits them, so permissions,
+/// dry run, journal and conflicts are handled in one place for all operations.
+pub trait Operation: sealed::Sealed {
+    /// [`ChangeSet`] if it can change something, [`NoChange`] if it only reads.
     type Changes: Changes;
-    /// What came of it.
+    /// Its result.
     type Outcome;
 
-    /// Whether all that it does is to read one file.
+    /// Whether it only reads one file.
+    #[doc(hidden)]
     const READS: bool = false;
 
-    /// Works out the outcome and the changes that lead there. Nothing is touched yet.
+    /// Returns the outcome and the changes that lead to it. Nothing is changed yet.
     ///
-    /// Called again if somebody else changes the file before the commit.
+    /// Called again if the file changes before the commit.
+    #[doc(hidden)]
     fn plan(&self, view: &View<'_>) -> Result<(Self::Outcome, Self::Changes), Error>;
 
-    /// The file that it reads, if that is all that it does: see [`Self::READS`].
+    /// The file that it reads, if it only reads one file.
+    #[doc(hidden)]
     fn reads(&self) -> Option<&RawPath> {
         None
     }
@@ -36,14 +39,14 @@ pub trait Operation {
 pub trait Changes: sealed::Sealed + Sized {
     /// Whether an operation with such changes leaves the disk alone.
     const READ_ONLY: bool;
-    /// What the commit says about itself.
+    /// How the commit went.
     type Receipt;
 
     #[doc(hidden)]
     fn commit(self, view: &View<'_>) -> Result<Self::Receipt, CommitError>;
 }
 
-/// The changes of an operation that only looks.
+/// The changes of an operation that only reads.
 #[derive(Clone, Copy, Debug)]
 pub struct NoChange;
 
@@ -66,16 +69,25 @@ impl Changes for ChangeSet {
 }
 
 mod sealed {
+    use crate::operations::{
+        Delete, Edit, Find, Info, List, Open, Read, Search, Show, Undo, Write,
+    };
+
     pub trait Sealed {}
-    impl Sealed for super::NoChange {}
-    impl Sealed for super::ChangeSet {}
+
+    macro_rules! seal {
+        ($($name:ty),*) => { $(impl Sealed for $name {})* };
+    }
+
+    seal!(super::NoChange, super::ChangeSet);
+    seal!(Delete, Edit, Find, Info, List, Open, Read, Search, Show, Undo, Write);
 }
 
-/// An operation that was performed: its outcome, and what the commit said.
+/// An operation that was performed.
 pub struct Done<O: Operation> {
-    /// What came of it.
+    /// Its result.
     pub outcome: O::Outcome,
-    /// What the commit said: nothing, for operations that only look.
+    /// How the commit went; nothing for operations that only read.
     pub receipt: <O::Changes as Changes>::Receipt,
 }
 

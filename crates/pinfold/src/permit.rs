@@ -1,77 +1,175 @@
-//! Whether a call may do something to a path, and who is asked if that is not clear.
+//! Permission for one access to one place: policy decides, or the user does where policy asks.
+//!
+//! `View` asks before it reads and `commit` before it changes. A call evaluates policy once for each
+//! access to each path; asking the user takes time, so whoever asked looks at the file again.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use blake3::Hash;
 use pinfold_confine::{Name, Place, RawPath, RelPath};
 
 use crate::policy::{Decision, as_spelled};
+use crate::preview::Proposal;
 use crate::{Access, ApprovalAnswer, ApprovalRequest, Denial, Error, Reason, View};
 
-/// Whether a call can go on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Permit {
-    Yes,
-    /// A person was asked and said yes, which took its time: look again.
-    LookAgain,
-}
-
-/// What a call wants to do to a place.
+/// One access to one place.
+#[derive(Clone, Copy)]
 pub(crate) struct AccessRequest<'w> {
     pub(crate) access: Access,
     /// The path as it was given.
     pub(crate) path: &'w RawPath,
-    /// Where it leads.
+    /// The place that it leads to.
     pub(crate) place: &'w Place,
     pub(crate) directory: bool,
 }
 
-/// What a person is shown of it.
-#[derive(Default)]
-pub(crate) struct Shown {
-    pub(crate) diff: Option<String>,
-    /// What a yes is good for: this and nothing else.
-    pub(crate) subject: Option<Hash>,
+/// A question for the user. It borrows nothing, so that the file can be released before asking.
+pub(crate) struct Question {
+    pub(crate) access: Access,
+    pub(crate) path: RawPath,
+    pub(crate) place: Place,
+    pub(crate) reason: Reason,
+    /// What would change, with the hash of what an approval covers; `None` to read.
+    pub(crate) change: Option<(Hash, Proposal)>,
 }
 
+impl Question {
+    pub(crate) fn about(
+        request: &AccessRequest<'_>,
+        reason: Reason,
+        change: Option<(Hash, Proposal)>,
+    ) -> Self {
+        let AccessRequest { access, path, place, .. } = *request;
+        Self { access, path: path.clone(), place: place.clone(), reason, change }
+    }
+}
+
+/// The decisions of policy in one call, by what was decided on. Policy depends on nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct Decisions(Mutex<Vec<(Subject, Decision)>>);
+
+/// An access, the path as it was given, and the place that it leads to; either may be unknown.
+type Subject = (Access, Option<RawPath>, Option<Place>, bool);
+
 impl View<'_> {
-    /// Whether a path may be looked at, as far as its spelling says. What is refused by its name is
-    /// refused whether it is there or not.
-    pub(crate) fn may_look_for(&self, path: &RawPath) -> Result<(), Error> {
-        self.call().audit_trace.tried(Access::Read, Some(path.as_str()));
-        let given = self.spelled(path);
-        let decision = self.session().policy().decide(Access::Read, Some(&given), None, false);
-        match decision {
-            Decision::Deny(reason) => Err(self.refused(Access::Read, path, None, reason)),
+    /// What policy decides about an access to a path, as it is given and as it is resolved.
+    fn decision(
+        &self,
+        access: Access,
+        path: Option<&RawPath>,
+        place: Option<&Place>,
+        directory: bool,
+    ) -> Decision {
+        let subject = (access, path.cloned(), place.cloned(), directory);
+        let mut decisions = self.decisions().0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, decision)) = decisions.iter().find(|(known, _)| *known == subject) {
+            return decision.clone();
+        }
+        let given = path.map(|path| self.given_path(path));
+        let real = place.map(|place| self.real(place));
+        let policy = self.session().policy();
+        let decision = policy.decide(access, given.as_deref(), real.as_deref(), directory);
+        decisions.push((subject, decision.clone()));
+        decision
+    }
+
+    /// Refuses a path that policy denies by its name, whether something is there or not.
+    pub(crate) fn check_name(&self, path: &RawPath) -> Result<(), Error> {
+        self.call().audit_trace().tried(Access::Read, Some(path.as_str()));
+        match self.decision(Access::Read, Some(path), None, false) {
+            Decision::Deny(reason) => Err(self.denied(Access::Read, path, None, reason)),
             Decision::Allow(_) | Decision::Ask(_) => Ok(()),
         }
     }
 
-    /// Whether what is at a place may be read.
-    pub(crate) fn may_read(
+    /// The reason for which the user has to be asked about an access, if policy says so.
+    pub(crate) fn asks(&self, request: &AccessRequest<'_>) -> Result<Option<Reason>, Error> {
+        let AccessRequest { access, path, place, directory } = *request;
+        match self.decision(access, Some(path), Some(place), directory) {
+            Decision::Allow(reason) => {
+                self.note(access, path, Some(&self.real(place)), "allow", reason.to_string());
+                Ok(None)
+            }
+            Decision::Deny(reason) => {
+                Err(self.denied(access, path, Some(&self.real(place)), reason))
+            }
+            Decision::Ask(reason) => Ok(Some(reason)),
+        }
+    }
+
+    /// Whether the user has approved an access. `subject` is the hash of what would change.
+    pub(crate) fn is_approved(&self, request: &AccessRequest<'_>, subject: Option<Hash>) -> bool {
+        let AccessRequest { access, path, place, .. } = *request;
+        let real = self.real(place);
+        let approved = self.session().grants().cover(access, &real, None)
+            || self.grants().cover(access, &real, subject);
+        if approved {
+            self.note(access, path, Some(&real), "yes", "the user was asked".into());
+        }
+        approved
+    }
+
+    /// Finds something, and returns it once it may be read. `place` says where it is, and whether it
+    /// is a directory. After an approval it is found again, since it may have changed meanwhile.
+    pub(crate) fn readable<T>(
+        &self,
+        path: &RawPath,
+        find: impl Fn() -> Result<T, Error>,
+        place: impl Fn(&T) -> (&Place, bool),
+    ) -> Result<T, Error> {
+        self.check_name(path)?;
+        loop {
+            let found = find()?;
+            let (at, directory) = place(&found);
+            let Some(question) = self.read_question(path, at, directory)? else {
+                return Ok(found);
+            };
+            drop(found);
+            self.ask(&question)?;
+        }
+    }
+
+    /// Asks the user, if necessary, whether what is at a place may be read.
+    pub(crate) fn check_readable(
         &self,
         path: &RawPath,
         place: &Place,
         directory: bool,
-    ) -> Result<Permit, Error> {
-        let request = AccessRequest { access: Access::Read, path, place, directory };
-        self.permit(&request, Shown::default)
-    }
-
-    /// Whether what was kept of a file may be read. Its path is the real one that it had, wherever that leads by now.
-    pub(crate) fn may_read_kept(&self, path: &RawPath) -> Result<(), Error> {
-        let none = || Error::NotFound { path: path.clone(), near: Vec::new() };
-        let place = self.place_then(path).ok_or_else(none)?;
-        while self.may_read(path, &place, false)? == Permit::LookAgain {}
+    ) -> Result<(), Error> {
+        while let Some(question) = self.read_question(path, place, directory)? {
+            self.ask(&question)?;
+        }
         Ok(())
     }
 
+    /// The question that the user has to answer before what is at a place may be read.
+    pub(crate) fn read_question(
+        &self,
+        path: &RawPath,
+        place: &Place,
+        directory: bool,
+    ) -> Result<Option<Question>, Error> {
+        let request = AccessRequest { access: Access::Read, path, place, directory };
+        let Some(reason) = self.asks(&request)? else { return Ok(None) };
+        let approved = self.is_approved(&request, None);
+        Ok((!approved).then(|| Question::about(&request, reason, None)))
+    }
+
+    /// Whether the backup of a file may be read. `path` is the real path that the file had, wherever
+    /// it leads now.
+    pub(crate) fn check_backup_readable(&self, path: &RawPath) -> Result<(), Error> {
+        let none = || Error::NotFound { path: path.clone(), near: Vec::new() };
+        let place = self.place_of_real_path(path).ok_or_else(none)?;
+        self.check_readable(path, &place, false)
+    }
+
     /// The place that a real path names, whatever is there.
-    fn place_then(&self, path: &RawPath) -> Option<Place> {
+    fn place_of_real_path(&self, path: &RawPath) -> Option<Place> {
         let roots = self.session().real_roots().enumerate();
         let mut below = roots.filter_map(|(root, real)| {
             Some((root, Path::new(path.as_str()).strip_prefix(real).ok()?))
@@ -82,106 +180,66 @@ impl View<'_> {
         Some(Place { root, path })
     }
 
-    /// Whether a request may come true. What a person is shown is worked out if one has to be asked.
-    pub(crate) fn permit(
-        &self,
-        request: &AccessRequest<'_>,
-        shown: impl FnOnce() -> Shown,
-    ) -> Result<Permit, Error> {
-        let AccessRequest { access, path, place, .. } = *request;
-        let Some(reason) = self.asks_for(request)? else { return Ok(Permit::Yes) };
-        let real = self.real(place);
-        let shown = shown();
-        if self.granted(request, shown.subject) {
-            return Ok(Permit::Yes);
-        }
-        let mut whole = blake3::Hasher::new();
-        for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
-            whole.update(part.as_bytes()).update(b"\0");
-        }
-        whole.update(real.as_os_str().as_bytes()).update(b"\0");
-        whole.update(shown.subject.as_ref().map_or(&[][..], |subject| subject.as_bytes()));
-        let question = ApprovalRequest {
+    /// Asks the user. After an approval the caller has to look at the file again. Files that the
+    /// caller holds must be released first: others should not have to wait.
+    pub(crate) fn ask(&self, question: &Question) -> Result<(), Error> {
+        let Question { access, path, place, reason, change } = question;
+        let (access, real) = (*access, self.real(place));
+        let (subject, proposal) = change.clone().unzip();
+        let request = ApprovalRequest {
             tool: self.tool().to_owned(),
             access,
             given: path.as_str().to_owned(),
             path: real.clone(),
             reason: reason.clone(),
-            diff: shown.diff,
-            subject: whole.finalize(),
+            changed_since_asked: self.grants().has_other(access, &real, subject),
+            subject: self.approval_subject(question, &real),
+            proposal,
         };
-        let denial = match self.ask(&question) {
+        let denial = match self.answer(&request) {
             ApprovalAnswer::Once => {
-                self.grants().add(access, real, reason, shown.subject);
-                return Ok(Permit::LookAgain);
+                self.grants().add(access, real, reason.clone(), subject);
+                return Ok(());
             }
             ApprovalAnswer::Session => {
-                self.session().grants().add(access, real, reason, None);
-                return Ok(Permit::LookAgain);
+                self.session().grants().add(access, real, reason.clone(), None);
+                return Ok(());
             }
-            ApprovalAnswer::No(words) => {
+            ApprovalAnswer::Denied(message) => {
                 self.note(access, path, Some(&real), "no", reason.to_string());
-                Denial::Person(words)
+                Denial::Person(message)
             }
-            ApprovalAnswer::Later => {
+            ApprovalAnswer::Deferred => {
                 self.note(access, path, Some(&real), "later", reason.to_string());
                 Denial::Later
             }
-            ApprovalAnswer::Nobody => {
+            ApprovalAnswer::Unavailable => {
                 self.note(access, path, Some(&real), "nobody", reason.to_string());
-                // What a rule asks about, no other rule allows.
+                // An allow rule does not lift an ask rule.
                 let allow = match reason {
                     Reason::Rule(_) => None,
                     _ => self.session().policy().allowing(access, &real),
                 };
-                Denial::Nobody { reason, allow }
+                Denial::Nobody { reason: reason.clone(), allow }
             }
         };
-        // Whoever ended the call did so while the person was asked.
+        // The call may have been cancelled while the user was asked.
         self.check_time()?;
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// Whether a person has allowed a request, having been shown just this.
-    pub(crate) fn granted(&self, request: &AccessRequest<'_>, subject: Option<Hash>) -> bool {
-        let AccessRequest { access, path, place, .. } = *request;
-        let real = self.real(place);
-        let granted = self.session().grants().cover(access, &real, None)
-            || self.grants().cover(access, &real, subject);
-        if granted {
-            self.note(access, path, Some(&real), "yes", "a person was asked".into());
+    /// The hash of everything that an approval depends on.
+    fn approval_subject(&self, question: &Question, real: &Path) -> String {
+        let Question { access, path, reason, change, .. } = question;
+        let mut hasher = blake3::Hasher::new();
+        for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
+            hasher.update(part.as_bytes()).update(b"\0");
         }
-        granted
-    }
-
-    /// The refusal for something of which one may not know whether it is there, or what it is.
-    pub(crate) fn hides(&self, path: &RawPath) -> Option<Error> {
-        let (place, missing) = self.session().workspace().deepest_existing(path).ok()?;
-        let path_of = missing.iter().fold(place.path.clone(), |path, name| path.join(name));
-        let real = self.real(&Place { root: place.root, path: path_of });
-        match self.session().policy().decide(Access::Read, None, Some(&real), false) {
-            Decision::Deny(reason) => Some(self.refused(Access::Read, path, Some(&real), reason)),
-            Decision::Allow(_) | Decision::Ask(_) => None,
+        hasher.update(real.as_os_str().as_bytes()).update(b"\0");
+        if let Some((subject, _)) = change {
+            hasher.update(subject.as_bytes());
         }
-    }
-
-    /// Whether a person has to be asked about a request, which is not refused.
-    pub(crate) fn must_ask(&self, request: &AccessRequest<'_>) -> Result<bool, Error> {
-        Ok(self.asks_for(request)?.is_some())
-    }
-
-    /// What a person has to be asked about a request for, if so. It is not refused.
-    fn asks_for(&self, request: &AccessRequest<'_>) -> Result<Option<Reason>, Error> {
-        let AccessRequest { access, path, place, directory } = *request;
-        let (given, real) = (self.spelled(path), self.real(place));
-        match self.session().policy().decide(access, Some(&given), Some(&real), directory) {
-            Decision::Allow(reason) => {
-                self.note(access, path, Some(&real), "allow", reason.to_string());
-                Ok(None)
-            }
-            Decision::Deny(reason) => Err(self.refused(access, path, Some(&real), reason)),
-            Decision::Ask(reason) => Ok(Some(reason)),
-        }
+        hasher.finalize().to_hex().to_string()
     }
 
     /// Whether somebody can be asked at all.
@@ -190,22 +248,36 @@ impl View<'_> {
             && (self.call().approver.is_some() || self.session().approver().is_some())
     }
 
-    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
+    /// The user's answer. The time that it takes does not count towards the deadline.
+    fn answer(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let approver = self.call().approver.as_ref().or(self.session().approver());
         let Some(approver) = approver.filter(|_| self.can_ask()) else {
-            return ApprovalAnswer::Nobody;
+            return ApprovalAnswer::Unavailable;
         };
         let begin = Instant::now();
-        let verdict = approver.ask(question);
+        let answer = approver.ask(request);
         let waited = begin.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
         self.waited().fetch_add(waited, Ordering::Relaxed);
-        verdict
+        answer
     }
 
-    /// Whether what was met on a walk can be shown without asking.
+    /// The error for a path of which policy keeps secret whether something is there.
+    pub(crate) fn hides(&self, path: &RawPath) -> Option<Error> {
+        let (place, missing) = self.session().workspace().deepest_existing(path).ok()?;
+        let below = missing.iter().fold(place.path.clone(), |path, name| path.join(name));
+        let place = Place { root: place.root, path: below };
+        match self.decision(Access::Read, None, Some(&place), false) {
+            Decision::Deny(reason) => {
+                Some(self.denied(Access::Read, path, Some(&self.real(&place)), reason))
+            }
+            Decision::Allow(_) | Decision::Ask(_) => None,
+        }
+    }
+
+    /// Whether an entry of a walk can be shown without asking.
     pub(crate) fn shows(&self, root: usize, below: &[u8], directory: bool) -> bool {
         let policy = self.session().policy();
-        // In a part of the workspace, what is above it counts as well.
+        // In a narrowed workspace the directories above its root count as well.
         if !self.session().workspace().is_narrowed() && policy.surely_shows(below) {
             return true;
         }
@@ -225,13 +297,7 @@ impl View<'_> {
         self.shows(place.root, place.path.as_bytes(), directory)
     }
 
-    fn refused(
-        &self,
-        access: Access,
-        path: &RawPath,
-        real: Option<&Path>,
-        reason: Reason,
-    ) -> Error {
+    fn denied(&self, access: Access, path: &RawPath, real: Option<&Path>, reason: Reason) -> Error {
         self.note(access, path, real, "deny", reason.to_string());
         Error::Denied { path: path.clone(), access, denial: Denial::Policy(reason) }
     }
@@ -244,30 +310,26 @@ impl View<'_> {
         decision: &'static str,
         why: String,
     ) {
-        self.call().audit_trace.decided(access, Some(path.as_str()), real, decision, why);
+        self.call().audit_trace().decided(access, Some(path.as_str()), real, decision, why);
     }
 
-    /// A path as it was spelled, below the real path of the root that it names.
-    fn spelled(&self, path: &RawPath) -> PathBuf {
-        let spelled = as_spelled(path.as_str(), self.session().workspace().base());
+    /// A path as it was given, made absolute below the real path of the root that it names.
+    fn given_path(&self, path: &RawPath) -> PathBuf {
         let workspace = self.session().workspace();
+        let given = as_spelled(path.as_str(), workspace.base());
         let below = workspace.roots().enumerate().find_map(|(number, root)| {
-            let below = spelled.strip_prefix(root).ok()?;
+            let below = given.strip_prefix(root).ok()?;
             Some(self.real_root(number).join(below))
         });
-        below.unwrap_or(spelled)
+        below.unwrap_or(given)
     }
 
     fn real(&self, place: &Place) -> PathBuf {
-        path_of(&self.session().workspace().real_path(place))
+        let bytes = self.session().workspace().real_path(place);
+        PathBuf::from(OsStr::from_bytes(&bytes))
     }
 
     fn real_root(&self, number: usize) -> PathBuf {
-        let root = Place { root: number, path: RelPath::root() };
-        self.real(&root)
+        self.real(&Place { root: number, path: RelPath::root() })
     }
-}
-
-fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(bytes))
 }

@@ -1,10 +1,10 @@
-//! A change's entry in the journal, from before it is made until it is.
+//! The journal entry of one change, from before the change is made until it is done.
 
-use pinfold_confine::{Error as ConfineError, Place, RawPath};
+use pinfold_confine::{Error as ConfineError, Place};
 
-use crate::change::ChangeOrigin;
+use crate::change::Change;
 use crate::commit::CommitError;
-use crate::journal::{Displaces, Entry, State, fresh_id, now};
+use crate::journal::{Entry, State, fresh_id, now};
 use crate::{Error, JournalFailure, View};
 
 /// The entry of a change that is being made; none if there is no journal.
@@ -15,47 +15,46 @@ pub(crate) struct Record<'v> {
 }
 
 impl<'v> Record<'v> {
-    /// Notes a change before it is made. If that cannot be done, the change is refused, or it will
-    /// be said that it cannot be taken back, as the settings have it.
+    /// A change that the journal does not have.
+    pub(crate) fn none(view: &'v View<'v>) -> Self {
+        Self { view, id: None, warning: None }
+    }
+
+    /// Enters a change before it is made. If that fails, the change is refused, or the answer warns
+    /// that it cannot be undone, as the settings say.
     pub(crate) fn begin(
         view: &'v View<'v>,
-        place: &Place,
-        origin: &ChangeOrigin,
-        states: [State; 2],
-        displaces: Displaces<'_>,
-        path_as_given: &RawPath,
+        change: &mut dyn Change,
+        [before, after]: &[State; 2],
     ) -> Result<Self, CommitError> {
-        let mut record = Self { view, id: None, warning: None };
+        let mut record = Self::none(view);
         let Some(journal) = view.session().journal() else { return Ok(record) };
-        let [before, after] = states;
-        let (Some(path), false) = (real_path(view, place), before.is_lossy()) else {
+        let real_path = real_path(view, change.place());
+        let (Some(path), false) = (real_path, before.is_lossy()) else {
             record.warning =
                 Some("this change cannot be undone: the journal takes only names in UTF-8".into());
             return Ok(record);
         };
-        let noted = fresh_id().and_then(|id| {
+        let begun = fresh_id().and_then(|id| {
             let entry = Entry {
                 id: id.clone(),
                 time: now(),
                 session: view.session().id().to_owned(),
                 tool: view.tool().to_owned(),
                 path,
-                before,
-                after,
-                undoes: match origin {
-                    ChangeOrigin::New => None,
-                    ChangeOrigin::Undo { id } => Some(id.clone()),
-                },
+                before: before.clone(),
+                after: after.clone(),
+                undoes: change.undoes().map(str::to_owned),
             };
-            journal.begin(&entry, displaces, &view.deadline()).map(|()| id)
+            journal.begin(&entry, change.displaces(), &view.deadline()).map(|()| id)
         });
-        match (noted, view.session().settings().journal_failure) {
+        match (begun, view.session().settings().journal_failure) {
             (Ok(id), _) => record.id = Some(id),
-            // Not the journal's fault: somebody else was faster.
+            // The file changed; the journal did not fail.
             (Err(ConfineError::Changed), _) => {
-                return Err(CommitError::Conflict { path: path_as_given.clone() });
+                return Err(CommitError::Stale { path: change.path().clone() });
             }
-            (Err(ConfineError::TimedOut), _) => return Err(view.timed_out(path_as_given).into()),
+            (Err(ConfineError::TimedOut), _) => return Err(view.timed_out(change.path()).into()),
             (Err(error), JournalFailure::Refuse) => {
                 return Err(Error::JournalFailed { cause: error.to_string() }.into());
             }
@@ -75,7 +74,7 @@ impl<'v> Record<'v> {
         }
     }
 
-    /// The change was made. Gives the entry's id, and what is to be said if it cannot be taken back.
+    /// The change was made. Returns the entry's id, or the warning that the change cannot be undone.
     pub(crate) fn end(self) -> (Option<String>, Option<String>) {
         (self.id, self.warning)
     }

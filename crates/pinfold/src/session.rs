@@ -1,15 +1,18 @@
-//! One agent's conversation with a workspace.
+//! A session: one agent's conversation with a workspace.
+//!
+//! It owns what operations share: the workspace, the settings, policy, approvals, the ledger of files that were
+//! read, the journal and the audit log.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 
 use crate::approval::Grants;
-use crate::audit::{Audit, Line, brief};
+use crate::audit::Audit;
 use crate::commit::CommitError;
 use crate::journal::{Entry, Journal, fresh_id};
 use crate::ledger::{Fingerprint, Ledger};
@@ -20,11 +23,11 @@ use crate::permit::AccessRequest;
 use crate::policy::Policy;
 use crate::search::PatternCache;
 use crate::{
-    Access, Approver, AuditFailure, AuditTrace, BadRule, CachedFile, CallOptions, Changes, Done,
-    Error, JournalSetting, Mode, Operation, Settings, View,
+    Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
+    JournalSetting, Mode, Operation, Settings, View,
 };
 
-/// One agent's conversation: a workspace, settings, and what has been seen so far.
+/// One agent's conversation: a workspace, settings, and the files that were read so far.
 ///
 /// Operations can be performed from several threads at once.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ pub struct Session {
     id: String,
 }
 
-/// Why a session could not begin.
+/// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A root could not be opened.
@@ -51,10 +54,10 @@ pub enum OpenError {
     Root {
         /// The root's path.
         root: PathBuf,
-        /// What went wrong.
+        /// The cause.
         cause: pinfold_confine::Error,
     },
-    /// A rule cannot be understood.
+    /// A rule does not parse.
     #[error(transparent)]
     Rule(#[from] BadRule),
     /// The audit log could not be opened.
@@ -62,7 +65,7 @@ pub enum OpenError {
     Audit {
         /// The log.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         cause: std::io::Error,
     },
 }
@@ -85,7 +88,7 @@ impl Session {
         Self::on(Arc::new(workspace), settings)
     }
 
-    /// A session on a workspace that others may use as well.
+    /// A session on a workspace that other sessions may share.
     pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
         let mut policy = {
             let spelled: Vec<_> = workspace.roots().map(Path::to_owned).collect();
@@ -120,16 +123,15 @@ impl Session {
         })
     }
 
-    /// Has a person asked by `approver` where the rules or the mode say so. Without one, the answer is
-    /// no.
+    /// Has `approver` ask the user where the rules or the mode say so. Without one, the answer is no.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Puts files out of the tools' reach that are Pinfold's own, such as its configuration. The
-    /// journal and the audit log are anyway.
+    /// Denies every access to files of Pinfold's own, such as its configuration. The journal and the
+    /// audit log are denied anyway.
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
         let policy = Arc::make_mut(&mut self.policy);
@@ -137,29 +139,32 @@ impl Session {
         self
     }
 
-    /// Another conversation on the same workspace: it has seen nothing yet.
+    /// Another session on the same workspace: it has read nothing yet.
     #[must_use]
     pub fn another(&self) -> Self {
-        let id = fresh_id().unwrap_or_default();
-        let (ledger, grants) = Default::default();
-        Self { id, ledger, grants, ..self.with_workspace(self.workspace.clone()) }
+        Self {
+            id: fresh_id().unwrap_or_default(),
+            ledger: Arc::default(),
+            grants: Arc::default(),
+            ..self.with_workspace(self.workspace.clone())
+        }
     }
 
-    /// This conversation on the part of its workspace that is in some other directories too; `None`
-    /// if nothing is. What it has seen stays seen, and relative paths start where they did.
+    /// This session on the part of its workspace that is inside the given directories; `None` if no part
+    /// is. It keeps its ledger, and relative paths start where they did.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let workspace = self.workspace.narrowed(to)?;
         Some(self.with_workspace(Arc::new(workspace)))
     }
 
-    /// This conversation, with relative paths and searches that start at a directory of the workspace.
-    /// `None` if it is not in it, or no directory.
+    /// This session, with relative paths and searches that start at a directory of the workspace. `None`
+    /// if it is outside, or not a directory.
     pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
         let workspace = self.workspace.starting_at(directory.as_ref())?;
         Some(self.with_workspace(Arc::new(workspace)))
     }
 
-    /// This conversation in another mode. The rules stay.
+    /// This session in another permission mode, with the same rules.
     #[must_use]
     pub fn in_mode(&self, mode: Mode) -> Self {
         let mut session = self.with_workspace(self.workspace.clone());
@@ -190,40 +195,33 @@ impl Session {
         self.perform_with(operation, &CallOptions::default())
     }
 
-    /// Performs an operation, with something said for this call alone.
+    /// Performs an operation, with options for this call alone.
     pub fn perform_with<O: Operation>(
         &self,
         operation: &O,
         call: &CallOptions,
     ) -> Result<Done<O>, Error> {
-        // Who calls by a tool's name notes what came of it in the tool's words.
-        if !call.tool.is_empty() || self.audit.is_none() {
-            return self.go_on(operation, call);
-        }
-        let begin = Instant::now();
-        let call = &CallOptions { audit_trace: AuditTrace::default(), ..call.clone() };
-        let done = self.go_on(operation, call);
-        self.record(call, if done.is_ok() { "ok" } else { "failed" }, begin, 0);
-        done
+        let code = |done: &Result<_, Error>| (if done.is_ok() { "ok" } else { "failed" }, 0);
+        self.audited(call, |call| self.plan_and_commit(operation, call), code)
     }
 
-    fn go_on<O: Operation>(&self, operation: &O, call: &CallOptions) -> Result<Done<O>, Error> {
+    fn plan_and_commit<O: Operation>(
+        &self,
+        operation: &O,
+        call: &CallOptions,
+    ) -> Result<Done<O>, Error> {
         let view = View::new(self, call);
-        let mut tries = 0;
+        let mut plans = 0;
         loop {
             view.check_time()?;
             let (outcome, changes) = operation.plan(&view)?;
-            tries += 1;
+            plans += 1;
             match changes.commit(&view) {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
-                // Somebody was asked, and time has passed: plan anew, on what is there now.
-                Err(CommitError::Asked) if tries < MAX_ATTEMPTS => {}
-                // Somebody else was faster: plan anew, on what is there now.
-                Err(CommitError::Conflict { .. }) if tries < MAX_ATTEMPTS => {}
-                Err(CommitError::Conflict { path }) => {
+                Err(CommitError::Stale { .. }) if plans < MAX_ATTEMPTS => {}
+                Err(CommitError::Stale { path }) => {
                     return Err(Error::Changed { path, region: None });
                 }
-                Err(CommitError::Asked) => return Err(Error::Cancelled),
                 Err(CommitError::Error(error)) => return Err(error),
             }
         }
@@ -232,36 +230,27 @@ impl Session {
     /// Opens and reads the file of an operation that only reads one, if that waits for nobody: the file is
     /// small and in the page cache, the policy allows the read without asking, and there is no audit log. With
     /// it as [`CallOptions::cached_file`], performing the operation takes less time than waking another thread.
+    #[doc(hidden)]
     pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
         let path = operation.reads().filter(|_| !self.is_audited())?;
         let (place, file) = self.workspace.cached_file(path, MAX_CACHED_FILE_BYTES)?;
         let call = CallOptions::default();
         let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };
-        let allowed = View::new(self, &call).must_ask(&request).is_ok_and(|ask| !ask);
+        let allowed = matches!(View::new(self, &call).asks(&request), Ok(None));
         allowed.then(|| CachedFile::new(place, file))
     }
 
-    /// Writes a line about a call into the audit log, if there is one. `bytes` are the answer's.
-    pub fn record(&self, call: &CallOptions, outcome: &str, begin: Instant, bytes: usize) {
-        let Some(audit) = &self.audit else { return };
-        audit.write(&Line {
-            time: crate::audit::now(),
-            session: &self.id,
-            client: call.client.as_deref().map(brief),
-            tool: brief(&call.tool),
-            audit_trace: &call.audit_trace.facts(),
-            outcome,
-            duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
-            bytes,
-        });
-    }
-
     /// Whether calls are written into an audit log.
+    #[doc(hidden)]
     pub fn is_audited(&self) -> bool {
         self.audit.is_some()
     }
 
-    /// Changes are made only as long as they can be audited.
+    pub(crate) fn audit(&self) -> Option<&Audit> {
+        self.audit.as_deref()
+    }
+
+    /// Changes are refused while the audit log cannot be written, unless the settings say otherwise.
     pub(crate) fn check_audit(&self) -> Result<(), Error> {
         match &self.audit {
             Some(audit)
@@ -281,7 +270,7 @@ impl Session {
         self.approver.as_ref()
     }
 
-    /// What a person has allowed for as long as the session lasts.
+    /// What the user has approved for the whole session.
     pub(crate) fn grants(&self) -> &Grants {
         &self.grants
     }
@@ -291,7 +280,7 @@ impl Session {
         self.journal.as_deref()
     }
 
-    /// What distinguishes the session from others in the journal.
+    /// The session's id in the journal and the audit log.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -307,7 +296,7 @@ impl Session {
         Ok(entries.into_iter().filter(inside).collect())
     }
 
-    /// The roots' real paths, free of links.
+    /// The real paths of the roots.
     pub fn real_roots(&self) -> impl Iterator<Item = PathBuf> {
         real_roots(&self.workspace)
     }
@@ -322,19 +311,19 @@ impl Session {
         &self.settings
     }
 
-    /// The session has seen, or left, a file like this.
+    /// Notes in the ledger that the session has read or written a file.
     pub(crate) fn saw(&self, place: &Place, fingerprint: Fingerprint) {
         let path = self.workspace.real_path(place);
         self.ledger().saw(path, fingerprint);
     }
 
-    /// The file is gone.
+    /// Notes in the ledger that a file is gone.
     pub(crate) fn forget(&self, place: &Place) {
         let path = self.workspace.real_path(place);
         self.ledger().forget(&path);
     }
 
-    /// The file as the session last saw or left it.
+    /// The fingerprint of a file when the session last read or wrote it.
     pub(crate) fn last_fingerprint(&self, place: &Place) -> Option<Fingerprint> {
         let path = self.workspace.real_path(place);
         self.ledger().last_fingerprint(&path)
@@ -363,7 +352,7 @@ impl Session {
         &self.pattern_cache
     }
 
-    /// The roots, as they may be printed.
+    /// The roots, escaped for printing.
     pub(crate) fn roots(&self) -> Vec<String> {
         let roots = self.workspace.roots();
         roots.map(|root| escaped(root.as_os_str().as_encoded_bytes()).to_string()).collect()
@@ -372,13 +361,13 @@ impl Session {
     /// A place as an absolute path, below the root as it was given.
     pub fn absolute(&self, place: &Place) -> String {
         let root = self.roots().swap_remove(place.root);
-        match place.path.is_root() {
-            true => root,
-            false => format!("{}/{}", root.trim_end_matches('/'), place.path),
+        if place.path.is_root() {
+            return root;
         }
+        format!("{}/{}", root.trim_end_matches('/'), place.path)
     }
 
-    /// A place as a relative path; where that would not be found, absolute.
+    /// A place as a relative path, or as an absolute one where a relative one would not lead there.
     pub fn relative(&self, place: &Place) -> String {
         let below = self.workspace.below_base(place);
         below.map_or_else(|| self.absolute(place), |below| below.to_string())

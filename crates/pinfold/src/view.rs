@@ -1,4 +1,7 @@
-//! How operations look: at the disk through the fence, and at the call they belong to.
+//! Read access for operations: to the workspace through the fence, and to the call's options and deadline.
+//!
+//! Everything that is found here is permitted: by policy, or by the user where policy asks. Nothing here
+//! writes.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -12,32 +15,40 @@ use pinfold_confine::{
 };
 
 use crate::approval::Grants;
-use crate::ledger::Fingerprint;
-use crate::permit::{AccessRequest, Permit, Shown};
+use crate::ledger::{Fingerprint, Freshness};
+use crate::permit::{AccessRequest, Decisions};
 use crate::similar_names::near_misses;
-use crate::{Access, CallOptions, Error, Session, limits};
+use crate::{Access, CallOptions, Error, ReadRule, Session, limits};
 
-/// For how long a call has been at work since `start`, less what it spent waiting for people.
+/// The time since `start`, less the time that the call waited for the user.
 fn worked(start: Instant, waited: &AtomicU64) -> Duration {
     start.elapsed().saturating_sub(Duration::from_nanos(waited.load(Ordering::Relaxed)))
 }
 
-/// What an operation can see. There is nothing here to write with.
+/// What an operation sees of the workspace and of its call. It is opaque outside of this crate.
 #[derive(Debug)]
 pub struct View<'s> {
     session: &'s Session,
     call: &'s CallOptions,
     start: Instant,
-    /// How long people were waited for, in nanoseconds.
+    /// How long the call has waited for the user, in nanoseconds.
     waited: Arc<AtomicU64>,
-    /// What a person has allowed for this call.
+    /// What the user has approved for this call.
     grants: Grants,
+    /// What policy has decided in this call.
+    decisions: Decisions,
 }
 
 impl<'s> View<'s> {
     pub(crate) fn new(session: &'s Session, call: &'s CallOptions) -> Self {
-        let (waited, grants) = Default::default();
-        Self { session, call, start: Instant::now(), waited, grants }
+        Self {
+            session,
+            call,
+            start: Instant::now(),
+            waited: Arc::default(),
+            grants: Grants::default(),
+            decisions: Decisions::default(),
+        }
     }
 
     pub(crate) fn call(&self) -> &'s CallOptions {
@@ -52,6 +63,10 @@ impl<'s> View<'s> {
         &self.grants
     }
 
+    pub(crate) fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+
     pub(crate) fn session(&self) -> &'s Session {
         self.session
     }
@@ -62,7 +77,7 @@ impl<'s> View<'s> {
     }
 
     /// Whether changes of this call are only described.
-    pub fn dry_run(&self) -> bool {
+    pub(crate) fn dry_run(&self) -> bool {
         self.call.dry_run.unwrap_or(self.session.settings().dry_run)
     }
 
@@ -72,53 +87,38 @@ impl<'s> View<'s> {
     }
 
     /// Opens a regular file.
-    pub fn file(&self, path: &RawPath) -> Result<(Place, Watched<'_>), Error> {
-        let watched = |file| Watched { file, hasher: Hasher::new(), view: self };
-        if let Some(cached) = self.call.cached_file.take() {
-            // The policy has allowed it when it was opened.
-            return cached.map(|(place, file)| (place, watched(file)));
-        }
-        self.may_look_for(path)?;
-        loop {
-            let file = self.session.workspace().file(path);
-            let (place, file) = file.map_err(|error| self.missed(path, error))?;
-            if self.may_read(path, &place, false)? == Permit::Yes {
-                return Ok((place, watched(file)));
-            }
-        }
+    pub(crate) fn file(&self, path: &RawPath) -> Result<(Place, TrackedFile<'_>), Error> {
+        let find = || self.session.workspace().file(path).map_err(|error| self.missed(path, error));
+        let (place, file) = match self.call.cached_file.take() {
+            // Policy allowed it when it was opened.
+            Some(cached) => cached?,
+            None => self.readable(path, find, |(place, _)| (place, false))?,
+        };
+        Ok((place, TrackedFile { file, hasher: Hasher::new(), view: self }))
     }
 
-    /// Looks at what a path names, without following a link in its last place.
-    pub fn look(&self, path: &RawPath) -> Result<Lstat, Error> {
-        self.may_look_for(path)?;
-        loop {
-            let seen = self.session.workspace().lstat(path);
-            let seen = seen.map_err(|error| self.missed(path, error))?;
-            let directory = seen.meta.kind == Kind::Directory;
-            if self.may_read(path, &seen.place, directory)? == Permit::Yes {
-                return Ok(seen);
-            }
-        }
+    /// What a path names, without following a symlink in its last place.
+    pub(crate) fn lstat(&self, path: &RawPath) -> Result<Lstat, Error> {
+        let find =
+            || self.session.workspace().lstat(path).map_err(|error| self.missed(path, error));
+        self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
     }
 
     /// Finds a directory.
-    pub fn directory(&self, path: &RawPath) -> Result<Place, Error> {
-        self.may_look_for(path)?;
-        loop {
+    pub(crate) fn directory(&self, path: &RawPath) -> Result<Place, Error> {
+        let find = || {
             let place = self.session.workspace().directory(path);
-            let place = place.map_err(|error| match self.missed(path, error) {
+            place.map_err(|error| match self.missed(path, error) {
                 Error::NotFound { path, near } => Error::DirectoryNotFound { path, near },
                 other => other,
-            })?;
-            if self.may_read(path, &place, true)? == Permit::Yes {
-                return Ok(place);
-            }
-        }
+            })
+        };
+        self.readable(path, find, |place| (place, true))
     }
 
-    /// Where to look: the directory at a path, or without one where relative paths start if that was
-    /// chosen, else every root that is in no other.
-    pub fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
+    /// The directories that a walk starts at: the one at a path, or without a path where relative paths
+    /// start if that was set, else every root that is not inside another.
+    pub(crate) fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
             None if self.session.workspace().starts_within() => {
@@ -128,18 +128,18 @@ impl<'s> View<'s> {
                 let roots = self.session.workspace().outermost_roots();
                 let roots = roots.map_err(|error| self.missed(&RawPath::from("."), error))?;
                 for root in &roots {
-                    // It is as it is printed, which need not be how it is reached.
+                    // Only for the question: the path as it is printed may not lead there.
                     let path = RawPath::from(self.session.absolute(root));
-                    while self.may_read(&path, root, true)? == Permit::LookAgain {}
+                    self.check_readable(&path, root, true)?;
                 }
                 Ok(roots)
             }
         }
     }
 
-    /// Walks over what is below some directories. Gives back the visitors. Of what may not be shown, only
-    /// what would be `missed` is counted.
-    pub fn walk<V: Visitor>(
+    /// Walks the trees below some directories, and returns the visitors. Of the entries that may not be
+    /// shown, those that are `missed` are counted.
+    pub(crate) fn walk<V: Visitor>(
         &self,
         starts: &[Place],
         depth: usize,
@@ -180,33 +180,34 @@ impl<'s> View<'s> {
         })
     }
 
-    /// Opens a file that a walk has found.
+    /// Opens a file that a walk found.
     pub(crate) fn found_file(&self, place: &Place) -> Result<File, ConfineError> {
         self.session.workspace().open_place(place)
     }
 
-    /// What is at a place that a walk has found, and where it points if it is a link.
+    /// The metadata of an entry that a walk found, and where it points if it is a symlink.
     pub(crate) fn found(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), ConfineError> {
         self.session.workspace().lstat_place(place)
     }
 
-    /// Finds what is to be removed, and holds it.
-    pub fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
-        self.call.audit_trace.tried(Access::Delete, Some(path.as_str()));
-        self.may_look_for(path)?;
+    /// Finds the file or symlink to delete, and holds it. Refuses what policy denies to delete.
+    pub(crate) fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
+        self.call.audit_trace().tried(Access::Delete, Some(path.as_str()));
+        self.check_name(path)?;
         let removal = self.session.workspace().removal(path, &self.deadline());
         let removal = removal.map_err(|error| self.missed(path, error))?;
-        // A link is deleted itself, and where it leads is not looked at.
-        let request =
-            AccessRequest { access: Access::Read, path, place: removal.place(), directory: false };
-        self.must_ask(&request)?;
+        // Deleting does not read the content, so reading is not asked about; only a denial counts.
+        for access in [Access::Read, Access::Delete] {
+            let place = removal.place();
+            self.asks(&AccessRequest { access, path, place, directory: false })?;
+        }
         Ok(removal)
     }
 
-    /// Finds the file that a change is aimed at, and holds it.
-    pub fn target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.call.audit_trace.tried(Access::Write, Some(path.as_str()));
-        self.may_look_for(path)?;
+    /// Finds the file to change, and holds it. Refuses what policy denies to change.
+    pub(crate) fn target(&self, path: &RawPath) -> Result<Target, Error> {
+        self.call.audit_trace().tried(Access::Write, Some(path.as_str()));
+        self.check_name(path)?;
         loop {
             let target = self.session.workspace().target(path, &self.deadline());
             let target = target.map_err(|error| match error {
@@ -215,30 +216,62 @@ impl<'s> View<'s> {
                 }
                 other => self.missed(path, other),
             })?;
-            // What is there is compared with what it becomes, and shown: that is reading. Where nothing
-            // may be read, it is not said either that nothing is there.
+            // The old content is compared with the new one and shown: that is reading. Where reading
+            // is denied, it is not said either that there is no file.
             let place = target.place().clone();
-            let request =
-                AccessRequest { access: Access::Read, path, place: &place, directory: false };
-            if !self.must_ask(&request)? || target.meta().is_none() {
-                return Ok(target);
+            let question = self.read_question(path, &place, false)?;
+            self.asks_to_write(path, &target)?;
+            match question.filter(|_| target.meta().is_some()) {
+                None => return Ok(target),
+                Some(question) => {
+                    // Nobody should have to wait for the file while the user decides.
+                    drop(target);
+                    self.ask(&question)?;
+                }
             }
-            // Nobody else should have to wait for the file while a person thinks.
-            if self.granted(&request, None) {
-                return Ok(target);
-            }
-            drop(target);
-            self.permit(&request, Shown::default)?;
         }
     }
 
-    /// The session knows that a target holds exactly `content`, because it was compared.
+    /// Whether the user will be shown a change of a target: to approve it, or in a dry run.
+    pub(crate) fn describes_change(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
+        Ok(self.dry_run() || self.asks_to_write(path, target)?)
+    }
+
+    fn asks_to_write(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
+        let place = target.place();
+        let request = AccessRequest { access: Access::Write, path, place, directory: false };
+        Ok(self.asks(&request)?.is_some())
+    }
+
+    /// Whether a file that is to be changed is as the session last read or wrote it. The one place
+    /// where it is decided whether a file was read: if it has to be and was not, it is `NotRead`.
+    pub(crate) fn freshness(
+        &self,
+        path: &RawPath,
+        target: &Target,
+        rule: ReadRule,
+    ) -> Result<Freshness, Error> {
+        let (ReadRule::Require, Some(found)) = (rule, target.meta()) else {
+            return Ok(Freshness::Current);
+        };
+        let Some(fingerprint) = self.session.last_fingerprint(target.place()) else {
+            return Err(Error::NotRead { path: path.clone() });
+        };
+        if fingerprint.meta.is_some_and(|meta| meta.proven_unchanged(found)) {
+            return Ok(Freshness::Current);
+        }
+        let hash = target.hash().map_err(|error| self.missed(path, error))?;
+        let same = hash == Some(fingerprint.hash);
+        Ok(if same { Freshness::Current } else { Freshness::Changed })
+    }
+
+    /// Notes that a target holds exactly `content`, because it was compared.
     pub(crate) fn knows(&self, target: &Target, content: &[u8]) {
         let fingerprint = Fingerprint { hash: blake3::hash(content), meta: target.meta().copied() };
         self.session.saw(target.place(), fingerprint);
     }
 
-    /// Whether the session has seen a file, and it surely still is as it was then.
+    /// Whether the session has read a file, and its metadata proves that it did not change since.
     pub(crate) fn has_seen(&self, place: &Place, now: &Metadata) -> bool {
         let fingerprint = self.session.last_fingerprint(place);
         fingerprint
@@ -246,7 +279,7 @@ impl<'s> View<'s> {
             .is_some_and(|then| then.proven_unchanged(now))
     }
 
-    /// The session was shown a part of what a target holds now.
+    /// Notes a target's current content as read, because a part of it is shown.
     pub(crate) fn knows_now(&self, target: &Target) {
         if let Ok(Some(hash)) = target.hash() {
             let fingerprint = Fingerprint { hash, meta: target.meta().copied() };
@@ -254,15 +287,15 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Lasts until the call is cancelled or its time is up.
+    /// The call's deadline, which a cancellation ends too.
     pub(crate) fn deadline(&self) -> Deadline {
         let (cancel, start, waited) = (self.call.cancel.clone(), self.start, self.waited.clone());
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);
         Deadline::lasting_while(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
     }
 
-    /// Stops a call that was cancelled or has run for too long.
-    pub fn check_time(&self) -> Result<(), Error> {
+    /// Fails if the call was cancelled or its deadline has passed.
+    pub(crate) fn check_time(&self) -> Result<(), Error> {
         let seconds = self.session.settings().deadline_seconds;
         if self.call.cancel.is_cancelled() {
             Err(Error::Cancelled)
@@ -273,16 +306,17 @@ impl<'s> View<'s> {
         }
     }
 
-    /// The answer where a file was to be changed and there is none.
+    /// The error for a file that is to be changed and does not exist.
     pub(crate) fn nothing_at(&self, path: &RawPath) -> Error {
         self.missed(path, ConfineError::NotFound)
     }
 
-    /// The answer where the call came to its end before it was done.
+    /// The error for a call that ended, or waited for a lock, too long.
     pub(crate) fn timed_out(&self, path: &RawPath) -> Error {
         self.check_time().err().unwrap_or_else(|| Error::Locked { path: path.clone() })
     }
 
+    /// The error for a path that could not be found or read.
     pub(crate) fn missed(&self, path: &RawPath, error: ConfineError) -> Error {
         if matches!(error, ConfineError::TimedOut) {
             return self.timed_out(path);
@@ -300,17 +334,17 @@ impl<'s> View<'s> {
     }
 }
 
-/// A file being read: what was read is remembered, and the call's time is watched.
+/// A file being read: what was read is hashed for the ledger, and the call's deadline is checked.
 #[derive(Debug)]
-pub struct Watched<'v> {
+pub(crate) struct TrackedFile<'v> {
     file: File,
     hasher: Hasher,
     view: &'v View<'v>,
 }
 
-impl Watched<'_> {
+impl TrackedFile<'_> {
     /// The file's size when it was opened.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.file.meta().len
     }
 
@@ -320,14 +354,14 @@ impl Watched<'_> {
         self.hasher.reset();
     }
 
-    /// What the file system knew about it when it was opened.
+    /// Its metadata when it was opened.
     pub(crate) fn meta(&self) -> &Metadata {
         self.file.meta()
     }
 
-    /// Goes to a place. What is read from there on is not the whole file.
-    pub(crate) fn seek_to(&mut self, place: u64) {
-        self.file.seek_to(place);
+    /// Seeks to a position. What is read from there on is not the whole file.
+    pub(crate) fn seek_to(&mut self, position: u64) {
+        self.file.seek_to(position);
     }
 
     /// Reads the rest of the file and keeps only its hash.
@@ -337,7 +371,7 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// The whole file was read: from now on the session has seen it.
+    /// The whole file was read: notes that in the ledger.
     pub(crate) fn seen(self, place: &Place) -> File {
         let fingerprint =
             Fingerprint { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
@@ -345,7 +379,7 @@ impl Watched<'_> {
         self.file
     }
 
-    /// What a failure to read means: the call's own end, or what the system said.
+    /// The error for a failed read: the end of the call, or what the operating system reported.
     pub(crate) fn failure(&self, path: &RawPath, cause: io::Error) -> Error {
         match self.view.check_time() {
             Err(ended) => ended,
@@ -354,7 +388,7 @@ impl Watched<'_> {
     }
 }
 
-impl Read for Watched<'_> {
+impl Read for TrackedFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.view.check_time().is_err() {
             return Err(io::Error::from(io::ErrorKind::TimedOut));

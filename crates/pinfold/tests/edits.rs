@@ -198,8 +198,7 @@ fn many_edits_end_with_the_call() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let beat = move || count.fetch_add(1, Ordering::Relaxed) >= 100;
-        let call =
-            CallOptions { cancel: Cancel::default().beating(beat), ..CallOptions::default() };
+        let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
         let replacements = first.into_iter().chain((0..500).map(step)).collect();
         let edit = Edit { replacements, ..Edit::new(path, "", "") };
         let ended = session.perform_with(&edit, &call).map(drop);

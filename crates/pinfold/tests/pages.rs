@@ -206,7 +206,7 @@ fn a_cached_file_is_read_once_and_nothing_else_is_opened() {
     let Some(cached_file) = session.cached_file(&read) else { return };
     fs::write(dir.path().join("b.txt"), "now\n").unwrap();
     fs::rename(dir.path().join("b.txt"), &path).unwrap();
-    let call = CallOptions { cached_file, ..CallOptions::default() };
+    let call = CallOptions::default().with_cached_file(cached_file);
     let content = || session.perform_with(&read, &call).map(|done| done.outcome.page.content);
     assert_eq!(content().unwrap(), "then\n");
     assert!(matches!(content(), Err(Error::Cancelled)));

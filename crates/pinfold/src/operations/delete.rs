@@ -1,23 +1,23 @@
-//! Deleting one file.
+//! `Delete`: deletes one file or symlink.
 
 use pinfold_confine::{Place, RawPath};
 
-use crate::change::{ChangeOrigin, Remove};
+use crate::change::Remove;
 use crate::{ChangeSet, Error, Operation, View};
 
-/// Deletes one file. A link is deleted itself, wherever it points; a directory is refused.
+/// Deletes one file. A symlink is deleted itself, wherever it points; a directory is refused.
 #[derive(Clone, Debug)]
 pub struct Delete {
     /// The file.
     pub path: RawPath,
 }
 
-/// What was deleted.
+/// A file that was deleted.
 #[derive(Clone, Debug)]
 pub struct Deleted {
-    /// Where it was.
+    /// The place where it was.
     pub place: Place,
-    /// Whether it was a link.
+    /// Whether it was a symlink.
     pub link: bool,
     /// Its size in bytes.
     pub bytes: u64,
@@ -41,13 +41,7 @@ impl Operation for Delete {
             link: removal.link_target().is_some(),
             bytes: removal.meta().len,
         };
-        Ok((
-            deleted,
-            ChangeSet::remove(Remove {
-                path: self.path.clone(),
-                removal,
-                origin: ChangeOrigin::New,
-            }),
-        ))
+        let remove = Remove { path: self.path.clone(), removal, undoes: None };
+        Ok((deleted, ChangeSet::of(remove)))
     }
 }

@@ -6,8 +6,8 @@ use pinfold_text::{
     Replacement, nearest, replace_in_order, sniff_content,
 };
 
-use crate::change::{ChangeOrigin, Replace};
-use crate::commit::Freshness;
+use crate::change::Replace;
+use crate::ledger::Freshness;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
@@ -88,18 +88,8 @@ impl Operation for Edit {
             changed_elsewhere,
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
-        // Whether the session knows the file has been looked at here, edit by edit.
-        let replace = Replace {
-            path: self.path.clone(),
-            target,
-            before,
-            after: edited.bytes,
-            seen: ReadRule::Off,
-            show: true,
-            mode: None,
-            origin: ChangeOrigin::New,
-        };
-        Ok((outcome, ChangeSet::replace(replace)))
+        let replace = Replace::new(self.path.clone(), target, edited.bytes);
+        Ok((outcome, ChangeSet::of(Replace { before, answers_with_diff: true, ..replace })))
     }
 }
 
@@ -152,13 +142,7 @@ impl Edit {
         bytes: &[u8],
         creates: bool,
     ) -> Result<(ReplacedInOrder, bool), Error> {
-        let freshness = match self.seen {
-            ReadRule::Off => Freshness::Current,
-            ReadRule::Require => view.freshness(&self.path, target)?,
-        };
-        if freshness == Freshness::None {
-            return Err(Error::NotRead { path: self.path.clone() });
-        }
+        let freshness = view.freshness(&self.path, target, self.seen)?;
         if creates {
             if !bytes.is_empty() {
                 let problem =

@@ -45,7 +45,7 @@ impl Operation for Info {
     }
 
     fn plan(&self, view: &View<'_>) -> Result<(Described, NoChange), Error> {
-        let seen = view.look(&self.path)?;
+        let seen = view.lstat(&self.path)?;
         let (mime, lines) = match seen.meta.kind {
             Kind::File => self.content(view, &seen.place)?,
             Kind::Directory => ("inode/directory", None),

@@ -12,7 +12,7 @@ use crate::media::{
 };
 use crate::operations::{PastEnd, Read, Reading};
 use crate::settings::Documents;
-use crate::view::Watched;
+use crate::view::TrackedFile;
 use crate::{Error, NoChange, Operation, View};
 
 /// Reads a file, whatever is in it.
@@ -210,7 +210,7 @@ impl Open {
 }
 
 /// All of a file that is not much larger than it was a moment ago.
-fn read_whole(file: &mut Watched<'_>, size: u64) -> std::io::Result<Vec<u8>> {
+fn read_whole(file: &mut TrackedFile<'_>, size: u64) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     file.take(size.saturating_add(1024 * 1024)).read_to_end(&mut content)?;
     Ok(content)

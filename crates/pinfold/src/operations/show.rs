@@ -1,27 +1,27 @@
-//! Showing what a change did.
+//! `Show`: shows one change of the journal.
 
 use std::io::Read as _;
 
 use pinfold_confine::RawPath;
 
-use super::undo::kept;
-use crate::commit::{can_compare, diff};
+use super::undo::backup;
+use crate::change::{can_compare, diff};
 use crate::journal::{Entry, State};
 use crate::{Error, NoChange, Operation, View};
 
-/// Shows one change of the journal, to whoever may read the file.
+/// Shows one change of the journal, if the file may be read.
 #[derive(Clone, Debug)]
 pub struct Show {
-    /// Which change.
+    /// The id of the change.
     pub id: String,
 }
 
-/// A change, and what it did.
+/// A change of the journal.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The change.
+    /// The change's entry in the journal.
     pub entry: Entry,
-    /// What it did, where both versions are text and still to be had.
+    /// The diff, where both versions are text and still exist.
     pub diff: Option<String>,
 }
 
@@ -34,8 +34,8 @@ impl Operation for Show {
         let number = entries.iter().position(|entry| entry.id == self.id);
         let number = number.ok_or_else(|| Error::NothingToUndo { id: Some(self.id.clone()) })?;
         let entry = entries[number].clone();
-        // What may not be read now is not shown either as it was, and what is asked about is asked about.
-        view.may_read_kept(&RawPath::from(entry.path.as_str()))?;
+        // The backup of a file may be read if the file may.
+        view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
         let small = |state: &State| match state {
             State::File { bytes, .. } => can_compare(*bytes, view),
             State::Absent | State::Link { .. } => true,
@@ -43,7 +43,7 @@ impl Operation for Show {
         if !small(&entry.before) || !small(&entry.after) {
             return Ok((Shown { entry, diff: None }, NoChange));
         }
-        let before = content(&entry.before, || kept(view, &entry).ok());
+        let before = content(&entry.before, || backup(view, &entry).ok());
         let after = content(&entry.after, || left(view, &entry, &entries[number + 1..]));
         let both = before.zip(after);
         let diff = both.and_then(|(before, after)| diff(&entry.path, &before, &after, view));
@@ -59,7 +59,7 @@ fn content(state: &State, file: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<
     }
 }
 
-/// What a change left: it is still there, or a later change displaced it.
+/// The content that a change wrote: the file's, or the backup of a later change.
 fn left(view: &View<'_>, entry: &Entry, later: &[Entry]) -> Option<Vec<u8>> {
     let State::File { hash, .. } = &entry.after else { return None };
     let same = |other: &&Entry| {
@@ -67,7 +67,7 @@ fn left(view: &View<'_>, entry: &Entry, later: &[Entry]) -> Option<Vec<u8>> {
             && matches!(&other.before, State::File { hash: before, .. } if before == hash)
     };
     if let Some(other) = later.iter().find(same) {
-        return kept(view, other).ok();
+        return backup(view, other).ok();
     }
     let (_, mut file) = view.file(&RawPath::from(entry.path.as_str())).ok()?;
     let mut bytes = Vec::new();

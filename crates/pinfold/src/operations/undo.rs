@@ -1,26 +1,26 @@
-//! Taking a change back.
+//! `Undo`: undoes one change of the journal.
 
 use pinfold_confine::{Error as ConfineError, Hash, Place, RawPath};
 
-use crate::change::{ChangeOrigin, Remove, Replace, RestoreLink};
+use crate::change::{Remove, Replace, RestoreLink};
 use crate::journal::{Entry, State, standing};
-use crate::{ChangeSet, Error, Operation, ReadRule, View};
+use crate::{ChangeSet, Error, Operation, View};
 
-/// Takes back one change of the journal, if the file still is as the change left it.
+/// Undoes one change of the journal. Refuses a file that was modified since.
 ///
-/// It is a change itself, so it can be taken back in its turn.
+/// It is a change itself, so it can be undone too.
 #[derive(Clone, Debug, Default)]
 pub struct Undo {
-    /// Which change; the newest one in this workspace that was not taken back yet if not said.
+    /// The id of the change; `None` for the newest one in this workspace that was not undone yet.
     pub id: Option<String>,
 }
 
-/// What was taken back.
+/// A change that was undone.
 #[derive(Clone, Debug)]
 pub struct Undone {
-    /// The change that was taken back.
+    /// The change's entry in the journal.
     pub entry: Entry,
-    /// Where the file is.
+    /// The file's place.
     pub place: Place,
 }
 
@@ -32,11 +32,14 @@ impl Operation for Undo {
         let entries = view.session().history()?;
         if let Some(id) = &self.id {
             let entry = entries.iter().find(|entry| entry.id == *id);
-            return back(view, entry.ok_or_else(|| Error::NothingToUndo { id: self.id.clone() })?);
+            return inverse(
+                view,
+                entry.ok_or_else(|| Error::NothingToUndo { id: self.id.clone() })?,
+            );
         }
         for entry in standing(&entries) {
-            match back(view, entry) {
-                // A process was killed before it made this change: there is nothing to take back.
+            match inverse(view, entry) {
+                // A process was killed before it made this change, so there is nothing to undo.
                 Err(Error::NotAsLeft { .. }) if never_made(view, entry) => {}
                 other => return other,
             }
@@ -45,10 +48,10 @@ impl Operation for Undo {
     }
 }
 
-/// The change that takes one back.
-fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
+/// The change that undoes one.
+fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
     let path = RawPath::from(entry.path.as_str());
-    let origin = ChangeOrigin::Undo { id: entry.id.clone() };
+    let undoes = Some(entry.id.clone());
     let (place, changes) = match &entry.before {
         State::Absent => {
             let removal = view.removal(&path).map_err(|error| differs(entry, error))?;
@@ -58,30 +61,30 @@ fn back(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
                 None => Now::of(removal.hash().map_err(|error| view.missed(&path, error))?),
             };
             check_same(entry, &now)?;
-            (place, ChangeSet::remove(Remove { path, removal, origin }))
+            (place, ChangeSet::of(Remove { path, removal, undoes }))
         }
         State::File { mode, .. } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
             let now = target.hash().map_err(|error| view.missed(&path, error))?;
             check_same(entry, &Now::of(now))?;
-            let after = kept(view, entry)?;
+            let after = backup(view, entry)?;
             let (place, mode) = (target.place().clone(), *mode);
-            let (seen, before) = (ReadRule::Off, None);
-            let replace = Replace { path, target, before, after, seen, show: true, mode, origin };
-            (place, ChangeSet::replace(replace))
+            let replace = Replace::new(path, target, after);
+            let replace = Replace { answers_with_diff: true, mode, undoes, ..replace };
+            (place, ChangeSet::of(replace))
         }
         State::Link { target: to } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
             let now = target.hash().map_err(|error| view.missed(&path, error))?;
             check_same(entry, &Now::of(now))?;
             let (place, to) = (target.place().clone(), to.clone());
-            (place, ChangeSet::restore(RestoreLink { path, target, to, origin }))
+            (place, ChangeSet::of(RestoreLink { path, target, to, undoes }))
         }
     };
     Ok((Undone { entry: entry.clone(), place }, changes))
 }
 
-/// Whether everything is still as it was before a change.
+/// Whether a change was never made: the file is as it was before.
 fn never_made(view: &View<'_>, entry: &Entry) -> bool {
     let path = RawPath::from(entry.path.as_str());
     let now = match view.removal(&path) {
@@ -96,23 +99,23 @@ fn never_made(view: &View<'_>, entry: &Entry) -> bool {
     is_now(&entry.before, &now)
 }
 
-/// What a change displaced, if that is still what it was.
-pub(super) fn kept(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
+/// The file that a change displaced, if its backup was not modified.
+pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
     let gone = || Error::NothingToUndo { id: Some(entry.id.clone()) };
-    let origin = view.session().journal().ok_or_else(gone)?.backup(entry);
-    let origin = origin.map_err(|error| match error {
+    let backup = view.session().journal().ok_or_else(gone)?.backup(entry);
+    let backup = backup.map_err(|error| match error {
         ConfineError::NotFound => gone(),
         other => Error::looking(&entry.path.as_str().into(), other),
     })?;
-    // Whoever had the file open could still write to it after it was displaced.
-    if is_now(&entry.before, &Now::File(pinfold_confine::hash(&origin))) {
-        return Ok(origin);
+    // A process that had the file open could still write to it after it was displaced.
+    if is_now(&entry.before, &Now::File(pinfold_confine::hash(&backup))) {
+        return Ok(backup);
     }
     let what = "what was kept of it has been written to since";
     Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })
 }
 
-/// What is at the path now.
+/// What is at a path now.
 enum Now {
     Nothing,
     File(Hash),
@@ -125,7 +128,7 @@ impl Now {
     }
 }
 
-/// Whether a state is what is there now.
+/// Whether a state of the journal is what is there now.
 fn is_now(state: &State, now: &Now) -> bool {
     match (state, now) {
         (State::Absent, Now::Nothing) => true,
@@ -135,7 +138,7 @@ fn is_now(state: &State, now: &Now) -> bool {
     }
 }
 
-/// The file must be as the change left it.
+/// Refuses a file that was modified since the change.
 fn check_same(entry: &Entry, now: &Now) -> Result<(), Error> {
     let what = match (&entry.after, now) {
         (after, now) if is_now(after, now) => return Ok(()),
@@ -146,6 +149,7 @@ fn check_same(entry: &Entry, now: &Now) -> Result<(), Error> {
     Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })
 }
 
+/// The error where something else is at the path than the change left there.
 fn differs(entry: &Entry, error: Error) -> Error {
     let path = RawPath::from(entry.path.as_str());
     match error {

@@ -1,11 +1,12 @@
-//! Creating a file, or replacing all of it.
+//! `Write`: creates a file, or replaces its whole content.
 
 use std::io::Read as _;
 
 use pinfold_confine::{Error as ConfineError, Place, RawPath, Target};
 use pinfold_text::{Encoding, SNIFF_BYTES, text_encoding};
 
-use crate::change::{ChangeOrigin, Replace};
+use crate::change::Replace;
+use crate::ledger::Freshness;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Creates a file, or replaces its whole content.
@@ -23,34 +24,34 @@ pub struct Write {
     pub seen: ReadRule,
 }
 
-/// What to do about directories that do not exist.
+/// What to do if the file's directory does not exist.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parents {
-    /// Make them.
+    /// Create it.
     Make,
     /// Refuse to write.
     Refuse,
 }
 
-/// What was written.
+/// A file that was written.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// Where the file is.
+    /// The file's place.
     pub place: Place,
-    /// The file's size now.
+    /// The file's new size in bytes.
     pub bytes: u64,
-    /// Whether there was no file before.
+    /// Whether the file was created.
     pub created: bool,
-    /// Whether the content is another than before.
+    /// Whether the content changed.
     pub changed: bool,
-    /// The encoding that the file was in, if it is in another now.
+    /// The encoding that the file had, if it has another one now.
     pub recoded_from: Option<Encoding>,
-    /// How many other names the old content has; they keep it.
+    /// How many other hard links still have the old content.
     pub other_names: u64,
 }
 
 impl Write {
-    /// Stores text as UTF-8 and makes the directories that it needs.
+    /// Stores text as UTF-8, and creates missing directories.
     pub fn new(path: impl Into<RawPath>, content: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -75,8 +76,10 @@ impl Operation for Write {
         })?;
         let mut target = view.target(&self.path)?;
         self.check_parents(&target, view)?;
-        let before = Before::of(&mut target, &after)
-            .map_err(|error| Error::looking(&self.path, ConfineError::Os(error)))?;
+        let shown = view.describes_change(&self.path, &target)?;
+        let limit = if shown { view.session().settings().max_edit_bytes } else { 0 };
+        let before = Before::read(&mut target, &after, limit)
+            .map_err(|error| view.missed(&self.path, error))?;
         let written = Written {
             place: target.place().clone(),
             bytes: after.len() as u64,
@@ -87,22 +90,13 @@ impl Operation for Write {
         };
         if before.same {
             view.knows(&target, &after);
-            return Ok((written, ChangeSet::nothing()));
+            return Ok((written, ChangeSet::default()));
         }
-        let (path, seen) = (self.path.clone(), self.seen);
-        Ok((
-            written,
-            ChangeSet::replace(Replace {
-                path,
-                target,
-                before: None,
-                after,
-                seen,
-                show: false,
-                mode: None,
-                origin: ChangeOrigin::New,
-            }),
-        ))
+        if view.freshness(&self.path, &target, self.seen)? == Freshness::Changed {
+            return Err(Error::Changed { path: self.path.clone(), region: None });
+        }
+        let replace = Replace::new(self.path.clone(), target, after);
+        Ok((written, ChangeSet::of(Replace { before: before.content, ..replace })))
     }
 }
 
@@ -123,24 +117,34 @@ impl Write {
     }
 }
 
-/// What the new content is compared with.
+/// The old content, as far as it was read.
 struct Before {
+    /// Whether it is the same as the new one.
     same: bool,
-    /// The encoding of what was there, if it was text.
+    /// The encoding of the old content, if it was text.
     encoding: Option<Encoding>,
+    /// All of it, if it was read to the end.
+    content: Option<Vec<u8>>,
 }
 
 impl Before {
-    fn of(target: &mut Target, after: &[u8]) -> std::io::Result<Self> {
-        let Some(file) = target.file() else { return Ok(Self { same: false, encoding: None }) };
-        let len = file.meta().len;
-        // Content of another length is another content; only its beginning is of interest.
-        let wanted = if len == after.len() as u64 { len } else { len.min(SNIFF_BYTES as u64) };
-        let mut bytes = Vec::new();
-        file.take(wanted + 1).read_to_end(&mut bytes)?;
-        let encoding =
-            text_encoding(&bytes[..bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX))]);
-        let same = len == after.len() as u64 && bytes == after;
-        Ok(Self { same, encoding: encoding.filter(|_| len > 0) })
+    /// Reads all of the old content if it could be the same as the new one, or has at most `limit` bytes;
+    /// otherwise only its beginning, for its encoding.
+    fn read(target: &mut Target, after: &[u8], limit: u64) -> Result<Self, ConfineError> {
+        let Some(len) = target.meta().map(|meta| meta.len) else {
+            return Ok(Self { same: false, encoding: None, content: None });
+        };
+        if len == after.len() as u64 || len <= limit {
+            let content = target.content()?;
+            let encoding = text_encoding(&content).filter(|_| len > 0);
+            return Ok(Self { same: content == after, encoding, content: Some(content) });
+        }
+        let mut beginning = Vec::new();
+        if let Some(file) = target.file() {
+            let read = file.take(SNIFF_BYTES as u64).read_to_end(&mut beginning);
+            read.map_err(ConfineError::Os)?;
+        }
+        let encoding = text_encoding(&beginning).filter(|_| len > 0);
+        Ok(Self { same: false, encoding, content: None })
     }
 }

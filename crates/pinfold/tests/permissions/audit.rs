@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Arc;
 
 use pinfold::operations::{Read, Write};
 use pinfold::{AuditFailure, CallOptions, Error, Mode, Session, Settings};
@@ -55,9 +55,8 @@ fn what_is_overlong_is_cut() {
     _ = session.perform(&Read::new(&most));
     _ = session.perform(&Read::new(&more));
     _ = denying.perform(&Read::new(&missing));
-    let call =
-        CallOptions { tool: more.clone(), client: Some(more.into()), ..CallOptions::default() };
-    session.record(&call, "ok", Instant::now(), 0);
+    let call = CallOptions::default().with_tool(&more).with_client(Arc::from(&*more));
+    session.audited(&call, |_| (), |()| ("ok", 0));
     let cut = format!("{most}…");
     let [whole, long, hidden, called] = &lines(&log)[..] else { panic!("{:?}", lines(&log)) };
     assert_eq!(whole["paths"][0]["given"], most);

@@ -55,8 +55,7 @@ fn a_search_stops_at_its_deadline_and_when_cancelled() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
-        let call =
-            CallOptions { cancel: Cancel::default().beating(beat), ..CallOptions::default() };
+        let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
         let ended = session.perform_with(&slow, &call).map(drop);
         assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
         let asked = asked.load(Ordering::Relaxed);
@@ -142,10 +141,7 @@ fn the_deadline_is_looked_at_inside_one_line() {
                 let asked = Arc::new(AtomicUsize::new(0));
                 let count = asked.clone();
                 let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= 30;
-                let call = CallOptions {
-                    cancel: Cancel::default().beating(beat),
-                    ..CallOptions::default()
-                };
+                let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
                 let search =
                     Search { multiline, path: Some(path.into()), ..Search::new(pattern.as_str()) };
                 // It is asked so often only if it is asked inside the line.

