@@ -10,6 +10,8 @@ use pinfold_confine::read_config;
 use pinfold_mcp::ClientRoots;
 use serde::Deserialize;
 
+use crate::sandbox::Landlock;
+
 /// The content of a configuration file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Config {
@@ -26,6 +28,8 @@ pub(crate) struct Config {
 pub(crate) struct ServeConfig {
     /// Whether the roots of the client narrow the workspace.
     pub(crate) client_roots: Option<ClientRoots>,
+    /// Whether Landlock restricts the server to its own files.
+    pub(crate) landlock: Option<Landlock>,
 }
 
 /// The table `[http]`.
@@ -79,10 +83,11 @@ fn parse(text: &str) -> Result<Config> {
     }
     // The remaining keys are those of `Settings`, which refuses any others.
     let http = settings.remove("http").unwrap_or_else(|| toml::Table::new().into());
-    let serve = settings.remove("client_roots").map(|value| ("client_roots".to_owned(), value));
+    let serve = serde_names::<ServeConfig>().iter().filter_map(|key| settings.remove_entry(*key));
+    let serve: toml::Table = serve.collect();
     Ok(Config {
         settings: settings.try_into()?,
-        serve: toml::Table::from_iter(serve).try_into()?,
+        serve: serve.try_into()?,
         http: http.try_into().context("in `[http]`")?,
     })
 }
@@ -119,7 +124,7 @@ mod tests {
                     journal = \"/j\"\njournal_days = 1\nmax_journal_bytes = 2\n\
                     journal_failure = \"warn\"\nmax_output_bytes = 5\nmax_line_chars = 6\n\
                     max_glob_files = 8\nmax_image_side = 9\nmax_image_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
-                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\n\
+                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\nlandlock = \"off\"\n\
                     [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\n\
                     max_body_bytes = 1\nmax_sessions = 2\nidle_seconds = 3\n\
                     allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
@@ -150,7 +155,8 @@ mod tests {
                 deny: vec!["Delete".into()],
             },
         };
-        let serve = ServeConfig { client_roots: Some(ClientRoots::Ignore) };
+        let serve =
+            ServeConfig { client_roots: Some(ClientRoots::Ignore), landlock: Some(Landlock::Off) };
         let http = HttpConfig {
             max_body_bytes: Some(1),
             max_sessions: Some(2),
@@ -176,6 +182,7 @@ mod tests {
             ("dry_run = 1", "dry_run"),
             ("dry_run", "line 1"),
             ("client_roots = \"widen\"", "widen"),
+            ("landlock = \"on\"", "on"),
             ("[permissions]\nmode = \"careful\"", "careful"),
             ("[permissions]\ndenied = []", "did you mean `deny`?"),
             ("[http]\nmax_body_byte = 1", "did you mean `max_body_bytes`?"),
@@ -222,7 +229,9 @@ mod tests {
             serde_names::<HttpConfig>()
         );
         // A default that is given is what comes of leaving the key out.
-        all.retain(|(key, default)| default.starts_with('`') && key != "client_roots");
+        all.retain(|(key, default)| {
+            default.starts_with('`') && !serde_names::<ServeConfig>().contains(&key.as_str())
+        });
         assert!(all.len() > 10);
         let text = |keys: &[(String, String)]| -> String {
             keys.iter()

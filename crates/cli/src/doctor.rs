@@ -9,10 +9,12 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use pinfold::Session;
 use pinfold_confine::{OpenMethod, may_write, remove_secret, write_secret};
+use pinfold_sandbox::FileRestriction;
 use serde_json::{Value, json};
 
 use crate::batch::print_line;
 use crate::options::SessionOptions;
+use crate::sandbox::{self, Landlock, SandboxOptions};
 use crate::token::state_directory;
 
 /// Check the installation and the configuration, and suggest fixes
@@ -22,6 +24,9 @@ use crate::token::state_directory;
 pub(crate) struct Doctor {
     #[command(flatten)]
     options: SessionOptions,
+
+    #[command(flatten)]
+    sandbox: SandboxOptions,
 }
 
 /// How long the server may take to answer.
@@ -66,6 +71,7 @@ impl Doctor {
                     report(kernel(&session))?;
                     session.real_roots().try_for_each(|root| report(root_directory(&root)))?;
                     report(journal(&session))?;
+                    report(self.landlock(&session))?;
                     report(self.server(&session))?;
                 }
             }
@@ -80,6 +86,28 @@ impl Doctor {
             Err(error) => {
                 Bad(format!("configuration: {error:#}"), "correct or remove that line".into())
             }
+        }
+    }
+
+    /// Whether a server with the same options is restricted to its own files.
+    fn landlock(&self, session: &Session) -> Finding {
+        let setting = self.options.configure().map(|config| self.sandbox.landlock(&config.serve));
+        if setting.unwrap_or_default() == Landlock::Off {
+            return Note(
+                "landlock: off, so only Pinfold itself keeps a server inside the roots".into(),
+                "remove `landlock = \"off\"` or `--landlock off`".into(),
+            );
+        }
+        match sandbox::check(session) {
+            FileRestriction::Enforced(version) => Good(format!(
+                "landlock: holds (version {version}), so the kernel keeps a server inside the roots too"
+            )),
+            FileRestriction::Unavailable(reason) => Note(
+                format!("landlock: does not hold: {reason}"),
+                "only Pinfold itself keeps a server inside the roots; use a newer kernel, or a \
+                 container that allows Landlock"
+                    .into(),
+            ),
         }
     }
 

@@ -12,6 +12,7 @@ mod journal;
 mod options;
 mod prompt;
 mod read_pdf;
+mod sandbox;
 mod serve;
 mod shell;
 mod token;

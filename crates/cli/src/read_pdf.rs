@@ -12,15 +12,20 @@ use std::thread;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use pinfold::media::{PDF_STACK_BYTES, PdfRequest, ProcessPdfReader, extract_to_json};
-use rustix::process::{
-    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
-};
+use pinfold_sandbox::{FileAccess, Scope, deny_system_calls, limit, restrict_files};
+use rustix::process::{Resource, Signal, set_parent_process_death_signal};
 
-/// The most memory that the process may map. The largest of some hundred real files took 150 MB.
-const MAX_MEMORY_BYTES: u64 = 768 * 1024 * 1024;
-
-/// The most seconds that the process may compute, whatever the call's deadline is.
-const MAX_CPU_SECONDS: u64 = 300;
+/// What the process may use.
+const LIMITS: [(Resource, u64); 5] = [
+    // Memory that is mapped. The largest of some hundred real files took 150 MB.
+    (Resource::As, 768 * 1024 * 1024),
+    // Seconds of computing, whatever the call's deadline is.
+    (Resource::Cpu, 300),
+    (Resource::Core, 0),
+    // The answer goes to a pipe, which has no size.
+    (Resource::Fsize, 0),
+    (Resource::Nofile, 16),
+];
 
 /// Read a PDF on standard input and print its text as JSON
 #[derive(Args)]
@@ -50,11 +55,18 @@ impl ReadPdf {
     pub(crate) fn run(self) -> Result<ExitCode> {
         // Nobody waits for the answer once the parent has ended.
         set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
-        limit(Resource::Cpu, MAX_CPU_SECONDS).context("cannot limit the time")?;
-        limit(Resource::As, MAX_MEMORY_BYTES).context("cannot limit the memory")?;
+        for (resource, max) in LIMITS {
+            limit(resource, max).context("cannot limit what the process uses")?;
+        }
+        // Without rules, it may open nothing. Where the kernel has no Landlock, seccomp forbids it too,
+        // and where it has neither, the limits are what there is.
+        restrict_files(&FileAccess::default(), Scope::Process);
         let request = PdfRequest { first: self.first, last: self.last, max_bytes: self.max_bytes };
         let file = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
         let work = move || -> Result<Vec<u8>> {
+            // This is the last thread that the process starts.
+            _ = limit(Resource::Nproc, 0);
+            _ = deny_system_calls(Scope::Process);
             let mut content = Vec::new();
             (&file).read_to_end(&mut content).context("cannot read standard input")?;
             Ok(extract_to_json(content, request))
@@ -65,11 +77,4 @@ impl ReadPdf {
         std::io::stdout().write_all(&answer).context("cannot write to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// Lowers a limit of this process for good.
-fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
-    let Rlimit { current, maximum } = getrlimit(resource);
-    let lowest = [current, maximum].into_iter().flatten().fold(max, u64::min);
-    setrlimit(resource, Rlimit { current: Some(lowest), maximum: Some(lowest) })
 }

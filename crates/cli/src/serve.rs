@@ -14,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::HttpConfig;
 use crate::options::{SessionOptions, values};
+use crate::sandbox::SandboxOptions;
 use crate::token::Token;
 
 /// Serve the tools over the Model Context Protocol (MCP)
@@ -38,6 +39,9 @@ pub(crate) struct Serve {
         value_parser = values::<ClientRoots>()
     )]
     client_roots: Option<ClientRoots>,
+
+    #[command(flatten)]
+    sandbox: SandboxOptions,
 
     #[command(flatten)]
     http: HttpOptions,
@@ -90,14 +94,15 @@ impl Serve {
         for (what, path) in self.options.workspace.files_in_use(&session) {
             tracing::info!("{what}: {path}");
         }
-        let toolbox = Toolbox::new(session, &self.options.dialects.or(&[&CLASSIC])?);
-        let service = Service::new(toolbox, options.clone());
-        match &self.http.address {
+        let dialects = self.options.dialects.or(&[&CLASSIC])?;
+        let door = self.http.open()?;
+        // What lies outside the server's own files is open now, and no thread has been started.
+        self.sandbox.restrict(&config.serve, &session);
+        let service = Service::new(Toolbox::new(session, &dialects), options.clone());
+        match door {
             None => serve_stdio(&service)?,
-            Some(address) => {
-                let listener = self.http.listen(address)?;
+            Some((listener, token)) => {
                 let at = listener.local_addr()?;
-                let token = Token::get(self.http.token_file.as_deref(), at)?;
                 let guard = self.http.guard(&config.http, token.text());
                 let mut http = http::HttpOptions::new(guard);
                 http.max_body_bytes = config.http.max_body_bytes.unwrap_or(http.max_body_bytes);
@@ -114,6 +119,14 @@ impl Serve {
 }
 
 impl HttpOptions {
+    /// Listens at the address, if there is one, and gets the token.
+    fn open(&self) -> Result<Option<(TcpListener, Token)>> {
+        let Some(address) = &self.address else { return Ok(None) };
+        let listener = self.listen(address)?;
+        let token = Token::get(self.token_file.as_deref(), listener.local_addr()?)?;
+        Ok(Some((listener, token)))
+    }
+
     fn listen(&self, address: &str) -> Result<TcpListener> {
         let addresses = address.to_socket_addrs();
         let addresses = addresses.map_err(|error| {

@@ -34,11 +34,16 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// Makes a directory, and those that it lies in, that nobody but the owner may enter.
+pub fn make_private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// Makes a file, and the directories that it lies in, that nobody but the owner may read. What was
 /// there is replaced if `replace` says so, and else an error.
 pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     if let Some(parent) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        make_private_directory(parent)?;
     }
     if replace {
         match fs::remove_file(path) {

@@ -24,6 +24,11 @@ pub enum Error {
     /// The root's path no longer leads to a directory that can be opened.
     #[error("the workspace root `{0}` is gone")]
     RootGone(String),
+    /// Another directory took the place of a root, and the kernel does not let this process open it.
+    #[error(
+        "the workspace root `{0}` was replaced, and the kernel denies access to the new directory"
+    )]
+    RootReplaced(String),
     /// Nothing is there.
     #[error("not found")]
     NotFound,

@@ -35,8 +35,8 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, may_write, read_config, read_secret, remove_secret,
-    symlinks_and_target, terminal, write_secret,
+    LogFile, device_and_inode, make_private_directory, may_write, read_config, read_secret,
+    remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::BackupStore;

@@ -98,6 +98,9 @@ impl Root {
             }
         };
         if fresh.identity != opened.identity {
+            if sys::is_denied_by_policy(&fresh.handle) {
+                return Err(Error::RootReplaced(self.given.display().to_string()));
+            }
             *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
         }
         Ok(())
@@ -106,7 +109,7 @@ impl Root {
     /// Whether the path below this root still leads to a directory that was opened before.
     pub(crate) fn leads_to(&self, path: &RelPath, directory: Identity) -> Result<bool> {
         match self.refresh() {
-            Err(Error::RootGone(_)) => return Ok(false),
+            Err(Error::RootGone(_) | Error::RootReplaced(_)) => return Ok(false),
             other => other?,
         }
         if path.is_root() {

@@ -62,6 +62,14 @@ pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
     call("open", || fs::open(path, DIR_PATH | OFlags::CLOEXEC, Mode::empty()))
 }
 
+/// Whether a directory cannot be opened although its mode allows that, so that the process itself is
+/// restricted, as by Landlock.
+pub(crate) fn is_denied_by_policy(directory: &OwnedFd) -> bool {
+    let readable = fs::accessat(directory, ".", Access::READ_OK, AtFlags::EACCESS);
+    readable.is_ok()
+        && open_at(directory, b".", DIRECTORY).is_err_and(|error| error == Errno::ACCESS)
+}
+
 /// The metadata of what an absolute path leads to, symlinks followed.
 pub(crate) fn stat_path(path: &Path) -> Result<Stat> {
     call("stat", || fs::stat(path))

@@ -117,6 +117,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         }
         Error::NothingLeft { .. }
         | Error::RootGone { .. }
+        | Error::RootReplaced { .. }
         | Error::DirectoryMoved { .. }
         | Error::AuditFailed
         | Error::NotADirectory { .. }

@@ -10,6 +10,7 @@ pub fn code(error: &Error) -> &'static str {
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }
         | Error::RootGone { .. }
+        | Error::RootReplaced { .. }
         | Error::ParentMissing { .. } => "file_not_found",
         Error::Outside { .. } | Error::NothingLeft { .. } => "path_outside_workspace",
         Error::IsDirectory { .. } => "is_directory",

@@ -71,6 +71,7 @@ fn code(error: &Error) -> &'static str {
         | Error::NotAsLeft { .. }
         | Error::AccessDenied { .. }
         | Error::RootGone { .. }
+        | Error::RootReplaced { .. }
         | Error::DirectoryMoved { .. }
         | Error::DirectoryUnreadable { .. }
         | Error::NoSpace { .. }

@@ -63,6 +63,15 @@ pub enum Error {
         /// The root as the user gave it.
         root: String,
     },
+    /// Another directory took the place of a root, and Landlock does not allow it.
+    #[error(
+        "the workspace root `{root}` was replaced, and Landlock restricts this server to the directory \
+         that was there when it started"
+    )]
+    RootReplaced {
+        /// The root as the user gave it.
+        root: String,
+    },
     /// The file's directory was moved, removed or replaced during the call.
     #[error("the directory of `{path}` was moved during the call; nothing was changed")]
     DirectoryMoved {

@@ -30,6 +30,7 @@ impl Error {
             ConfineError::Outside => Self::Outside { path, roots: Vec::new() },
             ConfineError::BadPath(problem) => Self::BadPath { path, problem },
             ConfineError::RootGone(root) => Self::RootGone { root },
+            ConfineError::RootReplaced(root) => Self::RootReplaced { root },
             ConfineError::DirectoryMoved => Self::DirectoryMoved { path },
             ConfineError::NotFound => Self::NotFound { path, near: Vec::new() },
             ConfineError::Dangling => Self::Dangling { path },

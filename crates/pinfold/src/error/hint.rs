@@ -51,6 +51,9 @@ impl Error {
             Self::RootGone { .. } => Some(
                 "tell the user, who removed or moved it; it is used again once it is there".into(),
             ),
+            Self::RootReplaced { .. } => Some(
+                "tell the user to start the server again, or to set `landlock = \"off\"`".into(),
+            ),
             Self::DirectoryMoved { .. } => {
                 Some("list the directories to see where it is now".into())
             }

@@ -1,0 +1,100 @@
+//! Restricts the server to its own files, with Landlock.
+//!
+//! The fence opens nothing outside the roots. This is the wall behind it, which holds for every thread
+//! and child process of the server whatever the fence does.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pinfold::Session;
+use pinfold_confine::make_private_directory;
+use pinfold_sandbox::{
+    FileAccess, FileRestriction, Scope, can_list_root_directory, program_files, restrict_files,
+};
+use serde::Deserialize;
+
+use crate::config::ServeConfig;
+use crate::options::values;
+use crate::token::state_directory;
+
+/// The values of `landlock`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Landlock {
+    /// The server is restricted where the kernel can do that.
+    #[default]
+    Auto,
+    /// The server is not restricted.
+    Off,
+}
+
+/// How the server restricts itself.
+#[derive(Args)]
+pub(crate) struct SandboxOptions {
+    /// Whether Landlock restricts the server to its own files [default: auto]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        help_heading = "Permissions",
+        hide_short_help = true,
+        value_parser = values::<Landlock>()
+    )]
+    landlock: Option<Landlock>,
+}
+
+impl SandboxOptions {
+    /// The setting, of which the flag beats the file.
+    pub(crate) fn landlock(&self, config: &ServeConfig) -> Landlock {
+        self.landlock.or(config.landlock).unwrap_or_default()
+    }
+
+    /// Restricts this process, unless that is off. To be called before a thread is started.
+    pub(crate) fn restrict(&self, config: &ServeConfig, session: &Session) {
+        if self.landlock(config) == Landlock::Off {
+            return;
+        }
+        match restrict_files(&server_files(session), Scope::Process) {
+            FileRestriction::Enforced(version) => tracing::info!("Landlock {version} holds"),
+            FileRestriction::Unavailable(reason) => tracing::info!("no Landlock: {reason}"),
+        }
+    }
+}
+
+/// The files that a server with this session opens after its start.
+///
+/// Makes the directories of the journal and the state if they are missing: a rule needs one that exists.
+fn server_files(session: &Session) -> FileAccess {
+    let journal = session.journal().map(|journal| journal.directory().to_owned());
+    let own: Vec<PathBuf> = journal.into_iter().chain(state_directory()).collect();
+    for directory in &own {
+        // Where it cannot be made, what is written there fails with its own error.
+        _ = make_private_directory(directory);
+    }
+    let audit = session.settings().audit.clone();
+    FileAccess {
+        // How many processors there are, which decides on the number of threads.
+        read: ["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from).into(),
+        write: session
+            .real_roots()
+            .chain(own)
+            .chain(audit)
+            .chain([PathBuf::from("/dev/null")])
+            .collect(),
+        // The processes that read PDFs.
+        execute: program_files(),
+    }
+}
+
+/// Restricts a thread as a server with this session is restricted, and has it try to leave.
+pub(crate) fn check(session: &Session) -> FileRestriction {
+    let access = server_files(session);
+    let is_everything = access.write.iter().any(|path| path == Path::new("/"));
+    let attempt = move || match restrict_files(&access, Scope::Thread) {
+        FileRestriction::Enforced(_) if !is_everything && can_list_root_directory() => {
+            FileRestriction::Unavailable("the kernel accepts rules and does not apply them".into())
+        }
+        other => other,
+    };
+    let thread = std::thread::spawn(attempt).join();
+    thread.unwrap_or_else(|_| FileRestriction::Unavailable("the check failed".into()))
+}

@@ -1,0 +1,130 @@
+//! Restricts which files a process may open, with Landlock.
+//!
+//! A rule holds for the directory that a path names when the rule is made, and for all that is below it:
+//! a directory that later takes its place has no rule. Landlock checks when a file is opened, so
+//! handles that were opened before go on working.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, PathFd, RestrictSelfAttr as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+    RulesetError, make_bitflags,
+};
+
+use crate::Scope;
+
+/// The files and directories that a process may still open, each with all that is below it.
+///
+/// Paths where nothing is are left out.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct FileAccess {
+    /// May be read.
+    pub read: Vec<PathBuf>,
+    /// May be read and changed.
+    pub write: Vec<PathBuf>,
+    /// May be read and executed.
+    pub execute: Vec<PathBuf>,
+}
+
+/// Whether Landlock restricts the process.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FileRestriction {
+    /// It does, by the rules of this version of the kernel's interface.
+    Enforced(i32),
+    /// It does not, for this reason.
+    Unavailable(String),
+}
+
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
+const EXECUTE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
+
+/// The same for every directory: Landlock refuses to move a file to where more is allowed.
+const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+    ReadFile | ReadDir | WriteFile | Truncate | RemoveFile | RemoveDir | MakeReg | MakeDir | MakeSym
+        | MakeSock | Refer
+});
+
+/// Restricts threads, and all threads and processes that they start, to these files, and forbids them
+/// to connect over TCP and to listen at further ports.
+///
+/// A process should restrict itself before it starts threads. Where it has started some, they are
+/// restricted too if the kernel can do that (Linux 7.0), and else nothing is.
+pub fn restrict_files(access: &FileAccess, scope: Scope) -> FileRestriction {
+    try_restrict(access, scope).unwrap_or_else(|error| {
+        FileRestriction::Unavailable(format!(
+            "the kernel has no Landlock of version 2 (Linux 5.19), or does not allow it: {error}"
+        ))
+    })
+}
+
+fn try_restrict(access: &FileAccess, scope: Scope) -> Result<FileRestriction, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        // Version 1 forbids every rename and link from one directory to another.
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V2))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI::V5))?
+        .handle_access(AccessNet::from_all(ABI::V4))?
+        .create()?;
+    for (paths, rights) in
+        [(&access.read, READ), (&access.write, WRITE), (&access.execute, EXECUTE)]
+    {
+        for path in paths {
+            if let Ok(path) = PathFd::new(path) {
+                ruleset = ruleset.add_rule(PathBeneath::new(path, rights))?;
+            }
+        }
+    }
+    if scope == Scope::Process && !is_alone() {
+        ruleset = ruleset.set_compatibility(CompatLevel::HardRequirement).all_threads(true)?;
+    }
+    Ok(status(ruleset.restrict_self()?.landlock))
+}
+
+fn status(landlock: LandlockStatus) -> FileRestriction {
+    match landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            FileRestriction::Enforced(kernel_abi.unwrap_or(effective_abi as i32))
+        }
+        other => FileRestriction::Unavailable(format!("{other:?}")),
+    }
+}
+
+/// Whether this thread can look at the root directory, which nothing but a rule for it allows.
+pub fn can_list_root_directory() -> bool {
+    fs::read_dir("/").is_ok()
+}
+
+/// Whether the process has one thread.
+fn is_alone() -> bool {
+    fs::read_dir("/proc/self/task").map_or(true, |threads| threads.count() == 1)
+}
+
+/// What a process must read and execute to start this program once more: its file, and where it is
+/// linked to shared libraries, these.
+pub fn program_files() -> Vec<PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut files = vec![PathBuf::from("/proc/self/exe"), PathBuf::from("/etc/ld.so.cache")];
+    for line in maps.lines() {
+        // Address, permissions, offset, device, inode, path.
+        let Some(start) = line.find('/') else { continue };
+        let is_code = line.split(' ').nth(1).is_some_and(|permissions| permissions.contains('x'));
+        if !is_code {
+            continue;
+        }
+        let file = Path::new(&line[start..]);
+        // The directories of the system's libraries hold no secrets. With a rule for a directory, an
+        // update of a library needs no restart.
+        let is_systems = ["/lib", "/lib64", "/usr"].iter().any(|system| file.starts_with(system));
+        match file.parent().filter(|_| is_systems) {
+            Some(directory) => files.push(directory.to_owned()),
+            None => files.push(file.to_owned()),
+        }
+    }
+    files.sort();
+    files.dedup();
+    files
+}
