@@ -12,8 +12,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::draft::retry;
 use crate::lines::LogLock;
+use crate::temp_file::retry;
 use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Removal, Result, Target, sys};
 
 /// A directory that belongs to this user alone.
@@ -59,7 +59,7 @@ impl BackupStore {
     ) -> Result<()> {
         let turn = self.turn(log, deadline)?;
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
-        let fresh = crate::temporary::temp_name()?;
+        let fresh = crate::temp_file::TempName::new()?.name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
         let put = sys::write_all(&fd, text.as_bytes())
             .and_then(|()| sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes()));

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::deadline::PAUSE;
 use crate::sys::Locked;
-use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Result, is_temp_name, sys};
+use crate::temp_file::is_own_temp;
+use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Result, sys};
 
 /// How long another process may hold a directory's lock. A change holds it for microseconds.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -105,7 +106,7 @@ impl Dir {
     pub(crate) fn entries(&self, most: usize) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         sys::list(self.readable()?, &mut Vec::new(), |name, kind| {
-            if is_temp_name(name) {
+            if is_own_temp(&self.fd, name) {
                 return ControlFlow::Continue(());
             }
             if entries.len() == most {

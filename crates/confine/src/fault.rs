@@ -13,6 +13,8 @@ pub enum Fault {
     Errno(i32),
     /// If the call writes, it writes only half of the bytes; any other call is left alone.
     ShortWrite,
+    /// The process ends before the call, as if it had been killed: nothing is cleaned up.
+    Exit,
 }
 
 /// Which call it happens to.
@@ -67,6 +69,15 @@ pub fn inject<T>(faults: &[(When, Fault)], code: impl FnOnce() -> T) -> Report<T
     run(Plan { faults: faults.to_vec(), ..Plan::default() }, code)
 }
 
+/// As [`inject`] and [`interleave`] at once.
+pub fn inject_while<T>(
+    faults: &[(When, Fault)],
+    meanwhile: Vec<Meanwhile>,
+    code: impl FnOnce() -> T,
+) -> Report<T> {
+    run(Plan { meanwhile, faults: faults.to_vec(), ..Plan::default() }, code)
+}
+
 /// Runs `code` while others do things between its system calls.
 pub fn interleave<T>(meanwhile: Vec<Meanwhile>, code: impl FnOnce() -> T) -> Report<T> {
     run(Plan { meanwhile, ..Plan::default() }, code)
@@ -97,6 +108,7 @@ pub(crate) fn check(name: &'static str) -> Result<()> {
         let Some(fault) = once.or(always) else { return Ok(()) };
         match fault {
             Fault::Errno(errno) => Err(Errno::from_raw_os_error(errno)),
+            Fault::Exit => std::process::exit(9),
             Fault::ShortWrite => {
                 plan.shorten = name == "write";
                 Ok(())

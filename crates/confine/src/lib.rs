@@ -13,7 +13,6 @@ mod atomic;
 mod backups;
 mod deadline;
 mod dir;
-mod draft;
 mod error;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
@@ -30,7 +29,7 @@ mod root;
 mod sweep;
 mod sys;
 mod target;
-mod temporary;
+mod temp_file;
 mod walk;
 mod workspace;
 
@@ -51,6 +50,6 @@ pub use path::{Name, RawPath, RelPath, escaped};
 pub use removal::Removal;
 pub use root::OpenMethod;
 pub use target::Target;
-pub use temporary::{is_temp_name, random_number};
+pub use temp_file::random_number;
 pub use walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 pub use workspace::{Lstat, Place, Workspace};

@@ -9,8 +9,8 @@ use rustix::fd::AsFd;
 use rustix::io::Errno;
 
 use crate::deadline::PAUSE;
-use crate::draft::retry;
 use crate::sys::{self, Locked};
+use crate::temp_file::retry;
 use crate::{Deadline, Metadata, Result};
 
 /// The right to add to a file that can be read, too.

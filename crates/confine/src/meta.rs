@@ -56,6 +56,10 @@ pub struct Identity {
 }
 
 impl Identity {
+    pub(crate) fn inode(self) -> u64 {
+        self.inode
+    }
+
     pub(crate) fn same_device(self, other: Self) -> bool {
         self.device == other.device
     }

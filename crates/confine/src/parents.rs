@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::draft::retry;
 use crate::root::step_into;
+use crate::temp_file::retry;
 use crate::{Durability, Error, Name, Result, sys};
 
 /// The directory for a new file, and what had to be made on the way there.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::atomic::{OldVersion, is_unsupported};
+use crate::atomic::OldVersion;
 use crate::dir::Dir;
-use crate::draft::{TempEntry, retry};
 use crate::lock::FileLock;
-use crate::temporary::temp_name;
+use crate::target::Location;
+use crate::temp_file::{Digest, TempEntry, TempName};
 use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
@@ -18,6 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Removal {
     place: Place,
+    location: Location,
     dir: Arc<Dir>,
     name: Name,
     meta: Metadata,
@@ -51,8 +52,10 @@ impl Workspace {
             if path.names_a_directory() {
                 return Err(Error::NotADirectory);
             }
+            let location = Location { root: self.root(place.root).clone(), directory: parent };
             return Ok(Removal {
                 place,
+                location,
                 dir,
                 name,
                 meta,
@@ -125,47 +128,35 @@ impl Removal {
         self.dir.check_writable()
     }
 
-    /// Removes it: it goes to a temporary name first, and only if it is what was found there does
-    /// it go for good, when the answer is dropped.
+    /// Removes it. It is renamed to a temp name, verified, and deleted when the answer is dropped.
     pub fn remove(self, durability: Durability) -> Result<OldVersion> {
         self.prepare()?;
         let lock = self.dir.lock(&self.deadline)?;
-        let aside = temp_name()?;
-        self.dir.sweep(&lock, &aside);
+        let aside = TempName::displacing(Digest::new(&self.meta, self.hash.get()))?.name()?;
+        let unverified = self.dir.sweep(&lock, &aside, &self.deadline);
+        self.location.check(&self.dir)?;
         let (from, to) = (self.name.as_bytes(), aside.as_bytes());
         match sys::rename_new(self.dir.fd(), from, to) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(Error::Changed),
-            // The name is random: nothing is there that could be replaced.
-            Err(errno) if is_unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
+            // The name is random, so nothing is replaced.
+            Err(errno) if sys::is_unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
             Err(other) => return Err(other.into()),
         }
         let mut temp = TempEntry { dir: self.dir.clone(), name: aside, delete_on_drop: false };
         if let Err(error) = self.verify(&temp.name, durability) {
-            let (aside, name) = (temp.name.as_bytes(), self.name.as_bytes());
-            let back = retry(|| match sys::rename_new(self.dir.fd(), aside, name) {
-                // A second name, and the first one goes: nothing is replaced on the way.
-                Err(errno) if is_unsupported(errno) => {
-                    sys::link(self.dir.fd(), aside, name).map(|()| true)
-                }
-                other => other.map(|()| false),
-            });
-            return match back {
-                Some(linked) => {
-                    temp.delete_on_drop = linked;
-                    Err(error)
-                }
-                None => Err(temp.keep()),
-            };
+            let back = self.dir.put_back(&temp.name, &self.name);
+            return Err(if back { error } else { temp.keep() });
         }
         temp.delete_on_drop = true;
-        Ok(OldVersion::new(temp, lock))
+        Ok(OldVersion::new(temp, lock, unverified))
     }
 
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
         if !self.is_renamed(aside)? {
             return Err(Error::Changed);
         }
+        self.location.check(&self.dir)?;
         if durability == Durability::Full {
             self.dir.sync()?;
         }

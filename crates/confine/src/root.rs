@@ -14,6 +14,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
+use crate::temp_file::is_temp;
 use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
 
 /// How paths below a root are opened. Neither method follows a symlink.
@@ -230,7 +231,11 @@ impl Root {
             parent_fd = self.open_below(&parent, sys::DIR_PATH)?;
             &parent_fd
         };
-        match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
+        let meta = Metadata::of(&sys::stat_at(dir, name.as_bytes())?);
+        if is_temp(name.as_bytes(), &meta) {
+            return Err(Errno::NOENT);
+        }
+        match meta.kind {
             Kind::Fifo => Err(Errno::PIPE),
             Kind::Socket => Err(Errno::NXIO),
             Kind::Device => Err(Errno::NODEV),

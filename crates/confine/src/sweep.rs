@@ -1,8 +1,9 @@
-//! Clearing away what killed processes have left in a directory.
+//! Removes the temp files that killed processes have left in a directory.
 //!
-//! A draft is locked by whoever writes it, and what was displaced is only there while the directory
-//! is locked. So whoever holds the directory's lock and finds a temporary file that nobody has
-//! locked, has found something left behind.
+//! A writer locks its temp file, and a displaced file is only there while the directory is locked.
+//! So a temp file that can be locked by the holder of the directory's lock was left behind. It is
+//! deleted only if its content is known to be needed by nobody: what Pinfold wrote, or a displaced
+//! file that is as the call found it. Anything else stays, and its name is reported.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -12,45 +13,109 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
-use crate::{Identity, Name, is_temp_name, sys};
+use crate::temp_file::{TempContent, TempName, keep, retry};
+use crate::{Deadline, Identity, Name, sys};
 
-/// The directories that this process has swept: once is enough, unless somebody else is killed.
+/// The directories that this process has swept.
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
 
-/// Past this many it starts to remember anew.
-const MAX_REMEMBERED: usize = 10_000;
+/// With more directories than this, the set starts anew.
+const MAX_SWEPT: usize = 10_000;
 
 impl Dir {
-    /// Removes what others left behind, once in the life of this process. Without the lock nobody
-    /// knows what is left behind, and all of it stays.
-    pub(crate) fn sweep(&self, lock: &DirLock, own: &Name) {
-        if !lock.is_held() {
-            return;
+    /// Sweeps the directory, once in the life of this process, and gives the names of files that
+    /// hold content which a killed process displaced and nobody verified.
+    ///
+    /// Without the directory's lock nothing is known to be left behind, and everything stays.
+    pub(crate) fn sweep(&self, lock: &DirLock, own: &Name, deadline: &Deadline) -> Vec<Name> {
+        let mut unverified = Vec::new();
+        if !lock.is_held() || !self.is_first_sweep() {
+            return unverified;
         }
-        let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = swept.get_or_insert_default();
-        if known.len() >= MAX_REMEMBERED {
-            known.clear();
-        }
-        let first = known.insert(self.identity());
-        drop(swept);
-        if !first {
-            return;
-        }
-        let Ok(dir) = self.readable() else { return };
-        // What cannot be removed now is in nobody's method: no tool shows it.
+        let mut found = Vec::new();
+        let Ok(dir) = self.readable() else { return unverified };
+        // A failure is no reason to fail the call: no tool shows a temp file.
         let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
-            if is_temp_name(name) && name != own.as_bytes() && self.is_abandoned(name) {
-                let _ = sys::remove(self.fd(), name);
+            if name != own.as_bytes()
+                && let Some(temp) = TempName::parse(name)
+                && let Ok(name) = Name::parse(name)
+            {
+                found.push((temp, name));
             }
             ControlFlow::Continue(())
         });
+        for (temp, name) in found {
+            unverified.extend(self.sweep_one(&temp, name, deadline));
+        }
+        unverified
     }
 
-    fn is_abandoned(&self, name: &[u8]) -> bool {
-        match sys::open_at(self.fd(), name, OFlags::RDONLY) {
+    fn is_first_sweep(&self) -> bool {
+        let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = swept.get_or_insert_default();
+        if known.len() >= MAX_SWEPT {
+            known.clear();
+        }
+        known.insert(self.identity())
+    }
+
+    /// Gives the name under which unverified content is.
+    fn sweep_one(&self, temp: &TempName, name: Name, deadline: &Deadline) -> Option<Name> {
+        let meta = self.meta(&name).ok()?;
+        let content = temp.content(&meta);
+        if content == TempContent::Unknown && !temp.is_specific() || !self.is_abandoned(&name) {
+            return None;
+        }
+        let verified = || temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok());
+        let verified = match content {
+            TempContent::Written => true,
+            TempContent::Displaced => verified(),
+            TempContent::Unknown => false,
+        };
+        // Nothing took its place: the change never happened.
+        if let Some(target) = temp.aside_of()
+            && self.put_back(&name, target)
+        {
+            return None;
+        }
+        if verified {
+            let _ = sys::remove(self.fd(), name.as_bytes());
+            return None;
+        }
+        match content {
+            // It would be hidden under this name.
+            TempContent::Displaced => Some(keep(self, &name).unwrap_or(name)),
+            _ => Some(name),
+        }
+    }
+
+    /// Moves a file that was set aside back to its own name, unless that is taken.
+    pub(crate) fn put_back(&self, aside: &Name, name: &Name) -> bool {
+        let (aside, name) = (aside.as_bytes(), name.as_bytes());
+        let back = retry(|| match sys::rename_new(self.fd(), aside, name) {
+            Err(Errno::EXIST) => Ok(false),
+            // A hard link replaces nothing either.
+            Err(errno) if sys::is_unsupported(errno) => match sys::link(self.fd(), aside, name) {
+                Err(Errno::EXIST) => Ok(false),
+                Err(_) => match sys::stat_at(self.fd(), name) {
+                    Err(Errno::NOENT) => sys::rename(self.fd(), aside, name).map(|()| true),
+                    Ok(_) => Ok(false),
+                    Err(other) => Err(other),
+                },
+                Ok(()) => {
+                    retry(|| sys::remove(self.fd(), aside));
+                    Ok(true)
+                }
+            },
+            other => other.map(|()| true),
+        });
+        back.unwrap_or(false)
+    }
+
+    fn is_abandoned(&self, name: &Name) -> bool {
+        match sys::open_at(self.fd(), name.as_bytes(), OFlags::RDONLY) {
             Ok(file) => sys::try_lock_temp(&file).is_ok(),
-            // A link that was being deleted.
+            // A symlink that was being deleted.
             Err(errno) => errno == Errno::LOOP,
         }
     }

@@ -205,6 +205,11 @@ pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
 }
 
+/// Whether the file system cannot do what was asked at all.
+pub(crate) fn is_unsupported(errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+}
+
 /// Gives a file a second name in another directory of the same file system.
 pub(crate) fn link_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
     call("link_across", || fs::linkat(from.as_fd(), old, to.as_fd(), new, AtFlags::empty()))

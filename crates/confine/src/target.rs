@@ -9,8 +9,11 @@ use crate::dir::Dir;
 use crate::lock::FileLock;
 use crate::path::without_parent_steps;
 use crate::resolve::{Last, Resolved};
+use crate::root::Root;
+use crate::temp_file::{TempName, is_temp};
 use crate::{
-    Deadline, Error, File, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
+    Deadline, Error, File, Hash, Kind, Metadata, Name, Place, RawPath, RelPath, Result, Workspace,
+    sys,
 };
 
 /// A file that is there, or could be: held for one change, and remembered as it was found.
@@ -18,7 +21,8 @@ use crate::{
 /// While it lives, no other change to the same file starts in this process.
 #[derive(Debug)]
 pub struct Target {
-    pub(crate) place: Place,
+    place: Place,
+    pub(crate) location: Location,
     /// The deepest directory on the way that exists.
     pub(crate) dir: Arc<Dir>,
     /// Directories that would have to be made below it.
@@ -27,6 +31,21 @@ pub struct Target {
     pub(crate) original: Option<Original>,
     pub(crate) deadline: Deadline,
     _lock: FileLock,
+}
+
+/// Where the directory of a change was found.
+#[derive(Debug)]
+pub(crate) struct Location {
+    pub(crate) root: Arc<Root>,
+    pub(crate) directory: RelPath,
+}
+
+impl Location {
+    /// Fails if the path no longer leads to the directory: it was moved, removed or replaced.
+    pub(crate) fn check(&self, dir: &Dir) -> Result<()> {
+        let same = self.root.leads_to(&self.directory, dir.identity())?;
+        if same { Ok(()) } else { Err(Error::DirectoryMoved) }
+    }
 }
 
 /// The file as it was found.
@@ -79,7 +98,11 @@ impl Workspace {
         };
         let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
         let original = match dir.meta(&name) {
-            Err(Error::NotFound) => None,
+            Err(Error::NotFound) => {
+                check_new_name(&name)?;
+                None
+            }
+            Ok(meta) if is_temp(name.as_bytes(), &meta) => return Err(Error::NotFound.into()),
             Err(other) => return Err(other.into()),
             Ok(Metadata { kind: Kind::Symlink, .. }) => return Err(TargetError::Symlink),
             Ok(Metadata { kind: Kind::Directory, .. }) => return Err(Error::IsDirectory.into()),
@@ -90,9 +113,19 @@ impl Workspace {
             }),
             Ok(Metadata { kind, .. }) => return Err(Error::NotRegular(kind).into()),
         };
+        let location = Location { root: self.root(place.root).clone(), directory: parent };
         let place = self.in_innermost_root(place.clone());
         let deadline = deadline.clone();
-        Ok(Target { place, dir, missing: Vec::new(), name, original, deadline, _lock: lock })
+        Ok(Target {
+            place,
+            location,
+            dir,
+            missing: Vec::new(),
+            name,
+            original,
+            deadline,
+            _lock: lock,
+        })
     }
 
     /// Aims at a file whose directory has to be made first.
@@ -113,9 +146,20 @@ impl Workspace {
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
         let mut missing = names;
         let name = missing.pop().ok_or(Error::IsDirectory)?;
+        check_new_name(&name)?;
+        let (directory, _) = path.split().ok_or(Error::IsDirectory)?;
+        let location = Location { root: self.root(place.root).clone(), directory };
         let place = self.in_innermost_root(Place { root: place.root, path });
         let deadline = deadline.clone();
-        Ok(Target { place, dir, missing, name, original: None, deadline, _lock: lock })
+        Ok(Target { place, location, dir, missing, name, original: None, deadline, _lock: lock })
+    }
+}
+
+/// Refuses to create a file that would look like a temp file: it could be hidden, and swept.
+fn check_new_name(name: &Name) -> Result<()> {
+    match TempName::parse(name.as_bytes()) {
+        Some(_) => Err(Error::BadPath("has the name of one of Pinfold's temp files")),
+        None => Ok(()),
     }
 }
 

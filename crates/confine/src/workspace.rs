@@ -12,9 +12,8 @@ use crate::ignore_files::IgnoreCache;
 use crate::path::{Step, steps, without_parent_steps};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
-use crate::{
-    Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, is_temp_name, sys,
-};
+use crate::temp_file::{TempName, is_temp};
+use crate::{Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, sys};
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
 /// or more system calls.
@@ -194,11 +193,6 @@ impl Workspace {
             return Err(Error::BadPath("is too long"));
         }
         let steps = steps(path.as_str().as_bytes())?;
-        // Drafts are nobody's files: they are not there, for whoever asks.
-        let draft = |step: &Step| matches!(step, Step::Name(name) if is_temp_name(name.as_bytes()));
-        if steps.iter().any(draft) {
-            return Err(Error::NotFound);
-        }
         let find = || match &self.base {
             _ if path.is_absolute() => self.enter(steps.clone()),
             // The base of a narrowed workspace may be outside of it: `.` is then its first root.
@@ -237,6 +231,9 @@ impl Workspace {
     pub fn cached_file(&self, path: &RawPath, max_bytes: usize) -> Option<(Place, File)> {
         let (number, steps) = self.parse_path(path).ok()?;
         let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
+        if below.split().is_some_and(|(_, name)| TempName::parse(name.as_bytes()).is_some()) {
+            return None;
+        }
         let root = &self.roots[number];
         let mount = root.local_mount()?;
         let len = |handle: &OwnedFd| {
@@ -374,6 +371,9 @@ impl Workspace {
         };
         let dir = root.open_below(&parent, sys::DIR_PATH)?;
         let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);
+        if is_temp(name.as_bytes(), &meta) {
+            return Err(Errno::NOENT);
+        }
         let target = match meta.kind {
             Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
             _ => None,

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use pinfold_confine::fault::interleave;
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
@@ -96,5 +97,76 @@ fn a_root_that_is_a_symlink_is_what_the_symlink_says() {
         assert_eq!(workspace.real_path(&place), two.as_bytes());
         let one = at.join("one/f").display().to_string();
         assert!(matches!(read(&workspace, &one), Err(Error::Outside)));
+    }
+}
+
+/// Moves a directory just before the n-th call of a kind, for every n.
+fn move_at_every_call(action: impl Fn(&Workspace) -> Result<(), Error>, existing: bool) {
+    for (call, to) in
+        ["openat2", "openat", "flock", "exchange", "rename_new", "stat", "fstatat", "fstat"]
+            .into_iter()
+            .flat_map(|call| ["../outside", ".git/hooks"].map(|to| (call, to)))
+    {
+        for nth in 1..20 {
+            let dir = TempDir::new().unwrap();
+            let root = dir.path().join("ws");
+            fs::create_dir_all(root.join("a/b")).unwrap();
+            fs::create_dir(root.join(".git")).unwrap();
+            if existing {
+                fs::write(root.join("a/b/f"), "old").unwrap();
+            }
+            let workspace = Workspace::open([&root], None).unwrap();
+            let moved = root.join(to);
+            let (from, there) = (root.join("a/b"), moved.clone());
+            let others = Box::new(move || fs::rename(from, there).unwrap());
+            let report = interleave(vec![(call, nth, others)], || action(&workspace));
+            if !moved.exists() {
+                break;
+            }
+            let what = format!("{to} at {call} {nth}: {:?} {:?}", report.result, report.calls);
+            let content = fs::read_to_string(moved.join("f")).ok();
+            match report.result {
+                // Moved after the last look at where the path leads, or the path was made anew.
+                Ok(()) => {
+                    let mut made = report.calls.iter().enumerate();
+                    let _ = made.by_ref().filter(|(_, made)| **made == call).nth(nth - 1).unwrap();
+                    let after = !made.any(|(_, made)| *made == "openat2");
+                    assert!(after || root.join("a/b/f").exists(), "{what}");
+                }
+                Err(_) => {
+                    assert_eq!(content.as_deref(), existing.then_some("old"), "{what}");
+                    assert_eq!(names(&moved).len(), usize::from(existing), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_is_moved_does_not_take_the_change_with_it() {
+    move_at_every_call(|workspace| write(workspace, "a/b/f"), true);
+    move_at_every_call(|workspace| write(workspace, "a/b/f"), false);
+    let remove = |workspace: &Workspace| {
+        let removal = workspace.removal(&"a/b/f".into(), &Default::default())?;
+        removal.remove(Durability::None).map(drop)
+    };
+    move_at_every_call(remove, true);
+}
+
+#[test]
+fn a_directory_that_is_moved_at_the_exchange_gets_its_file_back() {
+    for (existing, call) in [(true, "exchange"), (false, "rename_new")] {
+        let dir = TempDir::new().unwrap();
+        let root = dir.path().join("ws");
+        fs::create_dir_all(root.join("a")).unwrap();
+        if existing {
+            fs::write(root.join("a/f"), "old").unwrap();
+        }
+        let workspace = Workspace::open([&root], None).unwrap();
+        let (from, to) = (root.join("a"), dir.path().join("outside"));
+        let others = Box::new(move || fs::rename(from, to).unwrap());
+        let report = interleave(vec![(call, 1, others)], || write(&workspace, "a/f"));
+        assert!(matches!(report.result, Err(Error::DirectoryMoved)), "{:?}", report.result);
+        assert_eq!(names(&dir.path().join("outside")).len(), usize::from(existing));
     }
 }

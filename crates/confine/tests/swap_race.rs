@@ -66,7 +66,9 @@ fn race(method: OpenMethod) {
                 let target = workspace.target(&path.into(), &Default::default());
                 match target.and_then(|target| target.replace(b"ours", Durability::None)) {
                     Ok(_) => inside += 1,
-                    Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
+                    Err(
+                        Error::Outside | Error::NotFound | Error::Changed | Error::DirectoryMoved,
+                    ) => refused += 1,
                     Err(other) => panic!("{other:?}"),
                 }
             }
@@ -75,7 +77,9 @@ fn race(method: OpenMethod) {
                 .and_then(|removal| removal.remove(Durability::None))
             {
                 Ok(_) => inside += 1,
-                Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
+                Err(Error::Outside | Error::NotFound | Error::Changed | Error::DirectoryMoved) => {
+                    refused += 1
+                }
                 Err(other) => panic!("{other:?}"),
             }
             if let Ok(seen) = workspace.lstat(&"swapped/deep/f.txt".into()) {

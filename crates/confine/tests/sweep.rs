@@ -1,41 +1,174 @@
-//! What killed processes leave behind. In a file of its own: a process sweeps a directory once, and
-//! takes a new directory for one that it knows if the system gives it the number of an old one.
+//! What killed processes leave behind, and what becomes of it.
+//!
+//! The processes are this test's own executable, run again with a task in its environment: a process
+//! sweeps a directory only once, and a killed one takes nothing of the test with it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
 
-use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::fault::{Fault, Meanwhile, When, inject, inject_while};
 use pinfold_confine::{Durability, Workspace};
 use tempfile::TempDir;
 
+fn names(dir: &Path) -> Vec<String> {
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    found
+}
+
 #[test]
-fn what_a_killed_process_left_is_swept_and_what_is_being_written_is_not() {
+fn only_what_is_surely_left_behind_is_swept() {
     let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
     let workspace = Workspace::open([dir.path()], None).unwrap();
-    let names =
-        [".pinfold-00000000000000aa.tmp", ".pinfold-00000000000000bb.tmp", ".pinfold-cc.tmp"];
-    let [left, written, other] = names.map(|name| dir.path().join(name));
-    fs::write(&left, "left behind").unwrap();
-    fs::write(&other, "somebody's own").unwrap();
-    let writer = fs::File::create(&written).unwrap();
+    // A temp file as a writer names it: after the inode of what it wrote.
+    let temp = |random: &str, content: &str| {
+        fs::write(at("new"), content).unwrap();
+        let inode = fs::metadata(at("new")).unwrap().ino();
+        let name = format!(".pinfold-00000000000000{random}-n{inode:x}.tmp");
+        fs::rename(at("new"), at(&name)).unwrap();
+        name
+    };
+    let left = temp("aa", "left behind");
+    let written = temp("bb", "being written");
+    let writer = fs::File::open(at(&written)).unwrap();
     rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let link = ".pinfold-00000000000000dd.tmp";
-    symlink("nowhere", dir.path().join(link)).unwrap();
+    let created = ".pinfold-00000000000000cc.tmp";
+    fs::write(at(created), "").unwrap();
+    let users =
+        [".pinfold-00000000000000dd.tmp", ".pinfold-00000000000000ee.tmp", ".pinfold-ff.tmp"];
+    fs::write(at(users[0]), "the user's own").unwrap();
+    fs::create_dir(at(users[1])).unwrap();
+    symlink("nowhere", at(users[2])).unwrap();
     let write = || {
         let target = workspace.target(&"f".into(), &Default::default()).unwrap();
         target.replace(b"new", Durability::None).map(drop).unwrap();
-        let mut found: Vec<_> = fs::read_dir(dir.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        found.sort();
-        found
+        names(dir.path())
+    };
+    let sorted = |mut names: Vec<&str>| {
+        names.sort_unstable();
+        names.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     // Where directories cannot be locked, nobody knows what is left behind.
     let no_locks = Fault::Errno(rustix::io::Errno::NOLCK.raw_os_error());
     let found = inject(&[(When::Every("flock"), no_locks)], write).result;
-    assert_eq!(found, [names[0], names[1], link, names[2], "f"]);
-    assert_eq!(write(), [names[1], names[2], "f"]);
+    assert_eq!(found, sorted(vec![&left, &written, created, users[0], users[1], users[2], "f"]));
+    assert_eq!(write(), sorted(vec![&written, users[0], users[1], users[2], "f"]));
+}
+
+const OLD: &str = "old content";
+const NEW: &str = "new content";
+const THEIRS: &str = "THR content";
+const ACTIONS: [&str; 3] = ["replace", "replace without exchange", "remove"];
+
+/// What an editor does just before the call named here.
+fn save(path: &Path, how: &str) {
+    match how {
+        "in place" => fs::write(path, THEIRS).unwrap(),
+        "by rename" => {
+            fs::write(path.with_extension("save"), THEIRS).unwrap();
+            fs::rename(path.with_extension("save"), path).unwrap();
+        }
+        _ => {}
+    }
+}
+
+/// The task of a process that this test starts: `DIRECTORY|ACTION|SAVE|NTH`.
+#[test]
+fn task_of_another_process() {
+    let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
+    let [dir, action, how, nth] = task.split('|').collect::<Vec<_>>()[..] else { panic!("{task}") };
+    let workspace = Workspace::open([dir], None).unwrap();
+    if action == "sweep" {
+        let target = workspace.target(&"other".into(), &Default::default()).unwrap();
+        let done = target.replace(b"x", Durability::None).unwrap();
+        done.unverified.iter().for_each(|name| println!("kept: {name}"));
+        return;
+    }
+    let path = Path::new(dir).join("file");
+    let (no_exchange, call) = match action {
+        "replace" => (None, "exchange"),
+        "remove" => (None, "rename_new"),
+        _ => (Some((When::Every("exchange"), Fault::Errno(22))), "rename_new"),
+    };
+    let how = how.to_owned();
+    let editor: Meanwhile = (call, 1, Box::new(move || save(&path, &how)));
+    let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
+    let faults: Vec<_> = [Some(kill), no_exchange].into_iter().flatten().collect();
+    let report = inject_while(&faults, vec![editor], || {
+        if action == "remove" {
+            let removal = workspace.removal(&"file".into(), &Default::default())?;
+            return removal.remove(Durability::Full).map(drop);
+        }
+        let mut target = workspace.target(&"file".into(), &Default::default())?;
+        target.content()?;
+        target.replace(NEW.as_bytes(), Durability::Full).map(drop)
+    });
+    println!("done: {:?}", report.result.is_ok());
+}
+
+fn run(task: String) -> String {
+    let this = std::env::current_exe().unwrap();
+    let mut command = Command::new(this);
+    command.args(["task_of_another_process", "--exact", "--nocapture", "--test-threads=1"]);
+    let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn kill_everywhere(action: &str, how: &str) {
+    for nth in 1..200 {
+        let dir = TempDir::new().unwrap();
+        let at = dir.path().display();
+        fs::write(dir.path().join("file"), OLD).unwrap();
+        let finished = run(format!("{at}|{action}|{how}|{nth}")).contains("done:");
+        let saved = finished
+            || names(dir.path())
+                .iter()
+                .any(|name| fs::read_to_string(dir.path().join(name)).unwrap() == THEIRS);
+        let said = run(format!("{at}|sweep||0"));
+        let what =
+            format!("{action}, saved {how}, killed at {nth}: {:?} {said}", names(dir.path()));
+        let content = |name: &str| fs::read_to_string(dir.path().join(name)).ok();
+        let file = content("file");
+        let mut left = names(dir.path());
+        left.retain(|name| name != "file" && name != "other");
+        if how == "not" || !saved {
+            // Old or new, and nothing else: removed files are gone or there.
+            let new = if action == "remove" { None } else { Some(NEW) };
+            assert!([Some(OLD), new].contains(&file.as_deref()), "{what}: {file:?}");
+            assert_eq!(left, [""; 0], "{what}");
+        } else {
+            // The editor's save is in its place, or under a name that was said.
+            let kept = left.iter().any(|name| content(name).as_deref() == Some(THEIRS));
+            assert!(kept || file.as_deref() == Some(THEIRS), "{what}: {file:?}");
+            for name in left {
+                assert!(said.contains(&format!("kept: {name}")), "{what}");
+                assert_eq!(content(&name).as_deref(), Some(THEIRS), "{what}");
+            }
+        }
+        if finished {
+            assert!(nth > 10, "{what}");
+            return;
+        }
+    }
+    panic!("{action} never ends");
+}
+
+#[test]
+fn a_killed_process_leaves_the_old_content_or_the_new() {
+    ACTIONS.into_iter().for_each(|action| kill_everywhere(action, "not"));
+}
+
+#[test]
+fn what_an_editor_saved_outlives_a_killed_process() {
+    for how in ["in place", "by rename"] {
+        ACTIONS.into_iter().for_each(|action| kill_everywhere(action, how));
+    }
 }

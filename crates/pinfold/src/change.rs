@@ -8,7 +8,7 @@ use std::fmt;
 
 use blake3::Hash;
 use pinfold_confine::{
-    Durability, Error as ConfineError, OldVersion, Place, RawPath, Removal, Target,
+    Durability, Error as ConfineError, Name, OldVersion, Place, RawPath, Removal, Target,
 };
 use pinfold_text::{text_encoding, unified_diff};
 use serde::Deserialize;
@@ -102,6 +102,8 @@ pub(crate) struct Applied {
     pub(crate) fingerprint: Option<Fingerprint>,
     /// The old version stays on the disk until the journal and the ledger know of the change.
     pub(crate) _old: Option<OldVersion>,
+    /// Files beside it that hold content which a killed process displaced.
+    pub(crate) unverified: Vec<Name>,
 }
 
 /// Replaces a file's whole content, or creates the file.
@@ -207,7 +209,11 @@ impl Change for Replace {
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         let made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
         let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta };
-        Ok(Applied { fingerprint: Some(fingerprint), _old: made.old_version })
+        Ok(Applied {
+            fingerprint: Some(fingerprint),
+            _old: made.old_version,
+            unverified: made.unverified,
+        })
     }
 }
 
@@ -261,7 +267,7 @@ impl Change for RestoreLink {
 
     fn apply(self: Box<Self>, _: Durability) -> Result<Applied, ConfineError> {
         self.target.link(self.to.as_bytes())?;
-        Ok(Applied { fingerprint: None, _old: None })
+        Ok(Applied { fingerprint: None, _old: None, unverified: Vec::new() })
     }
 }
 
@@ -322,8 +328,9 @@ impl Change for Remove {
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        let old = self.removal.remove(durability)?;
-        Ok(Applied { fingerprint: None, _old: Some(old) })
+        let mut old = self.removal.remove(durability)?;
+        let unverified = std::mem::take(&mut old.unverified);
+        Ok(Applied { fingerprint: None, _old: Some(old), unverified })
     }
 }
 

@@ -121,6 +121,15 @@ fn make(
         }
     };
     (receipt.id, receipt.warning) = record.end();
+    if let [first, more @ ..] = &applied.unverified[..] {
+        let names = more.iter().fold(format!("`{first}`"), |all, name| format!("{all}, `{name}`"));
+        let found = format!(
+            "in the same directory, {names} holds content that a killed process left: another \
+             program saved it, and it may exist nowhere else"
+        );
+        let known = receipt.warning.take().map(|warning| format!("{warning}; "));
+        receipt.warning = Some(known.unwrap_or_default() + &found);
+    }
     if let Some([before, after]) = &states {
         view.call().audit_trace().changed(before, after);
     }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use crate::dir::kind_of;
 use crate::ignore_files::{IgnoreMatch, Rules, is_ignore_file};
+use crate::temp_file::is_own_temp;
 use crate::walk::work::{Doing, Work};
 use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 use crate::workspace::opening;
-use crate::{Error, Kind, RelPath, Result, Workspace, is_temp_name, sys};
+use crate::{Error, Kind, RelPath, Result, Workspace, sys};
 
 /// Names that are skipped wherever they are: nobody means them who does not say so.
 const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
@@ -124,7 +125,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         let mut listing = Listing::default();
         let mut patient = Ok(());
         sys::list(dir, &mut self.buffer, |name, kind| {
-            if is_temp_name(name) {
+            if is_own_temp(dir, name) {
                 return ControlFlow::Continue(());
             }
             let start = listing.names.len();

@@ -246,10 +246,25 @@ fn a_root_can_be_above_the_current_directory() {
 }
 
 #[test]
-fn drafts_are_not_there_for_whoever_asks() {
+fn temp_files_are_not_there_and_others_with_such_names_are() {
+    use std::os::unix::fs::MetadataExt as _;
     both_ways(|dir, workspace| {
-        let name = ".pinfold-0123456789abcdef.tmp";
-        fs::write(dir.join("ws").join(name), "half of something").unwrap();
+        let ws = dir.join("ws");
+        let users = ".pinfold-0123456789abcdef.tmp";
+        fs::create_dir(ws.join(users)).unwrap();
+        fs::write(ws.join(users).join("f"), "the user's").unwrap();
+        assert_eq!(read(workspace, &format!("{users}/f")).unwrap(), "the user's");
+        write(workspace, &format!("{users}/f")).unwrap();
+        write(workspace, &format!("{users}/new")).unwrap();
+        let listed = workspace.list(&".".into(), 99).unwrap().1;
+        assert!(listed.iter().any(|entry| entry.name.to_string() == users));
+        let new = workspace.target(&".pinfold-00000000000000aa.tmp".into(), &Default::default());
+        assert!(matches!(new, Err(Error::BadPath(_))), "{new:?}");
+
+        fs::write(ws.join("half"), "half of something").unwrap();
+        let inode = fs::metadata(ws.join("half")).unwrap().ino();
+        let name = &*format!(".pinfold-0123456789abcdef-n{inode:x}.tmp");
+        fs::rename(ws.join("half"), ws.join(name)).unwrap();
         assert!(matches!(read(workspace, name), Err(Error::NotFound)));
         assert!(matches!(write(workspace, name), Err(Error::NotFound)));
         assert!(matches!(workspace.lstat(&name.into()), Err(Error::NotFound)));

@@ -255,3 +255,49 @@ fn a_log_that_is_replaced_again_and_again_is_given_up() {
         assert_eq!(matches!(report.result, Err(Error::Changed)), !added);
     }
 }
+
+#[test]
+fn a_save_survives_where_the_file_system_cannot_exchange() {
+    use pinfold_confine::fault::{Fault, Meanwhile, When, inject_while};
+    let cannot = |call| (When::Every(call), Fault::Errno(rustix::io::Errno::INVAL.raw_os_error()));
+    let no_exchange = vec![cannot("exchange")];
+    let no_flags = vec![cannot("exchange"), cannot("rename_new")];
+    type Save = fn(&std::path::Path);
+    let saves: [Save; 2] = [|path| fs::write(path, "thr").unwrap(), |path| put(path, "thr")];
+    for faults in [no_exchange, no_flags] {
+        for (call, nth) in [
+            ("exchange", 1),
+            ("rename_new", 1),
+            ("rename", 1),
+            ("rename_new", 2),
+            ("rename", 2),
+            ("linkat", 1),
+        ] {
+            for save in saves {
+                let (dir, workspace) = workspace();
+                let path = dir.path().join("f");
+                fs::write(&path, "old").unwrap();
+                let target = workspace.target(&"f".into(), &Default::default()).unwrap();
+                target.hash().unwrap();
+                let saved = std::rc::Rc::new(std::cell::Cell::new(false));
+                let (at, done) = (path.clone(), saved.clone());
+                let others = Box::new(move || {
+                    save(&at);
+                    done.set(true);
+                });
+                let meanwhile: Vec<Meanwhile> = vec![(call, nth, others)];
+                let report = inject_while(&faults, meanwhile, || {
+                    target.replace(b"ours", Durability::None).map(drop)
+                });
+                let what = format!("{call} {nth}: {:?} {:?}", report.result, report.calls);
+                if saved.get() {
+                    assert!(matches!(report.result, Err(Error::Changed)), "{what}");
+                    assert_eq!(fs::read_to_string(&path).unwrap(), "thr", "{what}");
+                } else {
+                    assert_eq!(fs::read_to_string(&path).unwrap(), "ours", "{what}");
+                }
+                assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{what}");
+            }
+        }
+    }
+}
