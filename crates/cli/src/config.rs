@@ -85,8 +85,11 @@ fn parse(text: &str) -> Result<Config> {
     let http = settings.remove("http").unwrap_or_else(|| toml::Table::new().into());
     let serve = serde_names::<ServeConfig>().iter().filter_map(|key| settings.remove_entry(*key));
     let serve: toml::Table = serve.collect();
+    let settings: Settings = settings.try_into()?;
+    // Checked here, where the file that a rule came from is known.
+    settings.permissions.check().context("in `[permissions]`")?;
     Ok(Config {
-        settings: settings.try_into()?,
+        settings,
         serve: serve.try_into()?,
         http: http.try_into().context("in `[http]`")?,
     })
@@ -185,6 +188,7 @@ mod tests {
             ("landlock = \"on\"", "on"),
             ("[permissions]\nmode = \"careful\"", "careful"),
             ("[permissions]\ndenied = []", "did you mean `deny`?"),
+            ("[permissions]\ndeny = [\"Edit(src\"]", "the deny rule `Edit(src` is not a rule"),
             ("[http]\nmax_body_byte = 1", "did you mean `max_body_bytes`?"),
             ("[http]\nmax_body_bytes = -1", "max_body_bytes"),
             ("[http]\nbody_limit = 1", "the setting `body_limit` is now `max_body_bytes`"),
