@@ -88,11 +88,7 @@ fn parse(text: &str) -> Result<Config> {
     let settings: Settings = settings.try_into()?;
     // Checked here, where the file that a rule came from is known.
     settings.permissions.check().context("in `[permissions]`")?;
-    Ok(Config {
-        settings,
-        serve: serve.try_into()?,
-        http: http.try_into().context("in `[http]`")?,
-    })
+    Ok(Config { settings, serve: serve.try_into()?, http: http.try_into().context("in `[http]`")? })
 }
 
 /// Checks that every key of a table is known and that no value was renamed.

@@ -8,7 +8,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use pinfold::operations;
-use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, Session, State};
+use pinfold::{
+    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, LoggedEntry, Session, State,
+};
+use serde::Serialize;
 
 use crate::TOOL_ERROR;
 use crate::batch::print_line;
@@ -26,6 +29,10 @@ pub(crate) struct Log {
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
+
+    /// Maximum number of changes, the newest
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    limit: usize,
 
     #[command(flatten)]
     options: LogOptions,
@@ -79,19 +86,71 @@ impl Log {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let LogOptions { workspace, permissions, journal } = &self.options;
         let session = workspace.open_for_user(&[permissions, journal])?;
+        let Some(journal) = session.journal() else {
+            eprintln!("pinfold: there is no journal, so there is no log");
+            return Ok(ExitCode::SUCCESS);
+        };
         let path = self.path.as_deref().map(std::path::absolute).transpose()?;
-        for entry in session.history()? {
-            if path.as_ref().is_some_and(|path| !inside(&session, &entry, path)) {
+        let asked_for =
+            |entry: &Entry| path.as_ref().is_none_or(|path| inside(&session, entry, path));
+        let mut entries = Vec::new();
+        let mut left_out = false;
+        for logged in session.history()? {
+            let logged = logged?;
+            if !asked_for(&logged.entry) {
                 continue;
             }
-            if self.json {
-                print_line(&serde_json::to_string(&entry)?)?;
-            } else {
-                print_line(&line(&session, &entry))?;
+            left_out = entries.len() == self.limit;
+            if left_out {
+                break;
             }
+            entries.push(logged);
+        }
+        let place = pinfold::escaped(journal.directory().as_os_str().as_encoded_bytes());
+        if left_out {
+            eprintln!("pinfold: older changes are left out; list them with a larger `--limit`");
+        } else if entries.is_empty() {
+            eprintln!("pinfold: there are no changes in this workspace in the journal {place}");
+        }
+        for logged in entries.iter().rev() {
+            print_line(&if self.json { json_line(logged)? } else { line(&session, logged) })?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// An entry as `--json` prints it: its time as in the audit log.
+fn json_line(logged: &LoggedEntry) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'e> {
+        id: &'e str,
+        time: String,
+        session: &'e str,
+        tool: &'e str,
+        path: &'e str,
+        before: &'e State,
+        after: &'e State,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        undoes: Option<&'e str>,
+        confirmed: bool,
+    }
+    let LoggedEntry { entry, confirmed } = logged;
+    Ok(serde_json::to_string(&Line {
+        id: &entry.id,
+        time: time(entry).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        session: &entry.session,
+        tool: &entry.tool,
+        path: &entry.path,
+        before: &entry.before,
+        after: &entry.after,
+        undoes: entry.undoes.as_deref(),
+        confirmed: *confirmed,
+    })?)
+}
+
+fn time(entry: &Entry) -> Timestamp {
+    let time = i64::try_from(entry.time).ok();
+    time.and_then(|time| Timestamp::from_millisecond(time).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// Whether the changed file is at or below `path`, which may name a root by a symlink.
@@ -102,10 +161,13 @@ fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
     real.starts_with(path) || named.into_iter().any(|path| real.starts_with(path))
 }
 
-fn line(session: &Session, entry: &Entry) -> String {
-    let time =
-        i64::try_from(entry.time).ok().and_then(|time| Timestamp::from_millisecond(time).ok());
-    let time = time.unwrap_or(Timestamp::UNIX_EPOCH).strftime("%Y-%m-%d %H:%M:%SZ");
+fn line(session: &Session, logged: &LoggedEntry) -> String {
+    let interrupted = if logged.confirmed { "" } else { "  (interrupted: perhaps not made)" };
+    entry_line(session, &logged.entry) + interrupted
+}
+
+fn entry_line(session: &Session, entry: &Entry) -> String {
+    let time = time(entry).strftime("%Y-%m-%d %H:%M:%SZ");
     let what = match (&entry.before, &entry.after) {
         (State::Absent, _) => "created",
         (_, State::Absent) => "deleted",
@@ -116,7 +178,7 @@ fn line(session: &Session, entry: &Entry) -> String {
     format!("{}  {time}  {tool:<11} {what}  {}{undo}", entry.id, shown(session, entry))
 }
 
-/// The path below the first root, if it is there.
+/// The path relative to the first root, if the file is there.
 fn shown(session: &Session, entry: &Entry) -> String {
     let root = session.real_roots().next();
     let below = root.and_then(|root| {
@@ -150,7 +212,7 @@ impl Show {
         let settings = workspace.configure(&[permissions, journal])?.settings;
         let session = workspace.open(settings, None)?.with_approver(ApproveAll);
         let shown = session.perform(&operations::Show { id: self.id })?;
-        print_line(&line(&session, &shown.entry))?;
+        print_line(&entry_line(&session, &shown.entry))?;
         match &shown.diff {
             Some(diff) => print_line(printable(diff).trim_end())?,
             None => print_line("(not text, or its backup is gone)")?,
@@ -163,9 +225,9 @@ impl Undo {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let session =
             self.workspace.open_for_user(&[&self.permissions, &self.changes, &self.journal])?;
-        if session.journal().is_none() {
+        let Some(journal) = session.journal() else {
             bail!("there is no journal, so nothing can be undone");
-        }
+        };
         let mut ids: Vec<_> = self.ids.into_iter().map(Some).collect();
         if ids.is_empty() {
             // The newest change.
@@ -187,7 +249,12 @@ impl Undo {
                 }
             }
         }
-        Ok(if failed { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })
+        if failed {
+            let place = pinfold::escaped(journal.directory().as_os_str().as_encoded_bytes());
+            eprintln!("pinfold: the journal is {place}");
+            return Ok(ExitCode::from(TOOL_ERROR));
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

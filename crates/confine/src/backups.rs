@@ -3,6 +3,8 @@
 //! Several processes may use one at once. A line of the log is written whole or not at all; what a
 //! killed process left of one is never taken for the beginning of the next.
 
+mod segments;
+
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -15,6 +17,8 @@ use crate::dir::Dir;
 use crate::lines::LogLock;
 use crate::temp_file::retry;
 use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Removal, Result, Target, sys};
+
+pub use segments::{LinesFromEnd, Segment, StoreLock, StoredFile};
 
 /// A directory that belongs to this user alone.
 #[derive(Debug)]
@@ -79,9 +83,16 @@ impl BackupStore {
 
     /// All that a file holds.
     pub fn read(&self, name: &Name) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.dir.file(name)?.read_to_end(&mut bytes).map_err(Error::Os)?;
-        Ok(bytes)
+        self.dir.file(name).and_then(read_all)
+    }
+
+    /// The size of a file in bytes; 0 if there is none.
+    pub fn len(&self, name: &Name) -> Result<u64> {
+        match self.dir.meta(name) {
+            Ok(meta) => Ok(meta.len),
+            Err(Error::NotFound) => Ok(0),
+            Err(other) => Err(other),
+        }
     }
 
     /// Keeps what a target holds, before it is changed.
@@ -135,20 +146,28 @@ impl BackupStore {
         self.copy_file(file, name, deadline)
     }
 
+    /// Copies a file. Holes stay holes.
     fn copy_file(&self, file: &File, name: &Name, deadline: &Deadline) -> Result<()> {
         let copy = sys::create_at(self.dir.fd(), name.as_bytes(), 0o600)?;
         let mut buffer = vec![0; 128 * 1024];
-        let mut position = 0;
         let mut attempt = || -> Result<()> {
-            loop {
-                deadline.check()?;
-                let read = sys::read_from(file.fd(), &mut buffer, position)?;
-                if read == 0 {
-                    return Ok(());
+            let mut position = 0;
+            while let Some((start, end)) = sys::next_data(file.fd(), position)? {
+                position = start;
+                sys::seek_to(&copy, start)?;
+                while position < end {
+                    deadline.check()?;
+                    let most = usize::try_from(end - position).unwrap_or(usize::MAX);
+                    let most = most.min(buffer.len());
+                    let read = sys::read_from(file.fd(), &mut buffer[..most], position)?;
+                    if read == 0 {
+                        return Ok(());
+                    }
+                    position += read as u64;
+                    sys::write_all(&copy, &buffer[..read])?;
                 }
-                position += read as u64;
-                sys::write_all(&copy, &buffer[..read])?;
             }
+            Ok(sys::truncate(&copy, file.meta().len.max(position))?)
         };
         attempt().inspect_err(|_| self.remove(name))
     }
@@ -157,4 +176,10 @@ impl BackupStore {
     pub fn remove(&self, name: &Name) {
         retry(|| sys::remove(self.dir.fd(), name.as_bytes()));
     }
+}
+
+fn read_all(mut file: File) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::Os)?;
+    Ok(bytes)
 }

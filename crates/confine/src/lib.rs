@@ -38,7 +38,7 @@ pub use ambient::{
     remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
-pub use backups::BackupStore;
+pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
 pub use blake3::{Hash, hash};
 pub use deadline::Deadline;
 pub use dir::Entry;

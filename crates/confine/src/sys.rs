@@ -210,6 +210,28 @@ pub(crate) fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
+/// Moves a file into another directory of the same file system.
+pub(crate) fn rename_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
+    call("rename_across", || fs::renameat(from.as_fd(), old, to.as_fd(), new))
+}
+
+/// Moves a handle's own position.
+pub(crate) fn seek_to(file: impl AsFd, position: u64) -> Result<()> {
+    call("lseek", || fs::seek(file.as_fd(), fs::SeekFrom::Start(position)).map(|_| ()))
+}
+
+/// Where the next data of a file begins and ends, from a position on; `None` if there is only a hole, or the
+/// end. All of it is data where the file system knows no holes.
+pub(crate) fn next_data(file: impl AsFd, from: u64) -> Result<Option<(u64, u64)>> {
+    let seek = |to| call("lseek", || fs::seek(file.as_fd(), to));
+    match seek(fs::SeekFrom::Data(from)) {
+        Ok(start) => Ok(Some((start, seek(fs::SeekFrom::Hole(start))?))),
+        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOTTY) => Ok(Some((from, u64::MAX))),
+        Err(other) => Err(other),
+    }
+}
+
 /// Gives a file a second name in another directory of the same file system.
 pub(crate) fn link_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
     call("link_across", || fs::linkat(from.as_fd(), old, to.as_fd(), new, AtFlags::empty()))
@@ -273,6 +295,11 @@ pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
 /// Locks a directory or a log against every other handle on it, or fails with `EWOULDBLOCK`.
 pub(crate) fn try_lock(handle: impl AsFd) -> Result<()> {
     call("flock", || fs::flock(handle.as_fd(), FlockOperation::NonBlockingLockExclusive))
+}
+
+/// Locks a backup store, shared or exclusively, or fails with `EWOULDBLOCK`.
+pub(crate) fn lock_store(handle: impl AsFd, operation: FlockOperation) -> Result<()> {
+    call("flock", || fs::flock(handle.as_fd(), operation))
 }
 
 /// A handle that something was locked by. The lock ends with this, also where a process that was forked

@@ -1,26 +1,29 @@
-//! What was changed, and what was there before: enough to take any change back.
+//! The journal: what each change displaced, and a log of the changes, so that any of them can be undone.
 //!
-//! A directory of the user's own, outside every workspace: `log.jsonl` with an entry for each change,
-//! and beside it what each change displaced. Both are there before the change is made, and called off
-//! if it fails; so a killed process can leave an entry without a change, which undoing notices, but
-//! never a change that cannot be taken back.
+//! A directory of the user's own, outside every workspace: `log.jsonl` with the newest entries, the backup of
+//! each (`ID.before`), and `sealed` with older parts of both. A backup and its entry are there before the change
+//! is made; a line `made` follows the change, or a line `void` if it failed. So a killed process can leave an
+//! entry whose change may not have been made, but never a change that cannot be undone.
+//!
+//! Neither a change nor the newest entry costs more with a longer history: the current log is sealed when it has
+//! grown, and logs are read from their end.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blake3::Hash;
 use pinfold_confine::{
-    BackupStore, Deadline, Error as ConfineError, Metadata, Name, Removal, Target,
+    BackupStore, Deadline, Error as ConfineError, LinesFromEnd, Metadata, Name, Removal, Segment,
+    Target,
 };
 use serde::{Deserialize, Serialize};
 
-/// A change as the journal knows it.
+/// A change in the journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Entry {
-    /// What it is called.
+    /// Its name.
     pub id: String,
     /// When it was made, in milliseconds since 1970.
     pub time: u64,
@@ -30,20 +33,29 @@ pub struct Entry {
     pub tool: String,
     /// The file's real path.
     pub path: String,
-    /// What was there before.
+    /// The state before the change.
     pub before: State,
-    /// What was there after.
+    /// The state after the change.
     pub after: State,
-    /// The change that it took back.
+    /// The change that it undid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
 }
 
-/// What is at a path.
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedEntry {
+    /// The entry.
+    pub entry: Entry,
+    /// Whether the log says that the change was made. If not, the process was killed just before or after it.
+    pub confirmed: bool,
+}
+
+/// The state of a path.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum State {
-    /// Nothing.
+    /// Nothing is there.
     Absent,
     /// A file.
     File {
@@ -57,7 +69,7 @@ pub enum State {
     },
     /// A symbolic link.
     Link {
-        /// Where it points.
+        /// Its target.
         target: String,
     },
 }
@@ -68,23 +80,15 @@ impl State {
         Self::File { hash: hash.to_hex().to_string(), bytes, mode }
     }
 
-    /// Whether it could not be written down as it is.
+    /// Whether the log cannot hold it exactly, since it is not UTF-8.
     pub(crate) fn is_lossy(&self) -> bool {
         matches!(self, Self::Link { target } if target.contains(char::REPLACEMENT_CHARACTER))
     }
 
-    /// A file as the file system describes it.
+    /// A file with this metadata and content.
     pub(crate) fn of(meta: &Metadata, hash: Hash) -> Self {
         Self::file(hash, meta.len, Some(meta.mode))
     }
-}
-
-/// A line of the log.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum Line {
-    Entry(Entry),
-    Void { void: String },
 }
 
 /// What a change is about to displace.
@@ -98,160 +102,356 @@ pub(crate) enum Displaces<'c> {
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
-    backups: OnceLock<BackupStore>,
+    store: OnceLock<BackupStore>,
     keep_for: Duration,
-    keep_bytes: u64,
-    /// When it was last tidied, in milliseconds since 1970.
-    tidied: AtomicU64,
+    max_bytes: u64,
+    usage: Mutex<Option<Usage>>,
 }
 
+/// What the journal took on disk when it was last tidied, and what this process has added since.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    /// When it was tidied, in milliseconds since 1970.
+    tidied: u64,
+    disk_bytes: u64,
+    log_bytes: u64,
+    added: u64,
+}
+
+/// After so long a change tidies the journal again, for a server that runs for weeks.
+const TIDY_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// A current log of this size is sealed. A process reads it once, so it is small; there are as many segments as
+/// make up the history, so it is not tiny. About 600 changes.
+const MAX_LOG_BYTES: u64 = 256 * 1024;
+
+/// After it has added this part of what the journal may take, a process looks what others have added.
+const TIDY_PARTS: u64 = 32;
+
+/// The disk space that the lines of one change are counted with: a block.
+const LINES_DISK_BYTES: u64 = 4096;
+
 impl Journal {
-    /// The journal in a directory, which is made when the first change is.
-    pub(crate) fn new(directory: PathBuf, keep_for: Duration, keep_bytes: u64) -> Self {
-        let (backups, tidied) = Default::default();
-        Self { directory, backups, keep_for, keep_bytes, tidied }
+    /// The journal in a directory, which is created by the first change.
+    pub(crate) fn new(directory: PathBuf, keep_for: Duration, max_bytes: u64) -> Self {
+        let (store, usage) = (OnceLock::new(), Mutex::new(None));
+        Self { directory, store, keep_for, max_bytes, usage }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    fn backups(&self) -> Result<&BackupStore, ConfineError> {
-        if let Some(backups) = self.backups.get() {
-            return Ok(backups);
+    fn store(&self) -> Result<&BackupStore, ConfineError> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
         }
-        let backups = BackupStore::open(&self.directory)?;
-        Ok(self.backups.get_or_init(|| backups))
+        let store = BackupStore::open(&self.directory)?;
+        Ok(self.store.get_or_init(|| store))
     }
 
-    /// Every change that was made and not called off, oldest first.
-    pub fn entries(&self) -> Result<Vec<Entry>, ConfineError> {
-        Ok(live_entries(&self.backups()?.read_text(&log())?))
+    /// The changes that were not called off, newest first. Reads no more of the log than is asked for.
+    pub fn newest_first(&self) -> Result<NewestFirst<'_>, ConfineError> {
+        let store = self.store()?;
+        // Together, so that no segment is sealed in between.
+        let _lock = store.lock_shared(&Deadline::default())?;
+        Ok(NewestFirst {
+            store,
+            lines: store.lines_from_end(&log(), None)?,
+            segments: store.segments()?,
+            made: HashSet::new(),
+            void: HashSet::new(),
+        })
     }
 
-    /// What a change displaced.
+    /// The content that a change displaced.
     pub fn backup(&self, entry: &Entry) -> Result<Vec<u8>, ConfineError> {
-        self.backups()?.read(&backup_name(&entry.id))
+        self.store()?.read_backup(&backup_name(&entry.id))
     }
 
-    /// Keeps what a change is about to displace, and notes the change.
+    /// Keeps what a change is about to displace, and adds the change to the log.
     pub(crate) fn begin(
         &self,
         entry: &Entry,
         displaces: Displaces<'_>,
         deadline: &Deadline,
     ) -> Result<(), ConfineError> {
-        let backups = self.backups()?;
-        // When the journal is opened, and now and then: what is too old goes.
-        let now = now();
-        if now.saturating_sub(self.tidied.load(Ordering::Relaxed)) >= millis(TIDY_AFTER) {
-            self.tidied.store(now, Ordering::Relaxed);
-            self.tidy(backups, deadline)?;
-        }
-        let name = backup_name(&entry.id);
-        let noted = match displaces {
-            Displaces::Nothing => Ok(()),
-            Displaces::Target(target) => backups.back_up(target, &name),
-            Displaces::Removal(removal) => backups.back_up_removed(removal, &name),
+        let store = self.store()?;
+        let backup_bytes = match &displaces {
+            Displaces::Nothing => 0,
+            Displaces::Target(target) => store.backup_bytes(target)?,
+            Displaces::Removal(removal) => store.removed_backup_bytes(removal)?,
         };
-        let noted = noted.and_then(|()| {
+        let needed = backup_bytes.saturating_add(LINES_DISK_BYTES);
+        self.make_room(store, needed, deadline)?;
+        let name = backup_name(&entry.id);
+        // Until the line is there, a backup without one is nobody's leftover.
+        let _lock = store.lock_shared(deadline)?;
+        let kept = match displaces {
+            Displaces::Nothing => Ok(()),
+            Displaces::Target(target) => store.back_up(target, &name),
+            Displaces::Removal(removal) => store.back_up_removed(removal, &name),
+        };
+        let logged = kept.and_then(|()| {
             let line =
                 serde_json::to_string(entry).map_err(|error| ConfineError::Os(error.into()))?;
-            backups.append(&log(), &line, deadline)
+            self.append(store, &line, deadline)
         });
-        noted.inspect_err(|_| backups.remove(&name))
+        logged.inspect_err(|_| store.remove(&name))?;
+        if let Some(usage) = &mut *self.usage() {
+            usage.disk_bytes += needed;
+            usage.added += needed;
+        }
+        Ok(())
     }
 
-    /// The change was not made after all.
-    pub(crate) fn call_off(&self, id: &str, deadline: &Deadline) {
-        let void = serde_json::json!({ "void": id }).to_string();
-        if let Ok(backups) = self.backups() {
-            // If this fails the entry stays, and undoing it says that the file is not as it left it.
-            let _ = backups.append(&log(), &void, deadline);
-            backups.remove(&backup_name(id));
+    /// Adds to the log that a change was made.
+    pub(crate) fn made(&self, id: &str, deadline: &Deadline) {
+        if let Ok(store) = self.store() {
+            // Without the line the entry counts only where the file shows the change.
+            let _ = self.append(store, &mark("made", id), deadline);
         }
     }
 
-    /// Forgets what is older or more than is to be kept.
-    fn tidy(&self, backups: &BackupStore, deadline: &Deadline) -> Result<(), ConfineError> {
-        let mut gone = Vec::new();
-        let oldest = now().saturating_sub(millis(self.keep_for));
-        backups.rewrite(&log(), deadline, |text| {
-            let entries = live_entries(text);
-            let mut bytes = 0;
-            let mut kept: Vec<&Entry> = Vec::new();
-            for entry in entries.iter().rev() {
-                // The newest is kept whatever it takes, and if it is too large by itself, it does not take the
-                // others with it.
-                let with: u64 = held(entry).saturating_add(bytes);
-                let fits = with <= self.keep_bytes;
-                if (fits || kept.is_empty()) && entry.time >= oldest {
-                    bytes = if fits { with } else { bytes };
-                    kept.push(entry);
-                } else {
-                    gone.push(entry.id.clone());
-                }
+    /// Adds to the log that a change was not made, and removes its backup.
+    pub(crate) fn call_off(&self, id: &str, deadline: &Deadline) {
+        if let Ok(store) = self.store() {
+            // Without the line the entry stays, and it is not confirmed.
+            let _ = self.append(store, &mark("void", id), deadline);
+            store.remove(&backup_name(id));
+        }
+    }
+
+    fn append(
+        &self,
+        store: &BackupStore,
+        line: &str,
+        deadline: &Deadline,
+    ) -> Result<(), ConfineError> {
+        if let Some(usage) = &mut *self.usage() {
+            usage.log_bytes += line.len() as u64 + 1;
+        }
+        store.append(&log(), line, deadline)
+    }
+
+    fn usage(&self) -> std::sync::MutexGuard<'_, Option<Usage>> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tidies the journal if that is due, and fails if a change does not fit into it even so.
+    fn make_room(
+        &self,
+        store: &BackupStore,
+        needed: u64,
+        deadline: &Deadline,
+    ) -> Result<(), ConfineError> {
+        let fits = |usage: &Usage| usage.disk_bytes.saturating_add(needed) <= self.max_bytes;
+        let (due, full) = match &*self.usage() {
+            None => (true, false),
+            Some(usage) => {
+                let age = now().saturating_sub(usage.tidied);
+                let due = age >= millis(TIDY_AFTER)
+                    || usage.log_bytes >= MAX_LOG_BYTES
+                    || usage.added > self.max_bytes / TIDY_PARTS;
+                (due, !fits(usage))
             }
-            if gone.is_empty() && text.len() < 2 * entries.len() * TYPICAL_LINE + TYPICAL_LINE {
-                return None;
+        };
+        if due || full {
+            self.tidy(store, needed, full.then_some(deadline), deadline)?;
+        }
+        match &*self.usage() {
+            Some(usage) if !fits(usage) => {
+                let (needed, max) = (needed, self.max_bytes);
+                Err(ConfineError::Os(std::io::Error::other(format!(
+                    "the change needs {needed} bytes there, and `max_journal_bytes` is {max}"
+                ))))
             }
-            let lines = kept.iter().rev().filter_map(|entry| serde_json::to_string(entry).ok());
-            Some(lines.map(|line| line + "\n").collect())
-        })?;
-        gone.iter().for_each(|id| backups.remove(&backup_name(id)));
+            _ => Ok(()),
+        }
+    }
+
+    /// Seals a log that has grown, removes what is too old or does not leave `needed` bytes, and what killed
+    /// processes have left. Does nothing while somebody else is at it, unless there is a time to `wait` for them.
+    fn tidy(
+        &self,
+        store: &BackupStore,
+        needed: u64,
+        wait: Option<&Deadline>,
+        deadline: &Deadline,
+    ) -> Result<(), ConfineError> {
+        let Some(lock) = store.lock_exclusive(wait)? else { return Ok(()) };
+        let (now, oldest) = (now(), now().saturating_sub(millis(self.keep_for)));
+        if store.len(&log())? >= MAX_LOG_BYTES {
+            store.seal(&log(), now)?;
+        }
+        let current = CurrentLog::parse(&store.read_text(&log())?);
+        if lock.is_held() {
+            let kept: HashSet<Name> =
+                current.entries.iter().map(|(id, _)| backup_name(id)).chain([log()]).collect();
+            let left = store.files()?.0.into_iter().filter(|file| !kept.contains(&file.name));
+            left.for_each(|file| store.remove(&file.name));
+        }
+        let mut segments = store.segments()?;
+        let (files, directories) = store.files()?;
+        let sizes = files.iter().map(|file| file.disk_bytes);
+        let sealed = segments.iter().map(|segment| segment.disk_bytes);
+        let mut used = directories + sizes.chain(sealed).sum::<u64>();
+        // A change that could never fit displaces no others.
+        let is_full =
+            |used: u64| needed <= self.max_bytes && used.saturating_add(needed) > self.max_bytes;
+        segments.reverse();
+        while let Some(segment) = segments.pop() {
+            if segment.sealed_at >= oldest && !is_full(used) {
+                break;
+            }
+            store.drop_segment(&segment)?;
+            used = used.saturating_sub(segment.disk_bytes);
+        }
+        let mut gone = current.void.clone();
+        for (id, time) in &current.entries {
+            if *time < oldest || is_full(used) {
+                let name = backup_name(id);
+                let backup = files.iter().find(|file| file.name == name);
+                used = used.saturating_sub(backup.map_or(0, |file| file.disk_bytes));
+                gone.insert(id.clone());
+            }
+        }
+        if !gone.is_empty() {
+            store.rewrite(&log(), deadline, |text| Some(without(text, &gone)))?;
+            gone.iter().for_each(|id| store.remove(&backup_name(id)));
+        }
+        let usage =
+            Usage { tidied: now, disk_bytes: used, log_bytes: store.len(&log())?, added: 0 };
+        *self.usage() = Some(usage);
         Ok(())
     }
 }
 
-/// The changes that stand: not taken back, or taken back and then made again. Newest first, without
-/// those that took others back.
-pub(crate) fn standing(entries: &[Entry]) -> Vec<&Entry> {
-    let mut taken_back = HashSet::new();
-    let mut standing = Vec::new();
-    for entry in entries.iter().rev().filter(|entry| !entry.id.is_empty()) {
-        if taken_back.contains(entry.id.as_str()) {
-            continue;
-        }
-        match &entry.undoes {
-            Some(id) => {
-                taken_back.insert(id.as_str());
-            }
-            None => standing.push(entry),
-        }
-    }
-    standing
+/// What the current log says, as far as tidying has to know.
+struct CurrentLog {
+    /// The entries that were not called off: id and time, oldest first.
+    entries: Vec<(String, u64)>,
+    /// Entries that were called off.
+    void: HashSet<String>,
 }
 
-/// After so long a change tidies the journal again: rarely enough not to be noticed, since the whole log is read,
-/// often enough for a server that runs for weeks.
-const TIDY_AFTER: Duration = Duration::from_secs(10 * 60);
-
-/// About how long a line of the log is: a log much longer than its entries is worth rewriting.
-const TYPICAL_LINE: usize = 2_000;
-
-/// How many bytes are kept for an entry.
-fn held(entry: &Entry) -> u64 {
-    match entry.before {
-        State::File { bytes, .. } => bytes,
-        State::Absent | State::Link { .. } => 0,
+impl CurrentLog {
+    fn parse(text: &str) -> Self {
+        let mut entries = Vec::new();
+        let mut called_off = HashSet::new();
+        for line in text.lines() {
+            match LineKey::parse(line) {
+                Some(LineKey { id: Some(id), time, .. }) => entries.push((id, time)),
+                Some(LineKey { void: Some(id), .. }) => _ = called_off.insert(id),
+                _ => {}
+            }
+        }
+        let mut void = HashSet::new();
+        entries.retain(|(id, _)| {
+            let stays = !called_off.contains(id);
+            if !stays {
+                void.insert(id.clone());
+            }
+            stays
+        });
+        Self { entries, void }
     }
 }
 
-/// The entries of a log that were not called off. Lines that a killed process left torn are passed over.
-fn live_entries(text: &str) -> Vec<Entry> {
-    let (mut entries, mut void) = (Vec::new(), HashSet::new());
-    for line in text.lines() {
-        match serde_json::from_str(line) {
-            Ok(Line::Entry(entry)) => entries.push(entry),
-            Ok(Line::Void { void: id }) => {
-                void.insert(id);
+/// A log without the lines about some entries, and without what killed processes left of lines.
+fn without(text: &str, gone: &HashSet<String>) -> String {
+    let stays = |line: &&str| {
+        LineKey::parse(line).is_some_and(|key| key.about().is_some_and(|id| !gone.contains(id)))
+    };
+    text.lines().filter(stays).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Which entry a line of the log is about, and what it says of it.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct LineKey {
+    id: Option<String>,
+    time: u64,
+    made: Option<String>,
+    void: Option<String>,
+}
+
+impl LineKey {
+    /// None for what a killed process left of a line.
+    fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+
+    fn about(&self) -> Option<&str> {
+        self.id.as_deref().or(self.made.as_deref()).or(self.void.as_deref())
+    }
+}
+
+/// A line that says what became of an entry's change.
+fn mark(what: &str, id: &str) -> String {
+    serde_json::json!({ what: id }).to_string()
+}
+
+/// The entries of a journal, newest first.
+#[derive(Debug)]
+pub struct NewestFirst<'j> {
+    store: &'j BackupStore,
+    lines: LinesFromEnd,
+    /// Those that have not been read, oldest first.
+    segments: Vec<Segment>,
+    made: HashSet<String>,
+    void: HashSet<String>,
+}
+
+impl Iterator for NewestFirst<'_> {
+    type Item = Result<LoggedEntry, ConfineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let line = match self.lines.next() {
+                Some(Ok(line)) => line,
+                Some(Err(error)) => return Some(Err(error)),
+                None => {
+                    let segment = self.segments.pop()?;
+                    match self.store.lines_from_end(&log(), Some(&segment)) {
+                        Ok(lines) => self.lines = lines,
+                        Err(error) => return Some(Err(error)),
+                    }
+                    continue;
+                }
+            };
+            // What becomes of a change is said after its entry, so it is read before it.
+            if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
+                let confirmed = self.made.remove(&entry.id);
+                if !self.void.remove(&entry.id) {
+                    return Some(Ok(LoggedEntry { entry, confirmed }));
+                }
+            } else if let Some(key) = LineKey::parse(&line) {
+                self.made.extend(key.made);
+                self.void.extend(key.void);
             }
-            Err(_) => {}
         }
     }
-    entries.retain(|entry| !void.contains(&entry.id));
-    entries
+}
+
+/// Of entries, newest first, those whose change stands: not undone, or undone and then redone. Leaves out those
+/// that undid others.
+pub(crate) fn standing<E>(
+    entries: impl Iterator<Item = Result<LoggedEntry, E>>,
+) -> impl Iterator<Item = Result<LoggedEntry, E>> {
+    let mut undone = HashSet::new();
+    entries.filter(move |logged| {
+        let Ok(LoggedEntry { entry, .. }) = logged else { return true };
+        if entry.id.is_empty() || undone.remove(&entry.id) {
+            return false;
+        }
+        if let Some(id) = &entry.undoes {
+            undone.insert(id.clone());
+        }
+        entry.undoes.is_none()
+    })
 }
 
 fn log() -> Name {
@@ -287,46 +487,179 @@ pub(crate) fn fresh_id() -> Result<String, ConfineError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
-    fn entry(id: &str, time: u64, bytes: u64) -> Entry {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn entry(id: &str, time: u64) -> Entry {
         Entry {
             id: id.into(),
             time,
             session: "s".into(),
             tool: "Write".into(),
-            path: "/ws/a".into(),
-            before: State::file(blake3::hash(b""), bytes, Some(0o644)),
+            path: format!("/ws/{}", "a".repeat(200)),
+            before: State::Absent,
             after: State::Absent,
             undoes: None,
         }
     }
 
-    #[test]
-    fn torn_and_called_off_lines_are_no_entries() {
-        let line = |entry: &Entry| serde_json::to_string(entry).unwrap();
-        let (a, b, c) = (entry("a", 1, 0), entry("b", 2, 0), entry("c", 3, 0));
-        let text =
-            format!("{}\n{{\"id\":\"x\n{}\n{{\"void\":\"b\"}}\n{}\n", line(&a), line(&b), line(&c));
-        assert_eq!(live_entries(&text), [a, c]);
+    /// Adds an entry, as the first change of a process, with a backup of so many bytes.
+    fn begin(directory: &Path, id: &str, time: u64, bytes: usize, max: u64) -> Vec<String> {
+        let journal = Journal::new(directory.to_owned(), DAY, max);
+        if bytes > 0 {
+            fs::write(directory.join(format!("{id}.before")), vec![1; bytes]).unwrap();
+        }
+        let line = serde_json::to_string(&entry(id, time)).unwrap();
+        journal.store().unwrap().append(&log(), &line, &Deadline::default()).unwrap();
+        add(&journal, &format!("{id}x"));
+        ids(&journal)
+    }
+
+    fn add(journal: &Journal, id: &str) {
+        journal.begin(&entry(id, now()), Displaces::Nothing, &Deadline::default()).unwrap();
+    }
+
+    /// Oldest first.
+    fn ids(journal: &Journal) -> Vec<String> {
+        let entries = journal.newest_first().unwrap().map(|logged| logged.unwrap().entry.id);
+        let mut ids: Vec<_> = entries.collect();
+        ids.reverse();
+        ids
+    }
+
+    /// What `du` says of a directory.
+    fn disk_bytes(directory: &Path) -> u64 {
+        let own = fs::metadata(directory).unwrap().blocks() * 512;
+        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+        own + entries
+            .map(|entry| {
+                let meta = entry.metadata().unwrap();
+                if meta.is_dir() { disk_bytes(&entry.path()) } else { meta.blocks() * 512 }
+            })
+            .sum::<u64>()
     }
 
     #[test]
-    fn one_that_is_too_large_by_itself_takes_no_other_with_it() {
+    fn torn_and_called_off_lines_are_no_entries_and_made_ones_are_confirmed() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+        let deadline = Deadline::default();
+        for id in ["a", "b", "c"] {
+            add(&journal, id);
+        }
+        journal.store().unwrap().append(&log(), "{\"id\":\"x", &deadline).unwrap();
+        journal.call_off("b", &deadline);
+        journal.made("a", &deadline);
+        let found: Vec<_> = journal
+            .newest_first()
+            .unwrap()
+            .map(|logged| logged.map(|logged| (logged.entry.id, logged.confirmed)).unwrap())
+            .collect();
+        assert_eq!(found, [("c".to_owned(), false), ("a".to_owned(), true)]);
+    }
+
+    #[test]
+    fn a_log_that_has_grown_is_sealed_and_still_read() {
         let dir = tempfile::tempdir().unwrap();
         let deadline = Deadline::default();
-        let day = Duration::from_secs(24 * 60 * 60);
-        let begin = |id: &str, bytes| {
-            let journal = Journal::new(dir.path().to_owned(), day, 500);
-            journal.begin(&entry(id, now(), bytes), Displaces::Nothing, &deadline).unwrap();
-            journal.entries().unwrap().into_iter().map(|entry| entry.id).collect::<Vec<_>>()
-        };
-        begin("a", 200);
-        begin("b", 200);
-        begin("huge", u64::MAX);
-        assert_eq!(begin("other", u64::MAX), ["a", "b", "huge", "other"]);
-        // The newest is kept whatever it takes, and one that is no longer the newest is not.
-        assert_eq!(begin("c", 0), ["a", "b", "other", "c"]);
+        let mut expected = Vec::new();
+        let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+        for number in 0..1_800 {
+            let id = format!("e{number}");
+            fs::write(dir.path().join(format!("{id}.before")), &id).unwrap();
+            add(&journal, &id);
+            match number % 3 {
+                0 => journal.call_off(&id, &deadline),
+                _ => {
+                    journal.made(&id, &deadline);
+                    expected.push(id);
+                }
+            }
+        }
+        assert_eq!(ids(&journal), expected);
+        assert!(journal.newest_first().unwrap().all(|logged| logged.unwrap().confirmed));
+        let log_bytes = fs::metadata(dir.path().join("log.jsonl")).unwrap().len();
+        assert!(log_bytes < 2 * MAX_LOG_BYTES, "{log_bytes}");
+        assert!(fs::read_dir(dir.path()).unwrap().count() < 1_500);
+        assert!(journal.store().unwrap().segments().unwrap().len() >= 2);
+        // What was kept is found wherever it is.
+        for id in ["e1", "e1799"] {
+            assert_eq!(journal.backup(&entry(id, 1)).unwrap(), id.as_bytes());
+        }
+        // And all of it goes when it is too old.
+        let short = Journal::new(dir.path().to_owned(), Duration::ZERO, u64::MAX);
+        std::thread::sleep(Duration::from_millis(5));
+        add(&short, "last");
+        assert_eq!(ids(&short), ["last"]);
+        assert!(disk_bytes(dir.path()) < 100_000);
+    }
+
+    #[test]
+    fn a_log_of_any_length_is_not_read_by_a_change() {
+        let dir = tempfile::tempdir().unwrap();
+        // No line of it can be parsed, so whoever reads it finds nothing.
+        fs::write(dir.path().join("log.jsonl"), vec![b'x'; 8 << 20]).unwrap();
+        let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+        add(&journal, "a");
+        assert!(fs::metadata(dir.path().join("log.jsonl")).unwrap().len() < 1_000);
+        assert_eq!(ids(&journal), ["a"]);
+    }
+
+    #[test]
+    fn the_journal_takes_no_more_on_disk_than_it_may() {
+        let dir = tempfile::tempdir().unwrap();
+        let max = 400 << 10;
+        for number in 0..20 {
+            begin(dir.path(), &format!("e{number}"), now(), 60 << 10, max);
+            assert!(disk_bytes(dir.path()) <= max + (64 << 10), "{}", disk_bytes(dir.path()));
+        }
+        let journal = Journal::new(dir.path().to_owned(), DAY, max);
+        add(&journal, "last");
+        assert!(disk_bytes(dir.path()) <= max);
+        let left = ids(&journal);
+        assert!(left.contains(&"e19".to_owned()) && !left.contains(&"e0".to_owned()), "{left:?}");
+    }
+
+    #[test]
+    fn a_backup_that_could_never_fit_is_refused_and_displaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let ws = tempfile::tempdir().unwrap();
+        fs::write(ws.path().join("f"), vec![1; 300 << 10]).unwrap();
+        let journal = Journal::new(dir.path().join("j"), DAY, 100 << 10);
+        add(&journal, "a");
+        let workspace = pinfold_confine::Workspace::open(&[ws.path()], None).unwrap();
+        let deadline = Deadline::default();
+        let mut target = workspace.target(&"f".into(), &deadline).unwrap();
+        let refused = journal.begin(&entry("b", now()), Displaces::Target(&mut target), &deadline);
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("`max_journal_bytes` is 102400"), "{error}");
+        assert_eq!(ids(&journal), ["a"]);
+        assert!(!dir.path().join("j/b.before").exists());
+    }
+
+    #[test]
+    fn a_backup_that_a_killed_process_left_is_removed_unless_a_process_is_about_to_log_it() {
+        let dir = tempfile::tempdir().unwrap();
+        add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "a");
+        for name in ["a.before", "left.before", ".pinfold-0123456789abcdef.tmp"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let other = BackupStore::open(dir.path()).unwrap();
+        let lock = other.lock_shared(&Deadline::default()).unwrap();
+        add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "b");
+        assert!(dir.path().join("left.before").exists());
+        drop(lock);
+        add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "c");
+        let mut names: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["a.before", "log.jsonl"]);
     }
 
     #[test]
@@ -334,13 +667,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let deadline = Deadline::default();
         let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
-        let begin = |id: &str, time| {
-            journal.begin(&entry(id, time, 0), Displaces::Nothing, &deadline).unwrap();
-            journal.entries().unwrap().len()
-        };
-        assert_eq!((begin("a", now()), begin("old", 1), begin("b", now())), (1, 2, 3));
-        journal.tidied.store(now() - millis(TIDY_AFTER), Ordering::Relaxed);
-        assert_eq!(begin("c", now()), 3);
+        add(&journal, "a");
+        journal.begin(&entry("old", 1), Displaces::Nothing, &deadline).unwrap();
+        add(&journal, "b");
+        assert_eq!(ids(&journal), ["a", "old", "b"]);
+        if let Some(usage) = &mut *journal.usage() {
+            usage.tidied -= millis(TIDY_AFTER);
+        }
+        add(&journal, "c");
+        assert_eq!(ids(&journal), ["a", "b", "c"]);
     }
 
     #[test]
@@ -348,31 +683,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
         for id in ["", "../x", &"a".repeat(300), &"/".repeat(300)] {
-            assert!(
-                matches!(journal.backup(&entry(id, 1, 0)), Err(ConfineError::NotFound)),
-                "{id}"
-            );
+            assert!(matches!(journal.backup(&entry(id, 1)), Err(ConfineError::NotFound)), "{id}");
         }
     }
 
     #[test]
-    fn the_oldest_go_by_age_and_by_size() {
-        let dir = tempfile::tempdir().unwrap();
-        let deadline = Deadline::default();
-        let writer = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
-        for (id, time, bytes) in [("old", 1, 1), ("large", now(), 900), ("new", now(), 100)] {
-            writer.begin(&entry(id, time, bytes), Displaces::Nothing, &deadline).unwrap();
-        }
-        let ids = |journal: &Journal| -> Vec<String> {
-            journal.entries().unwrap().into_iter().map(|entry| entry.id).collect()
+    fn undone_changes_do_not_stand_unless_they_were_redone() {
+        let logged = |id: &str, undoes: Option<&str>| {
+            let entry = Entry { undoes: undoes.map(str::to_owned), ..entry(id, 1) };
+            Ok::<_, ()>(LoggedEntry { entry, confirmed: true })
         };
-        assert_eq!(ids(&writer), ["old", "large", "new"]);
-        let day = Duration::from_secs(24 * 60 * 60);
-        let by_age = Journal::new(dir.path().to_owned(), day, u64::MAX);
-        by_age.begin(&entry("x", now(), 0), Displaces::Nothing, &deadline).unwrap();
-        assert_eq!(ids(&by_age), ["large", "new", "x"]);
-        let by_size = Journal::new(dir.path().to_owned(), day, 500);
-        by_size.begin(&entry("y", now(), 0), Displaces::Nothing, &deadline).unwrap();
-        assert_eq!(ids(&by_size), ["new", "x", "y"]);
+        // Newest first: `d` undid `c`, which undid `a`.
+        let entries =
+            [logged("d", Some("c")), logged("c", Some("a")), logged("b", None), logged("a", None)];
+        let standing: Vec<_> =
+            standing(entries.into_iter()).map(|logged| logged.unwrap().entry.id).collect();
+        assert_eq!(standing, ["b", "a"]);
     }
 }

@@ -55,7 +55,7 @@ pub use call::{CallOptions, Cancel, Progress};
 pub use change::{ChangeSet, ReadRule};
 pub use commit::Receipt;
 pub use error::{Denial, Error};
-pub use journal::{Entry, Journal, State};
+pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{
     Durability, Kind, Metadata, OpenMethod, Place, RawPath, RelPath, Skipped, escaped,

@@ -76,6 +76,9 @@ impl<'v> Record<'v> {
 
     /// The change was made. Returns the entry's id, or the warning that the change cannot be undone.
     pub(crate) fn end(self) -> (Option<String>, Option<String>) {
+        if let (Some(journal), Some(id)) = (self.view.session().journal(), &self.id) {
+            journal.made(id, &self.view.deadline());
+        }
         (self.id, self.warning)
     }
 }

@@ -14,7 +14,7 @@ use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 use crate::approval::Grants;
 use crate::audit::Audit;
 use crate::commit::CommitError;
-use crate::journal::{Entry, Journal, fresh_id};
+use crate::journal::{Journal, LoggedEntry, fresh_id};
 use crate::ledger::{Fingerprint, Ledger};
 use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES};
 use crate::line_indexes::LineIndexCache;
@@ -285,15 +285,19 @@ impl Session {
         &self.id
     }
 
-    /// The journal's changes to files in this workspace, oldest first.
-    pub fn history(&self) -> Result<Vec<Entry>, Error> {
-        let Some(journal) = &self.journal else { return Ok(Vec::new()) };
-        let entries =
-            journal.entries().map_err(|error| Error::JournalFailed { cause: error.to_string() })?;
+    /// The journal's changes to files in this workspace, newest first. Reads no more of the journal than is
+    /// asked for.
+    pub fn history(&self) -> Result<impl Iterator<Item = Result<LoggedEntry, Error>>, Error> {
+        let failed =
+            |error: pinfold_confine::Error| Error::JournalFailed { cause: error.to_string() };
+        let journal = self.journal.as_deref();
+        let entries = journal.map(Journal::newest_first).transpose().map_err(failed)?;
         let roots: Vec<_> = self.real_roots().collect();
-        let inside =
-            |entry: &Entry| roots.iter().any(|root| Path::new(&entry.path).starts_with(root));
-        Ok(entries.into_iter().filter(inside).collect())
+        let inside = move |logged: &LoggedEntry| {
+            roots.iter().any(|root| Path::new(&logged.entry.path).starts_with(root))
+        };
+        let entries = entries.into_iter().flatten().map(move |logged| logged.map_err(failed));
+        Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
     }
 
     /// The real paths of the roots.

@@ -196,3 +196,69 @@ fn a_change_that_was_noted_and_never_made_is_passed_over() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(place.names(), ["a"]);
 }
+
+/// Appends an entry to the log as a process would that was killed before it made the change.
+fn note_without_change(place: &Place, like: &str) {
+    let log = place.0.path().join("state/pinfold/journal/log.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let entry = text.lines().find(|line| line.contains(like) && line.contains("\"id\"")).unwrap();
+    let mut entry: Value = serde_json::from_str(entry).unwrap();
+    entry["id"] = json!("killed");
+    entry["before"] = entry["after"].take();
+    entry["after"] = json!({"kind": "file", "hash": "00", "bytes": 1});
+    fs::write(&log, format!("{text}{entry}\n")).unwrap();
+}
+
+#[test]
+fn a_change_that_was_never_made_stops_no_undo_however_many_there_are() {
+    let place = Place::new();
+    for content in ["one\n", "two\n", "three\n"] {
+        place.call("file.write", json!({"path": "a", "content": content}));
+    }
+    note_without_change(&place, "\"kind\":\"absent\"");
+    for expected in [Some("two\n"), Some("one\n"), None] {
+        let output = place.undo(&[]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(place.read("a").as_deref(), expected);
+    }
+    assert_eq!(place.undo(&[]).status.code(), Some(1));
+}
+
+#[test]
+fn sparse_files_are_copied_sparsely_and_not_beyond_what_the_journal_may_take() {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = Place::new();
+    let Ok(far) = TempDir::new_in("/dev/shm") else {
+        eprintln!("skipped: there is no second file system to put a journal on");
+        return;
+    };
+    let delete = |name: &str, max: &str| -> Value {
+        let mut command = place.pinfold("call");
+        command.arg("--journal").arg(far.path()).args(["--max-journal-bytes", max]);
+        command.arg("file.delete").arg(json!({"path": name}).to_string());
+        serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
+    };
+    let sparse = |name: &str| {
+        let mut file = fs::File::create(place.ws().join(name)).unwrap();
+        file.write_all(b"head").unwrap();
+        file.set_len(50 << 20).unwrap();
+    };
+    for name in ["a", "b", "c"] {
+        sparse(name);
+        let deleted = delete(name, "1000000");
+        assert_eq!(deleted["success"], true, "{deleted}");
+    }
+    let files = fs::read_dir(far.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    assert!(files.map(|meta| meta.blocks() * 512).sum::<u64>() < 100_000);
+    let output = place.pinfold("undo").arg("--journal").arg(far.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let back = fs::read(place.ws().join("c")).unwrap();
+    assert!(
+        back.len() == 50 << 20 && back.starts_with(b"head") && back[4..].iter().all(|it| *it == 0)
+    );
+    // One that is too large is not copied at all.
+    fs::write(place.ws().join("large"), vec![1; 2_000_000]).unwrap();
+    let refused = delete("large", "1000000");
+    assert!(refused["message"].as_str().unwrap().contains("max_journal_bytes"), "{refused}");
+    assert!(place.ws().join("large").exists());
+}

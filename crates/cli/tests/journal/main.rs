@@ -98,7 +98,9 @@ fn every_kind_of_change_can_be_taken_back_and_that_too() {
     let output = place.undo(&[]);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(message, "pinfold: there is no change to take back\n");
+    let journal = place.0.path().join("state/pinfold/journal");
+    let said = "pinfold: there is no change to take back\npinfold: the journal is ";
+    assert_eq!(message, format!("{said}{}\n", journal.display()));
 
     // Undoing is a change as well.
     let undone: Vec<String> =
@@ -221,4 +223,38 @@ fn what_was_undone_is_in_the_audit_log() {
     let lines: Vec<Value> = lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     let told: Vec<_> = lines.iter().map(|line| (&line["tool"], &line["outcome"])).collect();
     assert_eq!(told, [(&json!("undo"), &json!("ok")), (&json!("undo"), &json!("file_not_found"))]);
+}
+
+#[test]
+fn an_empty_log_names_the_journal_and_times_are_as_in_the_audit_log() {
+    let place = Place::new();
+    let journal = place.0.path().join("state/pinfold/journal");
+    let empty = place.pinfold("log").output().unwrap();
+    assert!(empty.status.success() && empty.stdout.is_empty(), "{empty:?}");
+    let message = String::from_utf8(empty.stderr).unwrap();
+    assert!(message.contains(&format!("in the journal {}", journal.display())), "{message}");
+    let audit = place.0.path().join("audit.jsonl");
+    let call = json!({"path": "a", "content": "x"}).to_string();
+    let mut write = place.pinfold("call");
+    write.arg("--audit").arg(&audit).args(["file.write", &call]).output().unwrap();
+    let audited: Value = serde_json::from_slice(&fs::read(&audit).unwrap()).unwrap();
+    let (logged, audited) = (place.log()[0]["time"].clone(), audited["time"].clone());
+    let (logged, audited) = (logged.as_str().unwrap(), audited.as_str().unwrap());
+    assert_eq!(logged[..10], audited[..10]);
+    assert!(logged[10..].starts_with('T') && logged.ends_with('Z'), "{logged}");
+}
+
+#[test]
+fn the_newest_changes_are_listed_where_there_are_too_many() {
+    let place = Place::new();
+    for path in ["a", "b", "c"] {
+        place.call("file.write", json!({"path": path, "content": "x"}));
+    }
+    let output = place.pinfold("log").args(["--limit", "2"]).output().unwrap();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let paths: Vec<_> = listed.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(paths, ["b", "c"]);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--limit"));
+    let output = place.pinfold("log").args(["--limit", "3"]).output().unwrap();
+    assert!(output.stderr.is_empty(), "{output:?}");
 }

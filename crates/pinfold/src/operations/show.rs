@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use pinfold_confine::RawPath;
 
-use super::undo::backup;
+use super::undo::{backup, find};
 use crate::change::{can_compare, diff};
 use crate::journal::{Entry, State};
 use crate::{Error, NoChange, Operation, View};
@@ -30,10 +30,7 @@ impl Operation for Show {
     type Outcome = Shown;
 
     fn plan(&self, view: &View<'_>) -> Result<(Shown, NoChange), Error> {
-        let entries = view.session().history()?;
-        let number = entries.iter().position(|entry| entry.id == self.id);
-        let number = number.ok_or_else(|| Error::NothingToUndo { id: Some(self.id.clone()) })?;
-        let entry = entries[number].clone();
+        let entry = find(view, &self.id)?;
         // The backup of a file may be read if the file may.
         view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
         let small = |state: &State| match state {
@@ -44,7 +41,7 @@ impl Operation for Show {
             return Ok((Shown { entry, diff: None }, NoChange));
         }
         let before = content(&entry.before, || backup(view, &entry).ok());
-        let after = content(&entry.after, || left(view, &entry, &entries[number + 1..]));
+        let after = content(&entry.after, || left(view, &entry));
         let both = before.zip(after);
         let diff = both.and_then(|(before, after)| diff(&entry.path, &before, &after, view));
         Ok((Shown { entry, diff }, NoChange))
@@ -60,14 +57,15 @@ fn content(state: &State, file: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<
 }
 
 /// The content that a change wrote: the file's, or the backup of a later change.
-fn left(view: &View<'_>, entry: &Entry, later: &[Entry]) -> Option<Vec<u8>> {
+fn left(view: &View<'_>, entry: &Entry) -> Option<Vec<u8>> {
     let State::File { hash, .. } = &entry.after else { return None };
-    let same = |other: &&Entry| {
+    let same = |other: &Entry| {
         other.path == entry.path
             && matches!(&other.before, State::File { hash: before, .. } if before == hash)
     };
-    if let Some(other) = later.iter().find(same) {
-        return backup(view, other).ok();
+    let history = view.session().history().ok()?.map_while(Result::ok).map(|logged| logged.entry);
+    if let Some(other) = history.take_while(|other| other.id != entry.id).filter(same).last() {
+        return backup(view, &other).ok();
     }
     let (_, mut file) = view.file(&RawPath::from(entry.path.as_str())).ok()?;
     let mut bytes = Vec::new();

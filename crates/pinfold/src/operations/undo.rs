@@ -3,7 +3,7 @@
 use pinfold_confine::{Error as ConfineError, Hash, Place, RawPath};
 
 use crate::change::{Remove, Replace, RestoreLink};
-use crate::journal::{Entry, State, standing};
+use crate::journal::{Entry, LoggedEntry, State, standing};
 use crate::{ChangeSet, Error, Operation, View};
 
 /// Undoes one change of the journal. Refuses a file that was modified since.
@@ -29,18 +29,14 @@ impl Operation for Undo {
     type Outcome = Undone;
 
     fn plan(&self, view: &View<'_>) -> Result<(Undone, ChangeSet), Error> {
-        let entries = view.session().history()?;
         if let Some(id) = &self.id {
-            let entry = entries.iter().find(|entry| entry.id == *id);
-            return inverse(
-                view,
-                entry.ok_or_else(|| Error::NothingToUndo { id: self.id.clone() })?,
-            );
+            return inverse(view, &find(view, id)?);
         }
-        for entry in standing(&entries) {
-            match inverse(view, entry) {
+        for logged in standing(view.session().history()?) {
+            let LoggedEntry { entry, confirmed } = logged?;
+            match inverse(view, &entry) {
                 // A process was killed before it made this change, so there is nothing to undo.
-                Err(Error::NotAsLeft { .. }) if never_made(view, entry) => {}
+                Err(Error::NotAsLeft { .. }) if !confirmed || never_made(view, &entry) => {}
                 other => return other,
             }
         }
@@ -82,6 +78,14 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
         }
     };
     Ok((Undone { entry: entry.clone(), place }, changes))
+}
+
+/// The entry with an id.
+pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
+    let mut history = view.session().history()?;
+    let found = history.find(|logged| logged.as_ref().map_or(true, |logged| logged.entry.id == id));
+    let found = found.ok_or_else(|| Error::NothingToUndo { id: Some(id.to_owned()) })?;
+    Ok(found?.entry)
 }
 
 /// Whether a change was never made: the file is as it was before.

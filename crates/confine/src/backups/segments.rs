@@ -1,0 +1,311 @@
+//! The sealed segments of a backup store: older parts of its log, each with the backups that belong to it.
+//!
+//! The current log and its backups lie in the store's own directory. [`BackupStore::seal`] moves both into a
+//! directory below `sealed`, so that no directory and no log grows with the length of the history. A segment's
+//! name says what it takes on disk and when it was sealed: accounting reads no segment. Whoever adds a backup
+//! and its line holds the store's shared lock, whoever seals, drops or tidies holds the exclusive one.
+
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::BackupStore;
+use crate::deadline::PAUSE;
+use crate::dir::Dir;
+use crate::sys::{self, Locked};
+use crate::temp_file::retry;
+use crate::{Deadline, Error, File, Kind, Name, Removal, Result, Target};
+
+/// A sealed part of the history.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Segment {
+    number: u64,
+    /// The bytes that it takes on disk.
+    pub disk_bytes: u64,
+    /// When it was sealed, in milliseconds since 1970.
+    pub sealed_at: u64,
+}
+
+impl Segment {
+    fn name(&self) -> Result<Name> {
+        let Self { number, disk_bytes, sealed_at } = self;
+        Name::parse(format!("{number:010}-{disk_bytes}-{sealed_at}").as_bytes())
+    }
+
+    fn parse(name: &[u8]) -> Option<Self> {
+        let mut numbers = std::str::from_utf8(name).ok()?.splitn(3, '-').map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some(Self { number: next()?, disk_bytes: next()?, sealed_at: next()? })
+    }
+}
+
+/// A file of the store that is in no segment.
+#[derive(Debug)]
+pub struct StoredFile {
+    /// Its name.
+    pub name: Name,
+    /// The bytes that it takes on disk.
+    pub disk_bytes: u64,
+}
+
+/// A lock on the store. It ends when this is dropped.
+#[derive(Debug)]
+pub struct StoreLock(Option<Locked>);
+
+impl StoreLock {
+    /// Whether others are locked out. False where the file system has no locks.
+    pub fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl BackupStore {
+    /// Locks the store for adding to it, together with others who do so.
+    pub fn lock_shared(&self, deadline: &Deadline) -> Result<StoreLock> {
+        let lock = self.lock(FlockOperation::NonBlockingLockShared, Some(deadline))?;
+        Ok(lock.unwrap_or(StoreLock(None)))
+    }
+
+    /// Locks everybody else out. Without a deadline it does not wait, and gives `None` if somebody else has a lock.
+    pub fn lock_exclusive(&self, deadline: Option<&Deadline>) -> Result<Option<StoreLock>> {
+        self.lock(FlockOperation::NonBlockingLockExclusive, deadline)
+    }
+
+    fn lock(
+        &self,
+        operation: FlockOperation,
+        deadline: Option<&Deadline>,
+    ) -> Result<Option<StoreLock>> {
+        // A handle of its own: locks belong to handles.
+        let fd = self.dir.readable()?;
+        loop {
+            match sys::lock_store(&fd, operation) {
+                Ok(()) => return Ok(Some(StoreLock(Some(Locked(fd))))),
+                Err(Errno::WOULDBLOCK) => {
+                    let Some(deadline) = deadline else { return Ok(None) };
+                    deadline.check()?;
+                    std::thread::sleep(PAUSE);
+                }
+                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    return Ok(Some(StoreLock(None)));
+                }
+                Err(other) => return Err(other.into()),
+            }
+        }
+    }
+
+    /// The files that are in no segment, and the bytes that the store's directories take on disk.
+    pub fn files(&self) -> Result<(Vec<StoredFile>, u64)> {
+        let mut files = Vec::new();
+        let mut directories = disk_bytes(&sys::stat(self.dir.fd())?);
+        for name in names(&self.dir)? {
+            // Somebody else may remove it meanwhile.
+            let Ok(stat) = sys::stat_at(self.dir.fd(), name.as_bytes()) else { continue };
+            if crate::Metadata::of(&stat).kind == Kind::File {
+                files.push(StoredFile { name, disk_bytes: disk_bytes(&stat) });
+            } else {
+                directories += disk_bytes(&stat);
+            }
+        }
+        Ok((files, directories))
+    }
+
+    /// The bytes that a backup of a target will take on disk.
+    pub fn backup_bytes(&self, target: &Target) -> Result<u64> {
+        match &target.original {
+            Some(original) => Ok(disk_bytes(&sys::stat(original.file.fd())?)),
+            None => Ok(0),
+        }
+    }
+
+    /// The bytes that a backup of a file that is to be removed will take on disk.
+    pub fn removed_backup_bytes(&self, removal: &Removal) -> Result<u64> {
+        let (dir, name, meta, _) = removal.parts();
+        if meta.kind != Kind::File {
+            return Ok(0);
+        }
+        Ok(disk_bytes(&sys::stat_at(dir.fd(), name.as_bytes())?))
+    }
+
+    /// The sealed segments, oldest first.
+    pub fn segments(&self) -> Result<Vec<Segment>> {
+        let Some(sealed) = self.sealed()? else { return Ok(Vec::new()) };
+        let mut segments: Vec<_> =
+            names(&sealed)?.iter().filter_map(|name| Segment::parse(name.as_bytes())).collect();
+        segments.sort();
+        Ok(segments)
+    }
+
+    /// Moves a log and every file of the store into a new segment. The log goes last: until it has moved, the
+    /// next call continues with the same segment.
+    pub fn seal(&self, log: &Name, now: u64) -> Result<()> {
+        let sealed = match self.sealed()? {
+            Some(sealed) => sealed,
+            None => {
+                sys::make_dir(self.dir.fd(), SEALED)?;
+                self.sealed()?.ok_or(Error::NotFound)?
+            }
+        };
+        let (files, _) = self.files()?;
+        let last = self.segments()?.pop();
+        let unfinished = match &last {
+            Some(last) => matches!(self.segment(last)?.meta(log), Err(Error::NotFound)),
+            None => false,
+        };
+        let segment = match last {
+            Some(last) if unfinished => last,
+            last => {
+                let number = last.map_or(1, |last| last.number.saturating_add(1));
+                let bytes = files.iter().map(|file| file.disk_bytes).sum::<u64>();
+                let directory = disk_bytes(&sys::stat(sealed.fd())?);
+                let segment = Segment { number, disk_bytes: bytes + directory, sealed_at: now };
+                sys::make_dir(sealed.fd(), segment.name()?.as_bytes())?;
+                segment
+            }
+        };
+        let to = self.segment(&segment)?;
+        for file in files.iter().filter(|file| file.name != *log) {
+            sys::rename_across(self.dir.fd(), file.name.as_bytes(), to.fd(), file.name.as_bytes())?;
+        }
+        Ok(sys::rename_across(self.dir.fd(), log.as_bytes(), to.fd(), log.as_bytes())?)
+    }
+
+    /// Removes a segment and all that it holds.
+    pub fn drop_segment(&self, segment: &Segment) -> Result<()> {
+        let Some(sealed) = self.sealed()? else { return Ok(()) };
+        let dir = self.segment(segment)?;
+        for name in names(&dir)? {
+            retry(|| sys::remove(dir.fd(), name.as_bytes()));
+        }
+        Ok(sys::remove_dir(sealed.fd(), segment.name()?.as_bytes())?)
+    }
+
+    /// The lines of a log, last first: of a segment's, or of the current one. Empty if there is no such log.
+    pub fn lines_from_end(&self, log: &Name, segment: Option<&Segment>) -> Result<LinesFromEnd> {
+        let file = match segment {
+            Some(segment) => self.segment(segment).and_then(|dir| dir.file(log)),
+            None => self.dir.file(log),
+        };
+        match file {
+            Ok(file) => {
+                Ok(LinesFromEnd { start: file.meta().len, file: Some(file), bytes: Vec::new() })
+            }
+            Err(Error::NotFound) => Ok(LinesFromEnd { start: 0, file: None, bytes: Vec::new() }),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// All that a backup holds, wherever it is.
+    pub fn read_backup(&self, name: &Name) -> Result<Vec<u8>> {
+        let mut found = self.read(name);
+        for segment in self.segments()?.iter().rev() {
+            if !matches!(found, Err(Error::NotFound)) {
+                break;
+            }
+            let file = self.segment(segment).and_then(|dir| dir.file(name));
+            found = file.and_then(super::read_all);
+        }
+        found
+    }
+
+    fn sealed(&self) -> Result<Option<Dir>> {
+        subdirectory(&self.dir, SEALED)
+    }
+
+    fn segment(&self, segment: &Segment) -> Result<Dir> {
+        let sealed = self.sealed()?.ok_or(Error::NotFound)?;
+        subdirectory(&sealed, segment.name()?.as_bytes())?.ok_or(Error::NotFound)
+    }
+}
+
+const SEALED: &[u8] = b"sealed";
+
+fn subdirectory(dir: &Dir, name: &[u8]) -> Result<Option<Dir>> {
+    match sys::open_at(dir.fd(), name, sys::DIRECTORY | OFlags::NOFOLLOW) {
+        Ok(fd) => Ok(Some(Dir::new(fd)?)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn names(dir: &Dir) -> Result<Vec<Name>> {
+    let mut names = Vec::new();
+    let fd: OwnedFd = dir.readable()?;
+    sys::list(fd, &mut Vec::new(), |name, _| {
+        names.extend(Name::parse(name));
+        ControlFlow::Continue(())
+    })?;
+    Ok(names)
+}
+
+/// Blocks are counted in units of 512 bytes, whatever the file system's own are.
+#[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
+fn disk_bytes(stat: &rustix::fs::Stat) -> u64 {
+    stat.st_blocks as u64 * 512
+}
+
+/// The lines of a log, last first. Reads no more of it than is asked for.
+#[derive(Debug)]
+pub struct LinesFromEnd {
+    file: Option<File>,
+    /// Where the bytes that have been read begin.
+    start: u64,
+    /// What has been read and not been given yet.
+    bytes: Vec<u8>,
+}
+
+impl LinesFromEnd {
+    const CHUNK: u64 = 64 * 1024;
+
+    /// Reads the chunk before what has been read. False at the beginning of the log.
+    fn read_more(&mut self) -> Result<bool> {
+        let Some(file) = self.file.as_ref().filter(|_| self.start > 0) else { return Ok(false) };
+        let len = self.start.min(Self::CHUNK);
+        self.start -= len;
+        let mut chunk = vec![0; usize::try_from(len).unwrap_or_default()];
+        let mut read = 0;
+        while read < chunk.len() {
+            let count = sys::read_from(file.fd(), &mut chunk[read..], self.start + read as u64)?;
+            if count == 0 {
+                break;
+            }
+            read += count;
+        }
+        chunk.truncate(read);
+        chunk.append(&mut self.bytes);
+        self.bytes = chunk;
+        Ok(true)
+    }
+}
+
+impl Iterator for LinesFromEnd {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.bytes.last() == Some(&b'\n') {
+                self.bytes.pop();
+            }
+            match self.bytes.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => {
+                    let line = self.bytes.split_off(end + 1);
+                    return Some(Ok(String::from_utf8_lossy(&line).into_owned()));
+                }
+                None => match self.read_more() {
+                    Ok(true) => {}
+                    Ok(false) if self.bytes.is_empty() => return None,
+                    Ok(false) => {
+                        let line = std::mem::take(&mut self.bytes);
+                        return Some(Ok(String::from_utf8_lossy(&line).into_owned()));
+                    }
+                    Err(error) => {
+                        self.file = None;
+                        return Some(Err(error));
+                    }
+                },
+            }
+        }
+    }
+}
