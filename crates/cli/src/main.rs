@@ -8,6 +8,7 @@ mod batch;
 mod call;
 mod config;
 mod doctor;
+mod door_hint;
 mod journal;
 mod options;
 mod prompt;

@@ -143,7 +143,8 @@ impl SessionOptions {
         if let Some(terminal) = Terminal::there() {
             session = session.with_approver(terminal);
         }
-        Ok(Toolbox::new(session, &self.dialects.or(default)?))
+        let toolbox = Toolbox::new(session, &self.dialects.or(default)?);
+        Ok(toolbox.with_door_hint(crate::door_hint::door_hint))
     }
 
     fn groups(&self) -> [&dyn Group; 5] {

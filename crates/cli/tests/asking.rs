@@ -71,11 +71,11 @@ fn a_client_can_allow_and_deny() {
     let denied =
         json!({"action": "accept", "content": {"answer": "deny", "reason": "not that one"}});
     for (reply, words) in [
-        (denied, "the person said no: not that one"),
-        (accept("yes please"), "the person said no"),
-        (json!({"action": "accept"}), "the person said no"),
-        (json!({"action": "decline"}), "the person said no"),
-        (json!({"action": "cancel"}), "the person said no"),
+        (denied, "the user said no: not that one"),
+        (accept("yes please"), "the user said no"),
+        (json!({"action": "accept"}), "the user said no"),
+        (json!({"action": "decline"}), "the user said no"),
+        (json!({"action": "cancel"}), "the user said no"),
     ] {
         let (_, refused) = call(&mut server, write("three\n"), reply);
         assert_eq!(refused["error"], "permission_denied");
@@ -284,9 +284,9 @@ fn a_person_at_the_terminal_is_asked_there() {
     let dir = workspace();
     let arguments = ["file.write", r#"{"path": "a.txt", "content": "two\u001b[2J\n"}"#];
     for (lines, words) in [
-        (&["\n"][..], "the person said no"),
-        (&["n\n"], "the person said no"),
-        (&["what?\n", "no, use b.txt\n"], "the person said no: use b.txt"),
+        (&["\n"][..], "the user said no"),
+        (&["n\n"], "the user said no"),
+        (&["what?\n", "no, use b.txt\n"], "the user said no: use b.txt"),
     ] {
         let (answer, seen) = called_on_a_terminal(&dir, lines, arguments);
         assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");

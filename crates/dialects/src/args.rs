@@ -1,12 +1,13 @@
 //! Checking arguments against a tool's schema, in words that a model can act on.
 //!
-//! Everything that is wrong is said at once. What models often send and nobody could misread is put
-//! right: whole numbers written as `2.0`, optional arguments given as `null`.
+//! Everything that is wrong is said at once. What models and frameworks send and nobody could misread is
+//! accepted: whole numbers written as `2.0`, numbers and booleans as strings, arrays and objects as JSON
+//! text, and `null` or an empty string for an optional argument that is meant to be absent.
 
-use pinfold::Error;
+use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
 
-use crate::words::{brief, nearest};
+use crate::words::brief;
 
 /// The arguments as the tool's struct takes them, or everything that is wrong with them.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
@@ -35,6 +36,15 @@ pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
     Err(Error::InvalidArgument(problems.join("; ")))
 }
 
+/// Words that are taken for arguments that some frameworks cannot name.
+const WORDS: [(&str, &str); 5] = [
+    ("ignore_case", "-i"),
+    ("line_numbers", "-n"),
+    ("after", "-A"),
+    ("before", "-B"),
+    ("context", "-C"),
+];
+
 fn check_object(
     schema: &Value,
     mut given: Map<String, Value>,
@@ -44,15 +54,26 @@ fn check_object(
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    for (word, name) in WORDS {
+        if properties.contains_key(name)
+            && !properties.contains_key(word)
+            && !given.contains_key(name)
+            && let Some(value) = given.remove(word)
+        {
+            given.insert(name.into(), value);
+        }
+    }
     let mut checked = Map::new();
     for (name, property) in properties {
+        let is_required = required.iter().any(|required| required == name);
         match given.remove(name) {
-            None | Some(Value::Null) if required.iter().any(|required| required == name) => {
+            None | Some(Value::Null) if is_required => {
                 let about = property["description"].as_str().unwrap_or_default();
                 let about = about.split(". ").next().unwrap_or_default().trim_end_matches('.');
                 problems.push(format!("{whose}`{name}` is missing ({about})"));
             }
             None | Some(Value::Null) => {}
+            Some(Value::String(empty)) if empty.is_empty() && !is_required => {}
             Some(value) => {
                 let value = check_value(property, value, &format!("{whose}`{name}`"), problems);
                 checked.insert(name.clone(), value);
@@ -61,7 +82,7 @@ fn check_object(
     }
     for unknown in given.keys() {
         let names = || properties.keys().map(String::as_str);
-        let instead = match nearest(unknown, names()) {
+        let instead = match similar_names(unknown, names(), 1).first() {
             Some(name) => format!("did you mean `{name}`?"),
             None => format!(
                 "there is {}",
@@ -91,12 +112,15 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
             }
             value
         }
-        "boolean" => {
-            if !value.is_boolean() {
+        "boolean" => match &value {
+            Value::Bool(_) => value,
+            Value::String(text) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
+            Value::String(text) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
+            _ => {
                 problems.push(wrong("true or false", &value));
+                value
             }
-            value
-        }
+        },
         "integer" => {
             let (least, most) = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
             let fits = |number: &u64| {
@@ -119,7 +143,7 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
                 }
             }
         }
-        "array" => match value {
+        "array" => match from_text(value, Value::is_array) {
             Value::Array(items) => {
                 let check = |(number, item)| {
                     let name = format!("item {} of {name}", number + 1);
@@ -132,7 +156,7 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
                 other
             }
         },
-        "object" => match value {
+        "object" => match from_text(value, Value::is_object) {
             Value::Object(object) => check_object(schema, object, &format!("{name}: "), problems),
             other => {
                 problems.push(wrong("an object", &other));
@@ -147,10 +171,21 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
 fn whole(value: &Value) -> Option<u64> {
     /// Up to here, every whole number has a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok().map(Value::Number),
+        _ => None,
+    };
+    let value = number.as_ref().unwrap_or(value);
     value.as_u64().or_else(|| {
         let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
         (0.0..=EXACT).contains(&float).then_some(float as u64)
     })
+}
+
+/// The value that a string holds as JSON text, if it is of the right kind.
+fn from_text(value: Value, is_right: fn(&Value) -> bool) -> Value {
+    let parsed = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+    parsed.filter(is_right).unwrap_or(value)
 }
 
 fn describe(value: &Value) -> String {
@@ -188,6 +223,17 @@ mod tests {
         let given = json!({"path": "x", "limit": 2.0, "mode": null, "edits": [{"old": "y"}]});
         let taken = json!({"path": "x", "limit": 2, "edits": [{"old": "y"}]});
         assert_eq!(check(&schema(), given).unwrap(), taken);
+        let given = json!({"path": "x", "limit": "2", "all": "True", "edits": "[{\"old\": \"\"}]"});
+        let taken = json!({"path": "x", "limit": 2, "all": true, "edits": [{"old": ""}]});
+        assert_eq!(check(&schema(), given).unwrap(), taken);
+        let given = json!({"path": "", "limit": "", "mode": "", "all": "", "edits": ""});
+        assert_eq!(check(&schema(), given).unwrap(), json!({"path": ""}));
+        let given = json!({"path": "x", "limit": "2.0", "edits": ["{\"old\": \"a\"}"]});
+        let taken = json!({"path": "x", "limit": 2, "edits": [{"old": "a"}]});
+        assert_eq!(check(&schema(), given).unwrap(), taken);
+        let flags = json!({"properties": {"-i": {"type": "boolean"}, "-C": {"type": "integer"}}});
+        let given = json!({"ignore_case": true, "context": 3});
+        assert_eq!(check(&flags, given).unwrap(), json!({"-i": true, "-C": 3}));
     }
 
     #[test]
@@ -199,8 +245,8 @@ mod tests {
             (json!({"path": 1}), "`path` must be a string, not 1"),
             (json!({"path": "", "limit": 0}), "`limit` must be a whole number from 1 to 10, not 0"),
             (
-                json!({"path": "", "limit": "5"}),
-                "`limit` must be a whole number from 1 to 10, not the string \"5\"",
+                json!({"path": "", "limit": "5 lines"}),
+                "`limit` must be a whole number from 1 to 10, not the string \"5 lines\"",
             ),
             (
                 json!({"path": "", "limit": 1.5}),

@@ -12,6 +12,7 @@ use pinfold::{Error, MatchKind, Receipt};
 use serde_json::{Map, Value};
 
 use crate::change_summary::ChangeSummary;
+use crate::hint::{Refusal, Vocabulary};
 use crate::tool::parse;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
@@ -53,12 +54,22 @@ fn changed(summary: ChangeSummary, path: String, receipt: &Receipt, facts: Value
     }
 }
 
-fn fault(error: &Error, read_only: bool) -> Answer {
-    let message = match (error, words(error, read_only)) {
+static VOCABULARY: Vocabulary = Vocabulary {
+    read_tool: "Read",
+    list_tool: "LS",
+    find_glob: "pattern",
+    filter_glob: "glob",
+    multiline: Some("multiline"),
+    plain_text: "set `literal`",
+    create_parents: None,
+};
+
+fn fault(error: &Error, refusal: &Refusal) -> Answer {
+    let message = match (error, words(error, refusal.read_only)) {
         // The words have both ways out in them.
         (Error::ManyMatches { .. }, Some(words)) => words,
-        (_, Some(words)) => error.hint_after(words),
-        (_, None) => error.with_hint(),
+        (_, Some(words)) => VOCABULARY.message_after(words, error, refusal),
+        (_, None) => VOCABULARY.message(error, refusal),
     };
     let metadata = Map::from_iter([("code".into(), Value::from(code(error)))]);
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
@@ -74,7 +85,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),
         Error::DirectoryNotFound { path, .. } => format!("Directory not found: {path}"),
-        Error::BadRegex { problem } => format!("Invalid regex pattern: {problem}"),
+        Error::BadRegex { problem, .. } => format!("Invalid regex pattern: {problem}"),
         Error::Dangling { path } => {
             format!("File not found: {path} (it is a symlink to something that does not exist)")
         }
@@ -124,6 +135,9 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::NotRegular { .. }
         | Error::BadPath { .. }
         | Error::BadGlob { .. }
+        | Error::NoLines { .. }
+        | Error::NoPages { .. }
+        | Error::UnknownFileType { .. }
         | Error::TooManyLinks { .. }
         | Error::OutOfRange { .. }
         | Error::PageOutOfRange { .. }

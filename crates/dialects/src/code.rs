@@ -16,7 +16,11 @@ pub fn code(error: &Error) -> &'static str {
         Error::IsDirectory { .. } => "is_directory",
         Error::NotADirectory { .. } => "not_a_directory",
         Error::NotRegular { .. } => "not_a_regular_file",
-        Error::BadPath { .. } | Error::InvalidArgument(_) => "invalid_argument",
+        Error::BadPath { .. }
+        | Error::InvalidArgument(_)
+        | Error::NoLines { .. }
+        | Error::NoPages { .. }
+        | Error::UnknownFileType { .. } => "invalid_argument",
         Error::BadGlob { .. } | Error::BadRegex { .. } => "invalid_pattern",
         Error::Binary { .. } => "binary_file",
         Error::UnsupportedDocument { .. } => "unsupported_document",

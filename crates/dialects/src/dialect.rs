@@ -2,6 +2,7 @@
 
 use pinfold::Error;
 
+use crate::hint::Refusal;
 use crate::{Answer, CLASSIC, DOTTED, Entry, SCOPED};
 
 /// A family of tools with its own names, arguments, answers and error codes.
@@ -11,8 +12,8 @@ pub struct Dialect {
     pub name: &'static str,
     /// Its tools, in the order in which they are listed.
     pub tools: &'static [Entry],
-    /// The answer that an error becomes; the flag says that the tool only looks.
-    pub(crate) fault: fn(&Error, bool) -> Answer,
+    /// The answer that an error becomes.
+    pub(crate) fault: fn(&Error, &Refusal) -> Answer,
 }
 
 /// Every dialect, the default first.

@@ -11,6 +11,7 @@ use pinfold::Error;
 use serde_json::json;
 
 use crate::answer::as_text;
+use crate::hint::{Refusal, Vocabulary};
 use crate::tool::structured;
 use crate::{Answer, Dialect, code};
 
@@ -28,11 +29,21 @@ pub static DOTTED: Dialect = Dialect {
     fault,
 };
 
-fn fault(error: &Error, _: bool) -> Answer {
+static VOCABULARY: Vocabulary = Vocabulary {
+    read_tool: "file.read",
+    list_tool: "file.list",
+    find_glob: "pattern",
+    filter_glob: "glob",
+    multiline: None,
+    plain_text: "put `\\` before each special character",
+    create_parents: None,
+};
+
+fn fault(error: &Error, refusal: &Refusal) -> Answer {
     let code = match error {
         Error::NoSpace { .. } => "write_failed",
         other => code(other),
     };
-    let error = json!({ "error": code, "message": error.with_hint() });
+    let error = json!({ "error": code, "message": VOCABULARY.message(error, refusal) });
     Answer::Structured { json: as_text(&error), failed: true }
 }

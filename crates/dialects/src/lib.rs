@@ -29,7 +29,8 @@ mod code;
 mod dialect;
 mod dotted;
 mod export;
-mod found;
+mod hint;
+mod matches;
 mod schema;
 mod scoped;
 mod tool;
@@ -45,7 +46,7 @@ pub use dotted::DOTTED;
 pub use export::{Format, list};
 pub use scoped::SCOPED;
 pub use tool::{Entry, Hints};
-pub use toolbox::{PreparedCall, ToolInfo, Toolbox, tools_of};
+pub use toolbox::{DoorHint, ToolInfo, Toolbox, tools_of};
 
 pub(crate) use tool::Tool;
 pub(crate) use tool_context::ToolContext;

@@ -10,6 +10,7 @@ use pinfold::Error;
 use serde_json::json;
 
 use crate::answer::as_text;
+use crate::hint::{Refusal, Vocabulary};
 use crate::tool::structured;
 use crate::{Answer, Dialect};
 
@@ -26,11 +27,18 @@ pub static SCOPED: Dialect = Dialect {
     fault,
 };
 
-fn fault(error: &Error, _: bool) -> Answer {
-    let mut message = error.with_hint();
-    if let Error::ParentMissing { .. } = error {
-        message.push_str("; set `createDirs` to create it");
-    }
+static VOCABULARY: Vocabulary = Vocabulary {
+    read_tool: "read_file",
+    list_tool: "list_directory",
+    find_glob: "glob",
+    filter_glob: "glob",
+    multiline: None,
+    plain_text: "leave out `regex`",
+    create_parents: Some("createDirs"),
+};
+
+fn fault(error: &Error, refusal: &Refusal) -> Answer {
+    let message = VOCABULARY.message(error, refusal);
     let error = json!({ "error": code(error), "message": message });
     Answer::Structured { json: as_text(&error), failed: true }
 }
@@ -42,6 +50,9 @@ fn code(error: &Error) -> &'static str {
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
         | Error::BadGlob { .. }
+        | Error::NoLines { .. }
+        | Error::NoPages { .. }
+        | Error::UnknownFileType { .. }
         | Error::BadRegex { .. }
         | Error::Unmappable { .. }
         | Error::NoChange { .. }

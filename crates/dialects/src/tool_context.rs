@@ -75,6 +75,7 @@ impl AbsolutePath {
             let problem = format!("{argument} must be an absolute path; it is empty");
             return Err(Error::InvalidArgument(problem));
         }
+        refuse_home(&self.0)?;
         let root = ctx.session.workspace().base();
         let mut below = self.0.as_str();
         while let Some(rest) = below.strip_prefix("./") {
@@ -95,6 +96,17 @@ impl AbsolutePath {
     }
 }
 
+/// Refuses `~/x`: only a shell knows what that means.
+fn refuse_home(path: &str) -> Result<(), Error> {
+    if path != "~" && !path.starts_with("~/") {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument(format!(
+        "`{}`: `~` is not expanded; give a path in the workspace, or `./~` for a directory of that name",
+        RawPath::from(path)
+    )))
+}
+
 /// A path relative to the first root; an absolute one inside the workspace is fine too.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -102,8 +114,10 @@ impl AbsolutePath {
 pub(crate) struct RelativePath(String);
 
 impl RelativePath {
-    pub(crate) fn raw(&self) -> RawPath {
-        self.0.as_str().into()
+    /// The path, or a refusal where it means a home directory.
+    pub(crate) fn raw(&self) -> Result<RawPath, Error> {
+        refuse_home(&self.0)?;
+        Ok(self.0.as_str().into())
     }
 
     pub(crate) fn as_str(&self) -> &str {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use pinfold::{CachedFile, CallOptions, Error, Session};
 use serde_json::Value;
 
+use crate::hint::Refusal;
 use crate::tool::ParsedCall;
 use crate::words::brief;
 use crate::{Answer, Dialect, Entry, ToolContext, args};
@@ -18,7 +19,11 @@ pub struct Toolbox {
     tools: Arc<[ToolInfo]>,
     /// In whose words an unknown tool is answered.
     first: &'static Dialect,
+    door_hint: DoorHint,
 }
+
+/// What a door adds to the hint of an error, such as the flag that would help.
+pub type DoorHint = fn(&Error) -> Option<String>;
 
 /// A tool with its schemas.
 #[derive(Debug)]
@@ -30,19 +35,37 @@ pub struct ToolInfo {
     /// What it does, and what its arguments must look like. Made when it is first wanted, since most tools
     /// of a short session are never called.
     manual: OnceLock<(String, Value)>,
+    door_hint: DoorHint,
 }
 
 impl Toolbox {
     /// Serves `dialects` on a session. Without any, the default one.
     pub fn new(session: impl Into<Arc<Session>>, dialects: &[&'static Dialect]) -> Self {
         let first = dialects.first().copied().unwrap_or(&crate::CLASSIC);
-        Self { session: session.into(), tools: tools_of(dialects).into(), first }
+        Self {
+            session: session.into(),
+            tools: tools_of(dialects).into(),
+            first,
+            door_hint: |_| None,
+        }
+    }
+
+    /// The same tools, whose errors say what `door_hint` does besides.
+    #[must_use]
+    pub fn with_door_hint(self, door_hint: DoorHint) -> Self {
+        let with_hint = |tool: &ToolInfo| ToolInfo {
+            dialect: tool.dialect,
+            entry: tool.entry,
+            manual: OnceLock::new(),
+            door_hint,
+        };
+        Self { tools: self.tools.iter().map(with_hint).collect(), door_hint, ..self }
     }
 
     /// The same tools on another session.
     #[must_use]
     pub fn on(&self, session: impl Into<Arc<Session>>) -> Self {
-        Self { session: session.into(), tools: self.tools.clone(), first: self.first }
+        Self { session: session.into(), tools: self.tools.clone(), ..*self }
     }
 
     /// The session.
@@ -99,7 +122,11 @@ impl Toolbox {
         let PreparedCall { name, tool, parsed } = prepared;
         let refuse = |error: &Error| {
             let answer = match tool {
-                Some((dialect, entry)) => (dialect.fault)(error, entry.hints.read_only),
+                Some((dialect, entry)) => {
+                    let read_only = entry.hints.read_only;
+                    let door_hint = (self.door_hint)(error);
+                    (dialect.fault)(error, &Refusal { read_only, door_hint })
+                }
                 None => self.refuse(error),
             };
             (crate::code(error), answer)
@@ -138,7 +165,8 @@ impl Toolbox {
 
     /// The answer to something that did not come as far as a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
-        (self.first.fault)(error, true)
+        let refusal = Refusal { read_only: true, door_hint: (self.door_hint)(error) };
+        (self.first.fault)(error, &refusal)
     }
 
     /// The arguments of a call on one line, for a person; the bare JSON if they are not right.
@@ -181,7 +209,14 @@ pub fn tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
     let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
     let tools =
         dialects.iter().flat_map(|dialect| dialect.tools.iter().map(|entry| (*dialect, entry)));
-    tools.map(|(dialect, entry)| ToolInfo { dialect, entry, manual: OnceLock::new() }).collect()
+    tools
+        .map(|(dialect, entry)| ToolInfo {
+            dialect,
+            entry,
+            manual: OnceLock::new(),
+            door_hint: |_| None,
+        })
+        .collect()
 }
 
 impl ToolInfo {
@@ -192,7 +227,8 @@ impl ToolInfo {
 
     /// The answer to a call that did not come as far as the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
-        (self.dialect.fault)(error, self.entry.hints.read_only)
+        let read_only = self.entry.hints.read_only;
+        (self.dialect.fault)(error, &Refusal { read_only, door_hint: (self.door_hint)(error) })
     }
 
     /// What it does, for the model.

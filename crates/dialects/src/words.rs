@@ -1,4 +1,4 @@
-//! Words that several tools use.
+//! What several tools word in the same way.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -9,23 +9,6 @@ use pinfold::{Kind, Page, Skipped};
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-/// The names that are most like `wanted`, if any are like it at all.
-pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let wanted = wanted.to_lowercase();
-    let names: Vec<_> = names.collect();
-    let within =
-        names.iter().find(|name| wanted.len() > 2 && name.to_lowercase().contains(&wanted));
-    if let Some(name) = within {
-        return Some(name);
-    }
-    names
-        .into_iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&wanted, &name.to_lowercase()), name))
-        .filter(|(score, _)| *score >= 0.5)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, name)| name)
 }
 
 /// What a reader should know about bytes that are not what they should be, if there are any.
@@ -79,7 +62,7 @@ pub(crate) fn utc(time: SystemTime) -> String {
 }
 
 /// What was not looked at because it is hidden or ignored, and how to have it looked at.
-pub(crate) fn passed_over(skipped: &Skipped, how: &str) -> Option<String> {
+pub(crate) fn skipped(skipped: &Skipped, how: &str) -> Option<String> {
     let kinds = [(skipped.hidden, "hidden"), (skipped.ignored, "ignored")];
     let kinds: Vec<_> = kinds.into_iter().filter(|(number, _)| *number > 0).collect();
     let total: u64 = kinds.iter().map(|(number, _)| number).sum();
@@ -121,6 +104,25 @@ pub(crate) fn withheld(skipped: &Skipped) -> Option<u64> {
 /// What a list leaves out because it would be too long.
 pub(crate) fn left_out(shown: u64, total: u64, what: &str, how: &str) -> Option<String> {
     (shown < total).then(|| format!("{what} 1-{shown} of {total}; {how} to see the others"))
+}
+
+/// The leading items whose costs fit into a budget together; the first one in any case.
+pub(crate) fn fit<T>(
+    budget: usize,
+    items: impl IntoIterator<Item = T>,
+    cost: impl Fn(&T) -> usize,
+) -> Vec<T> {
+    let mut left = budget;
+    let mut fitting = Vec::new();
+    for item in items {
+        let cost = cost(&item);
+        if cost > left && !fitting.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(cost);
+        fitting.push(item);
+    }
+    fitting
 }
 
 /// What there is to say, in one sentence.

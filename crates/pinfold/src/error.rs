@@ -92,7 +92,7 @@ pub enum Error {
         /// The directories that the client asked for.
         client: Vec<String>,
     },
-    /// The person who runs Pinfold does not want it, by a rule or when asked.
+    /// The user does not allow it, by a rule or when asked.
     #[error("{} `{path}` is not allowed: {denial}", .access.doing())]
     Denied {
         /// The path as it was given.
@@ -188,11 +188,35 @@ pub enum Error {
     /// An argument is missing, unknown, or of the wrong kind.
     #[error("{0}")]
     InvalidArgument(String),
+    /// Lines were asked for of a file that has none.
+    #[error("`{path}` is {what} and has no lines")]
+    NoLines {
+        /// The path as it was given.
+        path: RawPath,
+        /// What it is, such as `an image`.
+        what: &'static str,
+        /// Whether it has pages instead.
+        has_pages: bool,
+    },
+    /// Pages were asked for of a file that is no PDF.
+    #[error("`{path}` is no PDF and has no pages")]
+    NoPages {
+        /// The path as it was given.
+        path: RawPath,
+    },
+    /// No type of files has this name.
+    #[error("there is no file type `{name}`")]
+    UnknownFileType {
+        /// The name as it was given, cut if it is long.
+        name: String,
+        /// Names of types that are similar.
+        near: Vec<String>,
+    },
     /// A pattern for paths that is none.
-    #[error("`{argument}`: `{pattern}` is not a glob: {problem}")]
+    #[error("`{pattern}` is not a glob: {problem}")]
     BadGlob {
-        /// The argument that it was given as.
-        argument: &'static str,
+        /// What it was to be used for.
+        usage: GlobUsage,
         /// The pattern as it was given.
         pattern: RawPath,
         /// What is wrong with it.
@@ -201,8 +225,12 @@ pub enum Error {
     /// A pattern for text that is none.
     #[error("the regex is not valid: {problem}")]
     BadRegex {
-        /// What is wrong with it, and what to try.
+        /// The pattern as it was given.
+        pattern: String,
+        /// What is wrong with it.
         problem: String,
+        /// What kind of mistake that is.
+        kind: RegexMistake,
     },
     /// The file is there, but this session has not read it.
     #[error("`{path}` exists but has not been read in this session")]
@@ -359,6 +387,30 @@ pub enum Error {
         /// What went wrong.
         what: String,
     },
+}
+
+/// What a glob is used for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum GlobUsage {
+    /// To find files.
+    Find,
+    /// To say which files are searched or listed.
+    Filter,
+    /// To leave entries out of a list.
+    Ignore,
+}
+
+/// What kind of mistake makes a regex invalid.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RegexMistake {
+    /// Its syntax.
+    Syntax,
+    /// A line end, where matches do not span lines.
+    LineEnd,
+    /// Look-around, which the engine does not have.
+    LookAround,
+    /// It is too large.
+    Size,
 }
 
 /// Which edit it is about, where there are several.

@@ -14,8 +14,8 @@ use pinfold_confine::{FilterDecision, brace_depth};
 pub(crate) use filter::Filter;
 pub(crate) use pattern::Pattern;
 
-use crate::Error;
 use crate::limits::{MAX_GLOB_BRACES, MAX_GLOB_CHARS, MAX_GLOB_EXPANSIONS};
+use crate::{Error, GlobUsage};
 
 /// What tells a pattern from a name.
 const SPECIAL: [char; 6] = ['*', '?', '[', ']', '{', '\\'];
@@ -55,11 +55,11 @@ impl LiteralNames {
     }
 }
 
-fn bad(argument: &'static str, pattern: &str, problem: &str) -> Error {
-    Error::BadGlob { argument, pattern: pattern.into(), problem: problem.to_owned() }
+fn bad(usage: GlobUsage, pattern: &str, problem: &str) -> Error {
+    Error::BadGlob { usage, pattern: pattern.into(), problem: problem.to_owned() }
 }
 
-fn check(argument: &'static str, pattern: &str) -> Result<(), Error> {
+fn check(usage: GlobUsage, pattern: &str) -> Result<(), Error> {
     let problem = if pattern.is_empty() {
         "it is empty".into()
     } else if pattern.chars().count() > MAX_GLOB_CHARS {
@@ -71,7 +71,7 @@ fn check(argument: &'static str, pattern: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(bad(argument, pattern, &problem))
+    Err(bad(usage, pattern, &problem))
 }
 
 /// Splits a pattern, but not within braces or classes, nor after a backslash.
@@ -138,11 +138,11 @@ mod tests {
     fn what_is_no_pattern_is_refused_and_named() {
         let deep = format!("{}a{}", "{".repeat(1_000), "}".repeat(1_000));
         for text in ["", "a[", "{a", "*/../b", &deep, &"a".repeat(5_000), "a\0b"] {
-            let error = Pattern::parse("pattern", text).unwrap_err();
+            let error = Pattern::parse(text).unwrap_err();
             assert!(matches!(error, Error::BadGlob { .. }), "{text}");
         }
-        assert!(Filter::parse("glob", "*.rs,,").is_err());
-        assert!(Filter::parse("glob", &deep).is_err());
+        assert!(Filter::parse(GlobUsage::Filter, "*.rs,,").is_err());
+        assert!(Filter::parse(GlobUsage::Filter, &deep).is_err());
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use call::CachedFile;
 pub use call::{CallOptions, Cancel, Progress};
 pub use change::{ChangeSet, ReadRule};
 pub use commit::Receipt;
-pub use error::{Denial, Error};
+pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{
@@ -70,4 +70,6 @@ pub use session::{OpenError, Session};
 pub use settings::{
     AuditFailure, BadName, Documents, JournalFailure, JournalSetting, Settings, serde_names,
 };
+#[doc(hidden)]
+pub use similar_names::similar_names;
 pub use view::View;

@@ -46,6 +46,9 @@ pub(crate) const MAX_COMPARED_NAMES: usize = 5_000;
 /// Similar names that an error suggests.
 pub(crate) const MAX_SUGGESTED_NAMES: usize = 3;
 
+/// Entries of the workspace that are compared with the name of a file that was not found: some milliseconds.
+pub(crate) const MAX_WALKED_NAMES: usize = 10_000;
+
 /// Files that `Glob` lists: more than a model can use, fewer than fill its context.
 pub const MAX_GLOB_FILES: usize = 1_000;
 

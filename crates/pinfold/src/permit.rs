@@ -207,7 +207,7 @@ impl View<'_> {
             }
             ApprovalAnswer::Denied(message) => {
                 self.note(access, path, Some(&real), "no", reason.to_string());
-                Denial::Person(message)
+                Denial::User(message)
             }
             ApprovalAnswer::Deferred => {
                 self.note(access, path, Some(&real), "later", reason.to_string());

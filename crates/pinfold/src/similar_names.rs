@@ -1,12 +1,14 @@
-//! Paths that exist and are called almost like one that does not.
+//! Suggestions for a name that does not exist: those that do and are similar.
 
-use pinfold_confine::{Entry, Kind, Name, Place, RawPath};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pinfold_confine::{
+    Candidate, Error as ConfineError, FilterDecision, Kind, Name, Place, RawPath, Visitor,
+    WalkEntry,
+};
 
 use crate::View;
-use crate::limits::{MAX_COMPARED_NAMES, MAX_SUGGESTED_NAMES};
-
-/// Names at least this alike are worth naming; 1 is equal.
-const ALIKE: f64 = 0.6;
+use crate::limits::{MAX_COMPARED_NAMES, MAX_SUGGESTED_NAMES, MAX_WALKED_NAMES};
 
 /// The nearest existing paths, best first, written the way `path` was.
 pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
@@ -18,8 +20,8 @@ pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
     let mut scored: Vec<_> = entries
         .iter()
         .filter(|entry| rest.is_empty() || entry.kind != Kind::File)
-        .map(|entry| (likeness(wanted, entry), entry))
-        .filter(|(score, _)| *score >= ALIKE)
+        .map(|entry| (similarity(&wanted.to_string(), &entry.name.to_string()), entry))
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .filter(|(_, entry)| {
             let near = Place { root: place.root, path: place.path.join(&entry.name) };
             view.shows_place(&near, entry.kind == Kind::Directory)
@@ -33,18 +35,79 @@ pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
     let written = |place: &Place| {
         if path.is_absolute() { session.absolute(place) } else { session.relative(place) }
     };
-    near.map(|near| written(&with_rest(view, &near, rest).unwrap_or(near))).collect()
+    let near: Vec<_> =
+        near.map(|near| written(&with_rest(view, &near, rest).unwrap_or(near))).collect();
+    if !near.is_empty() {
+        return near;
+    }
+    let name = missing.last().unwrap_or(wanted);
+    same_name_elsewhere(view, name).iter().map(written).collect()
 }
 
-fn likeness(wanted: &Name, entry: &Entry) -> f64 {
+/// Files of the same name anywhere in the workspace, those nearest to a root first.
+fn same_name_elsewhere(view: &View<'_>, name: &Name) -> Vec<Place> {
+    struct SameName<'n>(&'n Name, Vec<Place>);
+    impl Visitor for SameName<'_> {
+        fn visit(&mut self, entry: &WalkEntry<'_>) -> Result<(), ConfineError> {
+            if entry.kind == Kind::File && entry.name() == self.0.as_bytes() {
+                self.1.push(entry.place());
+            }
+            Ok(())
+        }
+    }
+    // Nobody asked for these, so the audit log does not have them.
+    let Ok(starts) = view.session().workspace().outermost_roots() else { return Vec::new() };
+    let met = AtomicUsize::new(0);
+    let filter_decision = |_: &Candidate<'_>| {
+        if met.fetch_add(1, Ordering::Relaxed) < MAX_WALKED_NAMES {
+            FilterDecision::Default
+        } else {
+            FilterDecision::Exclude
+        }
+    };
+    let walked = view.walk(&starts, usize::MAX, false, &filter_decision, &|_| false, || {
+        SameName(name, Vec::new())
+    });
+    let Ok((parts, _)) = walked else { return Vec::new() };
+    let mut places: Vec<_> = parts.into_iter().flat_map(|part| part.1).collect();
+    places.sort_by_key(|place| {
+        (place.path.as_bytes().iter().filter(|byte| **byte == b'/').count(), place.path.clone())
+    });
+    places.truncate(MAX_SUGGESTED_NAMES);
+    places
+}
+
+/// Names at least this similar are worth suggesting; 1 is equal.
+const MIN_SIMILARITY: f64 = 0.6;
+
+/// Those of `names` that are similar to `wanted`, the most similar first.
+pub fn similar_names<'n>(
+    wanted: &str,
+    names: impl IntoIterator<Item = &'n str>,
+    max: usize,
+) -> Vec<&'n str> {
+    let mut scored: Vec<_> = names
+        .into_iter()
+        .map(|name| (similarity(wanted, name), name))
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
+        .collect();
+    scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.cmp(b)));
+    scored.into_iter().take(max).map(|(_, name)| name).collect()
+}
+
+/// How similar two names are, from 0 to 1, whatever their case. One that starts with
+/// the other, or has three letters or more of it inside, is similar.
+pub(crate) fn similarity(one: &str, other: &str) -> f64 {
     /// Longer names are not mistyped but made up, and comparing them takes long.
-    const LONGEST: usize = 80;
-    let (one, other) = (wanted.as_bytes().len(), entry.name.as_bytes().len());
-    if one.max(other) > LONGEST || one.max(other) > 2 * one.min(other) {
+    const MAX_LEN: usize = 80;
+    if one.len().max(other.len()) > MAX_LEN || one.is_empty() || other.is_empty() {
         return 0.0;
     }
-    let [wanted, found] = [wanted, &entry.name].map(|name| name.to_string().to_lowercase());
-    strsim::normalized_damerau_levenshtein(&wanted, &found)
+    let [one, other] = [one, other].map(str::to_lowercase);
+    let alike = strsim::normalized_damerau_levenshtein(&one, &other);
+    let (short, long) = if one.len() < other.len() { (&one, &other) } else { (&other, &one) };
+    let is_part = long.starts_with(short) || short.len() > 2 && long.contains(short);
+    if is_part { alike.max(MIN_SIMILARITY) } else { alike }
 }
 
 /// The whole path with one name put right, if that leads to something.

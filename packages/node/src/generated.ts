@@ -97,28 +97,28 @@ export interface Settings {
   /** The permission mode and rules. */
   permissions?: {
     /**
-     * What holds where no rule says otherwise.
-     * `default`: Files may be read; whatever changes something asks.
-     * `secure-file-access`: Changes are allowed, too, but for protected places, which ask.
-     * `acceptEdits`: As that, but deleting asks.
-     * `plan`: Nothing is changed, whatever the rules say.
-     * `dontAsk`: What would ask is refused.
+     * Permission mode for operations that no rule matches.
+     * `default`: Reads are allowed; changes ask.
+     * `secure-file-access`: Reads and changes are allowed; protected paths ask.
+     * `acceptEdits`: As `secure-file-access`, but deleting asks.
+     * `plan`: Changes are denied, whatever the rules say.
+     * `dontAsk`: Whatever would ask is denied.
      * `bypassPermissions`: Nothing asks. The fence and deny rules hold.
      * Default: `"secure-file-access"`.
      */
     mode?: "default" | "secure-file-access" | "acceptEdits" | "plan" | "dontAsk" | "bypassPermissions" | null | undefined;
     /**
-     * What is allowed: each `Tool(pattern)`, `Tool` or `*`.
+     * Rules that allow: each `Operation(pattern)`, `Operation` or `*`.
      * Default: `[]`.
      */
     allow?: Array<string> | null | undefined;
     /**
-     * What a person is asked about.
+     * Rules that need the user's approval.
      * Default: `[]`.
      */
     ask?: Array<string> | null | undefined;
     /**
-     * What is refused.
+     * Rules that deny.
      * Default: `[]`.
      */
     deny?: Array<string> | null | undefined;
@@ -241,6 +241,8 @@ export interface FileReadData {
   total_lines: number;
   /** Whether lines were left out after the last one shown. */
   truncated: boolean;
+  /** The offset to go on from, if lines were left out. */
+  next_offset?: number | null | undefined;
   /** What else there is to know. */
   message?: string | null | undefined;
 }
@@ -319,6 +321,8 @@ export interface FileListData {
     /** When it was last changed, in UTC. */
     modified: string;
   }>;
+  /** The names of its directories, where no pattern was given. */
+  directories?: Array<string> | null | undefined;
   /** How many may not be shown. */
   withheld?: number | null | undefined;
   /** What else there is to know. */
@@ -378,6 +382,8 @@ export interface ReadFileData {
   lines: number;
   /** Whether lines that were asked for are missing because there were too many. */
   truncated: boolean;
+  /** The line to go on from, if lines are missing. */
+  nextLine?: number | null | undefined;
   /** The file's encoding. */
   encoding: string;
   /** What else there is to know. */

@@ -27,7 +27,7 @@ impl Tool for Delete {
     type Reply = ToolResult;
 
     fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Delete, Error> {
-        Ok(operations::Delete::new(self.path.raw()))
+        Ok(operations::Delete::new(self.path.raw()?))
     }
 
     fn reply(&self, done: Done<operations::Delete>, ctx: &ToolContext<'_>) -> ToolResult {

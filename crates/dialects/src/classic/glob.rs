@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, passed_over, unread, withheld};
+use crate::words::{count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored
@@ -40,20 +40,17 @@ impl Tool for Glob {
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {
         let found = done.outcome;
         let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
-        let mut lines = Vec::new();
-        let mut size = 0;
-        for path in found.files.iter().map(|file| ctx.absolute(&file.place)) {
-            size += path.len() + usize::from(!lines.is_empty());
-            if size > budget && !lines.is_empty() {
-                break;
-            }
-            lines.push(path);
-        }
+        let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
+        // The first line has no line end before it.
+        let mut lines = fit(budget + 1, paths, |path| path.len() + 1);
         let shown = lines.len() as u64;
         if found.total == 0 {
             lines.push("No files found".into());
             let how = "name one in path or pattern to look inside";
-            lines.extend(passed_over(&found.skipped, how).map(|text| format!("({text})")));
+            lines.extend(skipped(&found.skipped, how).map(|text| format!("({text})")));
+            if !self.pattern.contains(['/', '{']) && !self.pattern.contains("**") {
+                lines.push(format!("(`**/{}` looks at all levels)", ctx.brief(&self.pattern)));
+            }
         }
         if shown < found.total {
             let narrow = "narrow the pattern or path to see the others";

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::found::{self, compact, nothing_searched};
+use crate::matches::{self, compact, nothing_searched};
 use crate::tool_context::AbsolutePath;
-use crate::words::{brief, count, lossy, passed_over, unread, withheld};
+use crate::words::{brief, count, lossy, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
@@ -101,7 +101,7 @@ impl Tool for Grep {
             let how = "name one in path to search it";
             let nothing = nothing_searched(&searched).map(|text| format!("\n({text})"));
             content.extend(nothing);
-            content.extend(passed_over(&searched.skipped, how).map(|text| format!("\n({text})")));
+            content.extend(skipped(&searched.skipped, how).map(|text| format!("\n({text})")));
         } else if searched.shown == 0 {
             content.push_str(&format!("(offset {offset} is past the last of {})", searched.total));
         } else if truncated {
@@ -139,7 +139,7 @@ impl Grep {
     }
 
     fn answer(&self) -> AnswerWith {
-        let context = |side: Option<u64>| found::context(side.or(self.context));
+        let context = |side: Option<u64>| matches::context(side.or(self.context));
         match self.mode() {
             Mode::FilesWithMatches => AnswerWith::Files,
             Mode::Count => AnswerWith::Counts,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, human_size, unread, withheld};
+use crate::words::{count, fit, human_size, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Lists one directory: kind, name and size of each entry, hidden ones too, directories first.
@@ -42,15 +42,9 @@ impl Tool for List {
         let listed = done.outcome;
         let path = ctx.absolute(&listed.place);
         let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
-        let mut lines = String::new();
-        let mut shown = 0;
-        for line in listed.entries.iter().map(line) {
-            if lines.len() + line.len() > budget && shown > 0 {
-                break;
-            }
-            lines.push_str(&line);
-            shown += 1;
-        }
+        let lines = fit(budget, listed.entries.iter().map(line), String::len);
+        let shown = lines.len() as u64;
+        let lines = lines.concat();
         let total = listed.total;
         let mut content = match total {
             0 if self.ignore.is_some() => format!("{path} has no entries but those in ignore"),
@@ -70,7 +64,7 @@ impl Tool for List {
         metadata.insert("total".into(), total.into());
         metadata.insert("truncated".into(), Value::from(shown < total));
         metadata.extend(withheld(&listed.skipped).map(|number| ("withheld".into(), number.into())));
-        let entries = if total == 1 { "1 entry".into() } else { count_entries(total) };
+        let entries = if total == 1 { "1 entry".into() } else { format!("{total} entries") };
         ToolResult {
             success: true,
             content,
@@ -88,10 +82,6 @@ impl Tool for List {
             Some(globs) => format!("{path} without {}", count(globs.len() as u64, "glob")),
         }
     }
-}
-
-fn count_entries(number: u64) -> String {
-    format!("{number} entries")
 }
 
 fn line(entry: &ListEntry) -> String {

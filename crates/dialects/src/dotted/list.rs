@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool_context::RelativePath;
-use crate::words::{joined, left_out, passed_over, unread, utc, withheld};
+use crate::words::{fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden
@@ -24,6 +24,9 @@ pub(super) struct List {
 pub(super) struct Reply {
     /// The files, by path.
     files: Vec<File>,
+    /// The names of its directories, where no pattern was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directories: Option<Vec<String>>,
     /// How many may not be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     withheld: Option<u64>,
@@ -51,7 +54,7 @@ impl Tool for List {
 
     fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Find, Error> {
         Ok(operations::Find {
-            path: Some(self.path.as_ref().map_or(".".into(), RelativePath::raw)),
+            path: Some(self.path.as_ref().map_or(Ok(".".into()), RelativePath::raw)?),
             pattern: self.pattern.clone(),
             order: FindOrder::Path,
             most: limits::MAX_LIST_ENTRIES,
@@ -62,24 +65,24 @@ impl Tool for List {
         let found = done.outcome;
         /// What a file takes besides its path.
         const FIELDS: usize = 80;
-        let mut budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
-        let mut files = Vec::new();
-        for file in &found.files {
-            let path = ctx.relative(&file.place);
-            let cost = path.len() + FIELDS;
-            if cost > budget && !files.is_empty() {
-                break;
-            }
-            budget = budget.saturating_sub(cost);
-            files.push(File { path, size: file.size, modified: utc(file.modified) });
-        }
+        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
+        let files = found.files.iter().map(|file| File {
+            path: ctx.relative(&file.place),
+            size: file.size,
+            modified: utc(file.modified),
+        });
+        let files = fit(budget, files, |file| file.path.len() + FIELDS);
         let how = "name one in `path` or `pattern` to look inside";
         let message = joined([
             left_out(files.len() as u64, found.total, "files", "narrow `pattern` or `path`"),
-            passed_over(&found.skipped, how).filter(|_| found.total == 0),
+            skipped(&found.skipped, how)
+                .filter(|_| found.total == 0 && found.directories.is_empty()),
             unread(&found.skipped),
         ]);
-        Reply { files, withheld: withheld(&found.skipped), message }
+        let names = || found.directories.iter().map(|place| place.path.name().to_string());
+        let directories =
+            self.pattern.is_none().then(|| fit(budget, names(), |name| name.len() + 4));
+        Reply { files, directories, withheld: withheld(&found.skipped), message }
     }
 
     fn compact(&self, ctx: &ToolContext<'_>) -> String {

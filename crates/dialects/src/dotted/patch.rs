@@ -54,7 +54,7 @@ impl Tool for Patch {
             all: false,
         };
         Ok(operations::Edit {
-            path: self.path.raw(),
+            path: self.path.raw()?,
             replacements: self.patches.iter().map(one).collect(),
             matching: MatchMode::Exact,
             seen: ctx.seen(ReadRule::Off),

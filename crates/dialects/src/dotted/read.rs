@@ -31,6 +31,9 @@ pub(super) struct Reply {
     total_lines: u64,
     /// Whether lines were left out after the last one shown.
     truncated: bool,
+    /// The offset to go on from, if lines were left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -49,7 +52,7 @@ impl Tool for Read {
             lines: self.limit,
             style: Style::Numbered,
             budget: ctx.budget(limits::MAX_OUTPUT_BYTES),
-            ..operations::Read::new(self.path.raw())
+            ..operations::Read::new(self.path.raw()?)
         })
     }
 
@@ -58,6 +61,8 @@ impl Tool for Read {
         Reply {
             total_lines: page.total,
             truncated: page.end != PageEnd::EndOfFile,
+            next_offset: (page.end != PageEnd::EndOfFile)
+                .then(|| self.offset.unwrap_or(1) + page.shown),
             message: malformed(&page),
             content: page.content,
         }

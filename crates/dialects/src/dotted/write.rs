@@ -41,7 +41,7 @@ impl Tool for Write {
         let seen = ctx.seen(ReadRule::Off);
         Ok(operations::Write {
             seen,
-            ..operations::Write::new(self.path.raw(), self.content.as_str())
+            ..operations::Write::new(self.path.raw()?, self.content.as_str())
         })
     }
 

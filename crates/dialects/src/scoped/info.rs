@@ -49,7 +49,7 @@ impl Tool for Info {
     type Reply = Reply;
 
     fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Info, Error> {
-        Ok(operations::Info::new(self.path.raw()))
+        Ok(operations::Info::new(self.path.raw()?))
     }
 
     fn reply(&self, done: Done<operations::Info>, ctx: &ToolContext<'_>) -> Reply {

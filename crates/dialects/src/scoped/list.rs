@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool_context::RelativePath;
-use crate::words::{joined, kind_word, left_out, passed_over, unread, withheld};
+use crate::words::{fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.
@@ -68,16 +68,14 @@ impl Tool for List {
             (_, Some(depth)) => usize::try_from(depth).unwrap_or(usize::MAX),
             (Some(true), None) => usize::MAX,
         };
-        let which = match self.include_hidden.unwrap_or(false) {
-            true => Which::NotIgnored,
-            false => Which::Visible,
-        };
+        let hidden = self.include_hidden.unwrap_or(false);
+        let which = if hidden { Which::NotIgnored } else { Which::Visible };
         Ok(operations::List {
             depth,
             glob: self.glob.clone(),
             which,
             order: ListOrder::Path,
-            ..operations::List::new(self.path.raw())
+            ..operations::List::new(self.path.raw()?)
         })
     }
 
@@ -85,25 +83,21 @@ impl Tool for List {
         let listed = done.outcome;
         /// What an entry takes besides its path and name.
         const FIELDS: usize = 60;
-        let mut budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
-        let mut entries = Vec::new();
-        for entry in &listed.entries {
-            let name = entry.place.path.name().to_string();
-            let path = ctx.relative(&entry.place);
-            let cost = name.len() + path.len() + FIELDS;
-            if cost > budget && !entries.is_empty() {
-                break;
-            }
-            budget = budget.saturating_sub(cost);
+        let entries = listed.entries.iter().map(|entry| Entry {
+            name: entry.place.path.name().to_string(),
+            path: ctx.relative(&entry.place),
+            kind: kind_word(entry.kind),
             // What a directory takes by itself says nothing about what is in it.
-            let size = if entry.kind == Kind::Directory { 0 } else { entry.size };
-            entries.push(Entry { name, path, kind: kind_word(entry.kind), size });
-        }
+            size: if entry.kind == Kind::Directory { 0 } else { entry.size },
+        });
+        let entries = fit(ctx.budget(limits::MAX_OUTPUT_BYTES), entries, |entry| {
+            entry.name.len() + entry.path.len() + FIELDS
+        });
         let how = "set `includeHidden`, or name one in `path` to look inside";
         let shown = entries.len() as u64;
         let message = joined([
             left_out(shown, listed.total, "entries", "narrow `path`, `depth` or `glob`"),
-            passed_over(&listed.skipped, how).filter(|_| listed.total == 0),
+            skipped(&listed.skipped, how).filter(|_| listed.total == 0),
             unread(&listed.skipped),
         ]);
         let (total, withheld) = (listed.total, withheld(&listed.skipped));

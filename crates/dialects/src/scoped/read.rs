@@ -31,6 +31,9 @@ pub(super) struct Reply {
     lines: u64,
     /// Whether lines that were asked for are missing because there were too many.
     truncated: bool,
+    /// The line to go on from, if lines are missing.
+    #[serde(rename = "nextLine", skip_serializing_if = "Option::is_none")]
+    next_line: Option<u64>,
     /// The file's encoding.
     encoding: String,
     /// What else there is to know.
@@ -56,7 +59,7 @@ impl Tool for Read {
             last => last.map(|last| last - first + 1),
         };
         let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
-        Ok(operations::Read { first, lines, budget, ..operations::Read::new(self.path.raw()) })
+        Ok(operations::Read { first, lines, budget, ..operations::Read::new(self.path.raw()?) })
     }
 
     fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {
@@ -64,6 +67,8 @@ impl Tool for Read {
         Reply {
             lines: page.total,
             truncated: page.end == PageEnd::ByteBudget,
+            next_line: (page.end == PageEnd::ByteBudget)
+                .then(|| self.start_line.unwrap_or(1) + page.shown),
             message: malformed(&page),
             encoding: page.encoding.name(),
             content: page.content,

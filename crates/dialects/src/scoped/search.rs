@@ -5,7 +5,7 @@ use pinfold::{Done, Error, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::found::{compact, context, matches, message};
+use crate::matches::{compact, context, matches, message};
 use crate::tool_context::RelativePath;
 use crate::words::withheld;
 use crate::{Tool, ToolContext};
@@ -79,7 +79,7 @@ impl Tool for Search {
         Ok(operations::Search {
             literal: !self.regex.unwrap_or(false),
             ignore_case: !self.case_sensitive.unwrap_or(true),
-            path: self.path.as_ref().map(RelativePath::raw),
+            path: self.path.as_ref().map(RelativePath::raw).transpose()?,
             glob: self.glob.clone(),
             answer: AnswerWith::Lines { before: lines, after: lines },
             most: Some(limits::MAX_SEARCH_RESULTS),

@@ -43,7 +43,7 @@ impl Tool for Write {
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         Ok(operations::Write {
-            path: self.path.raw(),
+            path: self.path.raw()?,
             content: self.content.clone(),
             encoding: match &self.encoding {
                 Some(label) => ctx.encoding("encoding", label)?,

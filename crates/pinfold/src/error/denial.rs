@@ -1,30 +1,30 @@
-//! Who said no, in words for the agent.
+//! Who denied a call, worded for the agent.
 
 use crate::Reason;
 
-/// Who said no, and why.
+/// Who denied a call, and why.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Denial {
-    /// A rule, the mode, or that it is Pinfold's own.
-    #[error("{}", said(.0))]
+    /// A rule or the mode, or it is one of Pinfold's own files.
+    #[error("{}", reason(.0))]
     Policy(Reason),
-    /// A person, maybe with words for the agent.
-    #[error("the person said no{}", words(.0.as_deref()))]
-    Person(Option<String>),
-    /// A person would have to be asked, and nobody can be.
-    #[error("a person has to be asked ({reason}), and nobody can be")]
+    /// The user, maybe with a message for the agent.
+    #[error("the user said no{}", message(.0.as_deref()))]
+    User(Option<String>),
+    /// The user has to be asked, and nobody can be.
+    #[error("the user has to be asked ({reason}), and nobody can be")]
     Nobody {
-        /// Why somebody would have to be.
+        /// Why the user has to be asked.
         reason: Reason,
         /// The rule that would allow it, if one would.
         allow: Option<String>,
     },
-    /// A person is being asked, and the call will be made again with the answer.
-    #[error("a person is being asked")]
+    /// The user is being asked, and the call will be made again with the answer.
+    #[error("the user is being asked")]
     Later,
 }
 
-fn said(reason: &Reason) -> String {
+fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Mode(mode) => format!("the mode `{}` changes nothing", mode.name()),
         Reason::Own => "it is Pinfold's own, and out of reach".into(),
@@ -32,6 +32,6 @@ fn said(reason: &Reason) -> String {
     }
 }
 
-fn words(words: Option<&str>) -> String {
-    words.map(|words| format!(": {words}")).unwrap_or_default()
+fn message(message: Option<&str>) -> String {
+    message.map(|message| format!(": {message}")).unwrap_or_default()
 }

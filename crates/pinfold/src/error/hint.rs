@@ -1,4 +1,5 @@
-//! What an agent is told to try after an error.
+//! What to try after an error, as far as that can be said without the names of arguments and flags.
+//! Dialects and doors add those.
 //!
 //! Every kind is named here, also those that have no hint, so that a new kind asks for one.
 
@@ -11,8 +12,7 @@ impl Error {
             Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
                 if !near.is_empty() =>
             {
-                let near: Vec<_> = near.iter().map(|path| format!("`{path}`")).collect();
-                Some(format!("did you mean {}?", near.join(" or ")))
+                Some(did_you_mean(near))
             }
             Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
             Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
@@ -36,17 +36,13 @@ impl Error {
             }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
             Self::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
-                // The person may paste it, and the agent has chosen the name.
-                let quoted = allow.replace('\'', "'\\''");
-                Some(format!(
-                    "tell the person, who can allow it: `--allow '{quoted}'`, or `allow` in the permissions"
-                ))
+                Some(format!("tell the user, who can allow it with the rule `{allow}`"))
             }
             Self::Denied { denial: Denial::Nobody { allow: None, .. }, .. } => {
-                Some("tell the person".into())
+                Some("tell the user".into())
             }
             Self::Denied { denial: Denial::Policy(_), .. } => {
-                Some("work without it, or tell the person".into())
+                Some("work without it, or tell the user".into())
             }
             Self::RootGone { .. } => Some(
                 "tell the user, who removed or moved it; it is used again once it is there".into(),
@@ -57,12 +53,10 @@ impl Error {
             Self::DirectoryMoved { .. } => {
                 Some("list the directories to see where it is now".into())
             }
-            Self::AuditFailed => Some("tell the person".into()),
-            Self::NothingLeft { .. } => Some(
-                "tell the person: start Pinfold with a `--root` that the client has open, or with \
-                 `--client-roots ignore`"
-                    .into(),
-            ),
+            Self::AuditFailed => Some("tell the user".into()),
+            Self::UnknownFileType { near, .. } if !near.is_empty() => Some(did_you_mean(near)),
+            Self::NothingLeft { .. } => Some("tell the user".into()),
+            Self::Timeout { .. } => Some("ask for less at a time".into()),
             Self::Denied { .. }
             | Self::NotFound { .. }
             | Self::Dangling { .. }
@@ -79,6 +73,9 @@ impl Error {
             | Self::TooLargeToSearch { .. }
             | Self::PageOutOfRange { .. }
             | Self::DirectoryNotFound { .. }
+            | Self::NoLines { .. }
+            | Self::NoPages { .. }
+            | Self::UnknownFileType { .. }
             | Self::BadGlob { .. }
             | Self::BadRegex { .. }
             | Self::InvalidArgument(_)
@@ -91,7 +88,6 @@ impl Error {
             | Self::JournalFailed { .. }
             | Self::NothingToUndo { .. }
             | Self::NotAsLeft { .. }
-            | Self::Timeout { .. }
             | Self::Locked { .. }
             | Self::Cancelled
             | Self::Internal { .. } => None,
@@ -114,4 +110,9 @@ impl Error {
             None => message,
         }
     }
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
+    format!("did you mean {}?", near.join(" or "))
 }

@@ -9,8 +9,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use pinfold_confine::{Candidate, FilterDecision, Kind};
 
 use super::{LiteralNames, bad, check, split};
-use crate::Error;
 use crate::limits::{MAX_GLOB_CHARS, MAX_GLOBS_BYTES};
+use crate::{Error, GlobUsage};
 
 /// Patterns that say which files of a search are meant, as `rg -g` takes them.
 ///
@@ -23,18 +23,18 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(argument: &'static str, texts: &[String]) -> Result<Self, Error> {
+    pub(crate) fn new(usage: GlobUsage, texts: &[String]) -> Result<Self, Error> {
         let mut builder = GitignoreBuilder::new("");
         builder.allow_unclosed_class(false);
         for pattern in texts {
-            check(argument, pattern)?;
+            check(usage, pattern)?;
             builder.add_line(None, pattern).map_err(|error| match error {
-                ignore::Error::Glob { err, .. } => bad(argument, pattern, &err),
-                other => bad(argument, pattern, &other.to_string()),
+                ignore::Error::Glob { err, .. } => bad(usage, pattern, &err),
+                other => bad(usage, pattern, &other.to_string()),
             })?;
         }
         let patterns =
-            builder.build().map_err(|_| bad(argument, &texts.join(","), "it is too large"))?;
+            builder.build().map_err(|_| bad(usage, &texts.join(","), "it is too large"))?;
         let mut literal_names = LiteralNames { names: Vec::new(), hidden: Vec::new() };
         for pattern in texts.iter().filter(|pattern| !pattern.starts_with('!')) {
             let more = LiteralNames::new(pattern);
@@ -51,11 +51,11 @@ impl Filter {
     }
 
     /// Patterns separated by commas, but for commas within braces.
-    pub(crate) fn parse(argument: &'static str, patterns: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(usage: GlobUsage, patterns: &str) -> Result<Self, Error> {
         if patterns.len() > MAX_GLOBS_BYTES {
             let beginning = &patterns[..patterns.floor_char_boundary(MAX_GLOB_CHARS)];
             return Err(bad(
-                argument,
+                usage,
                 beginning,
                 &format!("it has more than {MAX_GLOBS_BYTES} bytes"),
             ));
@@ -66,9 +66,9 @@ impl Filter {
             several => several.iter().map(|part| part.trim().to_owned()).collect(),
         };
         if parts.iter().any(|part| part.is_empty() || part == "!") {
-            return Err(bad(argument, patterns, "it has an empty part"));
+            return Err(bad(usage, patterns, "it has an empty part"));
         }
-        Self::new(argument, &parts)
+        Self::new(usage, &parts)
     }
 
     /// Whether a path is one of those that are asked for.
@@ -117,12 +117,12 @@ mod tests {
     fn a_long_argument_is_refused_at_once() {
         let long = "[".repeat(16 << 20);
         let begin = std::time::Instant::now();
-        let refused = Filter::parse("glob", &long).unwrap_err().to_string();
+        let refused = Filter::parse(GlobUsage::Filter, &long).unwrap_err().to_string();
         assert!(refused.contains("more than") && refused.len() < 10_000, "{}", refused.len());
         // Nor does it matter how many classes are never closed.
         assert_eq!(split(&long[..1 << 20], ',').len(), 1);
         assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
         let many = vec!["*.rs"; 1_000].join(",");
-        assert!(Filter::parse("glob", &many).is_ok());
+        assert!(Filter::parse(GlobUsage::Filter, &many).is_ok());
     }
 }

@@ -8,7 +8,7 @@ use pinfold_confine::{Candidate, FilterDecision};
 use regex_automata::meta::Regex;
 
 use super::{LiteralNames, SPECIAL, bad, check, split};
-use crate::Error;
+use crate::{Error, GlobUsage};
 
 /// A pattern that finds files below a directory.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Understands a pattern, which `argument` was given as.
-    pub(crate) fn parse(argument: &'static str, pattern: &str) -> Result<Self, Error> {
-        let wrong = |problem: &str| bad(argument, pattern, problem);
-        check(argument, pattern)?;
+    /// Parses a pattern.
+    pub(crate) fn parse(pattern: &str) -> Result<Self, Error> {
+        let wrong = |problem: &str| bad(GlobUsage::Find, pattern, problem);
+        check(GlobUsage::Find, pattern)?;
         let whole = match pattern.ends_with('/') {
             // All that is below a directory.
             true => format!("{pattern}**"),
@@ -46,7 +46,7 @@ impl Pattern {
         Ok(Self {
             directory,
             depth: (!deep).then_some(rest.len()),
-            matcher: Matcher::new(argument, &rest.join("/"))?,
+            matcher: Matcher::new(&rest.join("/"))?,
             literal_names: LiteralNames::new(&rest.join("/")),
         })
     }
@@ -70,18 +70,20 @@ enum Matcher {
 }
 
 impl Matcher {
-    fn new(argument: &'static str, pattern: &str) -> Result<Self, Error> {
+    fn new(pattern: &str) -> Result<Self, Error> {
         let built = GlobBuilder::new(pattern)
             .literal_separator(true)
             .backslash_escape(true)
             .empty_alternates(true)
             .build();
-        let glob = built.map_err(|error| bad(argument, pattern, &error.kind().to_string()))?;
+        let glob =
+            built.map_err(|error| bad(GlobUsage::Find, pattern, &error.kind().to_string()))?;
         if !pattern.contains(['?', '[']) {
             return Ok(Self::Bytes(Box::new(glob.compile_matcher())));
         }
         let regex = in_characters(glob.regex());
-        let regex = Regex::new(&regex).map_err(|_| bad(argument, pattern, "it is too large"))?;
+        let regex =
+            Regex::new(&regex).map_err(|_| bad(GlobUsage::Find, pattern, "it is too large"))?;
         Ok(Self::Characters(Box::new(regex)))
     }
 
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     fn pattern(text: &str) -> Pattern {
-        Pattern::parse("pattern", text).unwrap()
+        Pattern::parse(text).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finding files by their names.
+//! FindVisitor files by their names.
 
 use std::cmp::Ordering;
 use std::time::SystemTime;
@@ -41,6 +41,8 @@ pub enum FindOrder {
 pub struct FoundFiles {
     /// The files.
     pub files: Vec<FoundFile>,
+    /// The directories beside them, by path, where no pattern was given.
+    pub directories: Vec<Place>,
     /// How many there are in all.
     pub total: u64,
     /// What was not looked at.
@@ -80,15 +82,19 @@ impl Find {
     }
 }
 
-struct Finding<'f> {
+struct FindVisitor<'f> {
     pattern: Option<&'f Pattern>,
     view: &'f View<'f>,
     files: Vec<FoundFile>,
+    directories: Vec<Place>,
     withheld: u64,
 }
 
-impl Visitor for Finding<'_> {
+impl Visitor for FindVisitor<'_> {
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
+        if found.kind == Kind::Directory && self.pattern.is_none() {
+            self.directories.push(found.place());
+        }
         if !matches!(found.kind, Kind::File | Kind::Symlink)
             || !self.pattern.is_none_or(|pattern| pattern.fits(found.below_start()))
         {
@@ -120,8 +126,7 @@ impl Operation for Find {
     type Outcome = FoundFiles;
 
     fn plan(&self, view: &View<'_>) -> Result<(FoundFiles, NoChange), Error> {
-        let pattern =
-            self.pattern.as_ref().map(|text| Pattern::parse("pattern", text)).transpose()?;
+        let pattern = self.pattern.as_ref().map(|text| Pattern::parse(text)).transpose()?;
         let pattern = pattern.as_ref();
         if let Some(path) = &self.path {
             view.directory(path)?;
@@ -136,7 +141,13 @@ impl Operation for Find {
             pattern.map_or(FilterDecision::Default, |pattern| pattern.filter_decision(candidate))
         };
         let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
-        let new_visitor = || Finding { pattern, view, files: Vec::new(), withheld: 0 };
+        let new_visitor = || FindVisitor {
+            pattern,
+            view,
+            files: Vec::new(),
+            directories: Vec::new(),
+            withheld: 0,
+        };
         let missed = |candidate: &Candidate<'_>| {
             candidate.kind == Kind::Directory
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
@@ -149,7 +160,13 @@ impl Operation for Find {
                 other => other?,
             };
         skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
-        let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
+        let (mut files, mut directories) = (Vec::new(), Vec::new());
+        for part in parts {
+            files.extend(part.files);
+            directories.extend(part.directories);
+        }
+        directories.sort_unstable_by(by_path);
+        directories.truncate(self.most);
         let total = files.len() as u64;
         let order = |one: &FoundFile, other: &FoundFile| {
             let newer = match self.order {
@@ -164,6 +181,6 @@ impl Operation for Find {
             files.truncate(self.most);
         }
         files.sort_unstable_by(order);
-        Ok((FoundFiles { files, total, skipped }, NoChange))
+        Ok((FoundFiles { files, directories, total, skipped }, NoChange))
     }
 }

@@ -12,7 +12,7 @@ use pinfold_text::{Content, SNIFF_BYTES, sniff};
 use crate::glob::Filter;
 use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
-use crate::{Error, NoChange, Operation, View};
+use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
 #[derive(Clone, Debug)]
@@ -169,7 +169,8 @@ impl Operation for List {
     type Outcome = Listed;
 
     fn plan(&self, view: &View<'_>) -> Result<(Listed, NoChange), Error> {
-        let glob = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
+        let glob =
+            self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let place = view.directory(&self.path)?;
         // An absolute glob is about paths below the root, the others about paths below the directory.
         let root = view.session().absolute(&Place { path: RelPath::root(), ..place });
@@ -185,7 +186,7 @@ impl Operation for List {
             }
         }
         let filter = |globs: Vec<String>| {
-            (!globs.is_empty()).then(|| Filter::new("ignore", &globs)).transpose()
+            (!globs.is_empty()).then(|| Filter::new(GlobUsage::Ignore, &globs)).transpose()
         };
         let (absolute, relative) = (filter(absolute)?, filter(relative)?);
         let includes = |filter: &Option<Filter>, path: &[u8], kind| {

@@ -51,18 +51,17 @@ impl Operation for Open {
 
     fn plan(&self, view: &View<'_>) -> Result<(Opened, NoChange), Error> {
         let is_notebook = self.read.path.as_str().to_lowercase().ends_with(".ipynb");
-        let opened = match is_notebook {
-            true => self.notebook(view)?,
-            false => match self.read.plan(view) {
+        let opened = if is_notebook {
+            self.notebook(view)?
+        } else {
+            match self.read.plan(view) {
                 Ok((reading, NoChange)) => Opened::Text(reading, None),
                 Err(Error::Binary { mime, size, .. }) => self.binary(view, mime, size)?,
                 Err(other) => return Err(other),
-            },
+            }
         };
         if self.pages.is_some() && !matches!(opened, Opened::Pdf(..)) {
-            return Err(Error::InvalidArgument(
-                "`pages` is for PDF files only; leave it out".into(),
-            ));
+            return Err(Error::NoPages { path: self.path() });
         }
         Ok((opened, NoChange))
     }
@@ -104,20 +103,17 @@ impl Open {
         Error::UnsupportedDocument { path: self.path(), problem }
     }
 
-    /// Lines are nothing that an image or a PDF has.
-    fn refuse_window(&self, what: &str, instead: &str) -> Result<(), Error> {
-        match self.has_window {
-            true => Err(Error::InvalidArgument(format!(
-                "`offset` and `limit` are for text, and `{}` is {what}; {instead}",
-                self.read.path
-            ))),
-            false => Ok(()),
+    /// Refuses a window of lines, which an image or a PDF does not have.
+    fn refuse_window(&self, what: &'static str, has_pages: bool) -> Result<(), Error> {
+        if self.has_window {
+            return Err(Error::NoLines { path: self.path(), what, has_pages });
         }
+        Ok(())
     }
 
     fn image(&self, view: &View<'_>, mime: &'static str, size: u64) -> Result<Opened, Error> {
         let too_large = |problem| Error::ImageTooLarge { path: self.path(), problem };
-        self.refuse_window("an image", "leave them out")?;
+        self.refuse_window("an image", false)?;
         if let Some(problem) = too_many_bytes(size) {
             return Err(too_large(problem));
         }
@@ -135,7 +131,7 @@ impl Open {
         if view.session().settings().documents == Documents::Reject {
             return Err(self.unsupported("it is a PDF, and the settings do not allow these".into()));
         }
-        self.refuse_window("a PDF", "use `pages`")?;
+        self.refuse_window("a PDF", true)?;
         let (place, mut file) = view.file(&self.read.path)?;
         if file.len() > MAX_PDF_BYTES {
             return Err(self.unsupported(format!("it has more than {MAX_PDF_BYTES} bytes")));

@@ -19,7 +19,8 @@ use crate::search::{
     AccessRequest, BinaryNote, Hit, Hits, Keeping, Line, Named, Scan, Scanner, SearchPattern,
     Wanted, page,
 };
-use crate::{Error, NoChange, Operation, View};
+use crate::similar_names::similar_names;
+use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Searches files for a pattern.
 #[derive(Clone, Debug)]
@@ -161,7 +162,8 @@ impl Operation for Search {
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
         let compiled = view.session().pattern_cache().compiled(&search_pattern)?;
-        let filter = self.glob.as_ref().map(|glob| Filter::parse("glob", glob)).transpose()?;
+        let filter =
+            self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
         let (deadline, room) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
@@ -355,30 +357,25 @@ fn types(name: &str) -> Result<Types, Error> {
 }
 
 fn unknown_type(name: &str, known: &HashMap<String, String>) -> Error {
-    /// How many are named that are almost the same.
-    const NAMED: usize = 3;
+    /// How many similar ones are named.
+    const MAX_NAMED: usize = 3;
     let asked = name.to_lowercase();
+    // Many ask for `tsx`, which is a part of `ts`.
+    let has_extension = |globs: &str| globs.split(' ').any(|glob| glob == format!("*.{asked}"));
     let mut near: Vec<_> = known
         .iter()
-        .map(|(known, globs)| {
-            // Many ask for `tsx`, which is a part of `ts`.
-            let by_extension = globs.split(' ').any(|glob| glob == format!("*.{asked}"));
-            let alike = strsim::jaro_winkler(&asked, known);
-            (if by_extension { 2.0 } else { alike }, known)
-        })
-        .filter(|(alike, _)| *alike > 0.7)
+        .filter(|(_, globs)| has_extension(globs))
+        .map(|(known, _)| known.as_str())
         .collect();
-    near.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-    let near: Vec<_> = near.iter().take(NAMED).map(|(_, name)| format!("`{name}`")).collect();
-    let instead = match near.is_empty() {
-        true => "use `glob` instead, such as `*.ext`".to_owned(),
-        false => format!("did you mean {}? Or use `glob`, such as `*.ext`", near.join(" or ")),
-    };
+    near.sort_unstable();
+    let similar = similar_names(&asked, known.keys().map(String::as_str), MAX_NAMED);
+    near.extend(similar.into_iter().filter(|name| !near.contains(name)).collect::<Vec<_>>());
+    near.truncate(MAX_NAMED);
     let name: String = name.chars().take(40).collect();
-    Error::InvalidArgument(format!(
-        "`type`: there is no file type `{}`; {instead}",
-        name.escape_debug()
-    ))
+    Error::UnknownFileType {
+        name: name.escape_debug().to_string(),
+        near: near.into_iter().map(str::to_owned).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -388,10 +385,16 @@ mod tests {
     #[test]
     fn unknown_types_name_near_ones() {
         for (asked, near) in
-            [("pyton", "`py`"), ("tsx", "`ts`"), ("rs", "`rust`"), ("qqqq", "`glob`")]
+            [("pyton", Some("py")), ("tsx", Some("ts")), ("rs", Some("rust")), ("qqqq", None)]
         {
-            let message = types(asked).unwrap_err().to_string();
-            assert!(message.contains(near), "{message}");
+            let Err(Error::UnknownFileType { near: named, .. }) = types(asked) else {
+                panic!("{asked} is no type");
+            };
+            assert_eq!(
+                named.iter().any(|name| Some(name.as_str()) == near),
+                near.is_some(),
+                "{named:?}"
+            );
         }
         assert!(types("rust").is_ok());
     }

@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use regex_automata::hybrid::{dfa, regex};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
+use regex_syntax::ast;
 use regex_syntax::hir::{Hir, HirKind};
 
-use crate::Error;
 use crate::limits::{
     MAX_KEPT_PATTERN_WEIGHT, MAX_KEPT_PATTERNS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
     MAX_REGEX_CACHE_BYTES,
 };
+use crate::{Error, RegexMistake};
 
 /// A pattern, and how it is to be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,13 +28,15 @@ pub(crate) struct SearchPattern {
 impl SearchPattern {
     /// Looked at first: taking a long pattern apart takes many times its length.
     fn check_length(&self) -> Result<(), Error> {
-        match self.pattern.len() > MAX_PATTERN_BYTES {
-            true => {
-                let problem = format!("it has more than {MAX_PATTERN_BYTES} bytes");
-                Err(Error::BadRegex { problem })
-            }
-            false => Ok(()),
+        if self.pattern.len() > MAX_PATTERN_BYTES {
+            let problem = format!("it has more than {MAX_PATTERN_BYTES} bytes");
+            return Err(Error::BadRegex {
+                pattern: String::new(),
+                problem,
+                kind: RegexMistake::Size,
+            });
         }
+        Ok(())
     }
 
     fn compile(&self) -> Result<RegexMatcher, Error> {
@@ -54,16 +57,15 @@ impl SearchPattern {
             builder.line_terminator(Some(b'\n')).dot_matches_new_line(false);
         }
         builder.build(&self.pattern).map_err(|error| {
-            let mut problem = self.mistake().unwrap_or_else(|| error.to_string());
-            if problem.contains("\"\\n\" is not allowed") {
-                problem =
-                    "it has a line end in it, and matches do not span lines; set `multiline`, \
-                           or search for one of the lines"
-                        .into();
-            } else if problem.contains("look-") && problem.contains("not supported") {
-                problem.push_str("; leave it out and look at the lines that are found");
-            }
-            Error::BadRegex { problem }
+            let (problem, kind) = match (self.mistake(), error.kind()) {
+                (Some(mistake), _) => mistake,
+                (None, ErrorKind::NotAllowed(_)) => (
+                    "it has a line end in it, and matches do not span lines".into(),
+                    RegexMistake::LineEnd,
+                ),
+                (None, _) => (error.to_string(), RegexMistake::Size),
+            };
+            Error::BadRegex { pattern: self.pattern.clone(), problem, kind }
         })
     }
 }
@@ -97,13 +99,17 @@ impl SearchPattern {
     }
 
     /// What is wrong with the pattern as it was written, and where.
-    fn mistake(&self) -> Option<String> {
+    fn mistake(&self) -> Option<(String, RegexMistake)> {
         if self.literal {
             return None;
         }
-        let error = regex_syntax::ast::parse::Parser::new().parse(&self.pattern).err()?;
+        let error = ast::parse::Parser::new().parse(&self.pattern).err()?;
         let place = self.pattern.get(..error.span().start.offset)?.chars().count() + 1;
-        Some(format!("{} (at character {place})", error.kind()))
+        let kind = match error.kind() {
+            ast::ErrorKind::UnsupportedLookAround => RegexMistake::LookAround,
+            _ => RegexMistake::Syntax,
+        };
+        Some((format!("{} (at character {place})", error.kind()), kind))
     }
 }
 

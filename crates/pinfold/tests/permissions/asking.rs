@@ -45,7 +45,7 @@ fn a_person_sees_what_would_change_and_decides() {
     let session =
         session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(person.clone());
     let change = edit("src/a.txt", "plain", "fancy");
-    assert_eq!(denial(&session, &change).to_string(), "the person said no: use the other file");
+    assert_eq!(denial(&session, &change).to_string(), "the user said no: use the other file");
     assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "plain text\n");
     let [question] = &person.asked()[..] else { panic!() };
     assert_eq!(question.access, Access::Write);
@@ -72,8 +72,8 @@ fn a_yes_for_the_session_is_for_one_operation_on_one_file() {
     session.perform(&Write::new("src/a.txt", "1")).unwrap();
     session.perform(&Write::new("src/a.txt", "2")).unwrap();
     assert_eq!(person.asked().len(), 1);
-    assert!(matches!(denial(&session, &Write::new("src/b.txt", "1")), Denial::Person(None)));
-    assert!(matches!(denial(&session, &Delete::new("src/a.txt")), Denial::Person(None)));
+    assert!(matches!(denial(&session, &Write::new("src/b.txt", "1")), Denial::User(None)));
+    assert!(matches!(denial(&session, &Delete::new("src/a.txt")), Denial::User(None)));
     // Another conversation has been allowed nothing.
     assert_ne!(session.another().id(), session.id());
     let other = Person::saying(&[ApprovalAnswer::Denied(None)]);
@@ -97,7 +97,7 @@ fn reading_a_secret_can_be_allowed() {
     let [question] = &person.asked()[..] else { panic!() };
     assert!(question.path.ends_with(".env") && question.given == "src/env-alias");
     assert_eq!(question.reason, Reason::Secret);
-    assert!(matches!(denial(&session, &Read::new(".env")), Denial::Person(None)));
+    assert!(matches!(denial(&session, &Read::new(".env")), Denial::User(None)));
     // From now on it is in searches, too.
     session.perform(&Read::new(".env")).unwrap();
     let searched = session.perform(&Search::new("hunter2")).unwrap();
@@ -118,7 +118,7 @@ fn what_was_kept_of_a_secret_is_asked_about() {
         [changed.receipt, deleted.receipt].map(|receipt| Show { id: receipt.id.unwrap() });
     assert!(session.perform(&plain).unwrap().diff.as_ref().unwrap().contains("+one"));
     assert_eq!(person.asked().len(), 0);
-    assert!(matches!(denial(&session, &secret), Denial::Person(None)));
+    assert!(matches!(denial(&session, &secret), Denial::User(None)));
     let shown = session.perform(&secret).unwrap();
     assert!(shown.diff.as_ref().unwrap().contains("-PASSWORD=hunter2"), "{shown:?}");
     // Whatever has come to lie there.
@@ -137,7 +137,7 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     let person = Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::Denied(None)]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     assert_eq!(session.perform(&List::new(".aws")).unwrap().entries.len(), 1);
-    assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::Person(_)));
+    assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::User(_)));
     // To search everything, where everything asks, is not to search secrets.
     let person = Person::saying(&[ApprovalAnswer::Once]);
     let session = crate::session(&dir, permissions(Mode::Ask, &[], &["Read"], &[]));
@@ -154,7 +154,7 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     session.perform(&Write::new(".claude", "x")).unwrap();
     session.perform(&Delete::new(".claude")).unwrap();
     let write = Write::new(".claude/settings.json", "{}");
-    assert!(matches!(denial(&session, &write), Denial::Person(_)));
+    assert!(matches!(denial(&session, &write), Denial::User(_)));
 }
 
 #[test]
@@ -193,21 +193,21 @@ fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
         Settings { max_output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
     let session = session(&dir, settings).with_approver(change);
     let write = Write::new("src/long.txt", "other\n".repeat(10_000));
-    assert!(matches!(denial(&session, &write), Denial::Person(_)));
+    assert!(matches!(denial(&session, &write), Denial::User(_)));
     assert_eq!(*asked.lock().unwrap(), 2);
 }
 
 #[test]
-fn what_the_person_is_told_to_type_is_safe() {
+fn the_rule_that_would_allow_a_change_is_named() {
     let dir = workspace();
     let session = session(&dir, permissions(Mode::Ask, &[], &["Edit(asked)"], &[]));
     let hint = |path: &str| session.perform(&Write::new(path, "x")).unwrap_err().with_hint();
     assert!(
-        hint("x'; touch PWNED; echo '")
-            .contains(r"--allow 'Write(/x'\''; touch PWNED; echo '\'')'")
+        hint("new.txt")
+            .ends_with("; tell the user, who can allow it with the rule `Write(/new.txt)`")
     );
-    assert!(!hint("x\u{1b}[2J").contains("--allow"));
-    assert!(!hint("asked").contains("--allow"), "another rule would not help");
+    assert!(hint("x\u{1b}[2J").ends_with("; tell the user"));
+    assert!(hint("asked").ends_with("; tell the user"), "another rule would not help");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn what_was_decided_on_is_what_is_acted_on() {
         ApprovalAnswer::Once
     });
     let session = session(&dir, permissions(Mode::Ask, &[], &[], &[])).with_approver(swap);
-    assert!(matches!(denial(&session, &Write::new("src/a.txt", "evil")), Denial::Person(None)));
+    assert!(matches!(denial(&session, &Write::new("src/a.txt", "evil")), Denial::User(None)));
     let asked = asked.lock().unwrap();
     assert!(asked[0].ends_with("src/a.txt") && asked[1].ends_with(".git/config"), "{asked:?}");
     assert_eq!(fs::read_to_string(dir.path().join(".git/config")).unwrap(), "[core]\n");
@@ -373,7 +373,7 @@ fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
         ApprovalAnswer::Once
     });
     let session = session(&dir, Settings::default()).with_approver(swap);
-    assert!(matches!(denial(&session, &Read::new("src/.env")), Denial::Person(None)));
+    assert!(matches!(denial(&session, &Read::new("src/.env")), Denial::User(None)));
     assert_eq!(*asked.lock().unwrap(), 2);
 }
 

@@ -12,25 +12,25 @@ from typing import Literal, TypedDict
 class Permissions(TypedDict, total=False):
     """Who may do what."""
 
-    # What holds where no rule says otherwise.
-    # `default`: Files may be read; whatever changes something asks.
-    # `secure-file-access`: Changes are allowed, too, but for protected places, which ask.
-    # `acceptEdits`: As that, but deleting asks.
-    # `plan`: Nothing is changed, whatever the rules say.
-    # `dontAsk`: What would ask is refused.
+    # Permission mode for operations that no rule matches.
+    # `default`: Reads are allowed; changes ask.
+    # `secure-file-access`: Reads and changes are allowed; protected paths ask.
+    # `acceptEdits`: As `secure-file-access`, but deleting asks.
+    # `plan`: Changes are denied, whatever the rules say.
+    # `dontAsk`: Whatever would ask is denied.
     # `bypassPermissions`: Nothing asks. The fence and deny rules hold.
     # Default: `"secure-file-access"`.
     mode: Literal["default", "secure-file-access", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 
-    # What is allowed: each `Tool(pattern)`, `Tool` or `*`.
+    # Rules that allow: each `Operation(pattern)`, `Operation` or `*`.
     # Default: `[]`.
     allow: list[str]
 
-    # What a person is asked about.
+    # Rules that need the user's approval.
     # Default: `[]`.
     ask: list[str]
 
-    # What is refused.
+    # Rules that deny.
     # Default: `[]`.
     deny: list[str]
 

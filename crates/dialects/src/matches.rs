@@ -1,10 +1,10 @@
-//! What a search has found, one match at a time with the lines around it.
+//! The matches of a search, each with the lines around it, and notes on the search as a whole.
 
 use pinfold::operations::{Matched, Searched};
 use pinfold::{BinaryNote, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{brief, joined, left_out, lossy, passed_over, unread};
+use crate::words::{brief, fit, joined, left_out, lossy, skipped, unread};
 
 /// A matching line and its neighbours.
 pub(crate) struct FoundMatch<'f> {
@@ -20,19 +20,11 @@ pub(crate) struct FoundMatch<'f> {
 pub(crate) fn matches(searched: &Searched, context: u64, budget: usize) -> Vec<FoundMatch<'_>> {
     /// What a match takes besides its path and lines, and a line besides its text.
     const FIELDS: usize = 60;
-    let mut left = budget;
-    let mut fitting = Vec::new();
-    for found in all_matches(searched, context) {
+    fit(budget, all_matches(searched, context), |found| {
         let lines = found.before.iter().chain(&found.after).chain([&found.text]);
         let lines: usize = lines.map(|line| line.len() + 4).sum();
-        let cost = found.place.path.as_bytes().len() + lines + FIELDS;
-        if cost > left && !fitting.is_empty() {
-            break;
-        }
-        left = left.saturating_sub(cost);
-        fitting.push(found);
-    }
-    fitting
+        found.place.path.as_bytes().len() + lines + FIELDS
+    })
 }
 
 /// How many lines around a match were asked for.
@@ -54,7 +46,7 @@ pub(crate) fn message(searched: &Searched, shown: usize, more: &str) -> Option<S
     let nothing = searched.total == 0;
     joined([
         left_out(shown as u64, searched.total, "matches", more),
-        passed_over(&searched.skipped, "name one in `path` to search it").filter(|_| nothing),
+        skipped(&searched.skipped, "name one in `path` to search it").filter(|_| nothing),
         nothing_searched(searched),
         searched_in_part(searched),
         unread(&searched.skipped),

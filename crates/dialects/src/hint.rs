@@ -1,0 +1,164 @@
+//! What a model reads after an error, with the names that its dialect has for tools and arguments.
+//!
+//! Every kind of error is named here, also those that need no such name, so that a new kind asks for one.
+
+use pinfold::{Error, GlobUsage, RegexMistake};
+
+/// The names that a dialect has for what errors are about.
+pub(crate) struct Vocabulary {
+    /// The tool that reads a file.
+    pub(crate) read_tool: &'static str,
+    /// The tool that lists a directory.
+    pub(crate) list_tool: &'static str,
+    /// The argument with a glob that finds files.
+    pub(crate) find_glob: &'static str,
+    /// The argument with globs that filter files.
+    pub(crate) filter_glob: &'static str,
+    /// The argument that lets matches span lines, where there is one.
+    pub(crate) multiline: Option<&'static str>,
+    /// How to search for plain text.
+    pub(crate) plain_text: &'static str,
+    /// The argument that creates missing directories, where there is one.
+    pub(crate) create_parents: Option<&'static str>,
+}
+
+/// How a call was refused.
+pub(crate) struct Refusal {
+    /// Whether the tool only reads.
+    pub(crate) read_only: bool,
+    /// What the door adds, such as a flag that would help.
+    pub(crate) door_hint: Option<String>,
+}
+
+impl Vocabulary {
+    /// What is wrong and what to try next.
+    pub(crate) fn message(&self, error: &Error, refusal: &Refusal) -> String {
+        self.message_after(self.problem(error), error, refusal)
+    }
+
+    /// What to try next, after other words for what is wrong.
+    pub(crate) fn message_after(
+        &self,
+        problem: String,
+        error: &Error,
+        refusal: &Refusal,
+    ) -> String {
+        let Some(mut hint) = self.hint(error, refusal.read_only) else { return problem };
+        if let Some(more) = &refusal.door_hint {
+            hint = format!("{hint}: {more}");
+        }
+        // What shows a part of the file stands by itself.
+        if hint.contains('\n') && !matches!(error, Error::Changed { .. }) {
+            format!("{problem}\n{hint}")
+        } else {
+            format!("{problem}; {hint}")
+        }
+    }
+
+    /// What is wrong, with the argument that it is about.
+    fn problem(&self, error: &Error) -> String {
+        match error {
+            Error::BadGlob { usage, .. } => {
+                let argument = match usage {
+                    GlobUsage::Find => self.find_glob,
+                    GlobUsage::Filter => self.filter_glob,
+                    GlobUsage::Ignore => "ignore",
+                };
+                format!("`{argument}`: {error}")
+            }
+            // Only one dialect has these arguments.
+            Error::UnknownFileType { .. } => format!("`type`: {error}"),
+            Error::NoLines { path, what, .. } => {
+                format!("`offset` and `limit` are for text, and `{path}` is {what}")
+            }
+            Error::NoPages { .. } => "`pages` is for PDF files only".into(),
+            other => other.to_string(),
+        }
+    }
+
+    fn hint(&self, error: &Error, read_only: bool) -> Option<String> {
+        match error {
+            Error::NotRead { .. } => {
+                Some(format!("read it with {} first, then try again", self.read_tool))
+            }
+            Error::NoLines { has_pages, .. } => {
+                Some(if *has_pages { "use `pages`" } else { "leave them out" }.into())
+            }
+            Error::NoPages { .. } => Some("leave it out".into()),
+            Error::UnknownFileType { .. } => {
+                let glob = self.filter_glob;
+                Some(match error.hint() {
+                    Some(near) => format!("{near} Or use `{glob}`, such as `*.ext`"),
+                    None => format!("use `{glob}` instead, such as `*.ext`"),
+                })
+            }
+            Error::BadRegex { kind: RegexMistake::LineEnd, .. } => Some(match self.multiline {
+                Some(argument) => format!("set `{argument}`, or search for one of the lines"),
+                None => "search for one of the lines".into(),
+            }),
+            Error::BadRegex { kind: RegexMistake::LookAround, .. } => {
+                Some("leave it out and look at the lines that are found".into())
+            }
+            Error::BadRegex { kind: RegexMistake::Syntax, pattern, .. }
+                if looks_like_text(pattern) =>
+            {
+                Some(format!("{} to search for it as plain text", self.plain_text))
+            }
+            Error::BadRegex { kind: RegexMistake::Syntax | RegexMistake::Size, .. } => None,
+            Error::ParentMissing { .. } => {
+                self.create_parents.map(|argument| format!("set `{argument}` to create it"))
+            }
+            Error::IsDirectory { .. } => {
+                read_only.then(|| format!("list it with {}", self.list_tool))
+            }
+            Error::NotFound { .. }
+            | Error::DirectoryNotFound { .. }
+            | Error::Dangling { .. }
+            | Error::Outside { .. }
+            | Error::RootGone { .. }
+            | Error::RootReplaced { .. }
+            | Error::DirectoryMoved { .. }
+            | Error::DirectoryUnreadable { .. }
+            | Error::NothingLeft { .. }
+            | Error::Denied { .. }
+            | Error::AuditFailed
+            | Error::NotADirectory { .. }
+            | Error::NotRegular { .. }
+            | Error::BadPath { .. }
+            | Error::TooManyLinks { .. }
+            | Error::Binary { .. }
+            | Error::UnsupportedDocument { .. }
+            | Error::ImageTooLarge { .. }
+            | Error::PageOutOfRange { .. }
+            | Error::OutOfRange { .. }
+            | Error::InvalidArgument(_)
+            | Error::BadGlob { .. }
+            | Error::Changed { .. }
+            | Error::NoMatch { .. }
+            | Error::ManyMatches { .. }
+            | Error::NoChange { .. }
+            | Error::TooLarge { .. }
+            | Error::TooLargeToSearch { .. }
+            | Error::Unmappable { .. }
+            | Error::AccessDenied { .. }
+            | Error::NoSpace { .. }
+            | Error::ReadFailed { .. }
+            | Error::WriteFailed { .. }
+            | Error::JournalFailed { .. }
+            | Error::NothingToUndo { .. }
+            | Error::NotAsLeft { .. }
+            | Error::Timeout { .. }
+            | Error::Locked { .. }
+            | Error::Cancelled
+            | Error::UnknownTool { .. }
+            | Error::Internal { .. } => error.hint(),
+        }
+    }
+}
+
+/// Whether a pattern that is no regex was probably not meant as one, such as `foo(` or `a[0`.
+fn looks_like_text(pattern: &str) -> bool {
+    let means_regex = [".*", ".+", "|", "^", "$", "\\", "(?", "[^"];
+    !means_regex.iter().any(|part| pattern.contains(part))
+        && pattern.chars().any(char::is_alphanumeric)
+}
