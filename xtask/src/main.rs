@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checks;
 mod conformance;
 mod packages;
 mod release;
@@ -14,12 +15,12 @@ use anyhow::{Result, bail};
 use packages::{Packages, Profile};
 
 const HELP: &str = "\
-cargo xtask test           formatting, lints, documentation, all tests: what a change has to pass
+cargo xtask test           all checks and tests that a change has to pass
 cargo xtask conformance    the official conformance suite against the server: part of `test`
-cargo xtask fuzz [SECONDS] random calls of every kind, each for 600 seconds if not said
+cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
-cargo xtask deny           licences, advisories, sources and doubles among the dependencies
-cargo xtask package        packs every crate, and builds it from what was packed
+cargo xtask deny           licences, advisories, sources and duplicates of the dependencies
+cargo xtask package        packs every crate, and builds the packed crates
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
                            serve, packages, peers, documents DIR…, repair
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
 
 /// Everything that a change has to pass.
 fn test() -> Result<()> {
+    checks::run()?;
     run(&["fmt", "--all", "--check"], &[])?;
     run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     run(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
@@ -111,18 +113,18 @@ fn fuzz(rest: &[&str]) -> Result<()> {
 }
 
 fn bench(name: &str, rest: &[&str]) -> Result<()> {
-    let (rg, fd) = match name {
-        "peers" | "search" => (tool("rg", "ripgrep", "15.2.0")?, tool("fd", "fd-find", "10.5.0")?),
-        _ => Default::default(),
-    };
+    let mut own = Vec::new();
+    if matches!(name, "peers" | "search") {
+        own.push(("PINFOLD_RG", tool("rg", "ripgrep", "15.2.0")?));
+        own.push(("PINFOLD_FD", tool("fd", "fd-find", "10.5.0")?));
+    }
     if matches!(name, "peers" | "read" | "serve" | "soak") {
         run(&["build", "--release", "--package", "pinfold-cli"], &[])?;
     }
-    let mut own = Vec::new();
     if name == "packages" {
         let mut packages = Packages::default();
         packages.install_for_own()?;
-        own = packages.build_own(Profile::Release)?;
+        own.extend(packages.build_own(Profile::Release)?);
     }
     if name == "peers" {
         own.push(("PINFOLD_PEERS", packages::peers()?.display().to_string()));
@@ -130,13 +132,11 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
         own.push(("PINFOLD_RUST_PEER", peer));
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
-    let program = program.display().to_string();
+    own.push(("PINFOLD_BIN", program.display().to_string()));
     let mut arguments =
         vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--bin", name, "--"];
     arguments.extend(rest);
-    let mut environment =
-        vec![("PINFOLD_RG", &*rg), ("PINFOLD_FD", &fd), ("PINFOLD_BIN", &program)];
-    environment.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
+    let environment: Vec<_> = own.iter().map(|(name, value)| (*name, value.as_str())).collect();
     run(&arguments, &environment)
 }
 

@@ -1,7 +1,6 @@
-//! What is looked at before a release, and not with every change.
+//! Checks for a release, which are too slow for every change.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,35 +25,36 @@ pub(crate) fn deny() -> Result<()> {
 const UNPUBLISHED: [&str; 5] =
     ["pinfold-benches", "pinfold-node", "pinfold-python", "pinfold-testkit", "xtask"];
 
-/// Packs every crate that can be published, and builds it from what was packed.
+/// Packs every crate that can be published, and builds the packed crates.
 pub(crate) fn package(rest: &[&str]) -> Result<()> {
-    forget_packed()?;
-    let place = home().join(PACKED).to_string_lossy().into_owned();
+    let place = home().join("target/packed");
+    if place.exists() {
+        std::fs::remove_dir_all(&place)?;
+    }
+    let cargo_home = own_cargo_home(&place)?.to_string_lossy().into_owned();
+    let place = place.to_string_lossy().into_owned();
     let mut arguments = vec!["package", "--workspace", "--target-dir", &place];
     arguments.extend(UNPUBLISHED.iter().flat_map(|name| ["--exclude", name]));
     arguments.extend(rest);
-    run(&arguments, &[])
+    run(&arguments, &[("CARGO_HOME", &cargo_home)])
 }
 
-const PACKED: &str = "target/packed";
-
-/// Removes what an earlier run has left. Cargo takes a crate of the same name and version for the same crate,
-/// and would build on what was packed then: unpacked in its home, below a registry without a host, and built.
-fn forget_packed() -> Result<()> {
-    let user = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
-    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(user);
-    let unpacked = cargo.context("neither `CARGO_HOME` nor `HOME` is set")?.join("registry/src");
-    let entries = |place: &Path| std::fs::read_dir(place).into_iter().flatten().flatten();
-    let hostless = |name: &OsStr| name.as_encoded_bytes().starts_with(b"-");
-    let registries = entries(&unpacked).filter(|entry| hostless(&entry.file_name()));
-    let ours = |name: &OsStr| name.as_encoded_bytes().starts_with(b"pinfold");
-    let crates = registries.flat_map(|registry| entries(&registry.path()).collect::<Vec<_>>());
-    let crates = crates.filter(|entry| ours(&entry.file_name())).map(|entry| entry.path());
-    for left in crates.chain([home().join(PACKED)]).filter(|left| left.exists()) {
-        std::fs::remove_dir_all(&left)
-            .with_context(|| format!("cannot remove {}", left.display()))?;
+/// Creates a `CARGO_HOME` for packing, which shares the user's registry but not the unpacked sources.
+///
+/// Cargo unpacks packed crates into its home, and takes a crate of the same name and version for the same crate. In the
+/// user's home, the next run would build the crates of this one.
+fn own_cargo_home(place: &Path) -> Result<PathBuf> {
+    let default = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    let users = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(default);
+    let users = users.context("neither `CARGO_HOME` nor `HOME` is set")?;
+    let own = place.join("cargo-home");
+    std::fs::create_dir_all(own.join("registry"))?;
+    for shared in ["config.toml", "registry/index", "registry/cache"] {
+        if users.join(shared).exists() {
+            std::os::unix::fs::symlink(users.join(shared), own.join(shared))?;
+        }
     }
-    Ok(())
+    Ok(own)
 }
 
 /// Checks everything with the oldest versions of its dependencies that the manifests allow, in a copy.
@@ -133,8 +133,8 @@ pub(crate) fn coverage() -> Result<()> {
     }
 }
 
-/// Where the project is.
-fn home() -> PathBuf {
+/// The root of the repository.
+pub(crate) fn home() -> PathBuf {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     above.unwrap_or(Path::new(".")).to_owned()
 }

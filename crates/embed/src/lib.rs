@@ -1,17 +1,17 @@
-//! What the packages for other languages share.
+//! The shared part of the packages for other languages.
 //!
-//! A program in another language has [`Tools`]: JSON text in, JSON text out, so that a package is a thin
-//! layer of that language's own shapes. Options, contexts and decisions are understood here, once.
+//! [`Tools`] takes and returns JSON text, so a package is a thin layer in its own language. Options, contexts and
+//! decisions are parsed here.
 
 #![forbid(unsafe_code)]
 
-mod asking;
+mod approval;
 mod context;
 mod options;
 mod pool;
 mod reply;
 mod tools;
 
-pub use asking::{Host, Mailbox};
-pub use pool::hurry;
+pub use approval::{DecisionSlot, Host};
+pub use pool::answer_cancelled;
 pub use tools::{Request, Tools, check, describe, schemas};

@@ -1,7 +1,7 @@
-//! Threads for calls, so that whoever makes them need not wait.
+//! A thread pool for calls.
 //!
-//! A call that asks a person keeps its thread for as long as they think, but not its place: others are
-//! begun meanwhile, however many questions are open.
+//! A call that waits for an approval keeps its thread but does not count as busy, so open approval requests never hold
+//! up other calls.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use pinfold::Cancel;
 
-/// How many calls are at work at once; more wait for their turn. A search uses threads of its own.
-const WORKERS: usize = 32;
+/// Calls that run at the same time; more wait. A search uses threads of its own.
+const MAX_BUSY: usize = 32;
 
-/// How long a thread waits for more to do before it ends.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an idle thread waits for work before it ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is to be done, given whether there is a thread for it.
+/// A call to run. The argument is false if there is no thread for it.
 type Work = Box<dyn FnOnce(bool) + Send>;
 
 struct Pool {
@@ -42,19 +42,19 @@ static POOL: Mutex<Option<(u32, Arc<Pool>)>> = Mutex::new(None);
 
 thread_local! {
     /// Whether this is one of the threads.
-    static HAS_PLACE: Cell<bool> = const { Cell::new(false) };
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has something done on another thread; or, where there is none to be had, told so on this one.
+/// Runs work on another thread; without any thread, calls it on this one with `false`.
 pub(crate) fn run(cancel: Cancel, work: impl FnOnce(bool) + Send + 'static) {
     let pool = Pool::here();
     let mut state = pool.lock();
     state.waiting.push_back((cancel, Box::new(work)));
-    pool.employ(state);
+    pool.start_threads(state);
 }
 
-/// Has calls that were cancelled answered now, whoever else is at work.
-pub fn hurry() {
+/// Answers the waiting calls that were cancelled, even if all threads are busy.
+pub fn answer_cancelled() {
     let pool = Pool::here();
     let mut state = pool.lock();
     let waiting = std::mem::take(&mut state.waiting);
@@ -81,14 +81,14 @@ pub fn hurry() {
 }
 
 /// Waits for somebody while others get this thread's place, if it has one.
-pub(crate) fn without_place<T>(wait: impl FnOnce() -> T) -> T {
-    if !HAS_PLACE.get() {
+pub(crate) fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
+    if !IS_WORKER.get() {
         return wait();
     }
     let pool = Pool::here();
     let mut state = pool.lock();
     state.busy -= 1;
-    pool.employ(state);
+    pool.start_threads(state);
     let outcome = wait();
     pool.lock().busy += 1;
     outcome
@@ -108,9 +108,9 @@ impl Pool {
         }
     }
 
-    /// Sees to it that somebody does what is waiting, if there is a place.
-    fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        if state.waiting.is_empty() || state.busy >= WORKERS {
+    /// Wakes or starts a thread for the waiting work, unless enough threads are busy.
+    fn start_threads(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.waiting.is_empty() || state.busy >= MAX_BUSY {
             return;
         }
         if state.idle >= state.waiting.len() {
@@ -122,11 +122,11 @@ impl Pool {
         drop(state);
         let pool = self.clone();
         let spawned = thread::Builder::new().name("pinfold".into()).spawn(move || {
-            HAS_PLACE.set(true);
+            IS_WORKER.set(true);
             pool.work();
         });
         if spawned.is_err() {
-            // The system has no more threads. Those that there are will come to it; without any, nobody would.
+            // The system has no more threads. If the pool has none either, the work runs here.
             let mut state = self.lock();
             state.busy -= 1;
             state.threads -= 1;
@@ -136,32 +136,32 @@ impl Pool {
         }
     }
 
-    /// Does what is waiting until nothing is for a while.
+    /// Runs the waiting work, until there has been none for a while.
     fn work(self: &Arc<Self>) {
         let mut state = self.lock();
         loop {
             match state.waiting.pop_front() {
-                Some((_, work)) if state.busy <= WORKERS => {
+                Some((_, work)) if state.busy <= MAX_BUSY => {
                     drop(state);
-                    // Whoever waits for what panicked is told so by what it drops.
+                    // A panic drops the work's channel, which tells the caller.
                     let _ = catch_unwind(AssertUnwindSafe(|| work(true)));
                     state = self.lock();
                 }
                 Some(work) => {
-                    // Some who waited came back: there are enough without this one.
+                    // Calls have returned from waiting: enough other threads are busy.
                     state.waiting.push_front(work);
                     state.busy -= 1;
                     break;
                 }
-                None if state.idle >= WORKERS => {
-                    // Enough others wait for more to do.
+                None if state.idle >= MAX_BUSY => {
+                    // Enough other threads are idle.
                     state.busy -= 1;
                     break;
                 }
                 None => {
                     state.busy -= 1;
                     state.idle += 1;
-                    let waited = self.more.wait_timeout(state, PATIENCE);
+                    let waited = self.more.wait_timeout(state, IDLE_TIMEOUT);
                     let (woken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
                     state = woken;
                     state.idle -= 1;
@@ -172,7 +172,7 @@ impl Pool {
                 }
             }
         }
-        // While the lock is held: whoever counts threads must find only those that will look again.
+        // Under the lock: `threads` counts only threads that look for work again.
         state.threads -= 1;
     }
 
@@ -207,18 +207,18 @@ mod tests {
         let mut numbers: Vec<_> = all.iter().collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..2_000));
-        assert!(at_work.lock().unwrap().1 <= WORKERS);
+        assert!(at_work.lock().unwrap().1 <= MAX_BUSY);
     }
 
     #[test]
     fn those_who_wait_hold_nobody_up() {
         let gate = Arc::new((Mutex::new(0), Condvar::new()));
         let (done, all) = channel();
-        let many = 5 * WORKERS;
+        let many = 5 * MAX_BUSY;
         for _ in 0..many {
             let (done, gate) = (done.clone(), gate.clone());
             run(Cancel::default(), move |_| {
-                without_place(|| {
+                while_waiting(|| {
                     // Each waits until all of them do, which takes more threads than places.
                     let (waiting, more) = &*gate;
                     let mut waiting = waiting.lock().unwrap();
@@ -238,7 +238,7 @@ mod tests {
         let (open, gate) = channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let (done, all) = channel();
-        for _ in 0..WORKERS {
+        for _ in 0..MAX_BUSY {
             let (done, gate) = (done.clone(), gate.clone());
             run(Cancel::default(), move |_| {
                 let _ = gate.lock().unwrap().recv();
@@ -248,16 +248,16 @@ mod tests {
         let cancel = Cancel::default();
         run(cancel.clone(), move |_| done.send("cancelled").unwrap());
         cancel.cancel();
-        hurry();
+        answer_cancelled();
         assert_eq!(all.recv().unwrap(), "cancelled");
         drop(open);
-        assert_eq!(all.iter().count(), WORKERS);
+        assert_eq!(all.iter().count(), MAX_BUSY);
     }
 
     #[test]
     fn panics_take_no_places() {
         let (done, all) = channel();
-        for number in 0..4 * WORKERS {
+        for number in 0..4 * MAX_BUSY {
             let done = done.clone();
             run(Cancel::default(), move |_| {
                 assert!(number % 2 == 0, "on purpose");
@@ -265,6 +265,6 @@ mod tests {
             });
         }
         drop(done);
-        assert_eq!(all.iter().count(), 2 * WORKERS);
+        assert_eq!(all.iter().count(), 2 * MAX_BUSY);
     }
 }

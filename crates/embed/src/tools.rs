@@ -9,7 +9,7 @@ use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Format, Toolbox, list, named_dialects, tools_of};
 use serde_json::{Value, json};
 
-use crate::asking::Asker;
+use crate::approval::HostApprover;
 use crate::context::Context;
 use crate::options::Options;
 use crate::{Host, pool, reply};
@@ -63,7 +63,7 @@ impl Tools {
         });
         match ready {
             Ok((toolbox, arguments, dry_run)) => {
-                let approver = host.map(|host| Arc::new(Asker(host)) as _);
+                let approver = host.map(|host| Arc::new(HostApprover(host)) as _);
                 let cancel = request.cancel.clone();
                 let call = CallOptions::default()
                     .with_cancel(cancel)

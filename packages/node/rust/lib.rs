@@ -10,7 +10,7 @@ use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{CleanupEnvHook, Env, Error, JsDeferred, Result, Status};
 use napi_derive::napi;
 use pinfold::Cancel;
-use pinfold_embed::{Host, Mailbox, Request, Tools};
+use pinfold_embed::{DecisionSlot, Host, Request, Tools};
 
 /// The tools of one conversation.
 #[napi]
@@ -21,7 +21,7 @@ pub struct NativeSession(Arc<Tools>);
 #[derive(Clone, Default)]
 pub struct NativeCall {
     cancel: Cancel,
-    mailbox: Arc<Mailbox>,
+    decision: Arc<DecisionSlot>,
 }
 
 #[napi]
@@ -36,14 +36,14 @@ impl NativeCall {
     #[napi]
     pub fn cancel(&self) {
         self.cancel.cancel();
-        self.mailbox.close();
-        pinfold_embed::hurry();
+        self.decision.close();
+        pinfold_embed::answer_cancelled();
     }
 
     /// Leaves the decision that the call waits for: JSON text.
     #[napi]
     pub fn decide(&self, decision: String) {
-        self.mailbox.put(decision);
+        self.decision.put(decision);
     }
 }
 
@@ -86,10 +86,10 @@ impl Loop {
     }
 }
 
-/// Asks on the event loop, and waits for what is left in the mailbox.
+/// Asks on the event loop, and waits for the decision.
 struct Asking {
     event_loop: Loop,
-    mailbox: Arc<Mailbox>,
+    decision: Arc<DecisionSlot>,
 }
 
 impl Host for Asking {
@@ -101,7 +101,7 @@ impl Host for Asking {
             .map(|ask| ask.call(question.to_owned(), ThreadsafeFunctionCallMode::NonBlocking));
         drop(ways);
         match status {
-            Some(Status::Ok) => self.mailbox.take(),
+            Some(Status::Ok) => self.decision.take(),
             // The event loop is ending: there is nobody left to ask.
             _ => "false".to_owned(),
         }
@@ -150,8 +150,8 @@ impl NativeSession {
             })?;
         let number = CALLS.fetch_add(1, Ordering::Relaxed);
         UNDER_WAY.with_borrow_mut(|calls| calls.insert(number, hook));
-        let mailbox = call.mailbox.clone();
-        let host = asks.then(|| Asking { event_loop: event_loop.clone(), mailbox });
+        let decision = call.decision.clone();
+        let host = asks.then(|| Asking { event_loop: event_loop.clone(), decision });
         let request = Request { tool, arguments, context, cancel: call.cancel.clone() };
         self.0.start(request, host, move |answer| event_loop.answer(answer, number));
         Ok(promise)

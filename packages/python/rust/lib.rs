@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use pinfold_embed::{Host, Mailbox, Request, Tools};
+use pinfold_embed::{DecisionSlot, Host, Request, Tools};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -54,7 +54,7 @@ fn forked() {
 #[derive(Default)]
 struct Call {
     cancel: pinfold::Cancel,
-    mailbox: Arc<Mailbox>,
+    decision: Arc<DecisionSlot>,
 }
 
 #[pymethods]
@@ -67,13 +67,13 @@ impl Call {
     /// Asks the call to end soon.
     fn cancel(&self) {
         self.cancel.cancel();
-        self.mailbox.close();
-        pinfold_embed::hurry();
+        self.decision.close();
+        pinfold_embed::answer_cancelled();
     }
 
     /// Leaves the decision that the call waits for: JSON text.
     fn decide(&self, decision: String) {
-        self.mailbox.put(decision);
+        self.decision.put(decision);
     }
 }
 
@@ -144,10 +144,10 @@ impl Host for Here {
     }
 }
 
-/// Has a Python function put the question somewhere, and waits for what is left in the mailbox.
+/// Has a Python function put the question somewhere, and waits for the decision.
 struct Elsewhere {
     ask: Py<PyAny>,
-    mailbox: Arc<Mailbox>,
+    decision: Arc<DecisionSlot>,
 }
 
 impl Host for Elsewhere {
@@ -160,7 +160,7 @@ impl Host for Elsewhere {
             }
         });
         match put {
-            Some(true) => self.mailbox.take(),
+            Some(true) => self.decision.take(),
             _ => "false".to_owned(),
         }
     }
@@ -224,7 +224,7 @@ impl NativeTools {
             finish(py, done, answer);
             return;
         }
-        let host = ask.map(|ask| Elsewhere { ask, mailbox: call.mailbox.clone() });
+        let host = ask.map(|ask| Elsewhere { ask, decision: call.decision.clone() });
         self.0.start(request, host, move |answer| {
             enter(|py| finish(py, done, answer));
         });

@@ -1,0 +1,84 @@
+//! The README's examples, run in order in an empty directory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The sections whose examples share a directory.
+const SECTIONS: [&str; 3] = ["A first session", "Editing and undoing", "Looking around"];
+
+#[test]
+fn the_examples_print_what_the_readme_shows() {
+    let readme = include_str!("../../../README.md");
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("demo");
+    std::fs::create_dir(&root).unwrap();
+    let root = root.canonicalize().unwrap();
+    let mut examples = 0;
+    for section in SECTIONS {
+        let (_, text) = readme.split_once(&format!("## {section}\n")).unwrap();
+        let (_, block) = text.split_once("```console\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        for example in block.split("$ ").skip(1) {
+            let (command, shown) = example.split_once('\n').unwrap();
+            let printed = run(&root, command).replace(root.to_str().unwrap(), "/tmp/demo");
+            assert_eq!(normal(&printed), normal(shown), "{command}");
+            examples += 1;
+        }
+    }
+    assert!(examples >= 10, "{examples}");
+}
+
+/// Runs a command line as a shell does, and `jq -r .FIELD` after it.
+fn run(root: &Path, line: &str) -> String {
+    let (line, field) = match line.split_once(" | jq -r .") {
+        Some((line, field)) => (line, Some(field)),
+        None => (line, None),
+    };
+    let line = line.replacen("pinfold", env!("CARGO_BIN_EXE_pinfold"), 1);
+    let state = root.with_file_name("state");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).current_dir(root).env("XDG_STATE_HOME", state);
+    shell.env("XDG_CONFIG_HOME", root.with_file_name("config")).env_remove("PINFOLD_CONFIG");
+    let printed = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+    match field {
+        Some(field) => {
+            let result: Value = serde_json::from_str(&printed).unwrap();
+            result[field].as_str().unwrap().to_owned()
+        }
+        None => printed,
+    }
+}
+
+/// The text with ids and times replaced, which differ from run to run.
+fn normal(text: &str) -> String {
+    let word = |word: &str| {
+        let id = word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        if id && digits > 0 {
+            "ID".to_owned()
+        } else if digits > 4 && (word.contains(':') || word.matches('-').count() == 2) {
+            "TIME".to_owned()
+        } else {
+            word.to_owned()
+        }
+    };
+    let mut words = String::new();
+    for part in text.trim_end().split_inclusive([' ', '\n', '`', '"', '(', ')']) {
+        let end = part.len()
+            - part
+                .chars()
+                .next_back()
+                .filter(|c| " \n`\"()".contains(*c))
+                .map_or(0, char::len_utf8);
+        // `Undid ID:` ends with a colon.
+        let (body, rest) = part.split_at(end);
+        let (body, colon) = body.strip_suffix(':').map_or((body, ""), |body| (body, ":"));
+        words += &(word(body) + colon + rest);
+    }
+    words
+}
