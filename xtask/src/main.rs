@@ -22,7 +22,7 @@ cargo xtask coverage       which lines the tests reach, for each crate
 cargo xtask deny           licences, advisories, sources and duplicates of the dependencies
 cargo xtask package        packs every crate, and builds the packed crates
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
-cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read,
+cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read, journal,
                            serve, packages, peers, documents DIR…, repair
 cargo xtask bench soak     many calls on one server: whether it grows";
 

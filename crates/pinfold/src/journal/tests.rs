@@ -1,0 +1,217 @@
+//! What the journal keeps, what it drops, and what killed processes leave in it.
+
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn entry(id: &str, time: u64) -> Entry {
+    Entry {
+        id: id.into(),
+        time,
+        session: "s".into(),
+        tool: "Write".into(),
+        path: format!("/ws/{}", "a".repeat(200)),
+        before: State::Absent,
+        after: State::Absent,
+        undoes: None,
+    }
+}
+
+/// Adds an entry, as the first change of a process, with a backup of so many bytes.
+fn begin(directory: &Path, id: &str, time: u64, bytes: usize, max: u64) -> Vec<String> {
+    let journal = Journal::new(directory.to_owned(), DAY, max);
+    if bytes > 0 {
+        fs::write(directory.join(format!("{id}.before")), vec![1; bytes]).unwrap();
+    }
+    let line = serde_json::to_string(&entry(id, time)).unwrap();
+    journal.store().unwrap().append(&log(), &line, &Deadline::default()).unwrap();
+    add(&journal, &format!("{id}x"));
+    ids(&journal)
+}
+
+fn add(journal: &Journal, id: &str) {
+    journal.begin(&entry(id, now()), Displaces::Nothing, &Deadline::default()).unwrap();
+}
+
+/// Oldest first.
+fn ids(journal: &Journal) -> Vec<String> {
+    let entries = journal.newest_first().unwrap().map(|logged| logged.unwrap().entry.id);
+    let mut ids: Vec<_> = entries.collect();
+    ids.reverse();
+    ids
+}
+
+/// What `du` says of a directory.
+fn disk_bytes(directory: &Path) -> u64 {
+    let own = fs::metadata(directory).unwrap().blocks() * 512;
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    own + entries
+        .map(|entry| {
+            let meta = entry.metadata().unwrap();
+            if meta.is_dir() { disk_bytes(&entry.path()) } else { meta.blocks() * 512 }
+        })
+        .sum::<u64>()
+}
+
+#[test]
+fn torn_and_called_off_lines_are_no_entries_and_made_ones_are_confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+    let deadline = Deadline::default();
+    for id in ["a", "b", "c"] {
+        add(&journal, id);
+    }
+    journal.store().unwrap().append(&log(), "{\"id\":\"x", &deadline).unwrap();
+    journal.call_off("b", &deadline);
+    journal.made("a", &deadline);
+    let found: Vec<_> = journal
+        .newest_first()
+        .unwrap()
+        .map(|logged| logged.map(|logged| (logged.entry.id, logged.confirmed)).unwrap())
+        .collect();
+    assert_eq!(found, [("c".to_owned(), false), ("a".to_owned(), true)]);
+}
+
+#[test]
+fn a_log_that_has_grown_is_sealed_and_still_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let deadline = Deadline::default();
+    let mut expected = Vec::new();
+    let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+    for number in 0..1_800 {
+        let id = format!("e{number}");
+        fs::write(dir.path().join(format!("{id}.before")), &id).unwrap();
+        add(&journal, &id);
+        match number % 3 {
+            0 => journal.call_off(&id, &deadline),
+            _ => {
+                journal.made(&id, &deadline);
+                expected.push(id);
+            }
+        }
+    }
+    assert_eq!(ids(&journal), expected);
+    assert!(journal.newest_first().unwrap().all(|logged| logged.unwrap().confirmed));
+    let log_bytes = fs::metadata(dir.path().join("log.jsonl")).unwrap().len();
+    assert!(log_bytes < 2 * MAX_LOG_BYTES, "{log_bytes}");
+    assert!(fs::read_dir(dir.path()).unwrap().count() < 1_500);
+    assert!(journal.store().unwrap().segments().unwrap().len() >= 2);
+    // What was kept is found wherever it is.
+    for id in ["e1", "e1799"] {
+        assert_eq!(journal.backup(&entry(id, 1)).unwrap(), id.as_bytes());
+    }
+    // And all of it goes when it is too old.
+    let short = Journal::new(dir.path().to_owned(), Duration::ZERO, u64::MAX);
+    std::thread::sleep(Duration::from_millis(5));
+    add(&short, "last");
+    assert_eq!(ids(&short), ["last"]);
+    assert!(disk_bytes(dir.path()) < 100_000);
+}
+
+#[test]
+fn a_log_of_any_length_is_not_read_by_a_change() {
+    let dir = tempfile::tempdir().unwrap();
+    // No line of it can be parsed, so whoever reads it finds nothing.
+    fs::write(dir.path().join("log.jsonl"), vec![b'x'; 8 << 20]).unwrap();
+    let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+    add(&journal, "a");
+    assert!(fs::metadata(dir.path().join("log.jsonl")).unwrap().len() < 1_000);
+    assert_eq!(ids(&journal), ["a"]);
+}
+
+#[test]
+fn the_journal_takes_no_more_on_disk_than_it_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let max = 400 << 10;
+    for number in 0..20 {
+        begin(dir.path(), &format!("e{number}"), now(), 60 << 10, max);
+        assert!(disk_bytes(dir.path()) <= max + (64 << 10), "{}", disk_bytes(dir.path()));
+    }
+    let journal = Journal::new(dir.path().to_owned(), DAY, max);
+    add(&journal, "last");
+    assert!(disk_bytes(dir.path()) <= max);
+    let left = ids(&journal);
+    assert!(left.contains(&"e19".to_owned()) && !left.contains(&"e0".to_owned()), "{left:?}");
+}
+
+#[test]
+fn a_backup_that_could_never_fit_is_refused_and_displaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let ws = tempfile::tempdir().unwrap();
+    fs::write(ws.path().join("f"), vec![1; 300 << 10]).unwrap();
+    let journal = Journal::new(dir.path().join("j"), DAY, 100 << 10);
+    add(&journal, "a");
+    let workspace = pinfold_confine::Workspace::open(&[ws.path()], None).unwrap();
+    let deadline = Deadline::default();
+    let mut target = workspace.target(&"f".into(), &deadline).unwrap();
+    let refused = journal.begin(&entry("b", now()), Displaces::Target(&mut target), &deadline);
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("`max_journal_bytes` is 102400"), "{error}");
+    assert_eq!(ids(&journal), ["a"]);
+    assert!(!dir.path().join("j/b.before").exists());
+}
+
+#[test]
+fn a_backup_that_a_killed_process_left_is_removed_unless_a_process_is_about_to_log_it() {
+    let dir = tempfile::tempdir().unwrap();
+    add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "a");
+    for name in ["a.before", "left.before", ".pinfold-0123456789abcdef.tmp"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    let other = BackupStore::open(dir.path()).unwrap();
+    let lock = other.lock_shared(&Deadline::default()).unwrap();
+    add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "b");
+    assert!(dir.path().join("left.before").exists());
+    drop(lock);
+    add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "c");
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["a.before", "log.jsonl"]);
+}
+
+#[test]
+fn what_is_too_old_goes_while_the_journal_is_open_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let deadline = Deadline::default();
+    let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
+    add(&journal, "a");
+    journal.begin(&entry("old", 1), Displaces::Nothing, &deadline).unwrap();
+    add(&journal, "b");
+    assert_eq!(ids(&journal), ["a", "old", "b"]);
+    if let Some(usage) = &mut *journal.usage() {
+        usage.tidied -= millis(TIDY_AFTER);
+    }
+    add(&journal, "c");
+    assert_eq!(ids(&journal), ["a", "b", "c"]);
+}
+
+#[test]
+fn an_id_of_any_length_is_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
+    for id in ["", "../x", &"a".repeat(300), &"/".repeat(300)] {
+        assert!(matches!(journal.backup(&entry(id, 1)), Err(ConfineError::NotFound)), "{id}");
+    }
+}
+
+#[test]
+fn undone_changes_do_not_stand_unless_they_were_redone() {
+    let logged = |id: &str, undoes: Option<&str>| {
+        let entry = Entry { undoes: undoes.map(str::to_owned), ..entry(id, 1) };
+        Ok::<_, ()>(LoggedEntry { entry, confirmed: true })
+    };
+    // Newest first: `d` undid `c`, which undid `a`.
+    let entries =
+        [logged("d", Some("c")), logged("c", Some("a")), logged("b", None), logged("a", None)];
+    let standing: Vec<_> =
+        standing(entries.into_iter()).map(|logged| logged.unwrap().entry.id).collect();
+    assert_eq!(standing, ["b", "a"]);
+}
