@@ -1,6 +1,6 @@
-//! The few files that are read and made by the person's authority instead of the agent's.
+//! The user's own files outside the workspace: configuration, secrets, logs, the terminal.
 //!
-//! None of this is ever to be given a path that came from an agent.
+//! No function here may be given a path that came from an agent.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,13 +14,12 @@ use std::time::{Duration, Instant};
 use crate::Deadline;
 use crate::lines::{self, LogLock};
 
-/// The text of a configuration file, which lies wherever the person who runs Pinfold says.
+/// Reads a configuration file.
 pub fn read_config(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// The text of a file that is nobody's business but its owner's. One that others may read is an
-/// error.
+/// Reads a secret. Fails if other users may read the file.
 pub fn read_secret(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -55,19 +54,19 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// What a path leads to now, by its numbers: another directory at the same path has others.
+/// The device and inode that a path leads to now. Another directory at the same path has others.
 pub fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     let meta = fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
-/// Whether our user may change what is in a directory.
+/// Whether this process may create and remove entries in a directory.
 pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Where a path leads, whether or not all of it is there yet, and every link on the method: whoever
-/// changes one of them changes where it leads.
+/// Every symlink on a path, and the path that it resolves to, whether or not that exists. A change
+/// to any of them changes where the path leads.
 pub fn symlinks_and_target(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut ways = Vec::new();
@@ -98,24 +97,24 @@ pub fn symlinks_and_target(path: &Path) -> Vec<PathBuf> {
     ways
 }
 
-/// How long a line waits for those of other processes. They take no time, unless one of them was stopped.
+/// How long `append` waits for other processes. A line takes no time, unless its process was stopped.
 const OTHERS_LINES: Duration = Duration::from_millis(100);
 
-/// A file that lines are appended to, and nobody but its owner may read.
+/// A log that only its owner may read.
 #[derive(Debug)]
 pub struct LogFile {
     file: fs::File,
-    /// Whether its end can be looked at. That of a pipe or a device cannot.
+    /// Whether its end can be read. A pipe's or a device's cannot.
     can_look: bool,
-    /// Whether our own last line is torn.
+    /// Whether the last line that this process wrote is torn.
     torn: Mutex<bool>,
 }
 
 impl LogFile {
     /// Opens or creates the file, and removes other users' access to it.
     ///
-    /// A symlink is refused: whoever can replace it would choose which file is written to and loses
-    /// its mode. `/dev/stderr` and the like are symlinks of the system's own.
+    /// A symlink is refused: its owner would choose which file is written to and has its mode
+    /// changed. `/dev/stderr` and the like are symlinks that the system made.
     pub fn open(path: &Path) -> io::Result<Self> {
         let of_system = path.starts_with("/dev") || path.starts_with("/proc");
         // `NONBLOCK`: a pipe may have no reader.
@@ -133,7 +132,7 @@ impl LogFile {
         let metadata = file.metadata()?;
         let (torn, can_look) = (Mutex::new(false), false);
         if !metadata.is_file() {
-            // Never to be read from: a pipe that can be is never without a reader.
+            // Opened for writing only: a pipe that this process could read would never lack a reader.
             return Ok(Self { file, can_look, torn });
         }
         // Standard error may be a file of the user's, whose mode is not ours to change.
@@ -151,8 +150,7 @@ impl LogFile {
         }
     }
 
-    /// Appends a line, which has its end. What was left of a torn line does not become the beginning of this
-    /// one.
+    /// Appends a line, which ends with a newline. Ends a torn line first.
     pub fn append(&self, line: &str) -> io::Result<()> {
         let mut torn = self.torn.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.can_look {
@@ -162,14 +160,14 @@ impl LogFile {
         }
         let begin = Instant::now();
         let deadline = Deadline::lasting_while(move || begin.elapsed() < OTHERS_LINES);
-        // Not to be noted would be worse than to be noted out of turn.
+        // A line out of order is better than a missing one.
         let turn =
             LogLock::wait(&self.file, &deadline).unwrap_or_else(|_| LogLock::take(&self.file));
         Ok(turn.add(line)?)
     }
 }
 
-/// The terminal that the process belongs to, if it has one, to read from and to write to.
+/// Opens the terminal that controls this process, if it has one, for reading and writing.
 pub fn terminal() -> io::Result<fs::File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
@@ -208,7 +206,7 @@ mod tests {
         fs::create_dir_all(root.join("real/deep")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         std::os::unix::fs::symlink("../link/deep/file", root.join("real/other")).unwrap();
-        // And nothing else: whatever is named is kept out of reach, with all that is in it.
+        // And nothing else: policy denies each of these paths and everything below it.
         let ways = ["link", "real/other", "link", "real/deep/file"].map(|way| root.join(way));
         assert_eq!(symlinks_and_target(&root.join("link/other")), ways);
         assert_eq!(symlinks_and_target(&root.join("none/at/all")), [root.join("none/at/all")]);

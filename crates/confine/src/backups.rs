@@ -1,7 +1,6 @@
-//! A private directory outside the workspace: a log, and what files held before they were changed.
+//! A private directory outside the workspace, with logs and the backups of changed files.
 //!
-//! Several processes may use one at once. A line of the log is written whole or not at all; what a
-//! killed process left of one is never taken for the beginning of the next.
+//! Several processes may use one at once. A line of a log is written whole or not at all.
 
 mod segments;
 
@@ -42,7 +41,7 @@ impl BackupStore {
         Ok(self.turn(log, deadline)?.add(&format!("{line}\n"))?)
     }
 
-    /// The right to change a log, on a handle that still is the one that has the name.
+    /// Locks a log, on a handle that still has the log's name.
     fn turn(&self, log: &Name, deadline: &Deadline) -> Result<LogLock<OwnedFd>> {
         for _ in 0..sys::MAX_RACES {
             let turn = LogLock::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
@@ -54,7 +53,7 @@ impl BackupStore {
         Err(Error::Changed)
     }
 
-    /// Replaces a whole log by what `keep` makes of it, while nobody adds to it.
+    /// Replaces a whole log by what `keep` returns, while it is locked.
     pub fn rewrite(
         &self,
         log: &Name,
@@ -95,7 +94,7 @@ impl BackupStore {
         }
     }
 
-    /// Keeps what a target holds, before it is changed.
+    /// Backs up a target before it is changed.
     pub fn back_up(&self, target: &mut Target, name: &Name) -> Result<()> {
         let Target { original, dir, name: from, deadline, .. } = target;
         match original {
@@ -104,7 +103,7 @@ impl BackupStore {
         }
     }
 
-    /// Keeps what a file that is to be removed holds.
+    /// Backs up a file before it is removed.
     pub fn back_up_removed(&self, removal: &Removal, name: &Name) -> Result<()> {
         let (dir, from, meta, deadline) = removal.parts();
         if meta.kind != Kind::File {
@@ -118,8 +117,8 @@ impl BackupStore {
         self.back_up_file(dir, from, &mut file, name, deadline)
     }
 
-    /// A second name for the file, where it has only one and that can be done; else a copy. Through
-    /// other names it could be written to, and what is kept would change with it.
+    /// Makes a hard link if the file has no other, and a copy if that fails. Through another link the
+    /// backup itself could be written to.
     fn back_up_file(
         &self,
         dir: &Dir,
@@ -139,7 +138,7 @@ impl BackupStore {
                     return Err(Error::Changed);
                 }
                 Err(Errno::NOENT) => return Err(Error::Changed),
-                // Not for everybody, nor everywhere.
+                // Hard links may be forbidden, or unknown to the file system.
                 Err(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! How long somebody is willing to wait.
+//! When a call has to end: its deadline passed, or it was cancelled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// Asked again and again by whatever may take long: false ends it.
+/// Checked again and again by whatever may take long. The default never passes.
 #[derive(Clone, Default)]
 pub struct Deadline(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
-/// How long something waits before it asks again.
+/// How long a wait lasts between two checks.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
 impl Deadline {
-    /// Lasts as long as `lasts` says so.
+    /// Passes once `lasts` returns false.
     pub fn lasting_while(lasts: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(lasts)))
     }
 
-    /// Whether it has come to its end.
+    /// Whether it has passed.
     pub fn has_passed(&self) -> bool {
         self.check().is_err()
     }
 
-    /// An error if it has come to its end.
+    /// Fails if it has passed.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.0 {
             Some(lasts) if !lasts() => Err(Error::TimedOut),

@@ -1,4 +1,4 @@
-//! A directory handle that changes go through.
+//! An open directory: its entries, and the lock that changes take.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// An open directory. Everything is reached by single names, and no link is followed.
+/// An open directory. Its entries are reached by single names, and no symlink is followed.
 #[derive(Debug)]
 pub(crate) struct Dir {
     fd: OwnedFd,
@@ -56,17 +56,17 @@ impl Dir {
         File::regular(fd.map_err(crate::workspace::opening)?)
     }
 
-    /// A second handle, on which a directory can be listed, locked and flushed.
+    /// A second handle, which can be listed, locked and flushed. The first may be `O_PATH`.
     pub(crate) fn readable(&self) -> Result<OwnedFd, Errno> {
         sys::open_at(&self.fd, b".", sys::DIRECTORY)
     }
 
-    /// Makes the names in it survive a loss of power.
+    /// Flushes its entries, so that they survive a loss of power.
     pub(crate) fn sync(&self) -> Result<()> {
         Ok(sys::sync_dir(self.readable()?)?)
     }
 
-    /// Whether names in it may be changed.
+    /// Whether this process may change its entries.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match sys::may_write(&self.fd, b".") {
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(Error::DirectoryDenied),
@@ -74,11 +74,11 @@ impl Dir {
         }
     }
 
-    /// Keeps other processes that use Pinfold from committing here, until the lock is dropped.
+    /// Locks the directory against changes by other Pinfold processes.
     pub(crate) fn lock(&self, deadline: &Deadline) -> Result<DirLock> {
         let fd = match self.readable() {
             Ok(fd) => fd,
-            // Not readable, but perhaps writable: then there is nothing to lock.
+            // A directory that is writable but not readable cannot be locked.
             Err(Errno::ACCESS) => return Ok(DirLock { lock: None }),
             Err(other) => return Err(other.into()),
         };
@@ -102,7 +102,7 @@ impl Dir {
         }
     }
 
-    /// At most `most` entries, in the order of the file system; own temporary files are left out.
+    /// At most `most` entries, in the order of the file system, without Pinfold's temp files.
     pub(crate) fn entries(&self, most: usize) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         sys::list(self.readable()?, &mut Vec::new(), |name, kind| {
@@ -121,10 +121,10 @@ impl Dir {
     }
 }
 
-/// What an entry is, by what its directory says of it.
+/// An entry's kind. `listed` is the type that `getdents` gave.
 pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     match listed {
-        // Some file systems do not say.
+        // Some file systems do not give it.
         FileType::Unknown => {
             sys::stat_at(dir, name).map_or(Kind::Device, |stat| Metadata::of(&stat).kind)
         }
@@ -132,15 +132,15 @@ pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     }
 }
 
-/// A directory's lock. It belongs to a handle of its own, and ends with it.
+/// A directory's lock. It belongs to a handle of its own, and is released with it.
 #[derive(Debug)]
 pub(crate) struct DirLock {
-    /// Nothing where the directory cannot be locked.
+    /// `None` where the directory cannot be locked.
     lock: Option<Locked>,
 }
 
 impl DirLock {
-    /// Whether others are kept out at all.
+    /// Whether the directory is locked at all.
     pub(crate) fn is_held(&self) -> bool {
         self.lock.is_some()
     }

@@ -21,7 +21,7 @@ pub struct File {
 }
 
 impl File {
-    /// Takes a fresh handle, if it is on a regular file.
+    /// Fails unless the handle is on a regular file.
     pub(crate) fn regular(fd: OwnedFd) -> Result<Self> {
         let meta = Metadata::of(&sys::stat(&fd)?);
         match meta.kind {
@@ -36,12 +36,12 @@ impl File {
         Self { content: Some(content), ..self }
     }
 
-    /// What the file system knew about it when it was opened.
+    /// Its metadata when it was opened.
     pub fn meta(&self) -> &Metadata {
         &self.meta
     }
 
-    /// We have given it another name, which shows in its times; nothing else must have changed.
+    /// Notes that this process made a hard link, which changes ctime. Fails if anything else changed.
     pub(crate) fn note_new_link(&mut self) -> Result<()> {
         let now = self.meta_now()?;
         if !self.meta.same_stat(&now) {
@@ -51,7 +51,7 @@ impl File {
         Ok(())
     }
 
-    /// What the file system knows about it now.
+    /// Its metadata now.
     pub(crate) fn meta_now(&self) -> Result<Metadata> {
         Ok(Metadata::of(&sys::stat(&self.fd)?))
     }
@@ -66,15 +66,15 @@ impl File {
         self.at_end = false;
     }
 
-    /// Goes to a place, counted in bytes from the beginning.
+    /// Goes to an offset in bytes from the beginning.
     pub fn seek_to(&mut self, place: u64) {
         self.position = place;
         self.at_end = false;
     }
 
-    /// All that it holds, unless it has grown since it was opened: whoever adds to it may never end.
+    /// Its whole content. Fails if it has grown since it was opened: a writer may never end.
     ///
-    /// The buffer comes from the system as zeros, and is not filled with them.
+    /// The allocator gets zeroed pages from the system, so the buffer is not filled twice.
     pub(crate) fn read_whole(&mut self) -> Result<Vec<u8>> {
         self.rewind();
         let len = usize::try_from(self.meta.len).unwrap_or(usize::MAX);
@@ -130,8 +130,8 @@ impl Read for File {
             None => sys::read_from(&self.fd, buffer, self.position)?,
         };
         self.position += read as u64;
-        // A regular file gives less than it was asked for only at its end: no second call to be sure,
-        // as long as that is where the end was expected.
+        // A short read of a regular file means its end. If that is where `fstat` put it, no second
+        // call is needed to be sure.
         self.at_end = read < buffer.len() && self.position >= self.meta.len;
         Ok(read)
     }

@@ -1,7 +1,7 @@
-//! Adding lines to the end of a file that other processes add to as well.
+//! Appends lines to a log that other processes append to as well.
 //!
-//! A line is written whole or not at all, where others can be locked out. What is left of a torn one, whoever left
-//! it, is never the beginning of the next.
+//! Where the log can be locked, a line is written whole or not at all. A torn line that another process
+//! left is ended first, so that it never becomes the beginning of the next line.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::sys::{self, Locked};
 use crate::temp_file::retry;
 use crate::{Deadline, Metadata, Result};
 
-/// The right to add to a file that can be read, too.
+/// A log that is locked for appending, where the file system has locks.
 #[derive(Debug)]
 pub(crate) struct LogLock<F: AsFd> {
     file: Locked<F>,
-    /// Whether others are locked out.
+    /// Whether it is locked.
     alone: bool,
 }
 
 impl<F: AsFd> LogLock<F> {
-    /// Waits until others are locked out. Where the file system cannot do that, they are not.
+    /// Waits for the lock. Without locks in the file system, it appends unlocked.
     pub(crate) fn wait(file: F, deadline: &Deadline) -> Result<Self> {
         let alone = loop {
             match sys::try_lock(&file) {
@@ -38,7 +38,7 @@ impl<F: AsFd> LogLock<F> {
         Ok(Self { file: Locked(file), alone })
     }
 
-    /// Takes it, whoever has it.
+    /// Appends unlocked, whoever holds the lock.
     pub(crate) fn take(file: F) -> Self {
         Self { file: Locked(file), alone: false }
     }
@@ -47,25 +47,25 @@ impl<F: AsFd> LogLock<F> {
         &self.file.0
     }
 
-    /// Adds a line, which has its end.
+    /// Appends a line, which ends with a newline.
     pub(crate) fn add(&self, line: &str) -> rustix::io::Result<()> {
         let len = self.len()?;
         let torn = self.is_torn(len)?;
         write(&self.file, line, torn).1.inspect_err(|_| {
-            // Alone, so that nothing of somebody else's goes with it.
+            // Only under the lock: otherwise it could cut off another process's line.
             if self.alone {
                 retry(|| sys::truncate(&self.file, len));
             }
         })
     }
 
-    /// Whether the last line has no end.
+    /// Whether the last line lacks its newline.
     fn is_torn(&self, len: u64) -> rustix::io::Result<bool> {
         let torn = self.ends_within_a_line(len)?;
         if self.alone || !torn {
             return Ok(torn);
         }
-        // Another process may be in the midst of it: then it is whole in a moment.
+        // Without the lock, another process may be writing it right now.
         std::thread::sleep(Duration::from_millis(1));
         self.ends_within_a_line(self.len()?)
     }
@@ -83,8 +83,8 @@ impl<F: AsFd> LogLock<F> {
     }
 }
 
-/// Writes a line in one call, so that lines of several processes do not mix, after the end of one that was `torn`.
-/// Says, too, whether there is a torn line now.
+/// Writes a line in one call, so that lines of several processes do not mix. Ends a `torn` line first.
+/// Also returns whether the last line is torn now.
 pub(crate) fn write(file: impl AsFd, line: &str, torn: bool) -> (bool, rustix::io::Result<()>) {
     let whole = if torn { format!("\n{line}") } else { line.to_owned() };
     let (written, done) = sys::write_counting(file, whole.as_bytes());

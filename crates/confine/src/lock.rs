@@ -1,6 +1,6 @@
-//! One change at a time to each file, within this process.
+//! Locks a file against other changes of this process.
 //!
-//! Keyed by the directory's identity and the name in it, so that two spellings of one path meet.
+//! The key is the directory's identity and the name in it, so two spellings of one path share a lock.
 
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,20 +8,20 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::deadline::PAUSE;
 use crate::{Deadline, Identity, Name, Result};
 
-/// With the process's number: one that was forked has copies of locks that nobody there will give back.
+/// With the process id: a forked process has copies of locks that none of its threads releases.
 type Key = (u32, Identity, Vec<Name>);
 
 static HELD: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
 static FREED: Condvar = Condvar::new();
 
-/// Holds a file for one change, until it is dropped.
+/// The lock on a file. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     key: Key,
 }
 
 impl FileLock {
-    /// Waits until nobody else in this process changes the file called `names` below the directory.
+    /// Waits for other changes of this process to the file `names` below the directory.
     pub(crate) fn take(directory: Identity, names: Vec<Name>, deadline: &Deadline) -> Result<Self> {
         let key = (std::process::id(), directory, names);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);

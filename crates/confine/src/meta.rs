@@ -1,10 +1,10 @@
-//! What the file system knows about a file, and whether two looks saw the same one.
+//! A file's metadata, and whether two of them prove that its content is unchanged.
 
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 
-/// What kind of thing a name stands for.
+/// A file's type.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// A regular file.
@@ -13,11 +13,11 @@ pub enum Kind {
     Directory,
     /// A symbolic link.
     Symlink,
-    /// A pipe with a name.
+    /// A named pipe.
     Fifo,
     /// A socket.
     Socket,
-    /// A character or block device, or something that this crate has no word for.
+    /// A character or block device, or an unknown type.
     Device,
 }
 
@@ -48,7 +48,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// Which file it is, whatever it is called: device and inode.
+/// Device and inode, which identify a file whatever its name.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Identity {
     device: u64,
@@ -65,12 +65,12 @@ impl Identity {
     }
 }
 
-/// What the file system knows about a file.
+/// What `stat` says about a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Metadata {
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
-    /// Which one it is.
+    /// Its device and inode.
     pub identity: Identity,
     /// Its size in bytes.
     pub len: u64,
@@ -80,17 +80,17 @@ pub struct Metadata {
     pub uid: u32,
     /// Its owner's group.
     pub gid: u32,
-    /// How many names it has.
+    /// How many hard links it has.
     pub links: u64,
-    /// When its content was last changed, since 1970.
+    /// When its content was last modified (mtime).
     pub modified: SystemTime,
-    /// When anything about it was last changed; nobody can set it back.
+    /// When its inode was last changed (ctime). No program can set it.
     changed: SystemTime,
-    /// Whether every later change will show in the times.
+    /// Whether the times are old enough for every later change to show in them.
     settled: bool,
 }
 
-/// Clocks of file systems tick at different paces; FAT's is the slowest, with two seconds.
+/// The coarsest timestamps of a file system are FAT's.
 const SLOWEST_TICK: Duration = Duration::from_secs(2);
 
 impl Metadata {
@@ -113,30 +113,30 @@ impl Metadata {
         }
     }
 
-    /// Whether a later look at the same file surely saw the same content.
+    /// Whether a later `stat` of the same file proves that its content is the same.
     ///
-    /// False means "look at the content", not "changed": the times may be too fresh to tell.
+    /// False does not mean that it changed: the times may be too recent to tell.
     pub fn proven_unchanged(&self, later: &Self) -> bool {
         self.settled && self.same_stat(later) && self.changed == later.changed
     }
 
-    /// As [`Self::proven_unchanged`], for a file that this process itself has renamed in between,
-    /// which is a change of the inode on some file systems.
+    /// As [`Self::proven_unchanged`], for a file that this process renamed in between, which
+    /// changes ctime on some file systems.
     pub(crate) fn proven_unchanged_but_renamed(&self, later: &Self) -> bool {
         self.settled && self.same_stat(later)
     }
 
-    /// Whether every later change will show in the times.
+    /// Whether the times are old enough for every later change to show in them.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Forgets when it was last changed for when it was changed now.
+    /// Updates ctime.
     pub(crate) fn update_ctime(&mut self, now: &Self) {
         self.changed = now.changed;
     }
 
-    /// Whether nothing speaks against it being the same file with the same content.
+    /// Whether all but ctime is the same, so that it may be the same file with the same content.
     pub(crate) fn same_stat(&self, later: &Self) -> bool {
         self.identity == later.identity
             && self.len == later.len

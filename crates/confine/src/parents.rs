@@ -1,4 +1,4 @@
-//! Directories that a new file needs, and that are gone again if it does not come.
+//! Creates the directories that a new file needs, and removes them if the file is not created.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::root::step_into;
 use crate::temp_file::retry;
 use crate::{Durability, Error, Name, Result, sys};
 
-/// The directory for a new file, and what had to be made on the way there.
+/// The directory of a new file, and the directories that were created for it.
 pub(crate) struct Parents<'t> {
     start: &'t Arc<Dir>,
-    /// Below `start`, one in the other; the flag says that this call made it.
+    /// Below `start`, one in the other; the flag says whether this call created it.
     below: Vec<(Name, bool, Option<Arc<Dir>>)>,
     keep: bool,
 }
 
 impl<'t> Parents<'t> {
-    /// Makes the directories called `missing`, one below the other.
+    /// Creates the directories `missing`, one below the other.
     pub(crate) fn make(
         start: &'t Arc<Dir>,
         missing: &[Name],
@@ -34,13 +34,13 @@ impl<'t> Parents<'t> {
     fn make_one(&mut self, name: &Name, durability: Durability) -> Result<()> {
         let made = match sys::make_dir(self.dir().fd(), name.as_bytes()) {
             Ok(()) => true,
-            // Somebody else was faster.
+            // Another process created it first.
             Err(Errno::EXIST) => false,
-            // The directory above is gone: somebody took back what they had made. Look again.
+            // The directory above was removed, for example by a call that failed.
             Err(Errno::NOENT) => return Err(Error::Changed),
             Err(other) => return Err(other.into()),
         };
-        // Noted before anything else can fail, so that it is taken away again.
+        // Noted before anything else can fail, so that it is removed then.
         self.below.push((name.clone(), made, None));
         let parent = self.dir();
         if made && durability == Durability::Full {
@@ -62,7 +62,7 @@ impl<'t> Parents<'t> {
         self.below.iter().rev().find_map(|(_, _, dir)| dir.as_ref()).unwrap_or(self.start)
     }
 
-    /// The file is there: the directories stay.
+    /// Keeps the directories: the file was created.
     pub(crate) fn keep(mut self) {
         self.keep = true;
     }
@@ -73,7 +73,7 @@ impl Drop for Parents<'_> {
         while let Some((name, made, dir)) = self.below.pop() {
             drop(dir);
             if made && !self.keep {
-                // Only an empty one goes, so nobody else's file is in danger.
+                // `rmdir` fails unless it is empty, so no other file is lost.
                 retry(|| sys::remove_dir(self.dir().fd(), name.as_bytes()));
             }
         }

@@ -293,8 +293,9 @@ pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<Own
 /// Opens the directory that an absolute path leads to, symlinks followed.
 fn open(given: &Path) -> Result<OpenedRoot> {
     for _ in 0..sys::MAX_RACES {
+        let handle = sys::open_root(given)?;
         let canonical = std::fs::canonicalize(given).map_err(Error::Os)?;
-        let opened = OpenedRoot::new(sys::open_root(given)?, names(&canonical)?)?;
+        let opened = OpenedRoot::new(handle, names(&canonical)?)?;
         // The names are those of this directory, and not of one that was there a moment before.
         if sys::stat_path(&canonical).is_ok_and(|it| Metadata::of(&it).identity == opened.identity)
         {
