@@ -59,7 +59,7 @@ fn normal(text: &str) -> String {
     let word = |word: &str| {
         let id = word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let digits = word.bytes().filter(u8::is_ascii_digit).count();
-        if id && digits > 0 {
+        if id {
             "ID".to_owned()
         } else if digits > 4 && (word.contains(':') || word.matches('-').count() == 2) {
             "TIME".to_owned()
