@@ -211,9 +211,9 @@ impl Show {
         let LogOptions { workspace, permissions, journal } = &self.options;
         let settings = workspace.configure(&[permissions, journal])?.settings;
         let session = workspace.open(settings, None)?.with_approver(ApproveAll);
-        let shown = session.perform(&operations::Show { id: self.id })?;
-        print_line(&entry_line(&session, &shown.entry))?;
-        match &shown.diff {
+        let shown = session.perform(&operations::Show::new(self.id))?;
+        print_line(&entry_line(&session, &shown.outcome.entry))?;
+        match &shown.outcome.diff {
             Some(diff) => print_line(printable(diff).trim_end())?,
             None => print_line("(not text, or its backup is gone)")?,
         }
@@ -235,7 +235,7 @@ impl Undo {
         }
         let mut failed = false;
         for id in ids {
-            let undo = operations::Undo { id };
+            let undo = id.map_or_else(operations::Undo::newest, operations::Undo::change);
             let done = session.audited(
                 &CallOptions::default().with_tool("undo"),
                 |call| session.perform_with(&undo, call),
@@ -259,7 +259,7 @@ impl Undo {
 }
 
 fn undone(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
-    let entry = &done.entry;
+    let entry = &done.outcome.entry;
     let path = shown(session, entry);
     let (done_to, would_do) = match &entry.before {
         State::Absent => ("removed", "remove"),

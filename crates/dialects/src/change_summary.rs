@@ -25,42 +25,42 @@ pub(crate) struct ChangeSummary {
 impl ChangeSummary {
     /// The summary of a file that was created or replaced.
     pub(crate) fn of_write(done: &Done<Write>, path: &str) -> Self {
-        let mut summary = match (done.changed, done.created) {
+        let mut summary = match (done.outcome.changed, done.outcome.created) {
             (false, _) => Self::told(&done.receipt, ["Unchanged", "change nothing"], ": ", path),
             (true, true) => Self::told(&done.receipt, ["Created", "create"], " ", path),
             (true, false) => Self::told(&done.receipt, ["Updated", "update"], " ", path),
         };
-        if !done.changed {
+        if !done.outcome.changed {
             summary.line.push_str(" already has this content");
             summary.unsaid = true;
             return summary;
         }
-        summary.add_size(done.bytes);
-        if let Some(before) = done.recoded_from {
+        summary.add_size(done.outcome.bytes);
+        if let Some(before) = done.outcome.recoded_from {
             let mark = if before.bom { " with a byte order mark" } else { "" };
             summary.notices.push(format!("the file was {}{mark} before", before.name()));
         }
-        summary.tell_other_names(done.other_names);
+        summary.tell_other_names(done.outcome.other_names);
         summary
     }
 
     /// The summary of replacements in a file.
     pub(crate) fn of_edit(done: &Done<Edit>, path: &str) -> Self {
-        if done.created {
+        if done.outcome.created {
             let mut summary = Self::told(&done.receipt, ["Created", "create"], " ", path);
-            summary.add_size(done.bytes);
+            summary.add_size(done.outcome.bytes);
             return summary;
         }
-        let times = count(done.replacements as u64, "occurrence");
+        let times = count(done.outcome.replacements as u64, "occurrence");
         let verbs = [format!("Replaced {times}"), format!("replace {times}")];
         let verbs = verbs.each_ref().map(String::as_str);
         let mut summary = Self::told(&done.receipt, verbs, " in ", path);
-        let place = match done.lines.as_slice() {
+        let place = match done.outcome.lines.as_slice() {
             [(first, last)] if first == last => format!("line {first}"),
             [(first, last)] => format!("lines {first}-{last}"),
             _ => "one of the edits".into(),
         };
-        summary.notices.extend(match done.match_kind {
+        summary.notices.extend(match done.outcome.match_kind {
             MatchKind::Exact | MatchKind::LineEndings => None,
             MatchKind::TrailingWhitespace => {
                 Some(format!("{place}: matched without regard to blanks at the end of lines"))
@@ -69,16 +69,16 @@ impl ChangeSummary {
                 "{place}: matched with another indentation; the new text was indented like the file"
             )),
         });
-        if done.changed_elsewhere {
+        if done.outcome.changed_elsewhere {
             summary.notices.push("the file has changed elsewhere since it was last read".into());
         }
-        summary.tell_other_names(done.other_names);
+        summary.tell_other_names(done.outcome.other_names);
         summary
     }
 
     /// The summary of a file that was deleted.
     pub(crate) fn of_delete(done: &Done<Delete>, path: &str) -> Self {
-        let verbs = match done.link {
+        let verbs = match done.outcome.link {
             true => ["Deleted the symlink", "delete the symlink"],
             false => ["Deleted", "delete"],
         };

@@ -99,7 +99,10 @@ impl CallOptions {
 /// A call that has one opens nothing else: an attempt to is [`Error::Cancelled`], and the caller makes the call
 /// again, on a thread that may wait.
 #[derive(Clone, Debug, Default)]
-pub struct CachedFile(Option<Arc<Mutex<Option<(Place, File)>>>>);
+pub struct CachedFile(Option<Arc<OpenFile>>);
+
+/// A file that is taken once.
+type OpenFile = Mutex<Option<(Place, File)>>;
 
 impl CachedFile {
     pub(crate) fn new(place: Place, file: File) -> Self {

@@ -109,7 +109,7 @@ fn make(
         Some(states) => Record::begin(view, &mut *change, states)?,
         None => Record::none(view),
     };
-    let applied = match change.apply(session.settings().durability.into()) {
+    let applied = match change.apply(session.settings().durability) {
         Ok(applied) => applied,
         Err(error) => {
             record.call_off();

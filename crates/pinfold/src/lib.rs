@@ -13,7 +13,7 @@
 //! let session = Session::open([workspace])?;
 //! session.perform(&Write::new("notes/todo.txt", "buy milk\n"))?;
 //! let read = session.perform(&Read::new("notes/todo.txt"))?;
-//! assert_eq!(read.page.content, "buy milk\n");
+//! assert_eq!(read.outcome.page.content, "buy milk\n");
 //!
 //! let refused = session.perform(&Read::new("../secret.txt")).unwrap_err();
 //! assert_eq!(refused.to_string(), "`../secret.txt` is outside the workspace");

@@ -1,7 +1,5 @@
 //! What an operation is: it plans on a view of the workspace, and the session commits its changes.
 
-use std::ops::Deref;
-
 use pinfold_confine::RawPath;
 
 use crate::change::ChangeSet;
@@ -89,14 +87,6 @@ pub struct Done<O: Operation> {
     pub outcome: O::Outcome,
     /// How the commit went; nothing for operations that only read.
     pub receipt: <O::Changes as Changes>::Receipt,
-}
-
-impl<O: Operation> Deref for Done<O> {
-    type Target = O::Outcome;
-
-    fn deref(&self) -> &O::Outcome {
-        &self.outcome
-    }
 }
 
 impl<O: Operation<Outcome: std::fmt::Debug>> std::fmt::Debug for Done<O> {

@@ -19,7 +19,9 @@ fn session() -> (TempDir, Session) {
 }
 
 fn seen(path: &str, content: impl Into<String>) -> Write {
-    Write { seen: ReadRule::Require, ..Write::new(path, content) }
+    let mut write = Write::new(path, content);
+    write.seen = ReadRule::Require;
+    write
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn of_two_sessions_that_create_one_file_one_is_told() {
                 let (barrier, path) = (barrier.clone(), path.clone());
                 scope.spawn(move || {
                     barrier.wait();
-                    session.perform(&seen(&path, "mine")).map(|done| done.created)
+                    session.perform(&seen(&path, "mine")).map(|done| done.outcome.created)
                 })
             });
             threads.map(|thread| thread.join().unwrap())
@@ -136,7 +138,7 @@ fn a_file_that_is_written_with_its_own_beginning_is_cut() {
     // As much as is looked at to find the encoding, and one byte.
     for (changed, len) in [(true, 65_537), (false, 65_537), (true, 65_536)] {
         let done = session.perform(&Write::new("f", &long[..len])).unwrap();
-        assert_eq!((done.changed, done.created), (changed, false));
+        assert_eq!((done.outcome.changed, done.outcome.created), (changed, false));
         assert_eq!(fs::metadata(dir.path().join("f")).unwrap().len(), len as u64);
     }
 }

@@ -220,7 +220,7 @@ fn what_is_too_large_to_edit_is_not_shown_as_a_diff() {
     for (before, after, shown) in [(100, 99, true), (101, 99, false), (99, 101, false)] {
         fs::write(dir.path().join("ws/f"), "b".repeat(before)).unwrap();
         let written = session.perform(&Write::new("f", "a".repeat(after))).unwrap();
-        let show = Show { id: written.receipt.id.unwrap() };
+        let show = Show::new(written.receipt.id.unwrap());
         assert_eq!(strict.perform(&show).unwrap().outcome.diff.is_some(), shown, "{before}");
         assert!(session.perform(&show).unwrap().outcome.diff.is_some());
     }
@@ -237,7 +237,7 @@ fn a_large_file_can_be_edited_and_a_miss_in_it_is_explained_soon() {
     let done = session
         .perform(&Edit::new("f", "the search_pattern is here", "the search_pattern was here"))
         .unwrap();
-    assert_eq!(done.lines, [(text.lines().count() as u64, text.lines().count() as u64)]);
+    assert_eq!(done.outcome.lines, [(text.lines().count() as u64, text.lines().count() as u64)]);
     let miss = session.perform(&Edit::new("f", "the needel was here", "x")).unwrap_err();
     assert!(matches!(miss, Error::NoMatch { .. }));
     let many = session.perform(&Edit::new("f", line, "x\n")).unwrap_err();

@@ -31,7 +31,7 @@ impl Tool for Delete {
     }
 
     fn reply(&self, done: Done<operations::Delete>, ctx: &ToolContext<'_>) -> ToolResult {
-        let path = ctx.absolute(&done.place);
+        let path = ctx.absolute(&done.outcome.place);
         let summary = ChangeSummary::of_delete(&done, &path);
         changed(summary, path, &done.receipt, json!({}))
     }

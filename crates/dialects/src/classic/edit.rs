@@ -114,14 +114,14 @@ fn operation(
 const MAX_LINES: usize = 100;
 
 fn reply(done: &Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
-    let path = ctx.absolute(&done.place);
+    let path = ctx.absolute(&done.outcome.place);
     let summary = ChangeSummary::of_edit(done, &path);
     let facts = json!({
-        "replacements": done.replacements,
-        "match": done.match_kind.name(),
-        "lines": done.lines.iter().take(MAX_LINES).collect::<Vec<_>>(),
-        "start_line": done.lines.first().map(|lines| lines.0),
-        "created": done.created,
+        "replacements": done.outcome.replacements,
+        "match": done.outcome.match_kind.name(),
+        "lines": done.outcome.lines.iter().take(MAX_LINES).collect::<Vec<_>>(),
+        "start_line": done.outcome.lines.first().map(|lines| lines.0),
+        "created": done.outcome.created,
     });
     changed(summary, path, &done.receipt, facts)
 }

@@ -1,7 +1,7 @@
 //! `Write`
 
-use pinfold::operations::{self, Parents};
-use pinfold::{Done, Encoding, Error, ReadRule};
+use pinfold::operations;
+use pinfold::{Done, Error, ReadRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -30,22 +30,19 @@ impl Tool for Write {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
-        Ok(operations::Write {
-            path: self.file_path.raw("file_path", ctx)?,
-            content: self.content.clone(),
-            encoding: Encoding::UTF_8,
-            parents: Parents::Make,
-            seen: ctx.seen(ReadRule::Require),
-        })
+        let path = self.file_path.raw("file_path", ctx)?;
+        let mut write = operations::Write::new(path, self.content.as_str());
+        write.seen = ctx.seen(ReadRule::Require);
+        Ok(write)
     }
 
     fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> ToolResult {
-        let path = ctx.absolute(&done.place);
+        let path = ctx.absolute(&done.outcome.place);
         let summary = ChangeSummary::of_write(&done, &path);
         let facts = json!({
             "bytes_written": summary.bytes_written,
-            "created": done.created,
-            "changed": done.changed,
+            "created": done.outcome.created,
+            "changed": done.outcome.changed,
         });
         changed(summary, path, &done.receipt, facts)
     }

@@ -38,7 +38,7 @@ impl Tool for Delete {
     }
 
     fn reply(&self, done: Done<operations::Delete>, ctx: &ToolContext<'_>) -> Reply {
-        let summary = ChangeSummary::of_delete(&done, &ctx.relative(&done.place));
+        let summary = ChangeSummary::of_delete(&done, &ctx.relative(&done.outcome.place));
         Reply { success: true, message: summary.besides() }
     }
 

@@ -62,7 +62,7 @@ impl Tool for Patch {
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> Reply {
-        let summary = ChangeSummary::of_edit(&done, &ctx.relative(&done.place));
+        let summary = ChangeSummary::of_edit(&done, &ctx.relative(&done.outcome.place));
         Reply { success: true, patches_applied: self.patches.len(), message: summary.besides() }
     }
 

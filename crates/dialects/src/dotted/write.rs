@@ -38,15 +38,13 @@ impl Tool for Write {
     type Reply = Reply;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
-        let seen = ctx.seen(ReadRule::Off);
-        Ok(operations::Write {
-            seen,
-            ..operations::Write::new(self.path.raw()?, self.content.as_str())
-        })
+        let mut write = operations::Write::new(self.path.raw()?, self.content.as_str());
+        write.seen = ctx.seen(ReadRule::Off);
+        Ok(write)
     }
 
     fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> Reply {
-        let summary = ChangeSummary::of_write(&done, &ctx.relative(&done.place));
+        let summary = ChangeSummary::of_write(&done, &ctx.relative(&done.outcome.place));
         Reply { success: true, bytes_written: summary.bytes_written, message: summary.besides() }
     }
 

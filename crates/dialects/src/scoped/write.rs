@@ -1,7 +1,7 @@
 //! `write_file`
 
 use pinfold::operations::{self, Parents};
-use pinfold::{Done, Encoding, Error, ReadRule};
+use pinfold::{Done, Error, ReadRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,22 +42,21 @@ impl Tool for Write {
     type Reply = Reply;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
-        Ok(operations::Write {
-            path: self.path.raw()?,
-            content: self.content.clone(),
-            encoding: match &self.encoding {
-                Some(label) => ctx.encoding("encoding", label)?,
-                None => Encoding::UTF_8,
-            },
-            parents: if self.create_dirs == Some(true) { Parents::Make } else { Parents::Refuse },
-            seen: ctx.seen(ReadRule::Off),
-        })
+        let mut write = operations::Write::new(self.path.raw()?, self.content.as_str());
+        if let Some(label) = &self.encoding {
+            write.encoding = ctx.encoding("encoding", label)?;
+        }
+        if self.create_dirs != Some(true) {
+            write.parents = Parents::Refuse;
+        }
+        write.seen = ctx.seen(ReadRule::Off);
+        Ok(write)
     }
 
     fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> Reply {
-        let path = ctx.relative(&done.place);
+        let path = ctx.relative(&done.outcome.place);
         let message = ChangeSummary::of_write(&done, &path).besides();
-        Reply { path, bytes: done.bytes, message }
+        Reply { path, bytes: done.outcome.bytes, message }
     }
 
     fn compact(&self, ctx: &ToolContext<'_>) -> String {

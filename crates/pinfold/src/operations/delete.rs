@@ -6,7 +6,22 @@ use crate::change::Remove;
 use crate::{ChangeSet, Error, Operation, View};
 
 /// Deletes one file. A symlink is deleted itself, wherever it points; a directory is refused.
+///
+/// ```
+/// use pinfold::Session;
+/// use pinfold::operations::{Delete, Write};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("old.txt", "gone\n"))?;
+/// let done = session.perform(&Delete::new("old.txt"))?;
+/// assert_eq!(done.outcome.bytes, 5);
+/// assert!(!workspace.join("old.txt").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Delete {
     /// The file.
     pub path: RawPath,

@@ -11,6 +11,7 @@ use crate::{Error, NoChange, Operation, View};
 
 /// Shows one change of the journal, if the file may be read.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Show {
     /// The id of the change.
     pub id: String,
@@ -23,6 +24,13 @@ pub struct Shown {
     pub entry: Entry,
     /// The diff, where both versions are text and still exist.
     pub diff: Option<String>,
+}
+
+impl Show {
+    /// Shows the change with an id.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into() }
+    }
 }
 
 impl Operation for Show {

@@ -8,8 +8,31 @@ use crate::{ChangeSet, Error, Operation, View};
 
 /// Undoes one change of the journal. Refuses a file that was modified since.
 ///
-/// It is a change itself, so it can be undone too.
+/// It is a change itself, so it can be undone too. Needs a journal, which the settings turn on.
+///
+/// ```
+/// use pinfold::operations::{Undo, Write};
+/// use pinfold::{JournalSetting, Session, Settings};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (workspace, journal) = (dir.path().join("workspace"), dir.path().join("journal"));
+/// # std::fs::create_dir(&workspace)?;
+/// let mut settings = Settings::default();
+/// settings.journal = Some(JournalSetting::Directory(journal));
+/// let session = Session::with_settings([&workspace], settings)?;
+/// session.perform(&Write::new("a.txt", "one\n"))?;
+/// let changed = session.perform(&Write::new("a.txt", "two\n"))?;
+///
+/// session.perform(&Undo::newest())?;
+/// assert_eq!(std::fs::read_to_string(workspace.join("a.txt"))?, "one\n");
+///
+/// // A change that was undone cannot be undone again: the file is no longer as the change left it.
+/// let id = changed.receipt.id.expect("there is a journal");
+/// assert!(session.perform(&Undo::change(id)).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Undo {
     /// The id of the change; `None` for the newest one in this workspace that was not undone yet.
     pub id: Option<String>,
@@ -22,6 +45,18 @@ pub struct Undone {
     pub entry: Entry,
     /// The file's place.
     pub place: Place,
+}
+
+impl Undo {
+    /// Undoes the newest change in the workspace that was not undone yet.
+    pub fn newest() -> Self {
+        Self { id: None }
+    }
+
+    /// Undoes the change with an id.
+    pub fn change(id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()) }
+    }
 }
 
 impl Operation for Undo {

@@ -10,7 +10,25 @@ use crate::ledger::Freshness;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Creates a file, or replaces its whole content.
+///
+/// ```
+/// use pinfold::Session;
+/// use pinfold::operations::{Parents, Write};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// let done = session.perform(&Write::new("notes/todo.txt", "buy milk\n"))?;
+/// assert!(done.outcome.created);
+/// assert_eq!(done.outcome.bytes, 9);
+///
+/// let mut write = Write::new("no/such/directory.txt", "");
+/// write.parents = Parents::Refuse;
+/// assert!(session.perform(&write).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Write {
     /// The file.
     pub path: RawPath,
@@ -20,7 +38,7 @@ pub struct Write {
     pub encoding: Encoding,
     /// What to do if the file's directory does not exist.
     pub parents: Parents,
-    /// Whether a file that is there must have been read first.
+    /// Whether an existing file must have been read first.
     pub seen: ReadRule,
 }
 

@@ -93,7 +93,7 @@ fn reading_a_secret_can_be_allowed() {
     ]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     let read = session.perform(&Read::new("src/env-alias")).unwrap();
-    assert_eq!(read.page.content, "PASSWORD=hunter2\n");
+    assert_eq!(read.outcome.page.content, "PASSWORD=hunter2\n");
     let [question] = &person.asked()[..] else { panic!() };
     assert!(question.path.ends_with(".env") && question.given == "src/env-alias");
     assert_eq!(question.reason, Reason::Secret);
@@ -101,7 +101,7 @@ fn reading_a_secret_can_be_allowed() {
     // From now on it is in searches, too.
     session.perform(&Read::new(".env")).unwrap();
     let searched = session.perform(&Search::new("hunter2")).unwrap();
-    assert_eq!((searched.total, searched.skipped.withheld), (1, 0));
+    assert_eq!((searched.outcome.total, searched.outcome.skipped.withheld), (1, 0));
 }
 
 #[test]
@@ -115,15 +115,15 @@ fn what_was_kept_of_a_secret_is_asked_about() {
     let changed = session.perform(&Write::new("new.txt", "one\n")).unwrap();
     let deleted = session.perform(&Delete::new(".env")).unwrap();
     let [plain, secret] =
-        [changed.receipt, deleted.receipt].map(|receipt| Show { id: receipt.id.unwrap() });
-    assert!(session.perform(&plain).unwrap().diff.as_ref().unwrap().contains("+one"));
+        [changed.receipt, deleted.receipt].map(|receipt| Show::new(receipt.id.unwrap()));
+    assert!(session.perform(&plain).unwrap().outcome.diff.as_ref().unwrap().contains("+one"));
     assert_eq!(person.asked().len(), 0);
     assert!(matches!(denial(&session, &secret), Denial::User(None)));
     let shown = session.perform(&secret).unwrap();
-    assert!(shown.diff.as_ref().unwrap().contains("-PASSWORD=hunter2"), "{shown:?}");
+    assert!(shown.outcome.diff.as_ref().unwrap().contains("-PASSWORD=hunter2"), "{shown:?}");
     // Whatever has come to lie there.
     symlink("/nowhere", dir.path().join(".env")).unwrap();
-    assert!(session.perform(&secret).unwrap().diff.is_some());
+    assert!(session.perform(&secret).unwrap().outcome.diff.is_some());
     let asked = person.asked();
     assert!(asked.len() == 3 && asked.iter().all(|it| it.path.ends_with(".env")), "{asked:?}");
 }
@@ -136,14 +136,19 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     // To list a directory of secrets is not to read them by name.
     let person = Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::Denied(None)]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
-    assert_eq!(session.perform(&List::new(".aws")).unwrap().entries.len(), 1);
+    assert_eq!(session.perform(&List::new(".aws")).unwrap().outcome.entries.len(), 1);
     assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::User(_)));
     // To search everything, where everything asks, is not to search secrets.
     let person = Person::saying(&[ApprovalAnswer::Once]);
     let session = crate::session(&dir, permissions(Mode::Ask, &[], &["Read"], &[]));
     let session = session.with_approver(person.clone());
     let searched = session.perform(&Search::new("plain|hunter2|aws_secret")).unwrap();
-    assert_eq!((searched.total, searched.skipped.withheld), (1, 2), "{:?}", person.asked());
+    assert_eq!(
+        (searched.outcome.total, searched.outcome.skipped.withheld),
+        (1, 2),
+        "{:?}",
+        person.asked()
+    );
     // To change a file is not to change what lies in a directory of its name.
     let person = Person::saying(&[
         ApprovalAnswer::Session,
@@ -315,7 +320,9 @@ fn the_user_is_shown_what_is_written_whatever_it_looks_like() {
     ] {
         let person = Person::saying(&[ApprovalAnswer::Denied(None)]);
         let session = session(&dir, Settings::default()).with_approver(person.clone());
-        denial(&session, &Write { encoding, ..Write::new(".envrc", content) });
+        let mut write = Write::new(".envrc", content);
+        write.encoding = encoding;
+        denial(&session, &write);
         let [request] = &person.asked()[..] else { panic!() };
         let preview = request.preview(4_000);
         assert!(preview.lines().any(|shown| shown == line), "{content:?}: {preview}");
@@ -334,7 +341,8 @@ fn a_deny_rule_beats_a_file_that_was_not_read() {
     let rule = Denial::Policy(Reason::Rule("Edit(src/**)".into()));
     let edit = Edit { seen: ReadRule::Require, ..edit("src/a.txt", "plain", "fancy") };
     assert_eq!(denial(&session, &edit), rule);
-    let write = Write { seen: ReadRule::Require, ..Write::new("src/a.txt", "fancy") };
+    let mut write = Write::new("src/a.txt", "fancy");
+    write.seen = ReadRule::Require;
     assert_eq!(denial(&session, &write), rule);
 }
 

@@ -61,19 +61,24 @@ fn what_may_not_be_read_is_withheld_from_every_list() {
     let dir = workspace();
     let session = denying(&dir, &["Read(secrets/key.txt)"]);
     let found = session.perform(&Find::new("**/*")).unwrap();
-    let names: Vec<_> = found.files.iter().map(|file| file.place.path.to_string()).collect();
+    let names: Vec<_> =
+        found.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
     assert!(names.contains(&"secrets/public.txt".to_owned()), "{names:?}");
     assert!(!names.iter().any(|name| name.contains("key") || name.ends_with("alias")), "{names:?}");
     // The file, and the links to it and to the one that may hold secrets.
-    assert_eq!(found.skipped.withheld, 3);
+    assert_eq!(found.outcome.skipped.withheld, 3);
     let other = session.perform(&Find::new("**/*.md")).unwrap();
-    assert_eq!(other.skipped.withheld, 0, "what does not fit is not missed");
+    assert_eq!(other.outcome.skipped.withheld, 0, "what does not fit is not missed");
     let searched = session.perform(&Search::new("password|PASSWORD|text")).unwrap();
-    let files: Vec<_> = searched.files.iter().map(|file| file.place.path.to_string()).collect();
+    let files: Vec<_> =
+        searched.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
     assert_eq!(files, ["secrets/public.txt", "src/a.txt"]);
-    assert_eq!(searched.skipped.withheld, 2, "the key, and `.env`");
+    assert_eq!(searched.outcome.skipped.withheld, 2, "the key, and `.env`");
     let listed = session.perform(&List::new("secrets")).unwrap();
-    assert_eq!((listed.entries.len(), listed.total, listed.skipped.withheld), (1, 1, 1));
+    assert_eq!(
+        (listed.outcome.entries.len(), listed.outcome.total, listed.outcome.skipped.withheld),
+        (1, 1, 1)
+    );
     // Nor is it a name that somebody might have meant.
     let missed = session.perform(&Read::new("secrets/kee.txt")).unwrap_err();
     assert!(!missed.with_hint().contains("key"), "{}", missed.with_hint());
@@ -88,7 +93,7 @@ fn a_denied_directory_is_not_entered() {
     assert!(matches!(denial(&session, &List::new("secrets")), Denial::Policy(_)));
     assert!(matches!(denial(&session, &List::new("src/dir-alias")), Denial::Policy(_)));
     let found = session.perform(&Find::new("**/*.txt")).unwrap();
-    assert_eq!((found.total, found.skipped.withheld), (1, 1));
+    assert_eq!((found.outcome.total, found.outcome.skipped.withheld), (1, 1));
 }
 
 #[test]
@@ -207,7 +212,7 @@ fn what_was_deleted_is_shown_only_to_those_who_could_have_read_it() {
     };
     let free = journaled(&[]);
     let id = free.perform(&Delete::new("secrets/key.txt")).unwrap().receipt.id.unwrap();
-    let show = Show { id };
+    let show = Show::new(id);
     assert!(free.perform(&show).unwrap().outcome.diff.unwrap().contains("the hidden password"));
     let rule = Denial::Policy(Reason::Rule("Read(secrets/**)".into()));
     assert_eq!(denial(&journaled(&["Read(secrets/**)"]), &show), rule);
@@ -249,6 +254,6 @@ fn our_own_files_are_out_of_reach() {
     assert_eq!(denial(&kept, &Read::new("config.toml")), Denial::Policy(Reason::Own));
     assert!(another.perform(&Read::new("config.toml")).is_ok());
     let found = session.perform(&Find::new("**/*.{jsonl,toml}")).unwrap();
-    assert_eq!(found.total, 0);
-    assert!(session.perform(&Undo { id: None }).is_ok());
+    assert_eq!(found.outcome.total, 0);
+    assert!(session.perform(&Undo::newest()).is_ok());
 }

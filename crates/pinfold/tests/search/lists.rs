@@ -41,7 +41,7 @@ fn lists_show_what_is_asked_for() {
         assert_eq!(names(&below).is_empty(), glob.contains("**"), "{glob}");
     }
     let cut = session.perform(&List { most: 2, ..List::new(".") }).unwrap();
-    assert_eq!((cut.entries.len(), cut.total), (2, 5));
+    assert_eq!((cut.outcome.entries.len(), cut.outcome.total), (2, 5));
 }
 
 #[test]

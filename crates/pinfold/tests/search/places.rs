@@ -24,7 +24,7 @@ fn a_place_that_is_named_is_searched_whatever_ignores_it() {
         let named = Search { path: Some(path.into()), ..Search::new("M") };
         assert_eq!(search(&session, &named).total, total, "{path}");
         let find = Find { path: Some(path.into()), ..Find::new("*") };
-        assert_eq!(session.perform(&find).unwrap().total, total, "{path}");
+        assert_eq!(session.perform(&find).unwrap().outcome.total, total, "{path}");
     }
     assert_eq!(search(&session, &Search::new("M")).total, 0);
 }
@@ -41,8 +41,8 @@ fn names_that_are_always_skipped_are_found_by_name_only() {
         let all = Search { glob: Some(glob.into()), ..Search::new("M") };
         assert_eq!(search(&session, &all).total, 1, "{glob}");
     }
-    assert_eq!(session.perform(&Find::new("**/.*/*")).unwrap().total, 0);
-    assert_eq!(session.perform(&Find::new("**/node_modules/*")).unwrap().total, 1);
+    assert_eq!(session.perform(&Find::new("**/.*/*")).unwrap().outcome.total, 0);
+    assert_eq!(session.perform(&Find::new("**/node_modules/*")).unwrap().outcome.total, 1);
 }
 
 #[test]
@@ -84,12 +84,13 @@ fn files_come_newest_first_and_then_by_path() {
         file.set_modified(old - Duration::from_secs(age)).unwrap();
     }
     let found = session.perform(&Find::new("**/*.rs")).unwrap();
-    let paths: Vec<_> = found.files.iter().map(|file| file.place.path.to_string()).collect();
+    let paths: Vec<_> =
+        found.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
     // `a` comes before `a.rs`, as in a sorted tree.
     assert_eq!(paths, ["a/new.rs", "a/y.rs", "a.rs", "b/x.rs"]);
     let two = session.perform(&Find { most: 2, ..Find::new("**/*.rs") }).unwrap();
-    assert_eq!((two.files.len(), two.total), (2, 4));
-    assert_eq!(two.files[1].place.path.to_string(), "a/y.rs");
+    assert_eq!((two.outcome.files.len(), two.outcome.total), (2, 4));
+    assert_eq!(two.outcome.files[1].place.path.to_string(), "a/y.rs");
     let found = search(&session, &Search { answer: AnswerWith::Files, ..Search::new("M") });
     let paths: Vec<_> = found.files.iter().map(|file| file.place.path.to_string()).collect();
     assert_eq!(paths, ["a/new.rs", "c.txt", "a/y.rs", "a.rs", "b/x.rs"]);
@@ -138,7 +139,8 @@ fn links_to_files_inside_are_found_and_others_are_not() {
     symlink("nothing", dir.path().join("dangling.md")).unwrap();
     let find = Find { order: FindOrder::Path, ..Find::new("**/*.md") };
     let found = session.perform(&find).unwrap();
-    let paths: Vec<_> = found.files.iter().map(|file| file.place.path.to_string()).collect();
+    let paths: Vec<_> =
+        found.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
     assert_eq!(paths, ["link.md", "real.md", "sub/deep.md"]);
     assert_eq!(search(&session, &Search::new("M")).total, 1);
     for pattern in ["outdir/*", "/etc/*", "../*", "**/../../*"] {
@@ -178,7 +180,7 @@ fn a_root_is_searched_whatever_it_is_called() {
         write(&root, "sub/b.txt", b"M");
         let session = Session::open([&root]).unwrap();
         assert_eq!(search(&session, &Search::new("M")).total, 2, "{root:?}");
-        assert_eq!(session.perform(&Find::new("**/*.txt")).unwrap().total, 2, "{root:?}");
+        assert_eq!(session.perform(&Find::new("**/*.txt")).unwrap().outcome.total, 2, "{root:?}");
         let within = session.starting_at(root.join("sub")).unwrap();
         assert_eq!(search(&within, &Search::new("M")).total, 1, "{root:?}");
     }

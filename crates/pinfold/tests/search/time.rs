@@ -90,7 +90,7 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
         match session.perform(&heavy) {
             Err(stopped) => assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}"),
             // Where it cannot be stopped it is not begun, which is said.
-            Ok(done) => assert!(multiline && done.skipped.too_large == 8, "{done:?}"),
+            Ok(done) => assert!(multiline && done.outcome.skipped.too_large == 8, "{done:?}"),
         }
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     }
