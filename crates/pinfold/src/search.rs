@@ -5,7 +5,7 @@ mod page;
 mod scan;
 mod search_pattern;
 
-pub(crate) use page::{AccessRequest, Hit, page};
+pub(crate) use page::{Hit, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};
 pub(crate) use scan::{Hits, Keeping, Named, Scan, Scanner, Wanted};
 pub(crate) use search_pattern::{Compiled, PatternCache, SearchPattern};

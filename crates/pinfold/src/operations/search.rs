@@ -16,8 +16,8 @@ use pinfold_confine::{
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
-    AccessRequest, BinaryNote, Hit, Hits, Keeping, Line, Named, Scan, Scanner, SearchPattern,
-    Wanted, page,
+    BinaryNote, Hit, Hits, Keeping, Line, MatchWindow, Named, Scan, Scanner, SearchPattern, Wanted,
+    page,
 };
 use crate::similar_names::similar_names;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
@@ -218,7 +218,7 @@ impl Operation for Search {
                         other => other.map(|(hits, _)| hits),
                     }
                 };
-                let request = AccessRequest {
+                let request = MatchWindow {
                     skip: self.skip,
                     most: self.most.unwrap_or(u64::MAX),
                     before,

@@ -11,9 +11,9 @@ pub(crate) struct Hit {
     pub(crate) hits: Hits,
 }
 
-/// A window of matching lines.
+/// The matching lines of one page.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct MatchPage {
     pub(crate) files: Vec<(Place, Vec<Line>, Option<BinaryNote>)>,
     /// How many matching lines are shown.
     pub(crate) matches: u64,
@@ -21,9 +21,9 @@ pub(crate) struct Shown {
     pub(crate) total: u64,
 }
 
-/// What is to be on a page.
+/// Which matches a page shows, and how much of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AccessRequest {
+pub(crate) struct MatchWindow {
     /// How many matches are left out at the beginning, and how many are shown at the most.
     pub(crate) skip: u64,
     pub(crate) most: u64,
@@ -35,18 +35,18 @@ pub(crate) struct AccessRequest {
     pub(crate) numbers: bool,
 }
 
-/// The lines of the matches that are wished for.
+/// The lines of the matches in the window.
 ///
 /// `path_len` is how long a file's path is when it is printed. `again` searches a file whose lines were
 /// not kept, for the matches with these numbers.
 pub(crate) fn page<E>(
     files: Vec<Hit>,
-    request: AccessRequest,
+    request: MatchWindow,
     path_len: impl Fn(&Place) -> usize,
     mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
-) -> Result<Shown, E> {
+) -> Result<MatchPage, E> {
     let end = request.skip.saturating_add(request.most);
-    let mut shown = Shown::default();
+    let mut shown = MatchPage::default();
     let mut filling = Filling { request, left: request.budget, any: false, full: false };
     for Hit { place, mut hits } in files {
         let first = shown.total;
@@ -76,7 +76,7 @@ pub(crate) fn page<E>(
 
 /// A page while it is filled.
 struct Filling {
-    request: AccessRequest,
+    request: MatchWindow,
     left: usize,
     /// Whether there is a line on it already.
     any: bool,
@@ -174,7 +174,7 @@ fn window_of(
     lines: Vec<Line>,
     first: u64,
     (from, to): (u64, u64),
-    request: AccessRequest,
+    request: MatchWindow,
 ) -> Vec<Line> {
     let (before, after) = (request.before as u64, request.after as u64);
     let matches: Vec<u64> =
