@@ -5,6 +5,7 @@ mod page;
 mod scan;
 mod search_pattern;
 
+pub use page::PageLine;
 pub(crate) use page::{Hit, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};
 pub(crate) use scan::{Hits, Keeping, Named, Scan, Scanner, Wanted};

@@ -1,14 +1,14 @@
 //! `Grep`
 
 use pinfold::operations::{self, AnswerWith, Matched, Searched};
-use pinfold::{BinaryNote, Done, Error, Role, limits};
+use pinfold::{BinaryNote, Done, Error, PageLine, Role, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::matches::{self, compact, nothing_searched};
 use crate::tool_context::AbsolutePath;
-use crate::words::{brief, count, lossy, skipped, unread, withheld};
+use crate::words::{brief, count, fit, lossy, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
@@ -82,16 +82,16 @@ impl Tool for Grep {
             skip: self.offset.unwrap_or(0),
             most: (most > 0).then_some(most),
             budget: ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
-            numbers: self.numbers.unwrap_or(true),
+            line_cost: if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost },
             ..operations::Search::new(self.pattern.as_str())
         })
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> ToolResult {
-        let searched = done.outcome;
+        let mut searched = done.outcome;
         let mut content = match self.mode() {
-            Mode::FilesWithMatches => self.rows(&searched, ctx, |_| String::new()),
-            Mode::Count => self.rows(&searched, ctx, |file| format!(":{}", file.count)),
+            Mode::FilesWithMatches => self.rows(&mut searched, ctx, |_| String::new()),
+            Mode::Count => self.rows(&mut searched, ctx, |file| format!(":{}", file.count)),
             Mode::Content => self.lines(&searched, ctx),
         };
         let offset = self.offset.unwrap_or(0);
@@ -149,14 +149,19 @@ impl Grep {
         }
     }
 
+    /// A line for each file, as many as fit; the others are taken out of what was found.
     fn rows(
         &self,
-        searched: &Searched,
+        searched: &mut Searched,
         ctx: &ToolContext<'_>,
         more: impl Fn(&Matched) -> String,
     ) -> String {
         let row = |file: &Matched| format!("{}{}\n", ctx.absolute(&file.place), more(file));
-        searched.files.iter().map(row).collect()
+        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let rows = fit(budget, searched.files.iter().map(row), String::len);
+        searched.files.truncate(rows.len());
+        searched.shown = rows.len() as u64;
+        rows.concat()
     }
 
     /// The lines as ripgrep prints them into a pipe.
@@ -231,4 +236,16 @@ fn matching(number: u64) -> String {
 
 fn matching_lines(number: u64) -> String {
     count(number, "matching line")
+}
+
+/// How many bytes [`Grep::lines`] prints for a line without its number.
+fn plain_cost(line: &PageLine<'_>) -> usize {
+    let separator = if line.after_gap { "--\n".len() } else { 0 };
+    let line_end = usize::from(!line.text.ends_with(b"\n"));
+    line.path.len() + 1 + lossy(line.text).len() + line_end + separator
+}
+
+fn numbered_cost(line: &PageLine<'_>) -> usize {
+    let digits = line.number.checked_ilog10().map_or(1, |log| log as usize + 1);
+    plain_cost(line) + digits + 1
 }

@@ -16,8 +16,8 @@ use pinfold_confine::{
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
-    BinaryNote, Hit, Hits, Keeping, Line, MatchWindow, Named, Scan, Scanner, SearchPattern, Wanted,
-    page,
+    BinaryNote, Hit, Hits, Keeping, Line, MatchWindow, Named, PageLine, Scan, Scanner,
+    SearchPattern, Wanted, page,
 };
 use crate::similar_names::similar_names;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
@@ -45,10 +45,10 @@ pub struct Search {
     pub skip: u64,
     /// How many are shown at the most; `None` for as many as fit.
     pub most: Option<u64>,
-    /// How many bytes the answer may have, printed as ripgrep does.
+    /// How many bytes the lines of the answer may take. Files and counts are not limited by it.
     pub budget: usize,
-    /// Whether lines are printed with their numbers.
-    pub numbers: bool,
+    /// How many bytes of it a line takes, as the caller prints it.
+    pub line_cost: fn(&PageLine<'_>) -> usize,
 }
 
 /// What a search answers with.
@@ -114,7 +114,7 @@ impl Search {
             skip: 0,
             most: None,
             budget: MAX_OUTPUT_BYTES,
-            numbers: true,
+            line_cost: |line| line.text.len(),
         }
     }
 
@@ -201,11 +201,11 @@ impl Operation for Search {
                 hits.sort_unstable_by(|(one, one_time), (other, other_time)| {
                     other_time.cmp(one_time).then_with(|| by_path(&one.place, &other.place))
                 });
-                self.rows(view, hits, &mut outcome);
+                self.rows(hits, &mut outcome);
             }
             AnswerWith::Counts => {
                 hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
-                self.rows(view, hits, &mut outcome);
+                self.rows(hits, &mut outcome);
             }
             AnswerWith::Lines { before, after } => {
                 hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
@@ -224,10 +224,10 @@ impl Operation for Search {
                     before,
                     after,
                     budget: self.budget,
-                    numbers: self.numbers,
+                    line_cost: self.line_cost,
                 };
                 let files = hits.into_iter().map(|(hit, _)| hit).collect();
-                let shown = page(files, request, |place| path_len(view, place), again)?;
+                let shown = page(files, request, |place| view.session().absolute(place), again)?;
                 outcome.shown = shown.matches;
                 outcome.total = shown.total;
                 outcome.matches = shown.total;
@@ -301,31 +301,19 @@ impl Search {
     }
 
     /// Files as rows: a page of them.
-    fn rows(&self, view: &View<'_>, hits: Vec<(Hit, SystemTime)>, outcome: &mut Searched) {
+    fn rows(&self, hits: Vec<(Hit, SystemTime)>, outcome: &mut Searched) {
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         let most = self.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
-        let mut budget = self.budget;
-        for (Hit { place, hits }, _) in hits.into_iter().skip(skip).take(most) {
-            let number = match self.answer {
-                AnswerWith::Counts => {
-                    hits.count.checked_ilog10().map_or(1, |log| log as usize + 1) + 1
-                }
-                _ => 0,
-            };
-            let cost = path_len(view, &place) + number + 1;
-            if cost > budget && outcome.shown > 0 {
-                break;
-            }
-            budget = budget.saturating_sub(cost);
-            outcome.shown += 1;
-            outcome.files.push(Matched { place, count: hits.count, lines: Vec::new(), note: None });
-        }
+        let hits = hits.into_iter().skip(skip).take(most);
+        let row = |(Hit { place, hits }, _)| Matched {
+            place,
+            count: hits.count,
+            lines: Vec::new(),
+            note: None,
+        };
+        outcome.files = hits.map(row).collect();
+        outcome.shown = outcome.files.len() as u64;
     }
-}
-
-/// What a path takes in an answer.
-fn path_len(view: &View<'_>, place: &Place) -> usize {
-    view.session().absolute(place).len()
 }
 
 /// The order of `rg --sort path`: name by name.

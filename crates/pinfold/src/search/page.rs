@@ -30,19 +30,32 @@ pub(crate) struct MatchWindow {
     /// How many lines are shown before and after each.
     pub(crate) before: usize,
     pub(crate) after: usize,
-    /// How many bytes all of it may have, and whether line numbers are among them.
+    /// How many bytes all of it may take, and how many a line does.
     pub(crate) budget: usize,
-    pub(crate) numbers: bool,
+    pub(crate) line_cost: fn(&PageLine<'_>) -> usize,
+}
+
+/// A line on its way to a page, for whoever says how many bytes it takes there.
+#[derive(Debug)]
+pub struct PageLine<'l> {
+    /// The absolute path of its file.
+    pub path: &'l str,
+    /// Its number, counting from 1.
+    pub number: u64,
+    /// The line with its end.
+    pub text: &'l [u8],
+    /// Whether context was asked for, and the line does not follow the one before it on the page.
+    pub after_gap: bool,
 }
 
 /// The lines of the matches in the window.
 ///
-/// `path_len` is how long a file's path is when it is printed. `again` searches a file whose lines were
+/// `path_of` is a file's absolute path. `again` searches a file whose lines were
 /// not kept, for the matches with these numbers.
 pub(crate) fn page<E>(
     files: Vec<Hit>,
     request: MatchWindow,
-    path_len: impl Fn(&Place) -> usize,
+    path_of: impl Fn(&Place) -> String,
     mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
 ) -> Result<MatchPage, E> {
     let end = request.skip.saturating_add(request.most);
@@ -60,7 +73,7 @@ pub(crate) fn page<E>(
             continue;
         }
         let lines = window_of(hits.lines.unwrap_or_default(), hits.first, window, request);
-        let (lines, mut matches) = filling.take(lines, path_len(&place), shown.matches > 0);
+        let (lines, mut matches) = filling.take(lines, &path_of(&place), shown.matches > 0);
         // Of a binary file it is only said that it matches.
         let note = hits.note.filter(|_| !filling.full && window.1 >= hits.count);
         if note.is_some() {
@@ -85,7 +98,7 @@ struct Filling {
 
 impl Filling {
     /// As many of a file's lines as fit, and how many of them are matches.
-    fn take(&mut self, lines: Vec<Line>, path: usize, mut has_match: bool) -> (Vec<Line>, u64) {
+    fn take(&mut self, lines: Vec<Line>, path: &str, mut has_match: bool) -> (Vec<Line>, u64) {
         let mut taken: Vec<Line> = Vec::new();
         let mut waiting: Vec<Line> = Vec::new();
         let mut matches = 0;
@@ -129,7 +142,7 @@ impl Filling {
         (taken, matches)
     }
 
-    fn push_all(&mut self, taken: &mut Vec<Line>, waiting: &mut Vec<Line>, path: usize) {
+    fn push_all(&mut self, taken: &mut Vec<Line>, waiting: &mut Vec<Line>, path: &str) {
         for line in waiting.drain(..) {
             self.left = self.left.saturating_sub(self.line_cost(taken.last(), &line, path));
             self.any = true;
@@ -137,7 +150,7 @@ impl Filling {
         }
     }
 
-    fn cost(&self, taken: &[Line], waiting: &[Line], line: &Line, path: usize) -> usize {
+    fn cost(&self, taken: &[Line], waiting: &[Line], line: &Line, path: &str) -> usize {
         let mut last = taken.last();
         let mut cost = 0;
         for line in waiting.iter().chain([line]) {
@@ -147,24 +160,19 @@ impl Filling {
         cost
     }
 
-    /// What a line takes as ripgrep prints it.
-    fn line_cost(&self, last: Option<&Line>, line: &Line, path: usize) -> usize {
-        let text = match std::str::from_utf8(&line.text) {
-            Ok(text) => text.len(),
-            Err(_) => String::from_utf8_lossy(&line.text).len(),
-        };
-        let number = match self.request.numbers {
-            true => line.number.checked_ilog10().map_or(1, |log| log as usize + 1) + 1,
-            false => 0,
-        };
-        let line_end = usize::from(!line.text.ends_with(b"\n"));
+    fn line_cost(&self, last: Option<&Line>, line: &Line, path: &str) -> usize {
+        let has_context = self.request.before + self.request.after > 0;
         let apart = match last {
             Some(last) => last.number + 1 != line.number,
             None => self.any,
         };
-        let has_context = self.request.before + self.request.after > 0;
-        let separator = if apart && has_context { "--\n".len() } else { 0 };
-        path + 1 + number + text + line_end + separator
+        let after_gap = has_context && apart;
+        (self.request.line_cost)(&PageLine {
+            path,
+            number: line.number,
+            text: &line.text,
+            after_gap,
+        })
     }
 }
 
