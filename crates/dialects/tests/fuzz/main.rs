@@ -1,45 +1,54 @@
-//! Random calls: whole sessions against a model of what they should do, and everything that takes text apart
+//! Random calls: whole sessions against a model of what they should do, and everything that parses text
 //! against text that nobody would write.
 //!
-//! A bounded run with the same numbers every time, as a test. With `PINFOLD_FUZZ_SECONDS` set, as `cargo xtask fuzz`
-//! does, each goes on for that long with numbers that nobody has tried; what fails names its number, and
-//! `PINFOLD_FUZZ_SEED` runs that one again.
+//! A bounded run with the same choices every time, as a test. With `PINFOLD_FUZZ_SECONDS` set, as `cargo xtask fuzz`
+//! does, each goes on for that long with choices that nobody has tried. A failure is shrunk, and printed
+//! with the choices that `PINFOLD_FUZZ_CHOICES` runs again.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
-mod dice;
+mod choices;
 mod model;
+mod refusals;
 mod texts;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use dice::Dice;
+use choices::Choices;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-/// Runs a trial with as many numbers as there is time for, or with `most` of them.
-fn trials(most: u64, trial: impl Fn(&mut Dice)) {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let run = |seed: u64| {
-        let outcome = catch_unwind(AssertUnwindSafe(|| trial(&mut Dice::new(seed))));
-        if let Err(panic) = outcome {
-            eprintln!("failed with PINFOLD_FUZZ_SEED={seed}");
-            resume_unwind(panic);
+/// Runs a trial with as many cases as there is time for, or with `cases` of them.
+fn trials(cases: u32, trial: impl Fn(&mut Choices)) {
+    const MAX_CHOICES: usize = 1_500;
+    if let Ok(choices) = std::env::var("PINFOLD_FUZZ_CHOICES") {
+        let choices = choices.split(',').map(|choice| choice.trim().parse().unwrap());
+        return trial(&mut Choices::new(choices.collect()));
+    }
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let strategy = prop::collection::vec(0..1_000_000_u32, 0..MAX_CHOICES);
+    let run = |mut runner: TestRunner| {
+        let outcome = runner.run(&strategy, |choices| {
+            trial(&mut Choices::new(choices));
+            Ok(())
+        });
+        match outcome {
+            Err(TestError::Fail(reason, choices)) => {
+                let choices: Vec<_> = choices.iter().map(u32::to_string).collect();
+                panic!("{reason}\nPINFOLD_FUZZ_CHOICES={}", choices.join(","));
+            }
+            other => other.unwrap(),
         }
     };
-    if let Some(seed) = number("PINFOLD_FUZZ_SEED") {
-        return run(seed);
-    }
-    let Some(seconds) = number("PINFOLD_FUZZ_SECONDS") else {
-        return (0..most).for_each(run);
+    let Ok(seconds) = std::env::var("PINFOLD_FUZZ_SECONDS") else {
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        return run(TestRunner::new_with_rng(config, rng));
     };
-    let begin = Instant::now();
-    let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-    let first = u64::try_from(first & u128::from(u32::MAX)).unwrap() << 24;
-    let mut done = 0;
-    while begin.elapsed() < Duration::from_secs(seconds) {
-        run(first + done);
-        done += 1;
+    let (begin, mut done) = (Instant::now(), 0);
+    while begin.elapsed() < Duration::from_secs(seconds.parse().unwrap()) {
+        run(TestRunner::new(config.clone()));
+        done += cases;
     }
     eprintln!("{done} trials");
 }
@@ -72,4 +81,9 @@ fn notebooks_of_any_kind_can_be_read() {
 #[test]
 fn ignore_files_of_any_kind_hide_what_they_say() {
     trials(40, texts::ignore_files);
+}
+
+#[test]
+fn the_lines_that_a_refusal_shows_are_found() {
+    trials(150, refusals::taken_over);
 }

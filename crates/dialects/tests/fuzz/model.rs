@@ -10,7 +10,7 @@ use pinfold_dialects::{DOTTED, SCOPED, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::dice::Dice;
+use crate::choices::Choices;
 
 const DIRECTORIES: [&str; 4] = ["", "a/", "a/b/", "c/"];
 const FILES: [&str; 3] = ["f", "g", "h"];
@@ -100,7 +100,7 @@ impl Model {
 }
 
 /// One session of random calls. After each, the disk is what the model says.
-pub(crate) fn session(dice: &mut Dice) {
+pub(crate) fn session(choices: &mut Choices) {
     let dir = TempDir::new().unwrap();
     let (root, outside) = (dir.path().join("ws"), dir.path().join("out"));
     fs::create_dir_all(root.join("a/b")).unwrap();
@@ -111,30 +111,30 @@ pub(crate) fn session(dice: &mut Dice) {
     let mut model = Model::default();
     let toolbox = Toolbox::new(Session::open([&root]).unwrap(), &[&DOTTED, &SCOPED]);
     for _ in 0..40 {
-        if dice.once_in(6) {
-            link(dice, &mut model, &root, &root_text);
+        if choices.once_in(6) {
+            link(choices, &mut model, &root, &root_text);
             continue;
         }
-        let path = path(dice);
-        step(dice, &mut model, &toolbox, &path, &root_text);
+        let path = path(choices);
+        step(choices, &mut model, &toolbox, &path, &root_text);
         compare(&model, &root, &outside);
     }
 }
 
-fn path(dice: &mut Dice) -> String {
-    let directory =
-        *dice.pick(&["", "a/", "a/b/", "c/", "c/../a/", "l/", "a/m/", "./", "../ws/", "../out/"]);
-    let name = *dice.pick(&["f", "g", "h", "l", "m"]);
+fn path(choices: &mut Choices) -> String {
+    let directory = *choices
+        .pick(&["", "a/", "a/b/", "c/", "c/../a/", "l/", "a/m/", "./", "../ws/", "../out/"]);
+    let name = *choices.pick(&["f", "g", "h", "l", "m"]);
     format!("{directory}{name}")
 }
 
 /// Puts a link somewhere, as somebody else would.
-fn link(dice: &mut Dice, model: &mut Model, root: &Path, root_text: &str) {
-    let at = format!("{}{}", dice.pick(&DIRECTORIES), dice.pick(&LINKS));
+fn link(choices: &mut Choices, model: &mut Model, root: &Path, root_text: &str) {
+    let at = format!("{}{}", choices.pick(&DIRECTORIES), choices.pick(&LINKS));
     if model.files.contains_key(&at) || model.links.contains_key(&at) {
         return;
     }
-    let inside = format!("{}{}", dice.pick(&DIRECTORIES), dice.pick(&FILES));
+    let inside = format!("{}{}", choices.pick(&DIRECTORIES), choices.pick(&FILES));
     let targets = [
         inside.clone(),
         format!("{root_text}/{inside}"),
@@ -145,19 +145,19 @@ fn link(dice: &mut Dice, model: &mut Model, root: &Path, root_text: &str) {
         "l".to_owned(),
         "..".to_owned(),
     ];
-    let target = dice.pick(&targets).clone();
+    let target = choices.pick(&targets).clone();
     symlink(&target, root.join(&at)).unwrap();
     model.links.insert(at, target);
 }
 
-fn step(dice: &mut Dice, model: &mut Model, toolbox: &Toolbox, path: &str, root: &str) {
+fn step(choices: &mut Choices, model: &mut Model, toolbox: &Toolbox, path: &str, root: &str) {
     let place = model.lead(path, root, true);
     let call = |tool: &str, arguments: Value| toolbox.call(tool, arguments).to_json();
-    match dice.below(6) {
+    match choices.below(6) {
         // It would make directories, of which the model knows nothing.
         0 | 1 if place == Place::Parentless => {}
         0 | 1 => {
-            let content = dice.text(&["one\n", "two\n", "three", "ä\r\n", "\n"], 6);
+            let content = choices.text(&["one\n", "two\n", "three", "ä\r\n", "\n"], 6);
             let answer = call("file.write", json!({"path": path, "content": content}));
             match &place {
                 Place::File(at) | Place::Free(at) => {
@@ -184,7 +184,7 @@ fn step(dice: &mut Dice, model: &mut Model, toolbox: &Toolbox, path: &str, root:
         }
         3 => {
             let (find, replace) =
-                (*dice.pick(&["one", "two\n", "three"]), *dice.pick(&["X", "", "two"]));
+                (*choices.pick(&["one", "two\n", "three"]), *choices.pick(&["X", "", "two"]));
             let patches = json!([{"find": find, "replace": replace}]);
             let answer = call("file.patch", json!({"path": path, "patches": patches}));
             let Place::File(at) = &place else {

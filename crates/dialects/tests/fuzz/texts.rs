@@ -8,7 +8,7 @@ use pinfold_dialects::{Toolbox, dialects};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::dice::Dice;
+use crate::choices::Choices;
 
 /// A workspace with a few files beside a secret, and all tools on it.
 struct Place {
@@ -94,68 +94,68 @@ const PIECES: [&str; 28] = [
 ];
 
 /// Any JSON at all.
-fn value(dice: &mut Dice, depth: usize) -> Value {
-    match dice.below(if depth == 0 { 7 } else { 9 }) {
+fn value(choices: &mut Choices, depth: usize) -> Value {
+    match choices.below(if depth == 0 { 7 } else { 9 }) {
         0 => Value::Null,
-        1 => dice.once_in(2).into(),
-        2 => json!(dice.below(10)),
+        1 => choices.once_in(2).into(),
+        2 => json!(choices.below(10)),
         3 => json!(-1),
         4 => json!(2.5),
         5 => json!(u64::MAX),
-        6 => dice.text(&PIECES, 6).into(),
-        7 => (0..dice.below(4)).map(|_| value(dice, depth - 1)).collect(),
+        6 => choices.text(&PIECES, 6).into(),
+        7 => (0..choices.below(4)).map(|_| value(choices, depth - 1)).collect(),
         _ => {
-            let fields =
-                (0..dice.below(4)).map(|_| (dice.text(&PIECES, 2), value(dice, depth - 1)));
+            let fields = (0..choices.below(4))
+                .map(|_| (choices.text(&PIECES, 2), value(choices, depth - 1)));
             Value::Object(fields.collect())
         }
     }
 }
 
-pub(crate) fn arguments(dice: &mut Dice) {
+pub(crate) fn arguments(choices: &mut Choices) {
     let place = Place::new();
     for _ in 0..30 {
-        let tool = dice.pick(place.tools.tools());
+        let tool = choices.pick(place.tools.tools());
         let named = tool.input()["properties"].as_object().unwrap();
         // Mostly arguments that there are, some with values of their own kind.
         let mut arguments = Map::new();
         for (name, schema) in named {
-            if dice.once_in(3) {
+            if choices.once_in(3) {
                 continue;
             }
             let given = match schema["type"].as_str() {
-                Some("string") if !dice.once_in(4) => dice.text(&PIECES, 5).into(),
-                Some("integer") if !dice.once_in(4) => json!(dice.below(5)),
-                Some("boolean") if !dice.once_in(4) => dice.once_in(2).into(),
-                _ => value(dice, 3),
+                Some("string") if !choices.once_in(4) => choices.text(&PIECES, 5).into(),
+                Some("integer") if !choices.once_in(4) => json!(choices.below(5)),
+                Some("boolean") if !choices.once_in(4) => choices.once_in(2).into(),
+                _ => value(choices, 3),
             };
             arguments.insert(name.clone(), given);
         }
-        let arguments = if dice.once_in(10) { value(dice, 3) } else { arguments.into() };
+        let arguments = if choices.once_in(10) { value(choices, 3) } else { arguments.into() };
         place.call(tool.entry.name, &arguments);
     }
     place.outside_is_untouched();
 }
 
-pub(crate) fn paths(dice: &mut Dice) {
+pub(crate) fn paths(choices: &mut Choices) {
     let place = Place::new();
     for _ in 0..30 {
-        let path = match dice.below(3) {
-            0 => dice.text(&PIECES, 8),
-            1 => format!("{}/{}", place.root.display(), dice.text(&PIECES, 6)),
+        let path = match choices.below(3) {
+            0 => choices.text(&PIECES, 8),
+            1 => format!("{}/{}", place.root.display(), choices.text(&PIECES, 6)),
             _ => format!(
                 "{}/{}",
-                dice.text(&["..", "/", ".", "sub", "//"], 6),
-                dice.text(&PIECES, 3)
+                choices.text(&["..", "/", ".", "sub", "//"], 6),
+                choices.text(&PIECES, 3)
             ),
         };
         place.call("Read", &json!({ "file_path": path }));
         place.call("get_file_info", &json!({ "path": path }));
-        place.call("LS", &json!({"path": path, "ignore": [dice.text(&PIECES, 4)]}));
+        place.call("LS", &json!({"path": path, "ignore": [choices.text(&PIECES, 4)]}));
         place.call("Glob", &json!({ "pattern": path }));
-        place.call("Grep", &json!({"pattern": dice.text(&PIECES, 4), "glob": path}));
+        place.call("Grep", &json!({"pattern": choices.text(&PIECES, 4), "glob": path}));
         place.call("file.list", &json!({"pattern": path}));
-        if dice.once_in(3) {
+        if choices.once_in(3) {
             place.call("file.write", &json!({"path": path, "content": "x"}));
             place.call("file.delete", &json!({ "path": path }));
         }
@@ -163,7 +163,7 @@ pub(crate) fn paths(dice: &mut Dice) {
     place.outside_is_untouched();
 }
 
-pub(crate) fn bytes(dice: &mut Dice) {
+pub(crate) fn bytes(choices: &mut Choices) {
     let place = Place::new();
     let file = place.root.join("bytes");
     let parts: [&[u8]; 14] = [
@@ -182,17 +182,17 @@ pub(crate) fn bytes(dice: &mut Dice) {
         b"\xc3\xa4\xc3\xb6",
         b"\xff",
     ];
-    let count = dice.below(30);
-    let mut content: Vec<u8> = (0..count).flat_map(|_| dice.pick(&parts).to_vec()).collect();
+    let count = choices.below(30);
+    let mut content: Vec<u8> = (0..count).flat_map(|_| choices.pick(&parts).to_vec()).collect();
     // A text that is there once, with bytes of any kind around it.
-    let at = dice.below(content.len() + 1);
+    let at = choices.below(content.len() + 1);
     content.splice(at..at, *b"\nNEEDLE\n");
     fs::write(&file, &content).unwrap();
     for tool in ["Read", "file.read", "read_file"] {
         let name = if tool == "Read" { "file_path" } else { "path" };
         place.call(tool, &json!({ name: file }));
     }
-    let edit = json!({"file_path": file, "old_string": "NEEDLE", "new_string": "pattern_cache"});
+    let edit = json!({"file_path": file, "old_string": "NEEDLE", "new_string": "thread"});
     let answer = place.call("Edit", &edit);
     let after = fs::read(&file).unwrap();
     if answer["success"] == true {
@@ -220,20 +220,19 @@ pub(crate) fn bytes(dice: &mut Dice) {
     place.outside_is_untouched();
 }
 
-pub(crate) fn notebooks(dice: &mut Dice) {
+pub(crate) fn notebooks(choices: &mut Choices) {
     let place = Place::new();
     let file = place.root.join("n.ipynb");
     for _ in 0..10 {
-        let cells: Vec<Value> = (0..dice.below(5)).map(|_| cell(dice)).collect();
-        let mut notebook =
-            json!({"cells": cells, "metadata": value(dice, 2), "nbformat": 4, "nbformat_minor": 5});
-        if dice.once_in(3) {
-            let key = (*dice.pick(&["cells", "metadata", "nbformat"])).to_owned();
-            notebook[key] = value(dice, 3);
+        let cells: Vec<Value> = (0..choices.below(5)).map(|_| cell(choices)).collect();
+        let mut notebook = json!({"cells": cells, "metadata": value(choices, 2), "nbformat": 4, "nbformat_minor": 5});
+        if choices.once_in(3) {
+            let key = (*choices.pick(&["cells", "metadata", "nbformat"])).to_owned();
+            notebook[key] = value(choices, 3);
         }
         let mut text = notebook.to_string();
-        if dice.once_in(4) {
-            let mut end = dice.below(text.len() + 1);
+        if choices.once_in(4) {
+            let mut end = choices.below(text.len() + 1);
             while !text.is_char_boundary(end) {
                 end -= 1;
             }
@@ -243,38 +242,41 @@ pub(crate) fn notebooks(dice: &mut Dice) {
         place.call("Read", &json!({ "file_path": file }));
         place.call(
             "Read",
-            &json!({"file_path": file, "offset": 1 + dice.below(9), "limit": 1 + dice.below(9)}),
+            &json!({"file_path": file, "offset": 1 + choices.below(9), "limit": 1 + choices.below(9)}),
         );
         place.call("file.read", &json!({ "path": file }));
     }
 }
 
-fn cell(dice: &mut Dice) -> Value {
-    let source =
-        if dice.once_in(4) { value(dice, 2) } else { json!(["print(1)\n", dice.text(&PIECES, 4)]) };
-    let output = match dice.below(5) {
-        0 => json!({"output_type": "stream", "name": "stdout", "text": value(dice, 2)}),
+fn cell(choices: &mut Choices) -> Value {
+    let source = if choices.once_in(4) {
+        value(choices, 2)
+    } else {
+        json!(["print(1)\n", choices.text(&PIECES, 4)])
+    };
+    let output = match choices.below(5) {
+        0 => json!({"output_type": "stream", "name": "stdout", "text": value(choices, 2)}),
         1 => {
-            json!({"output_type": "display_data", "data": {"image/png": value(dice, 1), "text/plain": "x"}})
+            json!({"output_type": "display_data", "data": {"image/png": value(choices, 1), "text/plain": "x"}})
         }
         2 => {
-            json!({"output_type": "error", "ename": "E", "evalue": value(dice, 1), "traceback": value(dice, 2)})
+            json!({"output_type": "error", "ename": "E", "evalue": value(choices, 1), "traceback": value(choices, 2)})
         }
-        3 => json!({"output_type": "execute_result", "data": value(dice, 2)}),
-        _ => value(dice, 2),
+        3 => json!({"output_type": "execute_result", "data": value(choices, 2)}),
+        _ => value(choices, 2),
     };
-    let kind = (*dice.pick(&["code", "markdown", "raw", "odd"])).to_owned();
-    json!({"cell_type": kind, "id": value(dice, 0), "execution_count": value(dice, 0), "source": source, "outputs": [output]})
+    let kind = (*choices.pick(&["code", "markdown", "raw", "odd"])).to_owned();
+    json!({"cell_type": kind, "id": value(choices, 0), "execution_count": value(choices, 0), "source": source, "outputs": [output]})
 }
 
-pub(crate) fn ignore_files(dice: &mut Dice) {
+pub(crate) fn ignore_files(choices: &mut Choices) {
     let place = Place::new();
     let lines = [
         "*.rs", "!b.rs", "/sub", "sub/", "**", "a.txt", "#", "\\#", "[", "a[", "***", "/", "!",
         "\\", " ", "{a,b}", "\u{feff}",
     ];
-    let text: String = (0..dice.below(6))
-        .map(|_| format!("{}{}\n", dice.pick(&lines), dice.text(&lines, 1)))
+    let text: String = (0..choices.below(6))
+        .map(|_| format!("{}{}\n", choices.pick(&lines), choices.text(&lines, 1)))
         .collect();
     fs::write(place.root.join(".gitignore"), &text).unwrap();
     let found = place.call("Glob", &json!({"pattern": "**/*"}));
