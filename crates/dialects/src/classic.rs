@@ -8,7 +8,7 @@ mod ls;
 mod read;
 mod write;
 
-use pinfold::{Error, MatchKind, Receipt};
+use pinfold::{Error, MatchKind, Receipt, limits};
 use serde_json::{Map, Value};
 
 use crate::change_summary::ChangeSummary;
@@ -110,7 +110,9 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             let more = if *or_more { " or more" } else { "" };
             let found = format!("{}old_string found {count}{more} times", edit(*number));
             let out = match match_kind {
-                _ if *or_more => "that is too many; add lines around it to make it unique",
+                _ if *or_more || *count > limits::MAX_REPLACEMENTS => {
+                    "that is too many for replace_all; add lines around it to make it unique"
+                }
                 MatchKind::Exact | MatchKind::LineEndings => {
                     "add lines around it to make it unique, or set replace_all to replace all of them"
                 }
@@ -118,7 +120,14 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
                     "none is word for word the same: copy the one that you mean, or add lines around it"
                 }
             };
-            format!("{found} (lines: {lines:?}); {out}")
+            let more = match count - lines.len().min(*count) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{found} (lines: {lines:?}{more}); {out}")
+        }
+        Error::EmptyOld { path, number } => {
+            format!("{}old_string is empty, and {path} is not", edit(*number))
         }
         Error::NoChange { number } => {
             format!("{}old_string and new_string must be different", edit(*number))

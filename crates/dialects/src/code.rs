@@ -18,6 +18,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::NotRegular { .. } => "not_a_regular_file",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
+        | Error::EmptyOld { .. }
         | Error::NoLines { .. }
         | Error::NoPages { .. }
         | Error::UnknownFileType { .. } => "invalid_argument",

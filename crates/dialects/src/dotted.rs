@@ -44,6 +44,14 @@ fn fault(error: &Error, refusal: &Refusal) -> Answer {
         Error::NoSpace { .. } => "write_failed",
         other => code(other),
     };
-    let error = json!({ "error": code, "message": VOCABULARY.message(error, refusal) });
+    let message = match error {
+        Error::EmptyOld { path, number } => {
+            let edit = number.map(|number| format!("patch {number}: ")).unwrap_or_default();
+            let words = format!("{edit}`find` is empty, and `{path}` is not");
+            VOCABULARY.message_after(words, error, refusal)
+        }
+        _ => VOCABULARY.message(error, refusal),
+    };
+    let error = json!({ "error": code, "message": message });
     Answer::Structured { json: as_text(&error), failed: true }
 }

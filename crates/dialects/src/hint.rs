@@ -136,6 +136,7 @@ impl Vocabulary {
             | Error::Changed { .. }
             | Error::NoMatch { .. }
             | Error::ManyMatches { .. }
+            | Error::EmptyOld { .. }
             | Error::NoChange { .. }
             | Error::TooLarge { .. }
             | Error::TooLargeToSearch { .. }

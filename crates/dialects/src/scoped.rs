@@ -49,6 +49,7 @@ fn code(error: &Error) -> &'static str {
         Error::Denied { .. } => "PERMISSION_DENIED",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
+        | Error::EmptyOld { .. }
         | Error::BadGlob { .. }
         | Error::NoLines { .. }
         | Error::NoPages { .. }

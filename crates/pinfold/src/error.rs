@@ -272,6 +272,14 @@ pub enum Error {
         /// How they were found.
         match_kind: MatchKind,
     },
+    /// The text to replace is empty, which only the first edit of a new or empty file may be.
+    #[error("{}the text to replace is empty, and `{path}` is not", edit(*.number))]
+    EmptyOld {
+        /// The path as it was given.
+        path: RawPath,
+        /// Which edit it was, where there are several.
+        number: Option<usize>,
+    },
     /// The edit would change nothing.
     #[error("{}the old and the new text are the same, but for line ends perhaps", edit(*.number))]
     NoChange {

@@ -21,6 +21,8 @@ pub const DEADLINE_SECONDS: u64 = 60;
 /// The largest file that is edited or shown as a diff: both versions are in memory.
 pub const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
 
+pub use pinfold_text::MAX_REPLACEMENTS;
+
 /// For how many days a change can be undone.
 pub const JOURNAL_DAYS: u64 = 30;
 

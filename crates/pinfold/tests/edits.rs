@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use pinfold::limits::MAX_REPLACEMENTS;
 use pinfold::operations::{Delete, Edit, Read, Show, Undo, Write};
 use pinfold::{
     CallOptions, Cancel, Durability, Error, JournalSetting, MatchMode, ReadRule, Replacement,
@@ -172,6 +173,23 @@ fn a_strict_setting_holds_where_the_file_is_created_too() {
 }
 
 #[test]
+fn a_created_file_has_the_new_text_byte_for_byte() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    for content in ["a\r\nb\r\n", "\u{feff}a\rb", " \n"] {
+        let file = dir.path().join("ws/new");
+        session.perform(&Edit::new("new", "", content)).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), content);
+        fs::write(&file, "").unwrap();
+        session.perform(&Edit::new("new", "", content)).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), content);
+        let again = session.perform(&Edit::new("new", "", "x")).unwrap_err();
+        assert!(matches!(again, Error::EmptyOld { number: None, .. }), "{again:?}");
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
 fn an_edit_that_would_grow_without_bound_is_refused() {
     let dir = TempDir::new().unwrap();
     let session = session(&dir);
@@ -183,7 +201,9 @@ fn an_edit_that_would_grow_without_bound_is_refused() {
         |from: &str, to: &str| Replacement { old: from.into(), new: to.into(), all: true };
     let growing = (0..40).flat_map(|_| [doubled("a", "bb"), doubled("b", "aa")]);
     edit.replacements = growing.collect();
-    assert!(matches!(session.perform(&edit), Err(Error::ManyMatches { or_more: true, .. })));
+    let refused = session.perform(&edit).unwrap_err();
+    let too_many = matches!(refused, Error::ManyMatches { count, .. } if count > MAX_REPLACEMENTS);
+    assert!(too_many, "{refused:?}");
     assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), "a\n".repeat(5000));
 }
 
@@ -239,9 +259,11 @@ fn a_large_file_can_be_edited_and_a_miss_in_it_is_explained_soon() {
         .unwrap();
     assert_eq!(done.outcome.lines, [(text.lines().count() as u64, text.lines().count() as u64)]);
     let miss = session.perform(&Edit::new("f", "the needel was here", "x")).unwrap_err();
-    assert!(matches!(miss, Error::NoMatch { .. }));
+    let Error::NoMatch { nearest: Some(nearest), .. } = miss else { panic!("{miss:?}") };
+    assert!(nearest.contains("search_pattern") && nearest.len() < 4096, "{nearest}");
     let many = session.perform(&Edit::new("f", line, "x\n")).unwrap_err();
-    assert!(matches!(many, Error::ManyMatches { or_more: true, .. }), "{many:?}");
+    let lines = text.lines().count() - 1;
+    assert!(matches!(many, Error::ManyMatches { count, .. } if count == lines), "{many:?}");
     session.perform(&Undo::default()).unwrap();
     assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), text);
 }

@@ -1,26 +1,26 @@
-//! One shift of indentation, the same on every line.
+//! Shifts indentation, by the same amount on every line.
 
 use std::collections::BTreeMap;
 
 use crate::ReplaceError;
-use crate::locate::BLANKS;
+use crate::locate::WHITESPACE;
 
 /// How far an old text has to be moved to stand as it does in the file, and any new text with it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Shift {
-    /// These blanks come before every line.
+    /// This whitespace comes before every line.
     Add(String),
-    /// These blanks go from the beginning of every line.
+    /// This whitespace goes from the beginning of every line.
     Remove(String),
-    /// So many blanks of the old text are one tab of the file, and so many tabs come before that.
+    /// So many spaces of the old text are one tab of the file, and so many tabs come before that.
     ToTabs { unit: usize, levels: isize },
-    /// One tab of the old text is so many blanks of the file, and so many levels come before that.
-    ToBlanks { unit: usize, levels: isize },
+    /// One tab of the old text is so many spaces of the file, and so many levels come before that.
+    ToSpaces { unit: usize, levels: isize },
 }
 
 /// A line's indentation, and the rest of it.
 pub(crate) fn indentation(line: &str) -> (&str, &str) {
-    line.split_at(line.len() - line.trim_start_matches(BLANKS).len())
+    line.split_at(line.len() - line.trim_start_matches(WHITESPACE).len())
 }
 
 /// The indentations of a text's lines, blank ones left out.
@@ -30,31 +30,31 @@ fn indents(text: &str) -> impl Iterator<Item = &str> {
 
 /// What indentations are made of.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum IndentKind {
     None,
-    Blanks,
+    Spaces,
     Tabs,
-    Both,
+    Mixed,
 }
 
-impl Kind {
+impl IndentKind {
     fn of<'i>(indents: impl Iterator<Item = &'i str>) -> Self {
-        let (mut blanks, mut tabs) = (false, false);
+        let (mut spaces, mut tabs) = (false, false);
         indents.for_each(|indent| {
-            blanks |= indent.contains(' ');
+            spaces |= indent.contains(' ');
             tabs |= indent.contains('\t');
         });
-        match (blanks, tabs) {
+        match (spaces, tabs) {
             (false, false) => Self::None,
-            (true, false) => Self::Blanks,
+            (true, false) => Self::Spaces,
             (false, true) => Self::Tabs,
-            (true, true) => Self::Both,
+            (true, true) => Self::Mixed,
         }
     }
 }
 
 fn is_blank(line: &str) -> bool {
-    line.trim_matches(BLANKS).is_empty()
+    line.trim_matches(WHITESPACE).is_empty()
 }
 
 /// How wide one level is in a text that shows none.
@@ -63,7 +63,7 @@ const USUAL_UNIT: usize = 4;
 impl Shift {
     /// The shift between pairs of lines, wanted and found, that are alike but for indentation.
     ///
-    /// `new` is what will be moved: its blanks tell how wide a level is where the old text does not.
+    /// `new` is what will be moved: its whitespace tells how wide a level is where the old text does not.
     pub(crate) fn between(pairs: &[(&str, &str)], new: &str, file: &str) -> Option<Self> {
         let pairs: Vec<(&str, &str)> = pairs
             .iter()
@@ -71,9 +71,9 @@ impl Shift {
             .map(|(wanted, found)| (indentation(wanted).0, indentation(found).0))
             .collect();
         let given = pairs.iter().map(|(wanted, _)| *wanted).chain(indents(new));
-        match (Kind::of(given), Kind::of(pairs.iter().map(|(_, found)| *found))) {
-            (Kind::Blanks, Kind::Tabs) => Self::to_tabs(&pairs, new),
-            (Kind::Tabs, Kind::Blanks) => Self::to_blanks(&pairs, file),
+        match (IndentKind::of(given), IndentKind::of(pairs.iter().map(|(_, found)| *found))) {
+            (IndentKind::Spaces, IndentKind::Tabs) => Self::to_tabs(&pairs, new),
+            (IndentKind::Tabs, IndentKind::Spaces) => Self::to_spaces(&pairs, file),
             _ => Self::same_kind(&pairs),
         }
     }
@@ -100,7 +100,7 @@ impl Shift {
         Some(Self::ToTabs { unit, levels })
     }
 
-    fn to_blanks(pairs: &[(&str, &str)], file: &str) -> Option<Self> {
+    fn to_spaces(pairs: &[(&str, &str)], file: &str) -> Option<Self> {
         /// Enough lines to know a file's habits.
         const ENOUGH: usize = 2_000;
         let unit = unit(indents(file).take(ENOUGH).map(str::len)).unwrap_or(USUAL_UNIT);
@@ -109,20 +109,21 @@ impl Shift {
                 .iter()
                 .map(|(wanted, found)| Some(whole(found.len(), unit)? - wanted.len() as isize)),
         )?;
-        Some(Self::ToBlanks { unit, levels })
+        Some(Self::ToSpaces { unit, levels })
     }
 
     /// New text, moved in the same way; refused if a line of it cannot be, or if it gets too large.
-    pub(crate) fn apply(&self, new: &str, most_bytes: u64) -> Result<String, ReplaceError> {
+    pub(crate) fn apply(&self, new: &str, max_bytes: u64) -> Result<String, ReplaceError> {
         let mut moved = String::with_capacity(new.len());
         for (number, line) in new.split('\n').enumerate() {
             if number > 0 {
                 moved.push('\n');
             }
-            let Moved { more, times, rest } = self.moved(line).ok_or(ReplaceError::NotFound)?;
+            let ShiftedLine { more, times, rest } =
+                self.moved(line).ok_or(ReplaceError::NotFound)?;
             // A line can be asked to stand further to the right than there is memory.
             let size = more.len().saturating_mul(times).saturating_add(moved.len() + rest.len());
-            if size as u64 > most_bytes {
+            if size as u64 > max_bytes {
                 return Err(ReplaceError::TooLarge { size: size as u64 });
             }
             (0..times).for_each(|_| moved.push_str(more));
@@ -132,35 +133,37 @@ impl Shift {
     }
 
     /// One line of new text; `None` if it cannot be moved.
-    fn moved<'l>(&'l self, line: &'l str) -> Option<Moved<'l>> {
+    fn moved<'l>(&'l self, line: &'l str) -> Option<ShiftedLine<'l>> {
         if is_blank(line) {
-            return Some(Moved { more: "", times: 0, rest: line });
+            return Some(ShiftedLine { more: "", times: 0, rest: line });
         }
         let (indent, rest) = indentation(line);
         let deep = |level: isize| usize::try_from(level).ok();
         Some(match self {
-            Self::Add(more) => Moved { more, times: 1, rest: line },
-            Self::Remove(more) => Moved { more: "", times: 0, rest: line.strip_prefix(more)? },
+            Self::Add(more) => ShiftedLine { more, times: 1, rest: line },
+            Self::Remove(more) => {
+                ShiftedLine { more: "", times: 0, rest: line.strip_prefix(more)? }
+            }
             Self::ToTabs { unit, levels } => {
                 let times = deep(level(indent, ' ', *unit)? + levels)?;
-                Moved { more: "\t", times, rest }
+                ShiftedLine { more: "\t", times, rest }
             }
-            Self::ToBlanks { unit, levels } => {
+            Self::ToSpaces { unit, levels } => {
                 let times = deep(level(indent, '\t', 1)? + levels)?.saturating_mul(*unit);
-                Moved { more: " ", times, rest }
+                ShiftedLine { more: " ", times, rest }
             }
         })
     }
 }
 
-/// A line that was moved: blanks, how often they come, and the rest of it.
-struct Moved<'l> {
+/// A line that was moved: whitespace, how often it comes, and the rest of it.
+struct ShiftedLine<'l> {
     more: &'l str,
     times: usize,
     rest: &'l str,
 }
 
-/// The level that an indentation of one kind of blank stands for.
+/// The level that an indentation of one kind of whitespace stands for.
 fn level(indent: &str, kind: char, unit: usize) -> Option<isize> {
     indent.chars().all(|c| c == kind).then_some(())?;
     whole(indent.len(), unit)
@@ -187,7 +190,7 @@ fn unit(widths: impl Iterator<Item = usize>) -> Option<usize> {
         }
         last = width;
     }
-    // Most common first, and of those the smallest. A single blank is alignment, not a level.
+    // Most common first, and of those the smallest. A single space is alignment, not a level.
     let common = steps.into_iter().filter(|(step, _)| *step > 1);
     common.rev().max_by_key(|(_, count)| *count).map(|(step, _)| step)
 }
@@ -207,7 +210,7 @@ mod tests {
         let refused = wide.apply(&"a\n".repeat(1_000), 10_000).unwrap_err();
         assert!(matches!(refused, ReplaceError::TooLarge { size: 10_001..12_000 }), "{refused:?}");
         assert_eq!(wide.apply("a\n", 1_002).unwrap().len(), 1_002);
-        let endless = Shift::ToBlanks { unit: usize::MAX / 2, levels: 3 };
+        let endless = Shift::ToSpaces { unit: usize::MAX / 2, levels: 3 };
         assert!(matches!(endless.apply("a", 10_000), Err(ReplaceError::TooLarge { .. })));
         let deep = Shift::ToTabs { unit: 1, levels: isize::MAX / 2 };
         assert!(matches!(deep.apply("a", 10_000), Err(ReplaceError::TooLarge { .. })));
@@ -225,7 +228,7 @@ mod tests {
             // Left of the margin is nowhere.
             (&["    a"], &["a"], "  x", None),
             (&["    a"], &["a"], "    x", Some("x")),
-            // Blanks to tabs, by the unit of the old text, or four.
+            // Spaces to tabs, by the unit of the old text, or four.
             (&["  a", "    b"], &["\ta", "\t\tb"], "  x\n    y", Some("\tx\n\t\ty")),
             (&["    a"], &["\ta"], "    x\n        y", Some("\tx\n\t\ty")),
             (&["a"], &["\ta"], "x\n    y", Some("\tx\n\t\ty")),
@@ -235,7 +238,7 @@ mod tests {
             (&["    a"], &["\t\ta"], "    x", Some("\t\tx")),
             (&["    a", "        b"], &["\ta", "\tb"], "    x", None),
             (&["    a"], &["\ta"], "   x", None),
-            // Tabs to blanks, by the unit of the file.
+            // Tabs to spaces, by the unit of the file.
             (&["\ta", "\t\tb"], &["  a", "    b"], "\tx\n\t\ty", Some("  x\n    y")),
             (&["\ta"], &["    a"], "\tx", Some("    x")),
             (&["\ta", "\t\tb"], &["   a", "     b"], "\tx", None),

@@ -23,7 +23,7 @@ pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content
 pub use diff::unified_diff;
 pub use encoding::{Charset, Encoding, Unmappable};
 pub use line_ending::{LineCount, LineEnding};
-pub use locate::{MatchKind, MatchMode};
+pub use locate::{MAX_REPLACEMENTS, MatchKind, MatchMode};
 pub use media_type::text_type;
 pub use nearest::nearest;
 pub use page::{

@@ -1,21 +1,21 @@
-//! Finding the text that an edit wants to replace.
+//! Finds the text that an edit replaces.
 //!
-//! The text as it is comes first, with line ends folded on both sides; looser readings only where
-//! that is nowhere to be found: a file that holds `old` is never edited anywhere else. There are two
-//! looser readings, of whole lines, and nothing beyond them: no similarity ever finds a place.
+//! The exact text is tried first, with line endings folded on both sides. Looser matches are tried only if
+//! it does not occur at all, so a file that contains `old` is never edited anywhere else. There are two
+//! looser matches, of whole lines, and nothing beyond them: similarity never finds a place.
 
 use memchr::memmem;
 
 use crate::indent::{Shift, indentation};
 
-/// How the text was found, from the strictest reading to the loosest.
+/// How the text was found, from the strictest match to the loosest.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum MatchKind {
     /// Word for word.
     Exact,
-    /// With other line ends.
+    /// With other line endings.
     LineEndings,
-    /// Whole lines, but for blanks at their ends.
+    /// Whole lines, trailing whitespace ignored.
     TrailingWhitespace,
     /// Whole lines, with the same shift of indentation on each.
     Indentation,
@@ -46,7 +46,7 @@ pub enum MatchMode {
 
 /// A place in the text where `old` was found.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct Occurrence {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// What the new text has to be shifted by.
@@ -54,57 +54,89 @@ pub(crate) struct Found {
 }
 
 /// The places where `old` was found.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Places {
-    pub(crate) found: Vec<Found>,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Occurrences {
+    /// The first of them; all of them if they are to be replaced.
+    pub(crate) found: Vec<Occurrence>,
+    /// How many there are.
+    pub(crate) count: usize,
     /// Whether there may be more than were counted. Then there are several.
     pub(crate) or_more: bool,
 }
 
-/// Occurrences past this many are no longer counted: nobody wants to be told where they are.
-pub(crate) const MAX_COUNTED: usize = 10_000;
+/// Occurrences that are named by their lines.
+pub(crate) const MAX_NAMED: usize = 20;
 
-/// Bytes that are compared before a looser reading is given up, and before occurrences of a large text
-/// are counted no further: enough for any file that people edit.
+/// Bytes that are compared before a looser match is given up, and before occurrences of a large text
+/// are counted in another way: enough for any file that people edit.
 const MAX_WORK: usize = 200_000_000;
 /// What a line costs besides its bytes.
 const LINE_WORK: usize = 40;
 
-/// Every place where `old` stands in `text` as it is; overlapping ones count.
-pub(crate) fn exact(text: &str, old: &str) -> Places {
+/// The first places where `old` stands in `text` as it is, and how many there are; overlapping ones count.
+pub(crate) fn exact(text: &str, old: &str) -> Occurrences {
     let finder = memmem::Finder::new(old.as_bytes());
-    let mut found = Vec::new();
+    let mut all = Occurrences::default();
     let mut from = 0;
     while let Some(at) = finder.find(&text.as_bytes()[from..]) {
         let start = from + at;
-        found.push(Found { start, end: start + old.len(), shift: None });
-        // Two are enough to know that it is not unique.
-        let work = found.len().saturating_mul(old.len());
-        if found.len() == MAX_COUNTED || found.len() > 1 && work > MAX_WORK {
-            return Places { found, or_more: true };
+        // Each search starts anew, which takes time with the square of a large text that repeats itself.
+        if all.count > 1 && all.count.saturating_mul(old.len()) > MAX_WORK {
+            all.count += count_overlapping(&text.as_bytes()[start..], old.as_bytes());
+            break;
+        }
+        all.count += 1;
+        if all.found.len() < MAX_NAMED {
+            all.found.push(Occurrence { start, end: start + old.len(), shift: None });
         }
         from = start + text[start..].chars().next().map_or(1, char::len_utf8);
     }
-    Places { found, or_more: false }
+    all
 }
 
-/// The places where `old` stands as it is, from left to right, none within another; one more than
-/// can be replaced at the most.
-pub(crate) fn disjoint(text: &str, old: &str) -> Places {
-    let found = |start| Found { start, end: start + old.len(), shift: None };
-    let places = memmem::find_iter(text.as_bytes(), old).take(MAX_REPLACED + 1);
-    let found: Vec<_> = places.map(found).collect();
-    let or_more = found.len() > MAX_REPLACED;
-    Places { found, or_more }
+/// How often `old` occurs, overlapping ones included, in time that grows with both (Knuth, Morris and Pratt).
+fn count_overlapping(text: &[u8], old: &[u8]) -> usize {
+    // For each beginning of `old`, how long the longest other beginning is that it ends with.
+    let mut borders = vec![0_u32; old.len()];
+    let mut matched = 0;
+    for at in 1..old.len() {
+        while matched > 0 && old[at] != old[matched] {
+            matched = borders[matched - 1] as usize;
+        }
+        matched += usize::from(old[at] == old[matched]);
+        borders[at] = u32::try_from(matched).unwrap_or(0);
+    }
+    let (mut count, mut matched) = (0, 0);
+    for byte in text {
+        while matched > 0 && *byte != old[matched] {
+            matched = borders[matched - 1] as usize;
+        }
+        matched += usize::from(*byte == old[matched]);
+        if matched == old.len() {
+            count += 1;
+            matched = borders[matched - 1] as usize;
+        }
+    }
+    count
 }
 
-/// Occurrences that are replaced in one go: each takes memory while it is.
-pub(crate) const MAX_REPLACED: usize = 200_000;
+/// The places where `old` stands as it is, from left to right, none within another, and how many there are;
+/// of more than can be replaced only the first.
+pub(crate) fn disjoint(text: &str, old: &str) -> Occurrences {
+    let found = |start| Occurrence { start, end: start + old.len(), shift: None };
+    let mut places = memmem::find_iter(text.as_bytes(), old);
+    let found: Vec<_> = places.by_ref().take(MAX_REPLACEMENTS).map(found).collect();
+    let count = found.len() + places.count();
+    Occurrences { found, count, or_more: false }
+}
 
-/// The places where whole lines read like `old`, in the first looser reading that finds any. `None` if
+/// Occurrences of a text that one edit replaces: each takes memory while it does.
+pub const MAX_REPLACEMENTS: usize = 200_000;
+
+/// The places where whole lines read like `old`, in the first looser match that finds any. `None` if
 /// there are none, or if it is too much work to say so.
-pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(MatchKind, Places)> {
-    let wanted = Wanted::new(old, new)?;
+pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(MatchKind, Occurrences)> {
+    let wanted = LinePattern::new(old, new)?;
     for match_kind in [MatchKind::TrailingWhitespace, MatchKind::Indentation] {
         let places = wanted.find(text, match_kind)?;
         if !places.found.is_empty() {
@@ -115,7 +147,7 @@ pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(MatchKind, Plac
 }
 
 /// Whole lines to look for.
-struct Wanted<'o> {
+struct LinePattern<'o> {
     lines: Vec<&'o str>,
     new: &'o str,
     /// Whether the last line's end is part of it.
@@ -124,37 +156,42 @@ struct Wanted<'o> {
     anchor: usize,
 }
 
-impl<'o> Wanted<'o> {
-    /// `None` if there is nothing but blanks: that could be anywhere.
+impl<'o> LinePattern<'o> {
+    /// `None` if there is nothing but whitespace: that could be anywhere.
     fn new(old: &'o str, new: &'o str) -> Option<Self> {
         let ended = old.ends_with('\n');
         let lines: Vec<_> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
         let by_length = lines.iter().enumerate().rev();
         let (anchor, longest) =
-            by_length.max_by_key(|(_, line)| line.trim_matches(BLANKS).len())?;
-        if longest.trim_matches(BLANKS).is_empty() {
+            by_length.max_by_key(|(_, line)| line.trim_matches(WHITESPACE).len())?;
+        if longest.trim_matches(WHITESPACE).is_empty() {
             return None;
         }
         Some(Self { lines, new, ended, anchor })
     }
 
-    /// The places in one reading; `None` if it was given up half-way and nothing is known to be unique.
-    fn find(&self, text: &str, match_kind: MatchKind) -> Option<Places> {
-        let anchor = self.lines[self.anchor].trim_matches(BLANKS);
-        let mut found = Vec::new();
-        let mut work = 0;
+    /// The places by one kind of match; `None` if it was given up half-way and nothing is known to be unique.
+    fn find(&self, text: &str, match_kind: MatchKind) -> Option<Occurrences> {
+        let anchor = self.lines[self.anchor].trim_matches(WHITESPACE);
+        let mut all = Occurrences::default();
+        let (mut work, mut last) = (0, None);
         for at in memmem::find_iter(text.as_bytes(), anchor) {
             if let Some(start) = self.first_line(text, at, anchor.len(), &mut work)
                 && let Some(place) = self.read_at(text, start, match_kind, &mut work)
-                && found.last() != Some(&place)
+                && last != Some(place.start)
             {
-                found.push(place);
+                last = Some(place.start);
+                all.count += 1;
+                if all.found.len() < MAX_NAMED {
+                    all.found.push(place);
+                }
             }
-            if found.len() == MAX_COUNTED || work > MAX_WORK {
-                return (found.len() > 1).then_some(Places { found, or_more: true });
+            if work > MAX_WORK {
+                all.or_more = true;
+                return (all.count > 1).then_some(all);
             }
         }
-        Some(Places { found, or_more: false })
+        Some(all)
     }
 
     /// Where the first line would start if the anchor is at `at` and takes its whole line there.
@@ -182,7 +219,7 @@ impl<'o> Wanted<'o> {
         start: usize,
         match_kind: MatchKind,
         work: &mut usize,
-    ) -> Option<Found> {
+    ) -> Option<Occurrence> {
         let mut end = start;
         let mut pairs = Vec::new();
         for (number, wanted) in self.lines.iter().enumerate() {
@@ -195,7 +232,7 @@ impl<'o> Wanted<'o> {
             *work += line.len() + LINE_WORK;
             let fits = match match_kind {
                 MatchKind::TrailingWhitespace => {
-                    line.trim_end_matches(BLANKS) == wanted.trim_end_matches(BLANKS)
+                    line.trim_end_matches(WHITESPACE) == wanted.trim_end_matches(WHITESPACE)
                 }
                 _ => {
                     let (_, found) = indentation(line);
@@ -220,17 +257,17 @@ impl<'o> Wanted<'o> {
             }
             _ => None,
         };
-        Some(Found { start, end: end + usize::from(self.ended), shift })
+        Some(Occurrence { start, end: end + usize::from(self.ended), shift })
     }
 }
 
-pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
+pub(crate) const WHITESPACE: [char; 2] = [' ', '\t'];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn starts(places: &Places) -> Vec<usize> {
+    fn starts(places: &Occurrences) -> Vec<usize> {
         places.found.iter().map(|found| found.start).collect()
     }
 
@@ -277,7 +314,7 @@ mod tests {
         // Each of these would go on for minutes.
         let text = "a".repeat(20_000_000);
         let places = exact(&text, &text[..10_000_000]);
-        assert!(places.or_more && places.found.len() > 1, "{}", places.found.len());
+        assert_eq!((places.count, places.or_more), (10_000_001, false));
         // One that is unique is, however large.
         let places = exact(&text, &text);
         assert_eq!((starts(&places), places.or_more), (vec![0], false));
@@ -290,6 +327,14 @@ mod tests {
         assert_eq!(loose(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);
         // Whether it is anywhere was not found out.
         assert_eq!(loose(&lines, &(old + "b\n"), ""), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn both_ways_to_count_agree(text in "[ab]{0,40}", old in "[ab]{1,4}") {
+            let count = count_overlapping(text.as_bytes(), old.as_bytes());
+            proptest::prop_assert_eq!(exact(&text, &old).count, count);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::document::Document;
 use crate::nearest::fold::{Folded, Folds, Segment, key, segments};
 use crate::nearest::reason::{Difference, Kind, differences, in_words, part_of, written_out};
 use crate::nearest::search::{MAX_SEGMENTS, Region, Step, best_part, best_region};
-use crate::replace::folded;
+use crate::replace::fold_line_endings;
 
 /// Lines and bytes of the region that are shown; with the reasons that is less than 4 KB.
 const MAX_SHOWN_LINES: usize = 60;
@@ -46,7 +46,7 @@ pub fn nearest(
 ) -> Option<String> {
     let document = Document::new(bytes, encoding);
     let text = document.text();
-    let (old, new) = (folded(old), folded(new));
+    let (old, new) = (fold_line_endings(old), fold_line_endings(new));
     let mut out = String::new();
     if let Some(at) = already_there(text, &new) {
         let line = line_number(text, at);
@@ -599,7 +599,7 @@ impl Shown {
                 if marked.contains(&number) && !literal { visible(line) } else { line.to_owned() };
             writeln!(out, "{number:>6}\t{line}").expect(INFALLIBLE);
         }
-        if literal && !marked.is_empty() {
+        if literal {
             writeln!(out, "(\u{b7} and \u{2192} are in the file as they are shown)")
                 .expect(INFALLIBLE);
         }

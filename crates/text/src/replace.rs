@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::document::{Document, End};
-use crate::locate::{Found, MAX_REPLACED, disjoint, exact, loose};
+use crate::locate::{MAX_NAMED, MAX_REPLACEMENTS, Occurrence, Occurrences, disjoint, exact, loose};
 use crate::{Encoding, MatchKind, MatchMode, Unmappable};
 
 /// A text to find, and what to put in its place.
@@ -42,7 +42,7 @@ pub enum ReplaceError {
     NotFound,
     /// The text is in several places.
     Many {
-        /// How often it was found, as far as they were counted.
+        /// How often it was found.
         count: usize,
         /// Whether there may be more than were counted.
         or_more: bool,
@@ -60,22 +60,19 @@ pub enum ReplaceError {
     },
     /// The new text has a character that the file's encoding cannot express.
     Unmappable(Unmappable),
-    /// Nobody waits for it any more.
+    /// The deadline has passed, or the call was cancelled.
     Interrupted,
 }
-
-/// How many occurrences are named by their lines.
-const MAX_NAMED: usize = 20;
 
 /// Replaces `replacement.old`, which must not be empty, where `matching` finds it.
 pub(crate) fn replace(
     document: &Document<'_>,
     replacement: &Replacement,
     matching: MatchMode,
-    most_bytes: u64,
+    max_bytes: u64,
 ) -> Result<Replaced, ReplaceError> {
-    let old = folded(&replacement.old);
-    let new = folded(&replacement.new);
+    let old = fold_line_endings(&replacement.old);
+    let new = fold_line_endings(&replacement.new);
     if old == new {
         return Err(ReplaceError::Same);
     }
@@ -85,20 +82,20 @@ pub(crate) fn replace(
     if places.found.is_empty() && matching == MatchMode::Lenient && !replacement.all {
         (match_kind, places) = loose(text, &old, &new).ok_or(ReplaceError::NotFound)?;
     }
-    let (found, or_more) = (places.found, places.or_more);
+    let Occurrences { found, count, or_more } = places;
     if found.is_empty() {
         return Err(ReplaceError::NotFound);
     }
     // Before the new text is moved: a place to which it cannot be moved makes no other one unique.
-    let most = if replacement.all { MAX_REPLACED } else { 1 };
-    if found.len() > most {
+    let most = if replacement.all { MAX_REPLACEMENTS } else { 1 };
+    if count > most {
         let named = found.iter().take(MAX_NAMED);
         let lines = named.map(|found| document.line_number(found.start)).collect();
-        return Err(ReplaceError::Many { count: found.len(), or_more, lines, match_kind });
+        return Err(ReplaceError::Many { count, or_more, lines, match_kind });
     }
     let placed = found.into_iter().map(|found| {
         let moved = match &found.shift {
-            Some(shift) => Cow::Owned(shift.apply(&new, most_bytes)?),
+            Some(shift) => Cow::Owned(shift.apply(&new, max_bytes)?),
             None => Cow::Borrowed(&*new),
         };
         Ok((found, moved))
@@ -110,7 +107,7 @@ pub(crate) fn replace(
     {
         match_kind = MatchKind::LineEndings;
     }
-    splice(document, &placed, match_kind, most_bytes)
+    splice(document, &placed, match_kind, max_bytes)
 }
 
 /// What came of replacements made one after the other.
@@ -137,22 +134,23 @@ pub struct FailedReplacement {
     pub bytes: Vec<u8>,
 }
 
-/// Makes replacements one after the other, each on what the one before left, for as long as `lasts`
-/// says so: it is asked before each of them.
+/// Makes replacements one after the other, each on what the one before left, for as long as
+/// `keep_going` says so: it is asked before each of them.
 pub fn replace_in_order(
     bytes: &[u8],
     encoding: Encoding,
     replacements: &[Replacement],
     matching: MatchMode,
-    most_bytes: u64,
-    lasts: &dyn Fn() -> bool,
+    max_bytes: u64,
+    keep_going: &dyn Fn() -> bool,
 ) -> Result<ReplacedInOrder, FailedReplacement> {
     let (mut match_kind, mut counts, mut lines) = (MatchKind::Exact, Vec::new(), Vec::new());
     let mut bytes = Cow::Borrowed(bytes);
     for (number, replacement) in (1..).zip(replacements) {
-        let replaced = match lasts() {
-            true => replace(&Document::new(&bytes, encoding), replacement, matching, most_bytes),
-            false => Err(ReplaceError::Interrupted),
+        let replaced = if keep_going() {
+            replace(&Document::new(&bytes, encoding), replacement, matching, max_bytes)
+        } else {
+            Err(ReplaceError::Interrupted)
         };
         let replaced = match replaced {
             Ok(replaced) => replaced,
@@ -191,9 +189,9 @@ fn move_down(lines: &mut [(u64, u64)], replaced: &Replaced) {
 
 fn splice(
     document: &Document<'_>,
-    placed: &[(Found, Cow<'_, str>)],
+    placed: &[(Occurrence, Cow<'_, str>)],
     match_kind: MatchKind,
-    most_bytes: u64,
+    max_bytes: u64,
 ) -> Result<Replaced, ReplaceError> {
     let text = document.text();
     let mut spans = Vec::with_capacity(placed.len());
@@ -213,7 +211,7 @@ fn splice(
             ReplaceError::Unmappable(Unmappable { line, ..missing })
         })?;
         size += bytes.len() as u64;
-        if size > most_bytes {
+        if size > max_bytes {
             return Err(ReplaceError::TooLarge { size });
         }
         spans.push((start, end, bytes));
@@ -234,7 +232,7 @@ fn splice(
     }
     let bytes = document.splice(&spans).ok_or(ReplaceError::NotFound)?;
     let size = bytes.len() as u64;
-    if size > most_bytes {
+    if size > max_bytes {
         return Err(ReplaceError::TooLarge { size });
     }
     Ok(Replaced { bytes, match_kind, count: placed.len(), lines, growth: growths })
@@ -245,7 +243,7 @@ fn count_ends(text: &str) -> i64 {
 }
 
 /// A text with every CRLF an LF.
-pub(crate) fn folded(text: &str) -> Cow<'_, str> {
+pub(crate) fn fold_line_endings(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
 }
 
@@ -281,7 +279,7 @@ fn with_ends<'n>(document: &Document<'_>, start: usize, end: usize, new: &'n str
 }
 
 /// Whether the line ends at a place are those of `old` as it was given.
-fn has_ends(document: &Document<'_>, found: &Found, old: &str) -> bool {
+fn has_ends(document: &Document<'_>, found: &Occurrence, old: &str) -> bool {
     let text = &document.text().as_bytes()[found.start..found.end];
     let wanted = memchr::memchr_iter(b'\n', old.as_bytes());
     let wanted = wanted.map(|at| if old[..at].ends_with('\r') { End::Crlf } else { End::Lf });

@@ -78,6 +78,9 @@ impl Tool for MultiEdit {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
+        if self.edits.is_empty() {
+            return Err(Error::InvalidArgument("`edits` is empty; give at least one edit".into()));
+        }
         let one =
             |edit: &OneEdit| replacement(&edit.old_string, &edit.new_string, edit.replace_all);
         operation(&self.file_path, self.edits.iter().map(one).collect(), ctx)

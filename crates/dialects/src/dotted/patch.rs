@@ -48,6 +48,10 @@ impl Tool for Patch {
     type Reply = Reply;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
+        if self.patches.is_empty() {
+            let problem = "`patches` is empty; give at least one patch";
+            return Err(Error::InvalidArgument(problem.into()));
+        }
         let one = |patch: &OnePatch| Replacement {
             old: patch.find.clone(),
             new: patch.replace.clone(),

@@ -25,10 +25,15 @@ impl Error {
             }
             Self::NoMatch { nearest: Some(nearest), .. } => Some(nearest.clone()),
             Self::NoMatch { nearest: None, .. } => Some("read the file to see what it says".into()),
-            Self::ManyMatches { lines, .. } => {
+            Self::ManyMatches { lines, count, .. } => {
+                let more = count - lines.len().min(*count);
                 let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
                 let lines = lines.join(", ");
-                Some(format!("add lines around it to make it unique; it is on lines {lines}"))
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                Some(format!("add lines around it to make it unique; it is on lines {lines}{more}"))
+            }
+            Self::EmptyOld { .. } => {
+                Some("give the text to replace; an empty one only creates a file".into())
             }
             Self::TooLarge { .. } => Some("write it anew, in parts".into()),
             Self::Unmappable { .. } => {

@@ -101,8 +101,7 @@ impl Edit {
             return Err(Error::InvalidArgument("there is no edit to make".into()));
         }
         if let Some(number) = self.replacements.iter().skip(1).position(empty) {
-            let problem = "the text to replace is empty; only the first edit can create a file";
-            return Err(Error::InvalidArgument(format!("edit {}: {problem}", number + 2)));
+            return Err(Error::EmptyOld { path: self.path.clone(), number: Some(number + 2) });
         }
         Ok(empty(&self.replacements[0]))
     }
@@ -110,7 +109,7 @@ impl Edit {
     /// The first replacement's text as the whole content, and the others made in that.
     fn create(&self, view: &View<'_>) -> Result<ReplacedInOrder, Error> {
         let (first, rest) = self.replacements.split_first().expect("checked: there is one");
-        let content = first.new.replace("\r\n", "\n");
+        let content = &first.new;
         if content.is_empty() {
             return Err(Error::NoChange { number: self.number(1) });
         }
@@ -145,9 +144,7 @@ impl Edit {
         let freshness = view.freshness(&self.path, target, self.seen)?;
         if creates {
             if !bytes.is_empty() {
-                let problem =
-                    "the text to replace is empty, and the file is not; say what to replace";
-                return Err(Error::InvalidArgument(format!("`{}`: {problem}", self.path)));
+                return Err(Error::EmptyOld { path: self.path.clone(), number: self.number(1) });
             }
             return Ok((self.create(view)?, freshness == Freshness::Changed));
         }
