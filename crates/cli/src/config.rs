@@ -244,6 +244,6 @@ mod tests {
         let http = parse(&format!("[http]\n{}", text(&http))).unwrap().http;
         assert_eq!(http.max_sessions, Some(options.sessions));
         assert_eq!(http.idle_seconds, Some(options.session_idle.as_secs()));
-        assert_eq!(http.max_body_bytes, Some(pinfold_mcp::limits::MESSAGE_BYTES));
+        assert_eq!(http.max_body_bytes, Some(pinfold_mcp::limits::MAX_MESSAGE_BYTES));
     }
 }

@@ -41,7 +41,11 @@ fn write(text: &str) -> Value {
 /// Makes a call, and answers the question that comes up.
 fn call(server: &mut Lines, call: Value, reply: Value) -> (Value, Value) {
     let id = server.ask("tools/call", call);
-    let question = server.read().unwrap();
+    let mut question = server.read().unwrap();
+    // An earlier request may have been cancelled.
+    while question["method"] == "notifications/cancelled" {
+        question = server.read().unwrap();
+    }
     assert_eq!(question["method"], "elicitation/create", "{question}");
     server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": reply}));
     let message = server.read().unwrap();
@@ -140,6 +144,24 @@ fn a_call_can_be_cancelled_while_the_person_thinks() {
 }
 
 #[test]
+fn an_approval_request_ends_with_its_call() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let id = server.ask("tools/call", write("two\n"));
+    let question = server.read().unwrap();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    let cancelled = server.read().unwrap();
+    assert_eq!(cancelled["method"], "notifications/cancelled", "{cancelled}");
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    // An answer that comes too late approves nothing.
+    let late = accept("allow once");
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": late}));
+    assert!(server.end().0.success());
+    assert_eq!(content(&dir), "one\n");
+}
+
+#[test]
 fn a_connection_that_ends_while_the_person_thinks_changes_nothing() {
     let dir = workspace();
     let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
@@ -160,7 +182,16 @@ fn round(web: &Web, mut call: Value, state: Option<&Value>, reply: Option<Value>
     }
     let mut meta = alone("asking");
     meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+    if let Some(session) = call.as_object_mut().unwrap().remove("session") {
+        meta.insert("pinfold/session".into(), session);
+    }
     web.alone("tools/call", call, meta).message()
+}
+
+/// The same call in a session with a name.
+fn in_session(name: &str, mut call: Value) -> Value {
+    call["session"] = name.into();
+    call
 }
 
 #[test]
@@ -209,10 +240,79 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     let anew = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
     assert_eq!(anew["result"]["resultType"], "input_required", "{anew}");
     assert_eq!(content(&dir), "somebody else's\n");
-    // For the session, it is remembered here.
-    let state = &anew["result"]["requestState"];
-    round(&web, write("two\n"), Some(state), Some(accept("allow for this session")));
-    assert_eq!(answer(&round(&web, write("three\n"), None, None))["success"], true);
+}
+
+#[test]
+fn an_approval_for_the_session_needs_a_session_with_a_name() {
+    let dir = workspace();
+    let web =
+        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let choices = |asked: &Value| {
+        let form = &asked["result"]["inputRequests"]["approve"]["params"]["requestedSchema"];
+        form["properties"]["answer"]["enum"].as_array().unwrap().len()
+    };
+    // Two clients may have one name, so it is not offered, and counts once if it is given all the same.
+    let asked = round(&web, write("two\n"), None, None);
+    assert_eq!(choices(&asked), 2, "{asked}");
+    let state = &asked["result"]["requestState"];
+    let reply = accept("allow for this session");
+    let done = answer(&round(&web, write("two\n"), Some(state), Some(reply.clone())));
+    assert_eq!(done["success"], true, "{done}");
+    let asked = round(&web, write("three\n"), None, None);
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    // In a session with a name it holds, and in no other.
+    let asked = round(&web, in_session("s", write("three\n")), None, None);
+    assert_eq!(choices(&asked), 3, "{asked}");
+    let state = &asked["result"]["requestState"];
+    round(&web, in_session("s", write("three\n")), Some(state), Some(reply));
+    let done = answer(&round(&web, in_session("s", write("four\n")), None, None));
+    assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "four\n"));
+    for call in [write("five\n"), in_session("other", write("five\n"))] {
+        let asked = round(&web, call, None, None);
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    }
+}
+
+#[test]
+fn a_client_with_roots_can_approve() {
+    let dir = workspace();
+    let web =
+        Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
+    let mut meta = alone("both");
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}, "roots": {}});
+    let root = |path: &str| {
+        let uri = format!("file://{}/{path}", dir.path().display());
+        json!({"roots": [{"uri": uri}]})
+    };
+    // As a client answers: each round has the answers to the last one, and the state if there was one.
+    let answered = |roots: Value| {
+        let (mut call, mut rounds) = (write("two\n"), 0);
+        loop {
+            let message = web.alone("tools/call", call, meta.clone()).message();
+            let result = &message["result"];
+            if result["resultType"] != "input_required" {
+                return (answer(&message), rounds);
+            }
+            rounds += 1;
+            assert!(rounds < 4, "{message}");
+            call = write("two\n");
+            if let Some(state) = result.get("requestState") {
+                call["requestState"] = state.clone();
+            }
+            let inputs = result["inputRequests"].as_object().unwrap();
+            for key in inputs.keys() {
+                let input = if key == "roots" { roots.clone() } else { accept("allow once") };
+                call["inputResponses"][key] = input;
+            }
+        }
+    };
+    let (done, rounds) = answered(root("ws"));
+    assert_eq!((done["success"].as_bool(), rounds), (Some(true), 2), "{done}");
+    assert_eq!(content(&dir), "two\n");
+    // The roots still narrow the workspace.
+    fs::create_dir(dir.path().join("ws/empty")).unwrap();
+    let (refused, _) = answered(root("ws/empty"));
+    assert_eq!(refused["error"], "path_outside_workspace", "{refused}");
 }
 
 #[test]

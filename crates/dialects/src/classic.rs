@@ -165,6 +165,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::ReadFailed { .. }
         | Error::WriteFailed { .. }
         | Error::Timeout { .. }
+        | Error::TooManyStuck { .. }
         | Error::Locked { .. }
         | Error::Cancelled
         | Error::UnknownTool { .. }

@@ -44,7 +44,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::WriteFailed { .. } | Error::JournalFailed { .. } | Error::AuditFailed => {
             "write_failed"
         }
-        Error::Timeout { .. } | Error::Locked { .. } => "timeout",
+        Error::Timeout { .. } | Error::TooManyStuck { .. } | Error::Locked { .. } => "timeout",
         Error::Cancelled => "cancelled",
         Error::UnknownTool { .. } => "unknown_tool",
         Error::ReadFailed { .. } | Error::Internal { .. } => "internal",

@@ -150,6 +150,7 @@ impl Vocabulary {
             | Error::NotAsLeft { .. }
             | Error::Timeout { .. }
             | Error::Locked { .. }
+            | Error::TooManyStuck { .. }
             | Error::Cancelled
             | Error::UnknownTool { .. }
             | Error::Internal { .. } => error.hint(),

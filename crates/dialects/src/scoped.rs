@@ -90,6 +90,7 @@ fn code(error: &Error) -> &'static str {
         | Error::ReadFailed { .. }
         | Error::WriteFailed { .. }
         | Error::Timeout { .. }
+        | Error::TooManyStuck { .. }
         | Error::Locked { .. }
         | Error::Cancelled
         | Error::Internal { .. } => "FILESYSTEM_ERROR",

@@ -1,271 +1,373 @@
-//! Asking the person at the client: by a question while the call runs, where the protocol lets a server
-//! ask, or else by an answer that the client has to come back with.
+//! Asking the user at the client for approval: by an elicitation request while the call runs, where the protocol
+//! lets a server send requests, or else by a result that the client answers by repeating the call.
+//!
+//! An answer counts once, and only for the call that it was asked for. It covers a whole session only where the
+//! client has said which session that is.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use rmcp::model::{
-    CallToolRequestParams, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
-    ElicitationAction, InputRequest, InputRequests, InputRequiredResult, RequestStateCodec,
-    SealOptions, ServerRequest,
+    CallToolRequestParams, CancelledNotificationParam, ClientResult, ElicitRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
+    InputRequiredResult, RequestId, RequestStateCodec, Root, SealOptions, ServerRequest,
 };
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer};
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::{ErrorData, Peer, RoleServer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::limits;
-use crate::server::stands_alone;
+use crate::server::is_stateless;
 
-/// How the person behind a request is asked.
+/// How the user behind a request is asked.
 #[derive(Debug)]
-pub(crate) enum Asking {
-    /// Nobody is there who could be.
-    Nobody,
-    /// By a question, while the call runs.
-    Directly(mpsc::UnboundedReceiver<Asked>, Arc<Notify>),
-    /// By the answer to the call, which is then made again.
-    ByAnswer(Arc<Rounds>, Sealed),
+pub(crate) enum ApprovalRoute {
+    /// The client cannot ask.
+    None,
+    /// By elicitation requests, while the call runs.
+    Elicitation(mpsc::UnboundedReceiver<PendingRequest>),
+    /// By the result of the call, which the client then repeats with the answer.
+    InputRequired(Arc<EarlierAnswers>),
 }
 
-/// A question, and where its answer goes.
-type Asked = (ApprovalRequest, oneshot::Sender<ApprovalAnswer>);
+/// An approval request, and where its answer goes.
+type PendingRequest = (ApprovalRequest, oneshot::Sender<ApprovalAnswer>);
 
-/// What a state is good for: this call, in this conversation.
-#[derive(Debug)]
-pub(crate) struct Sealed {
-    about: Vec<u8>,
-}
-
-/// Under which a person's answer is asked for.
+/// The key of the approval among the inputs that a result asks for.
 const APPROVE: &str = "approve";
 
-impl Asking {
-    /// How the person is asked, and who asks for the engine.
+impl ApprovalRoute {
+    /// The route to the user, and the approver that the engine calls. `state` is what the client brings from
+    /// earlier rounds of this call.
     pub(crate) fn new(
-        codec: Option<&RequestStateCodec>,
-        spent: &Spent,
-        session: &str,
+        state: &CallState,
+        used: &UsedStates,
+        session_grants: bool,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<(Self, Option<Arc<dyn Approver>>), ErrorData> {
-        let can = context.client_capabilities().is_some_and(|can| can.elicitation.is_some());
-        if !can {
-            return Ok((Self::Nobody, None));
+        let can_ask = context.client_capabilities().is_some_and(|can| can.elicitation.is_some());
+        if !can_ask {
+            return Ok((Self::None, None));
         }
-        if !stands_alone(context) {
+        if !is_stateless(context) {
             let (sender, receiver) = mpsc::unbounded_channel();
-            let asked = Arc::new(Notify::new());
-            let channel = Channel { questions: sender, asked: asked.clone() };
-            return Ok((Self::Directly(receiver, asked), Some(Arc::new(channel))));
+            return Ok((Self::Elicitation(receiver), Some(Arc::new(Channel(sender)))));
         }
-        let Some(codec) = codec else { return Ok((Self::Nobody, None)) };
-        let about = json!([session, request.name, request.arguments]).to_string();
-        let about = blake3::hash(about.as_bytes()).as_bytes().to_vec();
-        let rounds = Arc::new(Rounds::continued(codec, spent, &about, request)?);
-        Ok((Self::ByAnswer(rounds.clone(), Sealed { about }), Some(rounds)))
+        let answers = EarlierAnswers::new(state, used, session_grants, request)?;
+        let answers = Arc::new(answers);
+        Ok((Self::InputRequired(answers.clone()), Some(answers)))
     }
 
-    /// Asks what the engine wants to know, one question after the other. Never ends.
-    pub(crate) async fn go_on(&mut self, context: &RequestContext<RoleServer>) {
-        if let Self::Directly(questions, _) = self {
-            while let Some((question, answer)) = questions.recv().await {
-                // Who has stopped waiting does not need to know.
-                _ = answer.send(elicit(&question, context).await);
+    /// Sends the engine's requests to the client, one after the other. Never returns.
+    pub(crate) async fn forward(&mut self, context: &RequestContext<RoleServer>) {
+        if let Self::Elicitation(requests) = self {
+            while let Some((request, answer)) = requests.recv().await {
+                // The call may have ended meanwhile.
+                _ = answer.send(elicit(&request, context).await);
             }
         }
         std::future::pending().await
     }
 
-    /// Told when something is asked.
-    pub(crate) fn asked(&self) -> Arc<Notify> {
-        match self {
-            Self::Directly(_, asked) => asked.clone(),
-            Self::Nobody | Self::ByAnswer(..) => Arc::default(),
-        }
-    }
-
-    /// Whatever is asked from now on gets no answer.
+    /// Answers every later request with "nobody can be asked".
     pub(crate) fn close(&mut self) {
-        if let Self::Directly(..) = self {
-            *self = Self::Nobody;
+        if let Self::Elicitation(_) = self {
+            *self = Self::None;
         }
     }
 
-    /// The answer that asks the client, if the call ended with a question.
-    pub(crate) fn pending(
+    /// The result that asks the client, if the call ended with an approval request.
+    pub(crate) fn input_required(
         &self,
         codec: Option<&RequestStateCodec>,
+        binding: &[u8],
+        roots: Option<Vec<Root>>,
     ) -> Result<Option<InputRequiredResult>, ErrorData> {
-        let (Self::ByAnswer(rounds, sealed), Some(codec)) = (self, codec) else { return Ok(None) };
-        let Some(question) = rounds.lock().asked.take() else { return Ok(None) };
-        let state = State { answers: rounds.lock().answers.clone(), asked: digest(&question) };
-        let options = SealOptions::new().associated_data(&sealed.about[..]).ttl(limits::ASKING);
-        let state = codec.seal_json_with(&state, &options);
-        let state = state.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        let asks = InputRequest::Elicitation(ElicitRequest::new(form(&question)?));
-        let asks = InputRequests::from([(APPROVE.to_owned(), asks)]);
-        Ok(Some(InputRequiredResult::new(Some(asks), Some(state))))
+        let (Self::InputRequired(answers), Some(codec)) = (self, codec) else { return Ok(None) };
+        let mut answers = answers.lock();
+        let Some(request) = answers.asked.take() else { return Ok(None) };
+        let state =
+            CallState { roots, approved: answers.approved.clone(), asked: digest(&request) };
+        let form = form(&request, answers.session_grants)?;
+        let input = InputRequest::Elicitation(ElicitRequest::new(form));
+        let inputs = InputRequests::from([(APPROVE.to_owned(), input)]);
+        Ok(Some(InputRequiredResult::new(Some(inputs), Some(state.seal(codec, binding)?))))
     }
 }
 
-/// The states that clients have come back with, for as long as they could come again.
+/// What the client carries from one round of a call to the next. It is signed, and bound to one call.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(crate) struct CallState {
+    /// The client's roots, if it was asked for them: it does not send them again.
+    pub(crate) roots: Option<Vec<Root>>,
+    /// The requests that were approved, by digest, and whether for the session.
+    approved: Vec<(String, bool)>,
+    /// The digest of the request that the next answer is for.
+    asked: String,
+}
+
+impl CallState {
+    /// What a state is bound to: a call with these arguments, in this session.
+    pub(crate) fn binding(session: &str, request: &CallToolRequestParams) -> Vec<u8> {
+        let call = json!([session, request.name, request.arguments]).to_string();
+        blake3::hash(call.as_bytes()).as_bytes().to_vec()
+    }
+
+    /// The state that came with a call; the default if it has none.
+    pub(crate) fn open(
+        codec: Option<&RequestStateCodec>,
+        binding: &[u8],
+        request: &CallToolRequestParams,
+    ) -> Result<Self, ErrorData> {
+        let (Some(codec), Some(state)) = (codec, &request.request_state) else {
+            return Ok(Self::default());
+        };
+        codec.open_json_with(state, binding).map_err(|_| {
+            let problem = "`requestState` is not what this server gave for this call, or too old";
+            ErrorData::invalid_params(problem, None)
+        })
+    }
+
+    fn seal(&self, codec: &RequestStateCodec, binding: &[u8]) -> Result<String, ErrorData> {
+        let options = SealOptions::new().associated_data(binding).ttl(limits::APPROVAL_WAIT);
+        let state = codec.seal_json_with(self, &options);
+        state.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+}
+
+/// The states that came with an answer, for as long as they are valid: each is good for one answer.
 #[derive(Debug, Default)]
-pub(crate) struct Spent(Mutex<HashMap<blake3::Hash, Instant>>);
+pub(crate) struct UsedStates(Mutex<HashMap<blake3::Hash, Instant>>);
 
-impl Spent {
-    /// Whether it is the first time.
-    fn spend(&self, state: &str) -> bool {
+impl UsedStates {
+    /// Whether this is the first use of a state.
+    fn is_first_use(&self, state: &str) -> bool {
         let now = Instant::now();
-        let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.retain(|_, when| now.duration_since(*when) < 2 * limits::ASKING);
-        spent.insert(blake3::hash(state.as_bytes()), now).is_none()
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        used.retain(|_, when| now.duration_since(*when) < 2 * limits::APPROVAL_WAIT);
+        used.insert(blake3::hash(state.as_bytes()), now).is_none()
     }
 }
 
-/// Hands questions over to the task that the call belongs to, which can talk to the client.
+/// Hands requests to the task of the call, which can talk to the client.
 #[derive(Debug)]
-struct Channel {
-    questions: mpsc::UnboundedSender<Asked>,
-    asked: Arc<Notify>,
-}
+struct Channel(mpsc::UnboundedSender<PendingRequest>);
 
 impl Approver for Channel {
-    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
+    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let (sender, receiver) = oneshot::channel();
-        self.asked.notify_one();
-        match self.questions.send((question.clone(), sender)) {
+        match self.0.send((request.clone(), sender)) {
             Ok(()) => receiver.blocking_recv().unwrap_or(ApprovalAnswer::Unavailable),
             Err(_) => ApprovalAnswer::Unavailable,
         }
     }
 }
 
-/// What a person has answered in the rounds before this one.
+/// How long a call has spent in approval requests. That time does not count against its deadline.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ApprovalTime {
+    /// The time of finished requests, and when the pending one began.
+    spent: Arc<Mutex<(Duration, Option<Instant>)>>,
+    /// Notified when a request begins.
+    pub(crate) begun: Arc<Notify>,
+}
+
+impl ApprovalTime {
+    /// The same approver, with the time that it takes counted here.
+    pub(crate) fn of(&self, approver: Arc<dyn Approver>) -> Arc<dyn Approver> {
+        Arc::new(TimedApprover { approver, time: self.clone() })
+    }
+
+    /// How much of `limit` is left of the working time since `begin`. `None` while a request is pending.
+    fn left(&self, begin: Instant, limit: Duration) -> Option<Duration> {
+        let (spent, pending) = *self.lock();
+        let worked = begin.elapsed().saturating_sub(spent);
+        pending.is_none().then(|| limit.saturating_sub(worked))
+    }
+
+    /// Returns when a call that began at `begin` has worked for `limit`.
+    pub(crate) async fn is_up(&self, begin: Instant, limit: Duration) {
+        loop {
+            match self.left(begin, limit) {
+                Some(Duration::ZERO) => return,
+                Some(left) => tokio::time::sleep(left).await,
+                None => tokio::time::sleep(limits::APPROVAL_POLL).await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[derive(Debug)]
-pub(crate) struct Rounds(Mutex<Round>);
+struct TimedApprover {
+    approver: Arc<dyn Approver>,
+    time: ApprovalTime,
+}
+
+impl Approver for TimedApprover {
+    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
+        let begin = Instant::now();
+        self.time.lock().1 = Some(begin);
+        self.time.begun.notify_one();
+        let answer = self.approver.ask(request);
+        let mut spent = self.time.lock();
+        *spent = (spent.0 + begin.elapsed(), None);
+        answer
+    }
+}
+
+/// The user's answers in earlier rounds of a call.
+#[derive(Debug)]
+pub(crate) struct EarlierAnswers(Mutex<Answers>);
 
 #[derive(Debug, Default)]
-struct Round {
-    /// What was allowed, by what it was asked about, and whether for the whole session.
-    answers: Vec<(String, bool)>,
-    /// What was refused just now.
-    refused: Option<(String, Option<String>)>,
-    /// What has to be asked.
+struct Answers {
+    /// Whether an approval can be for the session.
+    session_grants: bool,
+    approved: Vec<(String, bool)>,
+    /// The request that was denied in this round, and the user's words.
+    denied: Option<(String, Option<String>)>,
+    /// The request that the client has to ask about next.
     asked: Option<ApprovalRequest>,
 }
 
-/// What the client carries from one round to the next. It is signed: what was allowed, and what the
-/// answer that comes with it was asked about.
-#[derive(Debug, Default, Deserialize, Serialize)]
-struct State {
-    answers: Vec<(String, bool)>,
-    asked: String,
-}
-
-impl Rounds {
-    fn continued(
-        codec: &RequestStateCodec,
-        spent: &Spent,
-        about: &[u8],
+impl EarlierAnswers {
+    fn new(
+        state: &CallState,
+        used: &UsedStates,
+        session_grants: bool,
         request: &CallToolRequestParams,
     ) -> Result<Self, ErrorData> {
-        let Some(state) = &request.request_state else { return Ok(Self(Mutex::default())) };
-        let state = codec.open_json_with(state, about);
-        let State { mut answers, asked } = state.map_err(|_| {
-            let problem = "`requestState` is not what this server gave for this call, or too old";
-            ErrorData::invalid_params(problem, None)
-        })?;
+        let mut answers = Answers { session_grants, ..Answers::default() };
         let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
-        // An answer is good once: whoever comes with it again is asked again.
-        if answer.is_some() && !spent.spend(request.request_state.as_deref().unwrap_or_default()) {
-            return Ok(Self(Mutex::default()));
-        }
-        let mut refused = None;
-        if let Some(answer) = answer {
-            let answer = serde_json::from_value(answer.clone()).map_err(|error| {
-                ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
-            })?;
-            match verdict(answer) {
-                ApprovalAnswer::Once => answers.push((asked, false)),
-                ApprovalAnswer::Session => answers.push((asked, true)),
-                ApprovalAnswer::Denied(words) => refused = Some((asked, words)),
-                ApprovalAnswer::Unavailable | ApprovalAnswer::Deferred => {}
+        // An answer without a state, or with one that was used before, answers nothing.
+        let unused = match (&request.request_state, answer) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(state), Some(_)) => used.is_first_use(state),
+        };
+        if unused {
+            answers.approved = state.approved.clone();
+            if let Some(answer) = answer {
+                let answer = serde_json::from_value(answer.clone()).map_err(|error| {
+                    ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
+                })?;
+                let asked = state.asked.clone();
+                match approval_answer(answer) {
+                    ApprovalAnswer::Once => answers.approved.push((asked, false)),
+                    ApprovalAnswer::Session => answers.approved.push((asked, session_grants)),
+                    ApprovalAnswer::Denied(words) => answers.denied = Some((asked, words)),
+                    ApprovalAnswer::Unavailable | ApprovalAnswer::Deferred => {}
+                }
             }
         }
-        Ok(Self(Mutex::new(Round { answers, refused, asked: None })))
+        Ok(Self(Mutex::new(answers)))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Round> {
+    fn lock(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Approver for Rounds {
-    fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
-        let digest = digest(question);
-        let mut round = self.lock();
-        if let Some((_, session)) = round.answers.iter().find(|(known, _)| *known == digest) {
+impl Approver for EarlierAnswers {
+    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
+        let digest = digest(request);
+        let mut answers = self.lock();
+        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == digest) {
             return if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once };
         }
-        if let Some((_, words)) = round.refused.as_ref().filter(|(known, _)| *known == digest) {
+        if let Some((_, words)) = answers.denied.as_ref().filter(|(known, _)| *known == digest) {
             return ApprovalAnswer::Denied(words.clone());
         }
-        round.asked = Some(question.clone());
+        answers.asked = Some(request.clone());
         ApprovalAnswer::Deferred
     }
 }
 
-/// What a person is asked about, whole: another content is another question.
-fn digest(question: &ApprovalRequest) -> String {
-    question.subject.clone()
+/// A request's identity: another content is another request.
+fn digest(request: &ApprovalRequest) -> String {
+    request.subject.clone()
 }
 
-async fn elicit(
-    question: &ApprovalRequest,
-    context: &RequestContext<RoleServer>,
-) -> ApprovalAnswer {
-    let form = match form(question) {
-        Ok(form) => form,
-        Err(_) => return ApprovalAnswer::Unavailable,
-    };
-    let ask = context.peer.send_request(ServerRequest::ElicitRequest(ElicitRequest::new(form)));
-    match tokio::time::timeout(limits::ASKING, ask).await {
-        Ok(Ok(ClientResult::ElicitResult(answer))) => verdict(answer),
-        Ok(Ok(_)) => ApprovalAnswer::Unavailable,
-        Ok(Err(error)) => {
-            tracing::warn!("the client does not ask: {error}");
+async fn elicit(request: &ApprovalRequest, context: &RequestContext<RoleServer>) -> ApprovalAnswer {
+    let Ok(form) = form(request, true) else { return ApprovalAnswer::Unavailable };
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    match ask_client(&context.peer, request, limits::APPROVAL_WAIT).await {
+        Some(Ok(ClientResult::ElicitResult(answer))) => approval_answer(answer),
+        Some(Ok(_)) => ApprovalAnswer::Unavailable,
+        Some(Err(problem)) => {
+            tracing::warn!("the client does not ask: {problem}");
             ApprovalAnswer::Unavailable
         }
-        Err(_) => ApprovalAnswer::Denied(Some(no_answer(limits::ASKING))),
+        None => {
+            let minutes = limits::APPROVAL_WAIT.as_secs() / 60;
+            ApprovalAnswer::Denied(Some(format!("no answer in {minutes} minutes")))
+        }
     }
 }
 
-fn no_answer(after: Duration) -> String {
-    format!("no answer in {} minutes", after.as_secs() / 60)
+/// Sends a request to the client and waits for the answer; `None` if there is none in time. A request ends with
+/// the call that it belongs to: if this is dropped, the client is told that the request is cancelled.
+pub(crate) async fn ask_client(
+    peer: &Peer<RoleServer>,
+    request: ServerRequest,
+    wait: Duration,
+) -> Option<Result<ClientResult, String>> {
+    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
+    let handle = match tokio::time::timeout(wait, sent).await.ok()? {
+        Ok(handle) => handle,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let mut unanswered = CancelOnDrop { peer: peer.clone(), id: Some(handle.id.clone()) };
+    let answer = tokio::time::timeout(wait, handle.await_response()).await.ok()?;
+    unanswered.id = None;
+    Some(answer.map_err(|error| error.to_string()))
+}
+
+struct CancelOnDrop {
+    peer: Peer<RoleServer>,
+    id: Option<RequestId>,
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let (peer, Some(id)) = (self.peer.clone(), self.id.take()) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let reason = Some("the call has ended".to_owned());
+        let cancelled = CancelledNotificationParam::new(Some(id), reason);
+        runtime.spawn(async move {
+            _ = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_cancelled(cancelled)).await;
+        });
+    }
 }
 
 const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
 const DENY: &str = "deny";
 
-/// The form that a person fills in.
-fn form(question: &ApprovalRequest) -> Result<ElicitRequestParams, ErrorData> {
-    let mut message = question.headline();
-    let preview = question.preview(limits::DIFF_CHARS);
+/// The form that the user fills in.
+fn form(request: &ApprovalRequest, session_grants: bool) -> Result<ElicitRequestParams, ErrorData> {
+    let mut message = request.headline();
+    let preview = request.preview(limits::DIFF_CHARS);
     if !preview.is_empty() {
         message.push_str(&format!("\n\n{preview}"));
     }
+    let answers: &[&str] = if session_grants { &[ONCE, SESSION, DENY] } else { &[ONCE, DENY] };
     let schema = json!({
         "type": "object",
         "properties": {
             "answer": {
                 "type": "string",
                 "title": "Answer",
-                "enum": [ONCE, SESSION, DENY],
+                "enum": answers,
                 "default": DENY,
             },
             "reason": {
@@ -280,8 +382,8 @@ fn form(question: &ApprovalRequest) -> Result<ElicitRequestParams, ErrorData> {
     serde_json::from_value(form).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// What a person has said. Whatever is not a clear yes is a no.
-fn verdict(answer: ElicitResult) -> ApprovalAnswer {
+/// The user's answer. Anything but a clear approval is a denial.
+fn approval_answer(answer: ElicitResult) -> ApprovalAnswer {
     let content = answer.content.unwrap_or_default();
     let words = content.get("reason").and_then(Value::as_str).map(str::trim);
     let words = words.filter(|words| !words.is_empty()).map(str::to_owned);

@@ -1,7 +1,9 @@
-//! One call of a tool: in its turn, so that it can be ended, and on a thread of its own unless it needs to
-//! wait for nothing.
+//! One call of a tool: it waits for its turn, runs on a thread, and is answered at its deadline or when it is
+//! cancelled, whatever the thread does.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinfold::{CallOptions, Cancel, Error, Progress};
@@ -12,19 +14,21 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::approve::Asking;
-use crate::conversation::Conversation;
-use crate::roots::{RootsState, standing};
+use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
+use crate::conversation::{Conversation, SessionKey};
+use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
 use crate::{limits, reply, server};
 
-/// Makes a call in a conversation, which is that of a connection or not.
+/// Makes a call in a conversation, which the request has named by `key`.
 pub(crate) async fn call(
     shared: &Arc<Shared>,
-    (conversation, connected): (&Conversation, bool),
+    (conversation, key): (&Conversation, SessionKey),
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -35,46 +39,54 @@ pub(crate) async fn call(
         let error = shared.toolbox.unknown(&request.name).with_hint();
         return Err(ErrorData::invalid_params(error, None));
     };
-    let ended = Ended { request: context.ct.clone(), server: shared.stopping.clone() };
-    // What does not come as far as the tool is in the audit log all the same.
-    let refused = |error: Arc<Error>| {
+    let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
+    let refuse = |error: Arc<Error>| {
         let call = CallOptions::default().with_client(client.clone());
         let answer = conversation.whole().refuse_call(tool.entry.name, error, &call);
         Ok(reply::result(answer, None).into())
     };
-    let bad_request = |error: &ErrorData| {
-        _ = refused(Error::InvalidArgument(error.message.to_string()).into());
+    // Calls that do not reach the tool are in the audit log, too.
+    let audit = |error: &ErrorData| {
+        _ = refuse(Error::InvalidArgument(error.message.to_string()).into());
     };
-    // The first thing that is waited for: whoever comes first stands in front.
-    let mut turn = match tool.entry.hints.read_only {
-        true => None,
-        false => tokio::select! {
-            turn = conversation.changing.lock() => Some(turn),
-            () = ended.wait() => return refused(Error::Cancelled.into()),
-        },
-    };
+    // The first thing that a call waits for: changes are made in the order in which their requests came.
+    let mut turn = None;
+    if !tool.entry.hints.read_only {
+        tokio::select! {
+            lock = conversation.changing.lock() => turn = Some(lock),
+            () = stop.received() => return refuse(Error::Cancelled.into()),
+        }
+    }
+    let binding = CallState::binding(conversation.whole().session().id(), &request);
+    let mut state = CallState::default();
+    if server::is_stateless(&context) {
+        state = CallState::open(shared.codec.as_ref(), &binding, &request).inspect_err(audit)?;
+    }
     let options = &shared.options;
-    let standing = standing(options.client_roots, conversation, connected, &request, &context);
-    let tools = match standing.await.inspect_err(bad_request)? {
+    let roots =
+        resolve_roots(options.client_roots, conversation, key, &mut state, &request, &context);
+    let tools = match roots.await.inspect_err(audit)? {
         RootsState::Known(Ok(tools)) => tools,
-        RootsState::Known(Err(nothing)) => return refused(nothing),
+        RootsState::Known(Err(nothing_left)) => return refuse(nothing_left),
         RootsState::Ask(ask) => return Ok((*ask).into()),
     };
-    let session = tools.session().id();
-    let (mut asking, approver) =
-        Asking::new(shared.codec.as_ref(), &shared.spent, session, &request, &context)
-            .inspect_err(bad_request)?;
+    let session_grants = key != SessionKey::ClientName;
+    let (mut route, approver) =
+        ApprovalRoute::new(&state, &shared.used_states, session_grants, &request, &context)
+            .inspect_err(audit)?;
+    let approval_time = ApprovalTime::default();
+    let approver = approver.or_else(|| tools.session().approver().cloned());
+    let approver = approver.map(|approver| approval_time.of(approver));
     let cancel = Cancel::default();
     let token = context.meta.get_progress_token();
     let progress = if token.is_some() { Progress::watched() } else { Progress::default() };
     let begin = Instant::now();
     let name = tool.entry.name;
-    let arguments = Value::Object(request.arguments.unwrap_or_default());
+    let mut arguments = Some(Value::Object(request.arguments.unwrap_or_default()));
     // A small read of a cached file takes less time than waking another thread. A call that fails, or finds
     // that it would have to wait after all, is made again on a thread.
-    let mut arguments = Some(arguments);
     let mut prepared = None;
-    if tool.entry.reads && !ended.is_now() {
+    if tool.entry.reads && !stop.is_received() {
         let call = prepared.insert(tools.prepare(name, arguments.take().unwrap_or_default()));
         if let Some(cached_file) = tools.cached_file(call) {
             let (cancel, client) = (cancel.clone(), client.clone());
@@ -87,57 +99,118 @@ pub(crate) async fn call(
             }
         }
     }
-    let (stop, seen) = (cancel.clone(), progress.clone());
-    let client = client.clone();
-    let call = CallOptions::default().with_cancel(stop).with_progress(seen);
-    let call = call.with_approver(approver).with_client(client);
-    let before = ended.clone();
-    let work = move || {
-        // It may have waited for a thread for long.
-        if before.is_now() {
-            call.cancel.cancel();
+    if let Some(stuck) = shared.stuck.at_limit() {
+        return refuse(stuck.into());
+    }
+    let call = CallOptions::default().with_cancel(cancel.clone()).with_progress(progress.clone());
+    let call = call.with_approver(approver).with_client(client.clone());
+    let work = {
+        let (stop, tools) = (stop.clone(), tools.clone());
+        move || {
+            // It may have waited for a thread for long.
+            if stop.is_received() {
+                call.cancel.cancel();
+            }
+            let prepared =
+                prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
+            (tools.perform(&prepared, &call), tools.describe(&prepared))
         }
-        let prepared =
-            prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
-        (tools.perform(&prepared, &call), tools.describe(&prepared))
     };
-    let mut work = shared.running.spawn_blocking(work);
+    let mut work = run(&shared.running, work);
     let mut reports = Reports::new(token, options.progress_every);
-    let asked = asking.asked();
-    let done = {
-        let mut questions = std::pin::pin!(asking.go_on(&context));
+    let seconds = tools.session().settings().deadline_seconds;
+    // The engine ends a call at its deadline by itself, unless the thread hangs.
+    let limit = Duration::from_secs(seconds).saturating_add(limits::STUCK_AFTER);
+    let ended = {
+        let mut approvals = std::pin::pin!(route.forward(&context));
         loop {
             tokio::select! {
-                done = &mut work => break Some(done),
-                () = ended.wait() => break None,
-                // Others need not wait for the person: after a yes, the change is planned anew.
-                () = asked.notified() => turn = None,
-                // What is said about the way there is said before the answer is.
-                () = reports.due() => reports.say(&progress, &context.peer).await,
-                () = &mut questions => unreachable!("they go on until the call is done"),
+                done = &mut work => break Ok(done),
+                () = stop.received() => break Err(Error::Cancelled),
+                () = approval_time.is_up(begin, limit) => break Err(Error::Timeout { seconds }),
+                // Other changes need not wait for the user: after an approval, the change is planned anew.
+                () = approval_time.begun.notified() => turn = None,
+                // Progress is reported before the answer.
+                () = reports.due() => reports.send(&progress, &context.peer).await,
+                () = &mut approvals => unreachable!("requests are forwarded until the call is done"),
             }
         }
     };
-    let done = match done {
-        Some(done) => done,
-        None => {
+    let done = match ended {
+        Ok(done) => done,
+        Err(error) => {
             cancel.cancel();
-            asking.close();
-            work.await
+            route.close();
+            // A thread that was only now asked to stop gets the time to.
+            let wait = match error {
+                Error::Cancelled => limits::STUCK_AFTER,
+                _ => Duration::ZERO,
+            };
+            match tokio::time::timeout(wait, &mut work).await {
+                Ok(done) => done,
+                Err(_) => {
+                    tracing::warn!(tool = name, "a call does not stop; its thread is left behind");
+                    shared.stuck.watch(work);
+                    return refuse(error.into());
+                }
+            }
         }
     };
     drop(turn);
-    if let Some(asks) = asking.pending(shared.codec.as_ref())? {
-        return Ok(asks.into());
+    if let Some(input) = route.input_required(shared.codec.as_ref(), &binding, state.roots)? {
+        return Ok(input.into());
     }
-    let done = done.map_err(|error| {
-        tracing::error!("a call did not come back: {error}");
-        ErrorData::internal_error("the call was given up", None)
-    })?;
+    let Ok(Some(done)) = done else {
+        tracing::error!("a call panicked");
+        return Err(ErrorData::internal_error("the call failed: a bug in the server", None));
+    };
     finish((conversation, &context), name, begin, done).await
 }
 
-/// Says what came of a call, to whoever wants to know.
+/// Runs work on a thread of the pool. If the pool has no thread and the system gives none, it runs here, and other
+/// requests wait.
+fn run<T: Send + 'static>(
+    tracker: &TaskTracker,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<Option<T>> {
+    // The token goes with the work, and not with the task: see below.
+    let work = Arc::new(Mutex::new(Some((work, tracker.token()))));
+    let take_and_run = move || {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map(|(work, _token)| work())
+    };
+    // Without any thread Tokio panics. The task stays in its queue, and finds nothing to do.
+    let on_thread = take_and_run.clone();
+    catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(on_thread))).unwrap_or_else(|_| {
+        let done = take_and_run();
+        tokio::spawn(async { done })
+    })
+}
+
+/// The threads of calls that were answered before the thread was done, because it hangs in a system call or a
+/// library.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StuckThreads(Arc<AtomicUsize>);
+
+impl StuckThreads {
+    /// Counts a thread until it is done.
+    fn watch<T: Send + 'static>(&self, work: JoinHandle<T>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let threads = self.0.clone();
+        tokio::spawn(async move {
+            _ = work.await;
+            threads.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// The answer to a call that needs a thread, if too many are stuck.
+    fn at_limit(&self) -> Option<Error> {
+        let calls = self.0.load(Ordering::Relaxed);
+        (calls >= limits::MAX_STUCK_CALLS).then_some(Error::TooManyStuck { calls })
+    }
+}
+
+/// Logs the outcome of a call, to the client too if it wants that, and makes the result.
 async fn finish(
     (conversation, context): (&Conversation, &RequestContext<RoleServer>),
     name: &str,
@@ -147,52 +220,52 @@ async fn finish(
     let outcome = reply::outcome(&answer);
     let milliseconds = begin.elapsed().as_millis() as u64;
     tracing::info!(tool = name, %outcome, milliseconds, "call");
-    if server::wants(conversation, context, LoggingLevel::Debug) {
-        let says = json!({
+    if server::is_logged(conversation, context, LoggingLevel::Debug) {
+        let message = json!({
             "tool": name, "params": compact, "outcome": outcome, "milliseconds": milliseconds,
         });
-        server::log(&context.peer, LoggingLevel::Debug, says).await;
+        server::log(&context.peer, LoggingLevel::Debug, message).await;
     }
     Ok(reply::result(answer, compact).into())
 }
 
-/// Whether a call has to end: because its request was cancelled, or everything ends.
+/// Tells a call to stop: its request was cancelled, or the server stops.
 #[derive(Clone)]
-struct Ended {
+struct StopSignal {
     request: CancellationToken,
     server: CancellationToken,
 }
 
-impl Ended {
-    async fn wait(&self) {
+impl StopSignal {
+    async fn received(&self) {
         tokio::select! {
             () = self.request.cancelled() => {}
             () = self.server.cancelled() => {}
         }
     }
 
-    fn is_now(&self) -> bool {
+    fn is_received(&self) -> bool {
         self.request.is_cancelled() || self.server.is_cancelled()
     }
 }
 
-/// Says from time to time how far a call has come, if the client wants to know.
+/// Progress notifications, if the client has asked for them.
 struct Reports {
     wanted: Option<(ProgressToken, Interval)>,
-    said: u64,
+    reported: u64,
 }
 
 impl Reports {
     fn new(token: Option<ProgressToken>, every: Duration) -> Self {
         let wanted = token.map(|token| {
-            let mut clock = interval(every.max(limits::PROGRESS_AT_MOST_EVERY));
+            let mut clock = interval(every.max(limits::MIN_PROGRESS_INTERVAL));
             clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
             (token, clock)
         });
-        Self { wanted, said: 0 }
+        Self { wanted, reported: 0 }
     }
 
-    /// Waits until it is time to say something.
+    /// Waits until the next report is due.
     async fn due(&mut self) {
         match &mut self.wanted {
             Some((_, clock)) => _ = clock.tick().await,
@@ -200,14 +273,14 @@ impl Reports {
         }
     }
 
-    async fn say(&mut self, progress: &Progress, peer: &Peer<RoleServer>) {
+    async fn send(&mut self, progress: &Progress, peer: &Peer<RoleServer>) {
         let met = progress.met();
-        let Some((token, _)) = self.wanted.as_ref().filter(|_| met > self.said) else { return };
-        self.said = met;
-        let says = ProgressNotificationParam::new(token.clone(), met as f64)
+        let Some((token, _)) = self.wanted.as_ref().filter(|_| met > self.reported) else { return };
+        self.reported = met;
+        let report = ProgressNotificationParam::new(token.clone(), met as f64)
             .with_message(format!("{met} files and directories looked at"));
-        let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_progress(says)).await;
-        // A client that is gone, or does not read, needs to know no more.
+        let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_progress(report)).await;
+        // A client that is gone, or does not read, gets no more.
         if !matches!(sent, Ok(Ok(()))) {
             self.wanted = None;
         }

@@ -1,34 +1,45 @@
-//! One client's conversation: its session, and what part of the workspace it is about.
+//! A conversation with one client: its session, and the part of the workspace that the client's roots leave.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinfold::Error;
 use pinfold_dialects::Toolbox;
 use rmcp::model::LoggingLevel;
+
+/// How a request says which conversation it belongs to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SessionKey {
+    /// By the connection, or the HTTP session, that it comes through.
+    Connection,
+    /// By a session name in its `_meta`.
+    SessionName,
+    /// By the client's name alone. Several clients may have the same, so no approval outlasts its call.
+    ClientName,
+}
 
 /// A conversation with one client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     /// The tools on the whole workspace.
     whole: Arc<Toolbox>,
-    ground: Mutex<Ground>,
+    roots: Mutex<ClientRootsCache>,
     /// Held while the client is asked for its roots.
     pub(crate) asking: tokio::sync::Mutex<()>,
-    /// Held by the change at work. Those that wait get it in the order in which they came, so what a
-    /// client sends one after the other is done one after the other, however it spells the paths.
+    /// Held by the change that is being made. It is fair: changes are made in the order of their requests,
+    /// however these spell the paths.
     pub(crate) changing: tokio::sync::Mutex<()>,
     level: Mutex<Option<LoggingLevel>>,
 }
 
-/// The tools on what the client's roots leave of the workspace, or why there is nothing left.
+/// The tools on what the client's roots leave of the workspace, or why nothing is left.
 pub(crate) type Tools = Result<Arc<Toolbox>, Arc<Error>>;
 
 #[derive(Debug, Default)]
-struct Ground {
+struct ClientRootsCache {
     tools: Option<Tools>,
-    /// How often the client has said that its roots are others now, and how often it had when it was
-    /// last asked for them.
+    /// How often the client has reported a change of its roots.
     changes: u64,
+    /// How many changes it had reported when it was last asked for its roots.
     asked_at: u64,
 }
 
@@ -36,7 +47,7 @@ impl Conversation {
     pub(crate) fn new(toolbox: Toolbox) -> Self {
         Self {
             whole: Arc::new(toolbox),
-            ground: Mutex::default(),
+            roots: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             level: Mutex::default(),
@@ -47,32 +58,32 @@ impl Conversation {
         &self.whole
     }
 
-    /// The tools, if it is known what the client's roots leave.
+    /// The tools, unless the client has to be asked for its roots first.
     pub(crate) fn tools(&self) -> Option<Tools> {
-        let ground = self.ground();
-        if ground.asked_at < ground.changes { None } else { ground.tools.clone() }
+        let roots = self.roots();
+        if roots.asked_at < roots.changes { None } else { roots.tools.clone() }
     }
 
-    /// What was last known: to fall back on, where the client does not say what is so now.
+    /// The tools by the last known roots, for a client that does not answer when it is asked.
     pub(crate) fn last_tools(&self) -> Tools {
-        self.ground().tools.clone().unwrap_or_else(|| Ok(self.whole.clone()))
+        self.roots().tools.clone().unwrap_or_else(|| Ok(self.whole.clone()))
     }
 
-    /// The client is asked for its roots now. Changes that it reports from here on come later.
-    pub(crate) fn asking_now(&self) -> u64 {
-        self.ground().changes
+    /// How often the client has reported a change of its roots.
+    pub(crate) fn roots_changes(&self) -> u64 {
+        self.roots().changes
     }
 
-    /// The roots that the client had when it was asked leave this.
-    pub(crate) fn settle(&self, tools: Tools, asked_at: u64) -> Tools {
-        let mut ground = self.ground();
-        ground.asked_at = asked_at;
-        ground.tools.insert(tools).clone()
+    /// Keeps the tools by the roots that the client had after so many changes.
+    pub(crate) fn set_tools(&self, tools: Tools, asked_at: u64) -> Tools {
+        let mut roots = self.roots();
+        roots.asked_at = asked_at;
+        roots.tools.insert(tools).clone()
     }
 
-    /// The client's roots are others now.
+    /// The client has reported a change of its roots.
     pub(crate) fn roots_changed(&self) {
-        self.ground().changes += 1;
+        self.roots().changes += 1;
     }
 
     pub(crate) fn set_level(&self, level: LoggingLevel) {
@@ -83,7 +94,7 @@ impl Conversation {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ground(&self) -> std::sync::MutexGuard<'_, Ground> {
-        self.ground.lock().unwrap_or_else(PoisonError::into_inner)
+    fn roots(&self) -> MutexGuard<'_, ClientRootsCache> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,25 +1,29 @@
-//! What is wrong with something that is no message.
+//! Answers to input that is no message of the protocol.
+//!
+//! A request whose id can be read is answered with that id, so no client waits for ever.
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::limits;
 
-/// Whether a text has more values in it than a message can have: few bytes, but many values, take much
-/// memory. Only a long text is looked at.
+/// Whether a text has more JSON values than a message may have: many values take much more memory than their
+/// text. A short text is not counted.
 pub(crate) fn too_many_values(text: &[u8]) -> bool {
-    if text.len() <= limits::MESSAGE_VALUES {
+    if text.len() <= limits::MAX_MESSAGE_VALUES {
         return false;
     }
     let mut values = 0;
     let mut rest = text;
-    // Outside of strings, there is one before each comma and one in each bracket.
+    // Outside of strings, there is one value before each comma and one in each bracket.
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b',' | b'[' | b'{')) {
         let byte = rest[at];
         rest = &rest[at + 1..];
         if byte != b'"' {
             values += 1;
-            if values > limits::MESSAGE_VALUES {
+            if values > limits::MAX_MESSAGE_VALUES {
                 return true;
             }
             continue;
@@ -38,25 +42,29 @@ pub(crate) fn too_many_values(text: &[u8]) -> bool {
     false
 }
 
-/// What to answer to a text with too many values.
+/// The answer to a text with too many values.
 pub(crate) fn too_many() -> Fault {
-    let most = limits::MESSAGE_VALUES;
-    let problem = format!("a message can have {most} values; this one has more");
+    let max = limits::MAX_MESSAGE_VALUES;
+    let problem = format!("a message can have {max} values; this one has more");
     Box::new((ErrorData::invalid_request(problem, None), None))
 }
 
-/// What is wrong with a text, and the request that it was meant to be, if that can be told.
+/// The error to answer, and the id of the request if it can be read.
 pub(crate) type Fault = Box<(ErrorData, Option<RequestId>)>;
 
-/// What to answer to a text that is no message, for the reason that was found. Nothing, if it is a
-/// notification.
+/// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate pair
+/// or a number that no float can hold may be in it.
+#[derive(Deserialize)]
+struct Envelope {
+    id: Option<RequestId>,
+    method: Option<IgnoredAny>,
+}
+
+/// The answer to a text that is no message, given the error of the parser. `None` if it is a notification.
 pub(crate) fn fault(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,
-        Err(problem) => {
-            let problem = format!("this is not JSON: {problem}");
-            return Some(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
-        }
+        Err(problem) => return unreadable_value(text, &problem),
     };
     let Value::Object(message) = value else {
         let problem = "a message must be an object; batches are not supported";
@@ -71,13 +79,53 @@ pub(crate) fn fault(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
     Some(Box::new((ErrorData::invalid_request(problem, None), id.flatten())))
 }
 
+/// The answer to a text that does not parse. If only a value in it cannot be represented, it is a request all the
+/// same.
+fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
+    let envelope = str::from_utf8(text).ok().and_then(|text| serde_json::from_str(text).ok());
+    let Some(Envelope { id, method: Some(_) }) = envelope else {
+        let problem = format!("this is not JSON: {problem}");
+        return Some(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
+    };
+    let Some(id) = id else {
+        tracing::debug!("a notification does not parse: {problem}");
+        return None;
+    };
+    let problem = format!(
+        "invalid_argument: a value of the request cannot be represented: {problem}; send characters beyond \
+         U+FFFF as themselves or as a whole pair of surrogates, and numbers that a 64-bit float can hold"
+    );
+    let data = serde_json::json!({ "error": "invalid_argument" });
+    Some(Box::new((ErrorData::invalid_params(problem, Some(data)), Some(id))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn answered(text: &str) -> Option<(i32, Option<RequestId>)> {
+        let problem = serde_json::from_str::<Value>(text).unwrap_err();
+        let (error, id) = *fault(text.as_bytes(), &problem)?;
+        Some((error.code.0, id))
+    }
+
+    #[test]
+    fn a_request_with_a_value_that_cannot_be_represented_is_answered_by_its_id() {
+        for value in [r#""\ud83d""#, r#""\ude00 x""#, "1e999", r#"{"\ud83d": 1}"#, "[-1e400]"] {
+            let text = format!(r#"{{"params":{{"a":{value}}},"method":"tools/call","id":"x"}}"#);
+            let id = Some(RequestId::String("x".into()));
+            assert_eq!(answered(&text), Some((-32602, id)), "{text}");
+            let text = format!(r#"{{"params":{{"a":{value}}},"method":"tools/call"}}"#);
+            assert_eq!(answered(&text), None, "{text}");
+        }
+        for text in [r#"{"id":1,"method":"x","params":{"#, r#"{"id":1,"a":"\ud83d"}"#, "nonsense"] {
+            assert_eq!(answered(text), Some((-32700, None)), "{text}");
+        }
+    }
+
     #[test]
     fn values_are_counted_outside_of_strings() {
-        let many = limits::MESSAGE_VALUES + 1;
+        let many = limits::MAX_MESSAGE_VALUES + 1;
         for (text, expected) in [
             (format!("[{}]", "0,".repeat(many)), true),
             (format!("[{}]", "[],".repeat(many / 2)), true),

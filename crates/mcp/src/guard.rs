@@ -1,59 +1,68 @@
-//! Who may talk to the HTTP server: right host, right origin, right token.
+//! Which requests the HTTP server accepts: those with the right host, origin and token.
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 use subtle::ConstantTimeEq as _;
 
-/// What a request must carry to be let in.
+/// Checks the host, the origin and the token of requests.
 #[derive(Clone)]
 pub struct Guard {
     token: Option<String>,
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// Whether the server listens on other addresses than loopback, too.
+    public: bool,
 }
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { token: _, hosts, origins } = self;
-        out.debug_struct("Guard").field("hosts", hosts).field("origins", origins).finish()
+        let Self { token: _, hosts, origins, public } = self;
+        let mut out = out.debug_struct("Guard");
+        out.field("hosts", hosts).field("origins", origins).field("public", public).finish()
     }
 }
 
 impl Guard {
-    /// Lets in who knows the token.
+    /// Accepts requests that carry the token.
     pub fn new(token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..Self::without_token() }
     }
 
-    /// Lets in whoever can reach this machine: for tests, and for whoever checks tokens elsewhere.
+    /// Accepts requests without a token: for tests, and for servers behind one that checks tokens.
     pub fn without_token() -> Self {
-        Self { token: None, hosts: Vec::new(), origins: Vec::new() }
+        Self { token: None, hosts: Vec::new(), origins: Vec::new(), public: false }
     }
 
-    /// Also lets in requests to a host by this name, with any port or a given one. Without that, they
-    /// must be for `localhost` or for an address: names of others may be made to lead here.
+    /// Also accepts requests for this host, with any port or a given one. Without that, a request must be for
+    /// `localhost` or a loopback address, or for any address if the server listens on others than loopback: an
+    /// attacker's page can make its own name resolve to this machine.
     #[must_use]
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into().to_ascii_lowercase());
         self
     }
 
-    /// Also lets in requests that pages of an origin make, such as `https://example.org`. Without
-    /// that, they must be pages of this machine.
+    /// Also accepts requests from pages of an origin, such as `https://example.org`. Without that, only pages from
+    /// this machine may send some.
     #[must_use]
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().trim_end_matches('/').to_ascii_lowercase());
         self
     }
 
-    /// Whether a request may come in, or else the status to answer and why.
+    /// Says where the server listens.
+    pub(crate) fn listening_on(&mut self, address: std::net::IpAddr) {
+        self.public = !address.is_loopback();
+    }
+
+    /// Checks a request. An error is the status to answer, and the reason.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         self.check_place(uri, headers)?;
         self.check_token(headers)
     }
 
-    /// The same, whatever the token.
+    /// Checks all but the token.
     pub(crate) fn check_place(
         &self,
         uri: &Uri,
@@ -63,13 +72,13 @@ impl Guard {
         self.check_origin(headers)
     }
 
-    /// The origin of the page that makes a request, if it may.
+    /// The origin of the page that sends a request, if it is accepted.
     pub(crate) fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         self.check_origin(headers).is_ok().then(|| origin.clone())
     }
 
-    /// A request that a name led here which is not ours was not meant for us.
+    /// Checks the host. A foreign name that resolves to this machine is an attack (DNS rebinding).
     pub(crate) fn check_host(
         &self,
         uri: &Uri,
@@ -85,9 +94,9 @@ impl Guard {
         let Some(named) = named.filter(bare) else {
             return Err((StatusCode::BAD_REQUEST, "the Host header is missing or wrong".into()));
         };
-        // A target with a host in it counts for more than the header.
+        // The host in an absolute target takes precedence over the header.
         let named = uri.authority().cloned().unwrap_or(named);
-        if is_local(&named) || is_address(&named) || self.knows_host(&named) {
+        if is_local(&named) || (self.public && is_address(&named)) || self.knows_host(&named) {
             return Ok(());
         }
         let host = named.host();
@@ -138,14 +147,14 @@ impl Guard {
     }
 }
 
-/// Whether a name or address means this machine, whoever asks.
+/// Whether a name or address means the machine of the client itself.
 fn is_local(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     let address = host.parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether it is an address and not a name: nobody can make an address lead elsewhere.
+/// Whether it is an address and not a name: an address cannot be made to resolve elsewhere.
 fn is_address(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     host.parse::<std::net::IpAddr>().is_ok()
@@ -167,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_asked_for() {
+    fn requests_need_the_token() {
         let guard = Guard::new("abcdef");
         let host = ("host", "127.0.0.1:1");
         for (header, expected) in [
@@ -188,14 +197,17 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_refused() {
+    fn foreign_hosts_are_refused() {
         let guard = Guard::without_token().allow_host("Files.example").allow_host("a.example:81");
         for (host, expected) in [
             ("localhost:80", 200),
             ("LOCALHOST", 200),
             ("127.0.0.1:9", 200),
             ("[::1]:9", 200),
-            ("192.0.2.1", 200),
+            ("192.0.2.1", 403),
+            ("8.8.8.8:80", 403),
+            ("[2001:db8::1]", 403),
+            ("127.0.0.2", 200),
             ("files.example:9", 200),
             ("a.example:81", 200),
             ("a.example:82", 403),
@@ -214,10 +226,15 @@ mod tests {
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
         assert!(guard.check(&target, &headers).is_err());
         assert_eq!(status(&guard, &[("host", "localhost"), ("host", "evil.example")]), 400);
+        // A server on all interfaces is reached by addresses that it need not know.
+        let mut public = Guard::without_token();
+        public.listening_on("0.0.0.0".parse().unwrap());
+        assert_eq!(status(&public, &[("host", "192.0.2.1")]), 200);
+        assert_eq!(status(&public, &[("host", "evil.example")]), 403);
     }
 
     #[test]
-    fn pages_of_others_are_refused() {
+    fn foreign_origins_are_refused() {
         let guard = Guard::without_token().allow_origin("https://App.example/");
         for (origin, expected) in [
             ("http://localhost:6274", 200),

@@ -1,5 +1,6 @@
 //! The protocol over HTTP: `POST`, `GET` and `DELETE /mcp`, and `GET /healthz`.
 
+mod connections;
 mod sessions;
 
 use std::convert::Infallible;
@@ -20,33 +21,34 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::fault::{fault, too_many_values};
 pub use crate::guard::Guard;
-use crate::in_use::InUse;
 use crate::{Service, limits};
+
+use connections::{Connection, Connections};
+use sessions::SessionActivity;
 
 /// How clients are served over HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Who is let in.
+    /// Which requests are accepted.
     pub guard: Guard,
     /// How many bytes a request's body may have.
     pub max_body_bytes: usize,
     /// How many sessions of the protocol there may be at once.
     pub sessions: usize,
-    /// After how long without a request a session ends. While one is under way it does not.
+    /// After how long without a request a session ends.
     pub session_idle: Duration,
-    /// For how long after a request a session is in use, and not ended to make room for another. While one
-    /// is under way it is anyway.
+    /// For how long after a request a session does not end to make room for another.
     pub session_busy: Duration,
 }
 
@@ -55,8 +57,8 @@ impl HttpOptions {
     pub fn new(guard: Guard) -> Self {
         Self {
             guard,
-            max_body_bytes: limits::MESSAGE_BYTES,
-            sessions: limits::SESSIONS,
+            max_body_bytes: limits::MAX_MESSAGE_BYTES,
+            sessions: limits::MAX_SESSIONS,
             session_idle: limits::SESSION_IDLE,
             session_busy: limits::SESSION_BUSY,
         }
@@ -77,18 +79,21 @@ pub async fn serve(
     service.stop().await;
 }
 
-/// Serves another handler of the protocol in the same way. `new_handler` is asked for one for each
-/// session, and for each request that stands alone.
+/// Serves another handler of the protocol in the same way. `new_handler` makes one for each session, and for each
+/// stateless request.
 pub async fn serve_handler<H: ServerHandler + Send + 'static>(
     new_handler: impl Fn() -> H + Send + Sync + 'static,
     listener: TcpListener,
-    options: HttpOptions,
+    mut options: HttpOptions,
     stop: CancellationToken,
 ) {
-    let door = Arc::new(Door::new(new_handler, options, stop.clone()));
-    let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
-    let connections = TaskTracker::new();
-    let sweeping = door.clone();
+    if let Ok(address) = listener.local_addr() {
+        options.guard.listening_on(address.ip());
+    }
+    let endpoint = Arc::new(Endpoint::new(new_handler, options, stop.clone()));
+    let open = Connections::new(limits::MAX_CONNECTIONS);
+    let tasks = TaskTracker::new();
+    let sweeping = endpoint.clone();
     let _sweeping = AbortOnDropHandle::new(tokio::spawn(async move { sweeping.sweep().await }));
     loop {
         let accepted = tokio::select! {
@@ -98,49 +103,48 @@ pub async fn serve_handler<H: ServerHandler + Send + 'static>(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Too many open files, most likely: others will be closed.
+                // Most likely there are too many open files, and others will be closed.
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let Some(connection) = open.open() else {
             tracing::warn!("there are too many connections");
             continue;
         };
-        let (door, stop) = (door.clone(), stop.clone());
-        connections.spawn(async move {
-            connection(stream, door, stop).await;
-            drop(place);
-        });
+        tasks.spawn(serve_connection(stream, connection, endpoint.clone(), stop.clone()));
     }
-    connections.close();
-    if tokio::time::timeout(limits::LAST_CALLS, connections.wait()).await.is_err() {
+    tasks.close();
+    if tokio::time::timeout(limits::LAST_CALLS, tasks.wait()).await.is_err() {
         tracing::debug!("connections are left open");
     }
 }
 
-async fn connection<H: ServerHandler + Send + 'static>(
+async fn serve_connection<H: ServerHandler + Send + 'static>(
     stream: TcpStream,
-    door: Arc<Door<H>>,
+    connection: Connection,
+    endpoint: Arc<Endpoint<H>>,
     stop: CancellationToken,
 ) {
-    // Answers are short and written at once: to wait for more costs 40 ms and gains nothing.
+    // Answers are written at once: waiting for more to send costs 40 ms and gains nothing.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
-    let answer = service_fn(move |request| {
-        let door = door.clone();
-        async move { Ok::<_, Infallible>(door.answer(request).await) }
+    let connection = Arc::new(connection);
+    let answer = service_fn(|request| {
+        let (endpoint, connection) = (endpoint.clone(), connection.clone());
+        async move { Ok::<_, Infallible>(endpoint.answer(request, &connection).await) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits::SENDING_HEAD);
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
+    http.timer(TokioTimer::new()).header_read_timeout(limits::HEAD_WAIT);
+    let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
     let ended = tokio::select! {
-        ended = &mut connection => ended,
+        ended = &mut served => ended,
+        () = connection.closed() => Ok(()),
         () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            served.as_mut().graceful_shutdown();
+            served.await
         }
     };
     if let Err(error) = ended {
@@ -150,18 +154,18 @@ async fn connection<H: ServerHandler + Send + 'static>(
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// What stands between the network and the protocol.
-struct Door<H> {
+/// The HTTP endpoint: checks requests, keeps sessions within their limits, and hands requests to `rmcp`.
+struct Endpoint<H> {
     inner: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     options: HttpOptions,
-    /// Held while a session begins, and while it is decided which ones end.
+    /// Held while a session begins, and while idle ones are ended.
     beginning: Mutex<()>,
-    in_use: InUse,
+    activity: SessionActivity,
 }
 
-/// What a page is told that may talk to the server.
-const PAGES: [(HeaderName, &str); 5] = [
+/// The headers of answers to pages that may talk to the server.
+const CORS_HEADERS: [(HeaderName, &str); 5] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
     (
         ACCESS_CONTROL_ALLOW_HEADERS,
@@ -173,17 +177,17 @@ const PAGES: [(HeaderName, &str); 5] = [
     (VARY, "origin"),
 ];
 
-impl<H: ServerHandler + Send + 'static> Door<H> {
+impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     fn new(
         new_handler: impl Fn() -> H + Send + Sync + 'static,
         options: HttpOptions,
         stop: CancellationToken,
     ) -> Self {
         let mut sessions = LocalSessionManager::default();
-        // It would end one in the midst of a call, if nothing is said meanwhile.
+        // It would end a session in the middle of a call that takes long.
         sessions.session_config.keep_alive = None;
         let sessions = Arc::new(sessions);
-        // Who is let in is decided before, by the guard, for everything that is here.
+        // The guard has checked the host and the origin before.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -191,26 +195,31 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             .with_max_request_body_bytes(options.max_body_bytes)
             .with_cancellation_token(stop);
         let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
-        Self { inner, sessions, options, beginning: Mutex::default(), in_use: InUse::default() }
+        let activity = SessionActivity::default();
+        Self { inner, sessions, options, beginning: Mutex::default(), activity }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Body> {
         let page = self.options.guard.page(request.headers());
-        let mut response = match self.pass(request).await {
+        let mut response = match self.handle(request, connection).await {
             Ok(response) => response,
             Err((status, why)) => refusal(status, why),
         };
         if let Some(page) = page {
             let headers = response.headers_mut();
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, page);
-            for (name, value) in PAGES {
+            for (name, value) in CORS_HEADERS {
                 headers.insert(name, HeaderValue::from_static(value));
             }
         }
         response
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Result<Response<Body>, Refusal> {
         let (mut head, body) = request.into_parts();
         let guard = &self.options.guard;
         match head.uri.path() {
@@ -221,11 +230,14 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
                     _ => Err((StatusCode::METHOD_NOT_ALLOWED, "use GET".into())),
                 };
             }
-            // A browser asks first whether a page may ask, and sends no token with that.
+            // A browser's preflight request carries no token.
             "/mcp" if head.method == Method::OPTIONS => {
                 guard.check_place(&head.uri, &head.headers)?;
             }
-            "/mcp" => guard.check(&head.uri, &head.headers)?,
+            "/mcp" => {
+                guard.check(&head.uri, &head.headers)?;
+                connection.set_authenticated();
+            }
             _ => {
                 guard.check(&head.uri, &head.headers)?;
                 return Err((StatusCode::NOT_FOUND, "the server is at /mcp".into()));
@@ -240,15 +252,15 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         }
         let body = self.body(body).await?;
         if too_many_values(&body) {
-            let why = format!("a message can have {} values", limits::MESSAGE_VALUES);
+            let why = format!("a message can have {} values", limits::MAX_MESSAGE_VALUES);
             return Err((StatusCode::PAYLOAD_TOO_LARGE, why));
         }
         let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
         let beginning = match session {
             Some(session) if head.method == Method::POST => {
-                // Whoever answers the request is given all of its head, and holds on to it meanwhile.
-                match self.in_use.begin(session) {
-                    Some(under_way) => _ = head.extensions.insert(under_way),
+                // The handler holds the head of the request for as long as it handles it.
+                match self.activity.begin(session) {
+                    Some(active) => _ = head.extensions.insert(active),
                     // It is about to end.
                     None if self.has_session(session).await => return Err(no_session()),
                     None => {}
@@ -259,10 +271,10 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
                 if head.method == Method::DELETE && !self.has_session(session).await {
                     return Err(no_session());
                 }
-                self.in_use.note(session);
+                self.activity.note(session);
                 None
             }
-            // One after the other, so that none takes the place that another has counted on.
+            // One after the other, so that each finds the room that was made for it.
             None if begins_session(&body) => Some(self.beginning.lock().await),
             None => None,
         };
@@ -276,16 +288,16 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
             && let Some(session) = response.headers().get("mcp-session-id")
             && let Ok(session) = session.to_str()
         {
-            self.in_use.add(session);
+            self.activity.add(session);
         }
         match (method, response.status()) {
-            // It has ended by now; some clients complain about "accepted".
+            // The session has ended by now; some clients complain about "accepted".
             (Method::DELETE, StatusCode::ACCEPTED) => {
                 *response.status_mut() = StatusCode::NO_CONTENT
             }
-            // That is said of bodies, too, that are JSON by name only.
+            // `rmcp` answers so to bodies that it cannot parse, too.
             (Method::POST, StatusCode::UNSUPPORTED_MEDIA_TYPE) if json => {
-                response = nonsense(&body)
+                response = unparsed(&body);
             }
             _ => {}
         }
@@ -298,11 +310,11 @@ impl<H: ServerHandler + Send + 'static> Door<H> {
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     }
 
-    /// The whole body, if it comes in time and is not too long.
+    /// Reads the body, if it arrives in time and is not too long.
     async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
         let limit = self.options.max_body_bytes;
         let body = Limited::new(body, limit).collect();
-        match tokio::time::timeout(limits::SENDING, body).await {
+        match tokio::time::timeout(limits::BODY_WAIT, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_long()),
             Ok(Err(error)) => {
@@ -319,14 +331,14 @@ fn no_session() -> Refusal {
     (StatusCode::NOT_FOUND, "there is no such session".into())
 }
 
-/// Whether a body asks for a session of the protocol.
+/// Whether a body is an `initialize` request.
 fn begins_session(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Asks<'b> {
+    struct Request<'b> {
         #[serde(borrow)]
         method: std::borrow::Cow<'b, str>,
     }
-    serde_json::from_slice(body).is_ok_and(|asks: Asks<'_>| asks.method == "initialize")
+    serde_json::from_slice(body).is_ok_and(|request: Request<'_>| request.method == "initialize")
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -334,15 +346,17 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// The answer to a body that is no message.
-fn nonsense(body: &[u8]) -> Response<Body> {
+/// The answer to a body that is no message: an ordinary one if it is known which request that answers.
+fn unparsed(body: &[u8]) -> Response<Body> {
     let problem = serde_json::from_slice::<ClientJsonRpcMessage>(body).err();
     let Some(fault) = problem.and_then(|problem| fault(body, &problem)) else {
         return refusal(StatusCode::BAD_REQUEST, "the body is no message of the protocol".into());
     };
     let (error, id) = *fault;
+    let answers = error.code == ErrorCode::INVALID_PARAMS && id.is_some();
+    let status = if answers { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     let text = serde_json::to_vec(&ServerJsonRpcMessage::error(error, id)).unwrap_or_default();
-    let mut response = plain(StatusCode::BAD_REQUEST, text);
+    let mut response = plain(status, text);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

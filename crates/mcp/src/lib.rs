@@ -1,9 +1,8 @@
 //! Pinfold as a server of the Model Context Protocol.
 //!
-//! Both eras of the protocol are spoken at once: 2026-07-28, where every request stands alone, and
-//! the versions before it, which begin with `initialize`. A [`Service`] is what is served; [`stdio`]
-//! and [`http`] are the ways to reach it. The tools come from the dialects' tables: nothing about a
-//! single tool is decided here.
+//! It speaks version 2026-07-28 of the protocol, whose requests are stateless, and the versions before it, which
+//! begin with `initialize`. A [`Service`] is served on [`stdio`] or, with the feature `http` (on by default), over
+//! HTTP. The tools come from the dialects' tables: nothing about a single tool is decided here.
 //!
 //! ```no_run
 //! use pinfold::Session;
@@ -27,9 +26,10 @@ mod approve;
 mod call;
 mod conversation;
 mod fault;
+#[cfg(feature = "http")]
 mod guard;
+#[cfg(feature = "http")]
 pub mod http;
-mod in_use;
 pub mod limits;
 mod line;
 mod reply;
@@ -39,7 +39,9 @@ mod server;
 mod service;
 pub mod stdio;
 
-pub use run::{serve_http, serve_stdio};
+#[cfg(feature = "http")]
+pub use run::serve_http;
+pub use run::serve_stdio;
 pub use server::Server;
 pub use service::{ClientRoots, Options, Service};
 pub use tokio_util::sync::CancellationToken;

@@ -2,86 +2,95 @@
 
 use std::time::Duration;
 
-/// The largest message: a file of 100 MiB as JSON text, with room for what has to be escaped.
-pub const MESSAGE_BYTES: usize = 128 * 1024 * 1024;
+/// The largest message: a file of 100 MiB as JSON text, with room for escapes.
+pub const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 
-/// How many calls are at work at once. Searches use several threads each; more calls wait their turn.
-pub(crate) const CALLS_AT_ONCE: usize = 64;
+/// How many calls run at once. Searches use several threads each; more calls wait for a thread.
+pub(crate) const MAX_CALLS: usize = 64;
 
-/// How many calls may wait for a person besides. Each holds a thread, which costs little while it waits.
-pub(crate) const QUESTIONS_AT_ONCE: usize = 448;
+/// How many more calls may wait for the user. Each holds a thread, which costs little while it waits.
+pub(crate) const MAX_APPROVAL_REQUESTS: usize = 448;
 
-/// How long calls may go on after the client has closed the connection, before they are cancelled:
-/// long enough for whoever pipes requests in and reads the answers, short enough to be gone when the
-/// client looks.
+/// How many calls may have been answered while their threads hang, on a file system that does not answer for
+/// example. Further calls are refused: each such thread takes memory for as long as it hangs.
+pub(crate) const MAX_STUCK_CALLS: usize = 64;
+
+/// How long after its deadline, or after it was cancelled, a call may still end by itself. Then it is answered, and
+/// its thread is stuck. The contract allows a second.
+pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(800);
+
+/// How often a call that waits for the user looks whether it still does.
+pub(crate) const APPROVAL_POLL: Duration = Duration::from_millis(100);
+
+/// How long calls may run on after the client has closed the connection, before they are cancelled: long enough
+/// for a script that pipes requests in and reads the answers, short enough to be gone when a client looks.
 pub(crate) const LAST_CALLS: Duration = Duration::from_secs(1);
 
-/// How long calls that were told to stop are waited for.
+/// How long a server that stops waits for cancelled calls.
 pub(crate) const STOPPING: Duration = Duration::from_secs(10);
 
-/// How often a call says how far it has come.
+/// How often progress is reported.
 pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// How long the client is waited for when it is asked for its roots.
+/// How long the client may take to answer with its roots.
 pub(crate) const ROOTS_WAIT: Duration = Duration::from_secs(10);
 
-/// How many conversations are remembered over HTTP. Each may hold what it has seen of 50,000 files.
-pub(crate) const SESSIONS: usize = 256;
+/// How many conversations there may be over HTTP. Each may hold the fingerprints of 50,000 files.
+pub(crate) const MAX_SESSIONS: usize = 256;
 
-/// How long a conversation over HTTP is remembered after its last request: people take lunch breaks.
+/// How long a conversation over HTTP lasts after its last request: users take lunch breaks.
 pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// How often it is looked for sessions that were idle for too long: that often if they may not be idle for long, and
-/// that rarely if they may.
+/// The sweep for idle sessions runs every half of the time that a session may be idle, within these bounds.
 pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The longest name that a client may give a conversation.
-pub(crate) const SESSION_NAME_BYTES: usize = 200;
+/// The longest name that a client may give a session.
+pub(crate) const MAX_SESSION_NAME_BYTES: usize = 200;
 
-/// How many connections are held at once: half of the files that a process may open, usually.
-pub(crate) const CONNECTIONS: usize = 512;
+/// How many connections are open at once: half of the files that a process may usually open.
+pub(crate) const MAX_CONNECTIONS: usize = 512;
 
 /// How long a client may take to send the head of a request.
-pub(crate) const SENDING_HEAD: Duration = Duration::from_secs(10);
+pub(crate) const HEAD_WAIT: Duration = Duration::from_secs(10);
 
-/// How long it may take to send the body.
-pub(crate) const SENDING: Duration = Duration::from_secs(30);
+/// How long a client may take to send the body.
+pub(crate) const BODY_WAIT: Duration = Duration::from_secs(30);
 
-/// For how long clients may keep the list of tools: it changes with a restart only, but a client
-/// that outlives the server should notice.
-pub(crate) const LIST_FRESH: Duration = Duration::from_secs(5 * 60);
+/// How long clients may cache the list of tools: only a restart changes it, but a client that outlives the server
+/// should notice.
+pub(crate) const LIST_TTL: Duration = Duration::from_secs(5 * 60);
 
-/// More often than this, it is not said how far a call has come.
-pub(crate) const PROGRESS_AT_MOST_EVERY: Duration = Duration::from_millis(1);
+/// The shortest time between two progress reports.
+pub(crate) const MIN_PROGRESS_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many threads move messages over HTTP. They only read and write; the calls have their own.
-pub(crate) const MESSAGE_THREADS: usize = 4;
+/// How many threads move messages over HTTP. They only read and write; calls have their own.
+pub(crate) const MAX_MESSAGE_THREADS: usize = 4;
 
-/// How long a person may think about a question.
-pub(crate) const ASKING: Duration = Duration::from_secs(5 * 60);
+/// How long the user may take to answer an approval request.
+pub(crate) const APPROVAL_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// How much of a diff a person is shown in a client's form.
+/// How much of a diff the client's form shows.
 pub(crate) const DIFF_CHARS: usize = 4_000;
 
-/// How many of the directories that a client has open are looked at.
-pub(crate) const CLIENT_ROOTS: usize = 64;
+/// How many of the client's roots count.
+pub(crate) const MAX_CLIENT_ROOTS: usize = 64;
 
-/// How many values a message may have. The text of a file is one; a hundred thousand edits are a few.
-/// Each takes some hundred bytes while it is read.
-pub(crate) const MESSAGE_VALUES: usize = 500_000;
+/// How many JSON values a message may have. The text of a file is one; a hundred thousand edits are a few hundred
+/// thousand. Each takes some hundred bytes while it is parsed.
+pub(crate) const MAX_MESSAGE_VALUES: usize = 500_000;
 
-/// How many bytes of requests may wait for their turn. More wait in the pipe.
-pub(crate) const QUEUED_BYTES: usize = 2 * MESSAGE_BYTES;
+/// How many bytes of requests may be queued. More stay in the pipe.
+pub(crate) const MAX_QUEUED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 
-/// How many requests of one client are answered at a time.
-pub(crate) const REQUESTS_AT_ONCE: usize = 64;
+/// How many requests of one client are handled at once.
+pub(crate) const MAX_REQUESTS: usize = 64;
 
-/// How long a message to a client that does not read is waited for, where something else depends on it.
+/// How long to wait for a client that does not read a message, where something else depends on it.
 pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
 
-/// A session over HTTP that was used in this time is not ended to make room for another.
+/// A session over HTTP that was used in this time does not end to make room for another.
 pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);
 
-/// How much of an answer a pipe holds before it is read, where the system allows it.
+/// The capacity of the output pipe, where the system allows it.
 pub(crate) const PIPE_BYTES: usize = 1024 * 1024;

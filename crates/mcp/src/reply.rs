@@ -1,4 +1,4 @@
-//! Answers as the protocol carries them.
+//! Tools' answers as results of the protocol.
 
 use pinfold_dialects::{Answer, ToolResult};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject};

@@ -1,4 +1,4 @@
-//! The directories that a client has open, and what they leave of the workspace.
+//! The client's roots, and what they leave of the workspace.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,96 +8,100 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use pinfold::Error;
 use rmcp::model::{
-    CallToolRequestParams, InputRequest, InputRequests, InputRequiredResult, ListRootsRequest,
-    ListRootsResult,
+    CallToolRequestParams, ClientResult, InputRequest, InputRequests, InputRequiredResult,
+    ListRootsRequest, ListRootsResult, Root, ServerRequest,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
-use crate::conversation::{Conversation, Tools};
-use crate::server::stands_alone;
+use crate::approve::{CallState, ask_client};
+use crate::conversation::{Conversation, SessionKey, Tools};
+use crate::server::is_stateless;
 use crate::{ClientRoots, limits};
 
-/// What is known about the ground that a call is to be made on.
+/// Whether the client's roots are known.
 pub(crate) enum RootsState {
-    /// The tools to make it with.
+    /// They are; these are the tools to make the call with.
     Known(Tools),
-    /// The client has to say first which roots it has.
+    /// The client has to be asked for them, by this result.
     Ask(Box<InputRequiredResult>),
 }
 
-/// Under which the client's roots are asked for and answered.
+/// The key of the roots among the inputs that a result asks for.
 const ROOTS: &str = "roots";
 
-/// The tools for a call, on what the client's roots leave of the workspace. Without a connection
-/// nobody would say that the roots have changed, so they are asked for each time.
-pub(crate) async fn standing(
+/// The tools for a call, on what the client's roots leave of the workspace. A client without a connection does not
+/// report changes of its roots, so it is asked for them in every call; they stay in the `state` of the call.
+pub(crate) async fn resolve_roots(
     setting: ClientRoots,
     conversation: &Conversation,
-    connected: bool,
+    key: SessionKey,
+    state: &mut CallState,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<RootsState, ErrorData> {
     if setting == ClientRoots::Ignore {
         return Ok(RootsState::Known(Ok(conversation.whole().clone())));
     }
-    let asked_at = conversation.asking_now();
+    let connected = key == SessionKey::Connection;
+    let changes = conversation.roots_changes();
     if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(ROOTS)) {
         let answer = serde_json::from_value(answer.clone());
         let answer: ListRootsResult = answer.map_err(|error| {
             ErrorData::invalid_params(format!("`inputResponses.{ROOTS}`: {error}"), None)
         })?;
-        let tools = left(conversation, &answer);
-        let tools = if connected { conversation.settle(tools, asked_at) } else { tools };
+        let mut roots = answer.roots;
+        roots.truncate(limits::MAX_CLIENT_ROOTS);
+        state.roots = Some(roots);
+    }
+    if let Some(roots) = &state.roots {
+        let tools = narrowed(conversation, roots);
+        let tools = if connected { conversation.set_tools(tools, changes) } else { tools };
         return Ok(RootsState::Known(tools));
     }
     if connected && let Some(tools) = conversation.tools() {
         return Ok(RootsState::Known(tools));
     }
     if !has_roots(context) {
-        // Whoever had roots a moment ago and says nothing now has not opened everything.
+        // A client that had roots a moment ago and sends none now has not opened everything.
         return Ok(RootsState::Known(conversation.last_tools()));
     }
-    if stands_alone(context) {
-        let ask = InputRequest::ListRoots(ListRootsRequest::default());
-        let ask = InputRequests::from([(ROOTS.to_owned(), ask)]);
-        return Ok(RootsState::Ask(Box::new(InputRequiredResult::from_input_requests(ask))));
+    if is_stateless(context) {
+        let input = InputRequest::ListRoots(ListRootsRequest::default());
+        let inputs = InputRequests::from([(ROOTS.to_owned(), input)]);
+        return Ok(RootsState::Ask(Box::new(InputRequiredResult::from_input_requests(inputs))));
     }
     let _asking = conversation.asking.lock().await;
     if let Some(tools) = conversation.tools() {
         return Ok(RootsState::Known(tools));
     }
-    let asked_at = conversation.asking_now();
-    let tools = match ask(context).await {
-        Ok(roots) => left(conversation, &roots),
-        Err(problem) => {
-            tracing::warn!("the client does not say which roots it has: {problem}");
-            conversation.last_tools()
+    let changes = conversation.roots_changes();
+    let request = ServerRequest::ListRootsRequest(ListRootsRequest::default());
+    let problem = match ask_client(&context.peer, request, limits::ROOTS_WAIT).await {
+        Some(Ok(ClientResult::ListRootsResult(answer))) => {
+            let tools = narrowed(conversation, &answer.roots);
+            return Ok(RootsState::Known(conversation.set_tools(tools, changes)));
         }
+        Some(Ok(_)) => "its answer is of another kind".to_owned(),
+        Some(Err(problem)) => problem,
+        None => "it took too long".to_owned(),
     };
-    Ok(RootsState::Known(conversation.settle(tools, asked_at)))
-}
-
-async fn ask(context: &RequestContext<RoleServer>) -> Result<ListRootsResult, String> {
-    match tokio::time::timeout(limits::ROOTS_WAIT, context.peer.list_roots()).await {
-        Ok(Ok(roots)) => Ok(roots),
-        Ok(Err(problem)) => Err(problem.to_string()),
-        Err(_) => Err("it took too long".into()),
-    }
+    tracing::warn!("the client does not say which roots it has: {problem}");
+    Ok(RootsState::Known(conversation.set_tools(conversation.last_tools(), changes)))
 }
 
 fn has_roots(context: &RequestContext<RoleServer>) -> bool {
     context.client_capabilities().is_some_and(|capabilities| capabilities.roots.is_some())
 }
 
-/// What the client's roots leave of the workspace. No roots are no statement.
-fn left(conversation: &Conversation, roots: &ListRootsResult) -> Tools {
+/// The tools on what the client's roots leave of the workspace. An empty list leaves everything.
+fn narrowed(conversation: &Conversation, roots: &[Root]) -> Tools {
     let whole = conversation.whole();
-    if roots.roots.is_empty() {
+    if roots.is_empty() {
         return Ok(whole.clone());
     }
-    // Each that is inside takes a handle. To leave out the rest only makes it narrower.
-    let paths = roots.roots.iter().filter_map(|root| path(&root.uri)).take(limits::CLIENT_ROOTS);
+    // Each one inside the workspace takes a handle. Leaving out the rest only makes it narrower.
+    let paths = roots.iter().filter_map(|root| path(&root.uri)).take(limits::MAX_CLIENT_ROOTS);
     match whole.session().narrowed(paths) {
         Some(session) => Ok(Arc::new(whole.on(session))),
         None => Err(Arc::new(Error::NothingLeft {
@@ -107,13 +111,13 @@ fn left(conversation: &Conversation, roots: &ListRootsResult) -> Tools {
                 .roots()
                 .map(|root| root.display().to_string())
                 .collect(),
-            client: roots.roots.iter().take(NAMED).map(|root| root.uri.clone()).collect(),
+            client: roots.iter().take(MAX_NAMED_ROOTS).map(|root| root.uri.clone()).collect(),
         })),
     }
 }
 
-/// How many of the client's roots are named where they leave nothing.
-const NAMED: usize = 5;
+/// How many of the client's roots the error names if they leave nothing.
+const MAX_NAMED_ROOTS: usize = 5;
 
 /// The path in a `file:` URI of this machine.
 fn path(uri: &str) -> Option<PathBuf> {

@@ -1,19 +1,21 @@
-//! Serving from a program that is not asynchronous itself.
+//! Serves from a program that is not asynchronous itself.
 
 use std::io;
+#[cfg(feature = "http")]
 use std::net::TcpListener;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::http::HttpOptions;
-use crate::{Service, http, limits, stdio};
+#[cfg(feature = "http")]
+use crate::http::{self, HttpOptions};
+use crate::{Service, limits, stdio};
 
 /// Serves one client on standard input and output, until the input ends or a signal says so.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
-    // One thread moves the messages and answers what needs no waiting, others do the rest: the fewest
-    // handovers for one client.
+    // One thread moves the messages and answers small reads; calls run on others. That is the fewest handovers for
+    // one client.
     let runtime = runtime(Builder::new_current_thread())?;
     let served = runtime.block_on(async { stdio::serve(service, signals()?).await });
     // A thread may still wait for input that does not come any more.
@@ -21,8 +23,8 @@ pub fn serve_stdio(service: &Service) -> io::Result<()> {
     served
 }
 
-/// Serves any number of clients over HTTP, until a signal says so, which may come as soon as `ready` is
-/// called.
+/// Serves any number of clients over HTTP, until a signal says so. `ready` is called once signals are handled.
+#[cfg(feature = "http")]
 pub fn serve_http(
     service: &Service,
     listener: TcpListener,
@@ -31,7 +33,7 @@ pub fn serve_http(
 ) -> io::Result<()> {
     let mut builder = Builder::new_multi_thread();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    builder.worker_threads(cores.min(limits::MESSAGE_THREADS));
+    builder.worker_threads(cores.min(limits::MAX_MESSAGE_THREADS));
     let runtime = runtime(builder)?;
     let served = runtime.block_on(async {
         listener.set_nonblocking(true)?;
@@ -46,9 +48,9 @@ pub fn serve_http(
 }
 
 fn runtime(mut builder: Builder) -> io::Result<Runtime> {
-    // Two more, for standard input and output where they are no pipes.
-    let threads = limits::CALLS_AT_ONCE + limits::QUESTIONS_AT_ONCE + 2;
-    builder.enable_all().max_blocking_threads(threads).build()
+    // Two more threads read and write standard input and output if they are files or terminals.
+    let calls = limits::MAX_CALLS + limits::MAX_APPROVAL_REQUESTS + limits::MAX_STUCK_CALLS;
+    builder.enable_all().max_blocking_threads(calls + 2).build()
 }
 
 /// Cancelled when a signal asks the process to end.

@@ -1,4 +1,4 @@
-//! The protocol's requests, answered.
+//! Answers the requests of the protocol.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, SessionKey};
 use crate::service::Shared;
 use crate::{call, limits, reply};
 
@@ -25,21 +25,22 @@ use crate::{call, limits, reply};
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// The conversation of the connection, if there is one.
+    /// The conversation of the connection, or of the HTTP session, if this is one.
     own: OnceLock<Arc<Conversation>>,
     connected: AtomicBool,
-    /// Whether its messages are made into text by [`line`](crate::line::line).
+    /// Whether its messages are serialized by [`line`](crate::line::line).
     in_lines: bool,
 }
 
 impl Server {
-    /// For one connection on streams, which is one conversation.
+    /// A server for one connection on streams, which is one conversation.
     pub(crate) fn connected(shared: Arc<Shared>) -> Self {
         Self { shared, own: OnceLock::new(), connected: true.into(), in_lines: true }
     }
 
-    /// For requests that stand alone, or, if the first of them is `initialize`, for a connection.
-    pub(crate) fn loose(shared: Arc<Shared>) -> Self {
+    /// A server for an HTTP session, if its first request is `initialize`, or else for stateless requests.
+    #[cfg(feature = "http")]
+    pub(crate) fn unconnected(shared: Arc<Shared>) -> Self {
         Self { connected: false.into(), in_lines: false, ..Self::connected(shared) }
     }
 
@@ -47,38 +48,41 @@ impl Server {
         self.own.get_or_init(|| self.shared.conversation())
     }
 
-    /// What is wrong with the arguments of a call, if it is one.
+    /// What is wrong with the parameters of a call, if they name a tool.
     fn problem(&self, mut params: Value) -> Option<String> {
         let tool = self.shared.toolbox.find(params["name"].as_str()?)?;
         Some(tool.check(params["arguments"].take()).err()?.to_string())
     }
 
-    /// The conversation that a request belongs to: the connection's, or else the one that the client
-    /// names, or else the client's.
+    /// The conversation that a request belongs to: the connection's, or else the one of the session that it
+    /// names, or else the one of all clients with that name.
     fn conversation(
         &self,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Arc<Conversation>, ErrorData> {
+    ) -> Result<(Arc<Conversation>, SessionKey), ErrorData> {
         if self.connected.load(Ordering::Relaxed) {
-            return Ok(self.own().clone());
+            return Ok((self.own().clone(), SessionKey::Connection));
         }
-        let name = match context.meta.0.0.get("pinfold/session") {
-            Some(Value::String(name)) if (1..=limits::SESSION_NAME_BYTES).contains(&name.len()) => {
-                format!("named {name}")
+        let (name, key) = match context.meta.0.0.get("pinfold/session") {
+            Some(Value::String(name))
+                if (1..=limits::MAX_SESSION_NAME_BYTES).contains(&name.len()) =>
+            {
+                (format!("named {name}"), SessionKey::SessionName)
             }
             Some(_) => {
-                let most = limits::SESSION_NAME_BYTES;
+                let most = limits::MAX_SESSION_NAME_BYTES;
                 let problem =
                     format!("`_meta[\"pinfold/session\"]` must be a string of 1 to {most} bytes");
                 return Err(ErrorData::invalid_params(problem, None));
             }
-            // There is one token for all clients of a server, so the name alone tells them apart.
+            // All clients of a server have one token, so nothing but the name distinguishes them.
             None => {
                 let client = context.client_info().map(|client| client.name).unwrap_or_default();
-                format!("client {}", blake3::hash(client.as_bytes()).to_hex())
+                let name = format!("client {}", blake3::hash(client.as_bytes()).to_hex());
+                (name, SessionKey::ClientName)
             }
         };
-        Ok(self.shared.named(&name))
+        Ok((self.shared.named(&name), key))
     }
 }
 
@@ -106,8 +110,8 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params("there is one page, and no cursor", None));
         }
         let mut list = self.shared.list().clone();
-        if stands_alone(&context) {
-            list.ttl_ms = Some(limits::LIST_FRESH.as_millis() as u64);
+        if is_stateless(&context) {
+            list.ttl_ms = Some(limits::LIST_TTL.as_millis() as u64);
             list.cache_scope = Some(CacheScope::Public);
         }
         Ok(list)
@@ -122,10 +126,9 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let conversation = self.conversation(&context)?;
-        let connected = self.connected.load(Ordering::Relaxed);
-        // In a box: what holds it is moved about, and a call is large.
-        let call = call::call(&self.shared, (&conversation, connected), request, context);
+        let (conversation, key) = self.conversation(&context)?;
+        // Boxed: the future of a call is large, and `rmcp` moves it.
+        let call = call::call(&self.shared, (&conversation, key), request, context);
         let mut response = Box::pin(call).await?;
         if !self.in_lines {
             reply::fill_in(&mut response);
@@ -138,15 +141,15 @@ impl ServerHandler for Server {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Where requests stand alone, each says its level.
-        if stands_alone(&context) {
+        // Each stateless request has its own level.
+        if is_stateless(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        self.conversation(&context)?.set_level(request.level);
+        self.conversation(&context)?.0.set_level(request.level);
         Ok(())
     }
 
-    // What is not offered is not there, rather than there and empty.
+    // A capability that is not offered is an unknown method, and no empty list.
 
     async fn complete(
         &self,
@@ -190,15 +193,15 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        // A method that is known comes here only if its parameters are not what they must be.
+        // A known method comes here only if its parameters do not parse.
         let known = match method.as_str() {
             "tools/call" | "tools/list" | "server/discover" => true,
-            "initialize" | "logging/setLevel" => !stands_alone(&context),
+            "initialize" | "logging/setLevel" => !is_stateless(&context),
             _ => false,
         };
         if known {
             let params = params.unwrap_or_default();
-            if let (Some(tool), Ok(conversation)) =
+            if let (Some(tool), Ok((conversation, _))) =
                 (params["name"].as_str(), self.conversation(&context))
             {
                 let client = context.client_info().map(|client| client.name.into());
@@ -217,14 +220,14 @@ impl ServerHandler for Server {
     }
 }
 
-/// Whether a request is of the protocol in which each stands alone, and a server cannot ask the
-/// client for something.
-pub(crate) fn stands_alone(context: &RequestContext<RoleServer>) -> bool {
+/// Whether a request is of the protocol without connections, in which a server cannot send requests to the
+/// client.
+pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// Whether a client wants to be told about something of a level.
-pub(crate) fn wants(
+/// Whether a client wants log messages of a level.
+pub(crate) fn is_logged(
     conversation: &Conversation,
     context: &RequestContext<RoleServer>,
     level: LoggingLevel,
@@ -233,17 +236,18 @@ pub(crate) fn wants(
     wanted.is_some_and(|wanted| rank(level) >= rank(wanted))
 }
 
-/// Levels by severity.
+/// The severity of a level.
 fn rank(level: LoggingLevel) -> usize {
     use LoggingLevel::{Alert, Critical, Debug, Emergency, Error, Info, Notice, Warning};
     let all = [Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency];
     all.iter().position(|known| *known == level).unwrap_or(all.len())
 }
 
-/// Tells a client something. If it is gone, or does not read, it does not matter.
-pub(crate) async fn log(peer: &Peer<RoleServer>, level: LoggingLevel, says: Value) {
-    let says = LoggingMessageNotificationParam::new(level, says).with_logger("pinfold");
-    let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_logging_message(says)).await;
+/// Sends a log message to a client. It is lost if the client is gone or does not read.
+pub(crate) async fn log(peer: &Peer<RoleServer>, level: LoggingLevel, message: Value) {
+    let message = LoggingMessageNotificationParam::new(level, message).with_logger("pinfold");
+    let sent = peer.notify_logging_message(message);
+    let sent = tokio::time::timeout(limits::UNREAD_WAIT, sent).await;
     if !matches!(sent, Ok(Ok(()))) {
         tracing::debug!("cannot send a log message: {sent:?}");
     }

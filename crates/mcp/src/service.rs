@@ -1,4 +1,4 @@
-//! What is served: the tools, and the conversations that are going on.
+//! What all clients of a server share: the tools, and the conversations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::approve::Spent;
+use crate::approve::UsedStates;
+use crate::call::StuckThreads;
 use crate::conversation::Conversation;
 use crate::{Server, limits};
 
@@ -33,7 +34,7 @@ pub enum ClientRoots {
 pub struct Options {
     /// Whether the client's roots narrow the workspace.
     pub client_roots: ClientRoots,
-    /// How often a call says how far it has come, to a client that wants to know.
+    /// How often progress is reported to a client that asks for it.
     pub progress_every: Duration,
     /// How many conversations are remembered for clients that have no connection of their own.
     pub sessions: usize,
@@ -46,7 +47,7 @@ impl Default for Options {
         Self {
             client_roots: ClientRoots::default(),
             progress_every: limits::PROGRESS_EVERY,
-            sessions: limits::SESSIONS,
+            sessions: limits::MAX_SESSIONS,
             session_idle: limits::SESSION_IDLE,
         }
     }
@@ -59,17 +60,18 @@ pub struct Service(pub(crate) Arc<Shared>);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) toolbox: Toolbox,
-    /// The tools as they are listed; not made for clients that know them.
+    /// The tools as they are listed. Made when a client first asks.
     list: OnceLock<ListToolsResult>,
     pub(crate) info: ServerConfig,
     pub(crate) options: Options,
-    /// The calls at work.
+    /// The calls that run on threads.
     pub(crate) running: TaskTracker,
-    /// Cancelled when calls have to end.
+    /// Cancelled when all calls have to stop.
     pub(crate) stopping: CancellationToken,
-    /// Signs what clients carry from one round of a call to the next.
+    /// Signs the states that clients carry from one round of a call to the next.
     pub(crate) codec: Option<RequestStateCodec>,
-    pub(crate) spent: Spent,
+    pub(crate) used_states: UsedStates,
+    pub(crate) stuck: StuckThreads,
     named: Mutex<HashMap<String, (Instant, Arc<Conversation>)>>,
 }
 
@@ -86,7 +88,8 @@ impl Service {
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
             codec: codec(),
-            spent: Spent::default(),
+            used_states: UsedStates::default(),
+            stuck: StuckThreads::default(),
             named: Mutex::default(),
         }))
     }
@@ -96,13 +99,13 @@ impl Service {
         Server::connected(self.0.clone())
     }
 
-    /// A server for one connection, if the first request is `initialize`, or else for requests that
-    /// stand alone.
+    /// A server for one HTTP session, if the first request is `initialize`, or else for stateless requests.
+    #[cfg(feature = "http")]
     pub fn handler(&self) -> Server {
-        Server::loose(self.0.clone())
+        Server::unconnected(self.0.clone())
     }
 
-    /// Waits until no call is at work any more. They are told to stop.
+    /// Cancels all calls and waits until they have ended.
     pub(crate) async fn stop(&self) {
         self.0.stopping.cancel();
         self.0.running.close();
@@ -122,13 +125,13 @@ impl Shared {
         Arc::new(Conversation::new(self.toolbox.on(session)))
     }
 
-    /// The conversation that a client names. The ones that were idle for long are forgotten, and of
-    /// too many the one that was idle longest. None is idle while a call of it is under way.
+    /// The conversation with a name. Conversations that were idle for too long are forgotten, and if there are too
+    /// many the one that was idle longest. None is idle while one of its calls runs.
     pub(crate) fn named(&self, name: &str) -> Arc<Conversation> {
         let now = Instant::now();
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.retain(|_, (used, conversation)| {
-            under_way(conversation) || now.duration_since(*used) < self.options.session_idle
+            has_call(conversation) || now.duration_since(*used) < self.options.session_idle
         });
         if let Some((used, conversation)) = named.get_mut(name) {
             *used = now;
@@ -137,7 +140,7 @@ impl Shared {
         while named.len() >= self.options.sessions.max(1) {
             let oldest = named
                 .iter()
-                .min_by_key(|(_, (used, conversation))| (under_way(conversation), *used));
+                .min_by_key(|(_, (used, conversation))| (has_call(conversation), *used));
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
@@ -147,12 +150,12 @@ impl Shared {
     }
 }
 
-/// Whether a request holds on to a conversation that is remembered.
-fn under_way(conversation: &Arc<Conversation>) -> bool {
+/// Whether a call of a conversation is running.
+fn has_call(conversation: &Arc<Conversation>) -> bool {
     Arc::strong_count(conversation) > 1
 }
 
-/// With a key that no other process knows.
+/// Signs with a random key, so states are valid for this process only.
 fn codec() -> Option<RequestStateCodec> {
     let mut key = [0; RequestStateCodec::MIN_KEY_LENGTH];
     let read = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty());
@@ -173,16 +176,18 @@ fn info(toolbox: &Toolbox) -> ServerConfig {
         toolbox.session().workspace().roots().map(|root| root.display().to_string()).collect();
     let absolute = toolbox.tools().iter().any(|tool| tool.dialect.name == "classic");
     let relative = toolbox.tools().iter().any(|tool| tool.dialect.name != "classic");
-    let mut says = format!("File tools, fenced to {}.", roots.join(" and "));
+    let mut instructions = format!("File tools, fenced to {}.", roots.join(" and "));
     match (absolute, relative) {
-        (true, false) => says.push_str(" Paths are absolute."),
-        (_, true) => says.push_str(&format!(" Relative paths start at {}.", roots[0])),
+        (true, false) => instructions.push_str(" Paths are absolute."),
+        (_, true) => {
+            instructions.push_str(&format!(" Relative paths start at {}.", roots[0]));
+        }
         (false, false) => {}
     }
     let capabilities = capabilities();
     let version = env!("CARGO_PKG_VERSION");
     let name = Implementation::new("pinfold", version).with_title("Pinfold");
-    ServerConfig::new(capabilities).with_server_info(name).with_instructions(says)
+    ServerConfig::new(capabilities).with_server_info(name).with_instructions(instructions)
 }
 
 fn capabilities() -> ServerCapabilities {
@@ -210,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_with_a_call_under_way_makes_no_room_if_another_can() {
+    fn a_conversation_with_a_running_call_makes_no_room_if_another_can() {
         let (_dir, service) = served(2, Duration::MAX);
         let named = |name| service.0.named(name);
         let held = named("one");
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_with_a_call_under_way_is_not_idle() {
+    fn a_conversation_with_a_running_call_is_not_idle() {
         let (_dir, service) = served(2, Duration::ZERO);
         let held = service.0.named("one");
         assert!(Arc::ptr_eq(&held, &service.0.named("one")));

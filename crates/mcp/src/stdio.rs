@@ -1,7 +1,8 @@
 //! The protocol on standard input and output: one message a line.
 //!
-//! `rmcp` has such a transport too. This one answers what that one drops: lines that are too long,
-//! and lines that are no messages.
+//! `rmcp` has such a transport, too. This one answers what that one drops: lines that are too long, and lines that
+//! are no messages. It keeps requests in a queue while too many others are unanswered, and goes on reading
+//! meanwhile, so neither side waits for the other for ever.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use memchr::memchr;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta as _,
-    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::{RoleServer, serve_server_with_ct};
 use rmcp::transport::{Transport, stdio_pipes};
@@ -68,8 +69,8 @@ pub async fn serve_on(
     Ok(())
 }
 
-/// Standard input and output, read and written without a detour through other threads where they are
-/// pipes, or sockets, which is what clients that run on Node make them.
+/// Standard input and output. If they are pipes or sockets (as from clients that run on Node), no other thread is
+/// needed to read and write them.
 fn standard_streams() -> io::Result<(Input, Output)> {
     let (input, output) = (io::stdin(), io::stdout());
     if is_socket(input.as_fd()) && is_socket(output.as_fd()) {
@@ -77,7 +78,7 @@ fn standard_streams() -> io::Result<(Input, Output)> {
         let output = UnixStream::from_std(socket(output.as_fd())?)?;
         return Ok((Box::new(input), Box::new(output)));
     }
-    // A long answer goes through in fewer pieces. Where it may not be so large, it is as it was.
+    // A long answer goes through in fewer pieces. If the system does not allow it, the pipe stays as it is.
     _ = rustix::pipe::fcntl_setpipe_size(output.as_fd(), limits::PIPE_BYTES);
     let (input, output) = stdio_pipes();
     Ok((Box::new(input), Box::new(output)))
@@ -97,55 +98,66 @@ fn socket(fd: BorrowedFd<'_>) -> io::Result<StdStream> {
 struct Lines<R, W> {
     input: BufReader<R>,
     output: Arc<Mutex<W>>,
-    /// The part of a line that has come so far. A read can be given up and taken up again.
+    /// The part of a line that was read so far: a read can be dropped and started again.
     line: Vec<u8>,
-    /// Whether the rest of the line is passed over, since it is too long.
+    /// Whether the line is too long, and the rest of it is dropped.
     too_long: bool,
-    /// Whether a conversation has begun.
+    /// Whether there was an `initialize` or a stateless request.
     begun: bool,
-    flow: Arc<watch::Sender<Waiting>>,
-    /// Requests that have to wait, since too many others are not answered, and how long they are. The
-    /// input is read meanwhile: whoever writes first and reads later must not get stuck.
+    unanswered: Arc<watch::Sender<Unanswered>>,
+    /// Requests that wait until others are answered, and their sizes.
     queue: VecDeque<(ClientJsonRpcMessage, usize)>,
-    queued: usize,
+    queued_bytes: usize,
     /// Whether the input has ended.
     at_end: bool,
-    /// Answers to what is no message, on their way.
+    /// Answers to lines that are no messages.
     faults: JoinSet<io::Result<()>>,
     /// Cancelled when the input has ended.
     ended: CancellationToken,
 }
 
-/// What has come in and not gone out yet.
+/// The requests without an answer, in both directions.
 #[derive(Debug, Default)]
-struct Waiting {
-    /// Requests whose answers the client has not read.
+struct Unanswered {
+    /// Requests of the client, until their answers are written.
     requests: HashSet<RequestId>,
-    /// Questions that the client has not answered.
-    questions: HashSet<RequestId>,
+    /// Requests to the client, until it answers or they are cancelled.
+    to_client: HashSet<RequestId>,
 }
 
-impl Waiting {
-    /// Whether another request can be taken: not more than can be answered, but those that wait for a
-    /// person keep nobody waiting.
+impl Unanswered {
+    /// Whether another request can be handled. Those that wait for the user hold up no others.
     fn has_room(&self) -> bool {
-        let asking = self.questions.len().min(limits::QUESTIONS_AT_ONCE);
-        self.requests.len() < limits::REQUESTS_AT_ONCE + asking
+        let approvals = self.to_client.len().min(limits::MAX_APPROVAL_REQUESTS);
+        self.requests.len() < limits::MAX_REQUESTS + approvals
     }
 
-    fn comes(&mut self, message: &ClientJsonRpcMessage) {
+    fn received(&mut self, message: &ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(request) => _ = self.requests.insert(request.id.clone()),
-            JsonRpcMessage::Response(response) => _ = self.questions.remove(&response.id),
+            JsonRpcMessage::Response(response) => _ = self.to_client.remove(&response.id),
             JsonRpcMessage::Error(error) => {
-                error.id.iter().for_each(|id| _ = self.questions.remove(id));
+                error.id.iter().for_each(|id| _ = self.to_client.remove(id));
             }
-            // What was cancelled is not answered.
+            // A cancelled request gets no answer.
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(it) = &notification.notification {
                     it.params.request_id.iter().for_each(|id| _ = self.requests.remove(id));
                 }
             }
+        }
+    }
+
+    fn sending(&mut self, message: &ServerJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Request(request) => _ = self.to_client.insert(request.id.clone()),
+            JsonRpcMessage::Notification(notification) => {
+                if let ServerNotification::CancelledNotification(it) = &notification.notification {
+                    it.params.request_id.iter().for_each(|id| _ = self.to_client.remove(id));
+                }
+            }
+            // They are answered once the answer is written.
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
     }
 }
@@ -165,16 +177,16 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             line: Vec::new(),
             too_long: false,
             begun: false,
-            flow: Arc::default(),
+            unanswered: Arc::default(),
             queue: VecDeque::new(),
-            queued: 0,
+            queued_bytes: 0,
             at_end: false,
             faults: JoinSet::new(),
             ended,
         }
     }
 
-    /// Reads a line into the buffer; the last one need not have an end.
+    /// Reads a line into the buffer; the last one need not end in a line break.
     async fn read_line(&mut self) -> Option<Line> {
         loop {
             let part = match self.input.fill_buf().await {
@@ -185,14 +197,14 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
                 }
             };
             if part.is_empty() {
-                return match std::mem::take(&mut self.too_long) {
-                    true => Some(Line::TooLong),
-                    false => (!self.line.is_empty()).then_some(Line::Whole),
-                };
+                if std::mem::take(&mut self.too_long) {
+                    return Some(Line::TooLong);
+                }
+                return (!self.line.is_empty()).then_some(Line::Whole);
             }
             let end = memchr(b'\n', part);
             let text = &part[..end.unwrap_or(part.len())];
-            if self.too_long || self.line.len() + text.len() > limits::MESSAGE_BYTES {
+            if self.too_long || self.line.len() + text.len() > limits::MAX_MESSAGE_BYTES {
                 self.too_long = true;
                 self.line = Vec::new();
             } else {
@@ -207,23 +219,23 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         }
     }
 
-    /// A request that is cancelled while it waits is not made.
-    fn forget_cancelled(&mut self, message: &ClientJsonRpcMessage) {
+    /// Removes a request from the queue if the message cancels it.
+    fn dequeue_cancelled(&mut self, message: &ClientJsonRpcMessage) {
         let JsonRpcMessage::Notification(notification) = message else { return };
         let ClientNotification::CancelledNotification(it) = &notification.notification else {
             return;
         };
         let id = it.params.request_id.as_ref();
-        self.queue.retain(|(waits, length)| {
+        self.queue.retain(|(queued, length)| {
             let cancelled =
-                matches!(waits, JsonRpcMessage::Request(waits) if Some(&waits.id) == id);
-            self.queued -= if cancelled { *length } else { 0 };
+                matches!(queued, JsonRpcMessage::Request(queued) if Some(&queued.id) == id);
+            self.queued_bytes -= if cancelled { *length } else { 0 };
             !cancelled
         });
     }
 
-    /// The message in the buffer, or what is to be answered to something that is none.
-    fn understand(&mut self) -> Result<Option<ClientJsonRpcMessage>, Fault> {
+    /// The message in the buffer, or the answer to a line that is none.
+    fn parse_line(&mut self) -> Result<Option<ClientJsonRpcMessage>, Fault> {
         let text = self.line.trim_ascii();
         if text.is_empty() {
             return Ok(None);
@@ -236,14 +248,30 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             // A notification gets no answer, not even this one.
             Err(problem) => return fault(text, &problem).map_or(Ok(None), Err),
         };
-        // Until a conversation has begun there are requests, and all else belongs to none.
         self.begun |= begins(&message);
-        let taken = self.begun || matches!(message, JsonRpcMessage::Request(_));
-        Ok(taken.then_some(message))
+        if self.begun {
+            return Ok(Some(message));
+        }
+        // Before the handshake there are only a few requests, and nothing that others belong to.
+        let JsonRpcMessage::Request(request) = &message else { return Ok(None) };
+        match &request.request {
+            ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => Ok(Some(message)),
+            // `rmcp` says which versions it knows.
+            other if other.get_meta().protocol_version().is_some() => Ok(Some(message)),
+            other => {
+                let problem = format!(
+                    "`{}` came before `initialize`: send `initialize` first, or name the protocol version in \
+                     each request (`_meta[\"io.modelcontextprotocol/protocolVersion\"]`)",
+                    other.method()
+                );
+                let error = ErrorData::invalid_request(problem, None);
+                Err(Box::new((error, Some(request.id.clone()))))
+            }
+        }
     }
 }
 
-/// Whether a conversation begins with a message: with `initialize`, or with a request that stands alone.
+/// Whether a message is `initialize` or a stateless request.
 fn begins(message: &ClientJsonRpcMessage) -> bool {
     let JsonRpcMessage::Request(request) = message else { return false };
     let meta = request.request.get_meta();
@@ -269,23 +297,21 @@ where
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let (output, flow) = (self.output.clone(), self.flow.clone());
-        if let JsonRpcMessage::Request(question) = &message {
-            flow.send_modify(|waiting| _ = waiting.questions.insert(question.id.clone()));
-        }
+        let (output, unanswered) = (self.output.clone(), self.unanswered.clone());
+        unanswered.send_modify(|unanswered| unanswered.sending(&message));
         let answered = match &message {
             JsonRpcMessage::Response(response) => Some(response.id.clone()),
             JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
         async move {
-            // One message after the other is made into text, when it is its turn: what the client does
-            // not read takes no more memory than it must.
+            // A message is serialized when it can be written: answers that the client does not read take less
+            // memory so.
             let mut output = output.lock().await;
             let line = line::line(message)?;
             let written = output.write_all(&line).await;
             if let Some(id) = answered {
-                flow.send_modify(|waiting| _ = waiting.requests.remove(&id));
+                unanswered.send_modify(|unanswered| _ = unanswered.requests.remove(&id));
             }
             written?;
             output.flush().await
@@ -293,12 +319,12 @@ where
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        let mut flow = self.flow.subscribe();
+        let mut unanswered = self.unanswered.subscribe();
         loop {
-            let has_room = flow.borrow_and_update().has_room();
+            let has_room = unanswered.borrow_and_update().has_room();
             if has_room && let Some((message, length)) = self.queue.pop_front() {
-                self.queued -= length;
-                self.flow.send_modify(|waiting| waiting.comes(&message));
+                self.queued_bytes -= length;
+                self.unanswered.send_modify(|unanswered| unanswered.received(&message));
                 return Some(message);
             }
             if self.at_end && self.queue.is_empty() {
@@ -307,16 +333,16 @@ where
                 _ = tokio::time::timeout(limits::UNREAD_WAIT, last).await;
                 return None;
             }
-            let may_read = !self.at_end && self.queued < limits::QUEUED_BYTES;
+            let may_read = !self.at_end && self.queued_bytes < limits::MAX_QUEUED_BYTES;
             let line = tokio::select! {
                 line = self.read_line(), if may_read => line,
-                _ = flow.changed() => continue,
+                _ = unanswered.changed() => continue,
             };
-            let understood = match line {
-                Some(Line::Whole) => self.understand(),
+            let parsed = match line {
+                Some(Line::Whole) => self.parse_line(),
                 Some(Line::TooLong) => {
-                    let most = limits::MESSAGE_BYTES;
-                    let problem = format!("a message can have {most} bytes; this one has more");
+                    let max = limits::MAX_MESSAGE_BYTES;
+                    let problem = format!("a message can have {max} bytes; this one has more");
                     Err(Box::new((ErrorData::invalid_request(problem, None), None)))
                 }
                 None => {
@@ -325,25 +351,25 @@ where
                 }
             };
             let length = self.line.len();
-            // What one long message took is given back.
-            match self.line.capacity() > 1024 * 1024 {
-                true => self.line = Vec::new(),
-                false => self.line.clear(),
+            // The memory of a long message is freed.
+            if self.line.capacity() > 1024 * 1024 {
+                self.line = Vec::new();
             }
-            match understood {
+            self.line.clear();
+            match parsed {
                 Ok(Some(message @ JsonRpcMessage::Request(_))) => {
-                    self.queued += length;
+                    self.queued_bytes += length;
                     self.queue.push_back((message, length));
                 }
                 Ok(Some(message)) => {
-                    self.forget_cancelled(&message);
-                    self.flow.send_modify(|waiting| waiting.comes(&message));
+                    self.dequeue_cancelled(&message);
+                    self.unanswered.send_modify(|unanswered| unanswered.received(&message));
                     return Some(message);
                 }
                 Ok(None) => {}
                 Err(fault) => {
                     let (error, id) = *fault;
-                    // By itself: this here may be given up at any time, and half a line must not be.
+                    // In a task of its own: this future may be dropped at any time, in the middle of a line.
                     let send = self.send(JsonRpcMessage::error(error, id));
                     self.faults.spawn(send);
                     while self.faults.try_join_next().is_some() {}
@@ -353,7 +379,7 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // Whoever does not read is not waited for.
+        // A client that does not read is not waited for.
         match self.output.try_lock() {
             Ok(mut output) => output.shutdown().await,
             Err(_) => Ok(()),

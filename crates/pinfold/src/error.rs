@@ -372,6 +372,14 @@ pub enum Error {
         /// The deadline.
         seconds: u64,
     },
+    /// Earlier calls hang, and hold as many threads as they may.
+    #[error(
+        "{calls} earlier calls hang, most likely on a file system that does not answer; nothing was done"
+    )]
+    TooManyStuck {
+        /// How many calls.
+        calls: usize,
+    },
     /// Another process kept the directory locked.
     #[error("another process keeps the directory of `{path}` locked; nothing was changed")]
     Locked {

@@ -266,7 +266,8 @@ impl Session {
         &self.policy
     }
 
-    pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
+    /// The approver that calls without one of their own use.
+    pub fn approver(&self) -> Option<&Arc<dyn Approver>> {
         self.approver.as_ref()
     }
 

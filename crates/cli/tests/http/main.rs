@@ -90,6 +90,7 @@ fn only_who_knows_the_token_is_let_in() {
         ("Origin", "null", 403),
         ("Host", "evil.example", 403),
         ("Host", "localhost.evil.example:80", 403),
+        ("Host", "8.8.8.8", 403),
     ] {
         let mut headers = headers.clone();
         headers.push((name, value));
@@ -285,6 +286,19 @@ fn a_large_body_is_taken() {
 }
 
 #[test]
+fn connections_without_the_token_shut_nobody_out() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    let web = place.serve(&[]);
+    // More than the server keeps open. Those that it closes are the oldest.
+    let _idle: Vec<_> = (0..600).map(|_| web.connect()).collect();
+    for _ in 0..30 {
+        let session = web.session();
+        let reply = web.call(&session, "Read", &read(&place.file("a.txt")));
+        assert_eq!(answer(&reply.message())["success"], true);
+    }
+}
+
+#[test]
 fn what_is_no_message_is_refused() {
     let web = Place::new(&[]).serve(&[]);
     let session = web.session();
@@ -306,6 +320,16 @@ fn what_is_no_message_is_refused() {
     ] {
         let reply = web.send("POST", "/mcp", &headers, body);
         assert_eq!((reply.status, &reply.message()["error"]["code"]), (400, &json!(code)));
+    }
+    // A request with a value that cannot be represented is answered by its id.
+    for value in [r#""\ud83d""#, "1e999"] {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"Read","arguments":{{"file_path":{value}}}}}}}"#
+        );
+        let reply = web.send("POST", "/mcp", &headers, body.as_bytes());
+        let message = reply.message();
+        assert_eq!((reply.status, &message["id"]), (200, &json!(7)), "{message}");
+        assert_eq!(message["error"]["data"]["error"], "invalid_argument");
     }
     let text = [headers[0], ("Content-Type", "text/plain"), headers[2], headers[3]];
     assert_eq!(web.send("POST", "/mcp", &text, b"{}").status, 415);

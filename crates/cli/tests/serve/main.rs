@@ -88,6 +88,18 @@ fn what_is_no_message_is_answered_and_the_server_goes_on() {
     // A request that can be told apart gets its id back.
     server.send_raw(b"{\"jsonrpc\":\"1.0\",\"id\":\"seven\",\"method\":\"ping\"}");
     assert_eq!(server.read().unwrap()["id"], "seven");
+    // A value that cannot be represented is a bad argument of that request.
+    for value in [r#""\ud83d""#, r#""a\ude00""#, "1e999"] {
+        server.send_raw(
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{{"name":"Read","arguments":{{"file_path":{value}}}}}}}"#
+            )
+            .as_bytes(),
+        );
+        let answer = server.read().unwrap();
+        assert_eq!((&answer["id"], error_code(&answer)), (&json!("x"), -32602), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with("invalid_argument"));
+    }
     // Nothing is answered to empty lines and to notifications that nobody knows.
     server.send_raw(b"");
     server.send_raw(b"   \r");

@@ -234,3 +234,32 @@ fn a_question_holds_up_no_other_change() {
     let message = server.read().unwrap();
     assert_eq!((&message["id"], &answer(&message)["success"]), (&json!(first), &json!(true)));
 }
+
+#[test]
+fn a_request_before_the_handshake_is_told_what_is_missing() {
+    let dir = workspace(&[]);
+    let mut server = Lines::start(&mut serve(dir.path(), &[]));
+    let answer = server.request("tools/list", json!({}));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`tools/list` came before `initialize`"), "{message}");
+    let hello = server.request("initialize", initialize(json!({})));
+    assert!(hello.get("result").is_some(), "{hello}");
+}
+
+/// A stack that no thread can have makes every attempt to start one fail.
+#[test]
+fn calls_are_made_even_if_the_system_gives_no_threads() {
+    let files: Vec<_> = (0..200).map(|number| (format!("d{number}/a.txt"), "one\n")).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let dir = workspace(&files);
+    let mut command = serve(dir.path(), &["--dialect", "dotted"]);
+    command.env("RUST_MIN_STACK", (1_u64 << 46).to_string());
+    let mut server = Lines::initialized(&mut command, json!({}));
+    for _ in 0..32 {
+        let found = server.call("file.search", &json!({"pattern": "one"}));
+        assert_eq!(found["isError"], false, "{found}");
+        assert_eq!(found["structuredContent"]["matches"][0]["path"], "d0/a.txt", "{found}");
+    }
+    let written = server.call("file.write", &json!({"path": "new.txt", "content": "two\n"}));
+    assert_eq!(written["isError"], false, "{written}");
+}

@@ -93,6 +93,7 @@ impl Error {
             | Self::JournalFailed { .. }
             | Self::NothingToUndo { .. }
             | Self::NotAsLeft { .. }
+            | Self::TooManyStuck { .. }
             | Self::Locked { .. }
             | Self::Cancelled
             | Self::Internal { .. } => None,
