@@ -290,6 +290,8 @@ impl Journal {
             let kept: HashSet<Name> =
                 current.entries.iter().map(|(id, _)| backup_name(id)).chain([log()]).collect();
             let left = store.files()?.0.into_iter().filter(|file| !kept.contains(&file.name));
+            // The user may have named a directory that holds other files.
+            let left = left.filter(|file| is_own_name(&file.name));
             left.for_each(|file| store.remove(&file.name));
         }
         let mut segments = store.segments()?;
@@ -456,6 +458,14 @@ pub(crate) fn standing<E>(
 
 fn log() -> Name {
     Name::parse(b"log.jsonl").expect("it is a name")
+}
+
+/// Whether a name is that of a backup, or of a log that is being rewritten.
+fn is_own_name(name: &Name) -> bool {
+    let (name, temp) = (name.as_bytes(), b".pinfold-");
+    let id = name.strip_suffix(b".before");
+    id.is_some_and(|id| id.iter().all(u8::is_ascii_alphanumeric))
+        || (name.starts_with(temp) && name.ends_with(b".tmp"))
 }
 
 fn backup_name(id: &str) -> Name {

@@ -29,6 +29,24 @@ fn the_journal_is_private_and_moves_what_it_keeps() {
 }
 
 #[test]
+fn files_that_are_not_the_journals_stay_in_its_directory() {
+    let place = Place::new();
+    let journal = place.0.path().join("named");
+    fs::create_dir(&journal).unwrap();
+    let names = ["notes.txt", "old version.before", ".pinfold-notes"];
+    names.iter().for_each(|name| fs::write(journal.join(name), "mine").unwrap());
+    fs::write(journal.join("0123456789.before"), "left by a killed process").unwrap();
+    let arguments = json!({"path": "a", "content": "new"}).to_string();
+    let mut command = place.pinfold("call");
+    command.arg("--journal").arg(&journal).args(["file.write", &arguments]);
+    assert!(command.output().unwrap().status.success());
+    for name in names {
+        assert_eq!(fs::read_to_string(journal.join(name)).unwrap(), "mine", "{name}");
+    }
+    assert!(!journal.join("0123456789.before").exists());
+}
+
+#[test]
 fn a_journal_on_another_file_system_keeps_copies() {
     let place = Place::new();
     let Ok(far) = TempDir::new_in("/dev/shm") else {
