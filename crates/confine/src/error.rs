@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a file.
+//! The errors of this crate.
 //!
 //! No variant carries the path that was asked for: the caller knows it as it was given, and that is
 //! the only spelling that a message may repeat.
@@ -12,7 +12,7 @@ use crate::Kind;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the fence refused, or what the operating system said.
+/// Why the path was refused, or what failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path leads out of the workspace.
@@ -32,10 +32,10 @@ pub enum Error {
     /// Nothing is there.
     #[error("not found")]
     NotFound,
-    /// A link is there, but what it points to is not.
+    /// The symlink's target does not exist.
     #[error("the link points to nothing")]
     Dangling,
-    /// Links lead to links, again and again.
+    /// More symlinks than the kernel would follow.
     #[error("too many links")]
     TooManyLinks,
     /// A directory is there instead of a file.
@@ -50,7 +50,7 @@ pub enum Error {
     /// There is more of it than can be worked on.
     #[error("too large")]
     TooLarge,
-    /// The file is no longer the one that was looked at.
+    /// The file is no longer as it was found.
     #[error("changed meanwhile")]
     Changed,
     /// The file's directory was moved, removed or replaced during the call. The change was rolled
@@ -60,7 +60,7 @@ pub enum Error {
     /// The directory stayed locked by another process for too long.
     #[error("locked by another process")]
     Busy,
-    /// Whoever asked is no longer willing to wait.
+    /// The deadline has passed, or the call was cancelled.
     #[error("it took too long")]
     TimedOut,
     /// The directory that the file is in may not be changed.
@@ -88,7 +88,7 @@ pub enum Error {
     /// The operating system refused permission.
     #[error("permission denied")]
     Denied,
-    /// The disk, or somebody's share of it, is full.
+    /// The disk or a quota is full.
     #[error("no space left")]
     NoSpace,
     /// Anything else that the operating system said.
@@ -106,7 +106,7 @@ impl From<Errno> for Error {
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
             Errno::NAMETOOLONG => Self::BadPath("has a name that is too long for the file system"),
             Errno::BUSY => Self::MountPoint,
-            // Never shown as the kernel words it: "Invalid cross-device link" helps nobody.
+            // The kernel's own text, "Invalid cross-device link", would mislead.
             Errno::XDEV => Self::Outside,
             other => Self::Os(other.into()),
         }

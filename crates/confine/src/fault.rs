@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use rustix::io::{Errno, Result};
 
-/// What goes wrong.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// The call fails with this error number, before it does anything.
@@ -26,7 +26,7 @@ pub enum When {
     Every(&'static str),
 }
 
-/// Something that somebody else does just before the n-th call of a name, counting from 1.
+/// What another process does just before the n-th call of a name, counting from 1.
 pub type Meanwhile = (&'static str, usize, Box<dyn FnOnce()>);
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Notes a call, and gives what somebody does just before it.
+    /// Notes a call, and gives what another process does just before it.
     fn due(&mut self, name: &'static str) -> Option<Meanwhile> {
         self.calls.push(name);
         let times = self.calls.iter().filter(|call| **call == name).count();
@@ -53,7 +53,7 @@ thread_local! {
     static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
 }
 
-/// What came of an injected fault.
+/// The outcome of an injected fault.
 #[derive(Debug)]
 pub struct Report<T> {
     /// What the code under test returned.

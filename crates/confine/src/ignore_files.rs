@@ -1,7 +1,7 @@
-//! What ignore files say about the entries of a tree.
+//! Reads ignore files and matches the entries of a tree against them.
 //!
 //! Only the matcher of the `ignore` crate is used. Its own walker opens ignore files by path, and
-//! would follow a link out of the root, wait at a pipe, or read a device without end; here they are
+//! would follow a symlink out of the root, wait at a pipe, or read a device without end; here they are
 //! read through the fence.
 
 use std::collections::HashMap;
@@ -32,16 +32,16 @@ const MAX_BRACE_DEPTH: usize = 16;
 /// More patterns than that take longer to compile than anybody wants to wait.
 const MAX_LINES: usize = 10_000;
 
-/// What holds for the entries of one directory: its own ignore files, and those above it.
+/// The ignore files that apply to one directory's entries: its own, and those above it.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     above: Option<Arc<Self>>,
-    /// How much of a path comes before what the patterns here are about.
+    /// The length of the directory's path, which the patterns are relative to.
     prefix: usize,
     files: [Option<Arc<Patterns>>; 3],
 }
 
-/// What an ignore file says.
+/// The patterns of an ignore file.
 #[derive(Debug)]
 struct Patterns {
     patterns: Gitignore,
@@ -82,11 +82,11 @@ impl IgnoreCache {
     }
 }
 
-/// What ignore files say about an entry.
+/// How the ignore files match an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum IgnoreMatch {
     Ignored,
-    /// A pattern with `!` wants it.
+    /// A pattern with `!` matches.
     Whitelisted,
     None,
 }
@@ -109,10 +109,10 @@ impl Rules {
 
     /// How many of the ignore files that are not among those `above` were not read to their end.
     pub(crate) fn cut(self: &Arc<Self>, above: &Arc<Self>) -> u64 {
-        match Arc::ptr_eq(self, above) {
-            true => 0,
-            false => self.files.iter().flatten().filter(|patterns| patterns.cut).count() as u64,
+        if Arc::ptr_eq(self, above) {
+            return 0;
         }
+        self.files.iter().flatten().filter(|patterns| patterns.cut).count() as u64
     }
 
     /// The rules for what is in a directory that somebody named: without those from above, if they
@@ -125,7 +125,7 @@ impl Rules {
         if closed { Arc::default() } else { self }
     }
 
-    /// What is said about the entry at `path`, counted from the root.
+    /// Matches the entry at `path`, relative to the root.
     pub(crate) fn matched(&self, path: &[u8], is_directory: bool) -> IgnoreMatch {
         for kind in 0..IGNORE_FILES.len() {
             let mut rules = Some(self);
@@ -204,7 +204,7 @@ impl Workspace {
         if dir.is_root() { rules } else { rules.for_named(dir) }
     }
 
-    /// The content of an ignore file: a regular file, or a link to one inside.
+    /// The content of an ignore file: a regular file, or a symlink to one inside.
     pub(crate) fn ignore_file(
         &self,
         root: usize,

@@ -1,10 +1,9 @@
 //! The fence: everything that Pinfold does to a disk, it does here.
 //!
-//! A [`Workspace`] holds a handle on each root directory, opened once. Every later access starts at
-//! such a handle and follows no link on the method: links are read and resolved here, and what they
-//! lead to is opened as a path of its own. So nothing outside the roots is ever opened, whatever a
-//! path says and whoever swaps directories meanwhile, and a [`RelPath`] always names the file
-//! itself and never an alias of it.
+//! A [`Workspace`] has an open handle on each root directory. Every access starts at such a handle
+//! and follows no symlink: symlinks are read and resolved here, and their targets are opened as
+//! paths of their own. So nothing outside the roots is ever opened, whatever a path says and whatever
+//! other processes swap meanwhile, and a [`RelPath`] always names the file itself, never an alias.
 
 #![forbid(unsafe_code)]
 

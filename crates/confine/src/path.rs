@@ -1,4 +1,4 @@
-//! Paths as they are said, and paths as they are proved.
+//! Paths as a caller gives them, and paths that were checked.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::{Error, Result};
 
-/// A path as somebody said it: nothing about it has been checked.
+/// A path as it was given. Nothing about it has been checked.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct RawPath(String);
 
@@ -45,7 +45,7 @@ impl fmt::Display for RawPath {
     }
 }
 
-/// What file systems allow.
+/// The longest name that Linux file systems allow.
 const MAX_NAME_BYTES: usize = 255;
 
 /// One name in a directory: not empty, no slash, no NUL, neither `.` nor `..`.
@@ -86,8 +86,8 @@ impl fmt::Display for Name {
 
 /// A path below a root: names joined by `/`, without `.` or `..`.
 ///
-/// It is made of [`Name`]s only, so whoever holds one need not look for a way out in it. That no
-/// name in it is a link is proved anew whenever it is opened: a link on the way is never followed.
+/// It is made of [`Name`]s only, so it cannot lead up. That no name in it is a symlink is checked
+/// whenever it is opened.
 /// The root itself is the path without names.
 #[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RelPath(Vec<u8>);
@@ -178,7 +178,7 @@ impl fmt::Display for RelPath {
     }
 }
 
-/// What follows the last slash.
+/// The part after the last slash.
 pub(crate) fn name_of(path: &[u8]) -> &[u8] {
     let slash = path.iter().rposition(|byte| *byte == b'/');
     slash.map_or(path, |slash| &path[slash + 1..])

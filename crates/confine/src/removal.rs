@@ -1,4 +1,4 @@
-//! Taking a file away, and putting it back if it was the wrong one.
+//! Removes a file, and puts it back if it is not the one that was found.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
 
-/// A file or link that is to be removed: held for that, and remembered as it was found.
+/// A file or symlink that is to be removed: locked for that, with its state when it was found.
 #[derive(Debug)]
 pub struct Removal {
     place: Place,
@@ -29,7 +29,7 @@ pub struct Removal {
 }
 
 impl Workspace {
-    /// Finds what is to be removed. A link is removed itself, wherever it points.
+    /// Finds and locks what is to be removed. A symlink is not followed.
     ///
     /// Waits for others who change it, as long as `deadline` lasts.
     pub fn removal(&self, path: &RawPath, deadline: &Deadline) -> Result<Removal> {
@@ -37,7 +37,7 @@ impl Workspace {
             let place = self.lstat(path)?.place;
             let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
             let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
-                // Somebody put a link there since: find out where it leads.
+                // Another process has just put a symlink there: resolve again.
                 Err(Errno::LOOP) => continue,
                 other => Arc::new(Dir::new(other?)?),
             };
@@ -75,12 +75,12 @@ impl Removal {
         &self.place
     }
 
-    /// What the file system knew about it when it was found.
+    /// Its metadata when it was found.
     pub fn meta(&self) -> &Metadata {
         &self.meta
     }
 
-    /// Where it points, as it is written in the link, if it is one.
+    /// The target of a symlink, as it is stored.
     pub fn link_target(&self) -> Option<&[u8]> {
         self.link_target.as_deref()
     }
@@ -89,7 +89,7 @@ impl Removal {
         (&self.dir, &self.name, &self.meta, &self.deadline)
     }
 
-    /// The hash of what the file holds, taken once; `None` for a link.
+    /// The hash of the file's content, computed once; `None` for a symlink.
     pub fn hash(&self) -> Result<Option<Hash>> {
         if self.meta.kind != Kind::File {
             return Ok(None);
@@ -110,7 +110,7 @@ impl Removal {
         file.hash(&self.deadline)
     }
 
-    /// Sees to it that a later look can tell whether the content has changed.
+    /// Hashes the content, unless the times alone will show whether it has changed.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.meta.is_settled() {
             return Ok(());
@@ -163,7 +163,7 @@ impl Removal {
         Ok(())
     }
 
-    /// Whether what we have renamed is what was found, with the same content.
+    /// Whether the renamed file is the one that was found, with the same content.
     fn is_renamed(&self, aside: &Name) -> Result<bool> {
         let found = self.dir.meta(aside)?;
         if self.meta.proven_unchanged_but_renamed(&found) {
@@ -171,7 +171,7 @@ impl Removal {
         }
         match self.hash.get() {
             Some(hash) if self.meta.same_stat(&found) => Ok(self.hash_under(aside)? == *hash),
-            // A link, which nobody can write to, or a file that we may not read.
+            // A symlink, which cannot be written to, or a file that this process may not read.
             _ => Ok(self.meta.same_stat(&found)),
         }
     }

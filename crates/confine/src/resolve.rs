@@ -1,8 +1,8 @@
-//! Following links by hand.
+//! Resolves symlinks and `..`, name by name.
 //!
-//! Only paths with links or `..` in them come here. Each name is opened on its directory's handle;
-//! a link is read, and its target's steps are put before the rest. The outcome is a path without
-//! links, which is then opened as any other: if somebody swaps a name meanwhile, that open fails.
+//! Only paths with symlinks or `..` in them come here. Each name is opened on its directory's handle;
+//! a symlink is read, and its target's steps are put before the rest. The result is a path without
+//! symlinks, which is then opened as any other: if another process swaps a name, that open fails.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,22 +13,22 @@ use crate::path::{Step, steps};
 use crate::root::step_into;
 use crate::{Error, Name, Place, RelPath, Result, Workspace, sys};
 
-/// As many links as the kernel follows before it suspects a circle.
+/// As many symlinks as the kernel follows before it gives up.
 const MAX_LINKS: usize = 40;
 
-/// What to do with a link in the last place of a path.
+/// What to do with a symlink in the last place of a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Last {
-    /// Go on to what it points to.
+    /// Follow it.
     Follow,
-    /// Stop at the link itself.
+    /// Stop at the symlink itself.
     Keep,
 }
 
 /// Where a path leads.
 #[derive(Debug)]
 pub(crate) struct Resolved {
-    /// The deepest thing on the way that exists.
+    /// The deepest part of the path that exists.
     pub(crate) place: Place,
     /// Names below it that do not exist.
     pub(crate) missing: Vec<Name>,
@@ -44,14 +44,14 @@ struct Walker<'w> {
     races: usize,
 }
 
-/// A step that is still to be made, and whether a link asked for it.
+/// A step that is still to be resolved, and whether it comes from a symlink.
 struct PendingStep {
     step: Step,
     by_link: bool,
 }
 
 impl Workspace {
-    /// Where `steps` below a root lead, links followed.
+    /// Resolves `steps` below a root.
     pub(crate) fn resolve(&self, root: usize, steps: Vec<Step>, last: Last) -> Result<Resolved> {
         let ahead = steps.into_iter().map(|step| PendingStep { step, by_link: false }).collect();
         let walker = Walker { workspace: self, root, at: Vec::new(), ahead, links: 0, races: 0 };
@@ -123,8 +123,8 @@ impl Walker<'_> {
 
     /// A step above the root: fine only if it leads into a root again.
     ///
-    /// The root's canonical path has no links in it, so going up is going back by one name. What is
-    /// still to be made stays as it was asked for: by a link, or by the caller.
+    /// The root's canonical path has no symlinks in it, so `..` removes its last name. The steps that
+    /// are left keep their origin: a symlink, or the caller.
     fn leave_root(&mut self, by_link: bool) -> Result<()> {
         let mut names = self.workspace.root(self.root).canonical_names();
         names.pop();

@@ -1,10 +1,10 @@
-//! Every system call that is made below a root, in a backups or to a log, one function each.
+//! Every system call that is made below a root, in a backup store or to a log, one function each.
 //!
 //! All of them start at an open handle; none takes a path from the file system's root but
 //! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
 //!
-//! Elsewhere whole paths are used only if no agent gave them: those of roots, of a backups, and of the
-//! person's own files in `ambient`.
+//! Elsewhere whole paths are used only if no agent gave them: those of roots, of a backup store,
+//! and of the user's own files in `ambient`.
 
 mod cached;
 
@@ -38,8 +38,7 @@ pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 pub(crate) const DIR_PATH: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// A handle on anything, to look at it without opening it. Where the system has no such thing,
-/// an ordinary one.
+/// An `O_PATH` handle on anything. Where the system has no `O_PATH`, an ordinary one.
 #[cfg(target_os = "linux")]
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -75,16 +74,16 @@ pub(crate) fn stat_path(path: &Path) -> Result<Stat> {
     call("stat", || fs::stat(path))
 }
 
-/// Below the handle, following no link of any kind.
+/// Below the handle, following no symlink of any kind.
 #[cfg(target_os = "linux")]
 const BENEATH: fs::ResolveFlags = fs::ResolveFlags::BENEATH
     .union(fs::ResolveFlags::NO_MAGICLINKS)
     .union(fs::ResolveFlags::NO_SYMLINKS);
 
-/// Opens `path` below `root`, following no link of any kind: the kernel sees to it.
+/// Opens `path` below `root`. The kernel follows no symlink of any kind.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
-    // EAGAIN: a rename raced with the look-up, and the kernel could not be sure. Ask again.
+    // EAGAIN: a rename raced with the look-up.
     for _ in 0..MAX_RACES {
         let opened = call("openat2", || {
             fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), BENEATH)
@@ -99,7 +98,7 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Resul
 /// How often a look-up that raced with renames is tried before it is given up.
 pub(crate) const MAX_RACES: usize = 100;
 
-/// Opens one name in a directory, or fails with `ELOOP` if it is a link.
+/// Opens one name in a directory, or fails with `ELOOP` for a symlink.
 pub(crate) fn open_at(dir: impl AsFd, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
     call("openat", || {
         fs::openat(dir.as_fd(), name, with_always(flags) | OFlags::NOFOLLOW, Mode::empty())
@@ -262,7 +261,7 @@ pub(crate) fn attribute(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
 /// Gives a call a buffer that grows until it is large enough.
 fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     // The kernel's own limit for names and values.
-    const MOST: usize = 64 * 1024;
+    const MAX_BYTES: usize = 64 * 1024;
     let mut buffer = vec![0; 256];
     loop {
         match call(name, || make(&mut buffer)) {
@@ -270,7 +269,7 @@ fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -
                 buffer.truncate(size);
                 return Ok(buffer);
             }
-            Err(Errno::RANGE) if buffer.len() < MOST => buffer.resize(MOST, 0),
+            Err(Errno::RANGE) if buffer.len() < MAX_BYTES => buffer.resize(MAX_BYTES, 0),
             Err(other) => return Err(other),
         }
     }
@@ -309,7 +308,7 @@ pub(crate) struct Locked<F: AsFd = OwnedFd>(pub(crate) F);
 
 impl<F: AsFd> Drop for Locked<F> {
     fn drop(&mut self) {
-        // There is no way for it to fail that would leave the lock.
+        // No failure of this call leaves the lock.
         let _ = fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -320,7 +319,7 @@ impl<F: AsFd> AsFd for Locked<F> {
     }
 }
 
-/// Locks a draft as its writer's, or fails with `EWOULDBLOCK` if it has one.
+/// Locks a temp file for its writer, or fails with `EWOULDBLOCK` if another process has.
 pub(crate) fn try_lock_temp(draft: impl AsFd) -> Result<()> {
     call("claim", || fs::flock(draft.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }

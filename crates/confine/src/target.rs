@@ -1,4 +1,4 @@
-//! The file that a change is aimed at.
+//! The file that a change replaces or creates.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::{
     sys,
 };
 
-/// A file that is there, or could be: held for one change, and remembered as it was found.
+/// A file that exists or can be created: locked for one change, with its state when it was found.
 ///
 /// While it lives, no other change to the same file starts in this process.
 #[derive(Debug)]
 pub struct Target {
     place: Place,
     pub(crate) location: Location,
-    /// The deepest directory on the way that exists.
+    /// The deepest directory of the path that exists.
     pub(crate) dir: Arc<Dir>,
     /// Directories that would have to be made below it.
     pub(crate) missing: Vec<Name>,
@@ -57,7 +57,7 @@ pub(crate) struct Original {
 }
 
 impl Workspace {
-    /// Finds the file that a change is aimed at. Links are followed: the change is to what they point to.
+    /// Finds and locks the file that a change is for. Symlinks are followed.
     ///
     /// Waits for others who change it, as long as `deadline` lasts.
     pub fn target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
@@ -86,7 +86,7 @@ impl Workspace {
         Err(Error::Changed)
     }
 
-    /// Aims at a place whose directory exists.
+    /// The target at a place whose directory exists.
     fn target_in_dir(&self, place: &Place, deadline: &Deadline) -> Result<Target, TargetError> {
         let Some((parent, name)) = place.path.split() else {
             return Err(TargetError::Error(Error::IsDirectory));
@@ -128,7 +128,7 @@ impl Workspace {
         })
     }
 
-    /// Aims at a file whose directory has to be made first.
+    /// The target in a directory that has to be created first.
     fn target_with_missing_parents(
         &self,
         place: &Place,
@@ -163,12 +163,12 @@ fn check_new_name(name: &Name) -> Result<()> {
     }
 }
 
-/// How many directories are made for one file: each is held open until the file is there.
+/// How many directories are created for one file: each is open until the file is there.
 const MAX_PARENTS: usize = 100;
 
-/// Why a place could not be aimed at as it stands.
+/// Why a place is no target as it stands.
 enum TargetError {
-    /// A link is on the way, or in the last place.
+    /// A symlink is in the path.
     Symlink,
     /// The directory is not there.
     NoParent,
@@ -201,12 +201,12 @@ impl Target {
         &self.place
     }
 
-    /// What the file system knew about the file when it was found; `None` if there is none.
+    /// The file's metadata when it was found; `None` for a new file.
     pub fn meta(&self) -> Option<&Metadata> {
         self.original.as_ref().map(|original| original.file.meta())
     }
 
-    /// The file itself, to read what it holds before the change.
+    /// The file, to read its content before the change.
     pub fn file(&mut self) -> Option<&mut File> {
         self.original.as_mut().map(|original| &mut original.file)
     }
@@ -216,7 +216,7 @@ impl Target {
     pub fn content(&mut self) -> Result<Vec<u8>> {
         let Some(original) = &mut self.original else { return Ok(Vec::new()) };
         let bytes = original.file.read_whole()?;
-        // Whoever plans on these bytes must not commit over others.
+        // A change that is planned on these bytes must not replace others.
         original.hash = OnceCell::from(blake3::hash(&bytes));
         Ok(bytes)
     }
@@ -226,7 +226,7 @@ impl Target {
         &self.missing
     }
 
-    /// The hash of what the file holds, taken once; `None` if there is none.
+    /// The hash of the file's content, computed once; `None` for a new file.
     pub fn hash(&self) -> Result<Option<Hash>> {
         self.original.as_ref().map(Original::hash).transpose()
     }
@@ -241,7 +241,7 @@ impl Target {
 }
 
 impl Original {
-    /// The hash of what the file holds at this moment.
+    /// The hash of the file's content now.
     pub(crate) fn hash_now(&self) -> Result<Hash> {
         self.file.hash(&self.deadline)
     }

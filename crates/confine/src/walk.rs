@@ -1,11 +1,11 @@
 //! Walking a tree by directory handles, on several threads.
 //!
-//! Every directory is opened below its root, following no link, and its entries are reached by single
-//! names on its handle: nobody can lead the walk out by swapping a directory for a link. Links are
-//! shown and never entered, so there are no circles.
+//! Every directory is opened below its root without following symlinks, and its entries are reached by
+//! single names on its handle: a directory that is swapped for a symlink does not lead the walk out.
+//! Symlinks are shown and never entered, so there are no circles.
 
 mod entry;
-mod work;
+mod queue;
 mod worker;
 
 use std::thread;
@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 pub use entry::{Candidate, WalkEntry};
 
-use crate::walk::work::Work;
+use crate::walk::queue::TaskQueue;
 use crate::walk::worker::{Task, Worker};
 use crate::{Deadline, File, Name, Place, RelPath, Result, Workspace};
 
@@ -27,7 +27,7 @@ pub struct Walk<'a> {
     pub depth: usize,
     /// Whether hidden entries are shown.
     pub hidden: bool,
-    /// What the caller thinks of an entry before ignore files are asked.
+    /// The caller's decision about an entry, made before the ignore files are matched.
     pub filter_decision: &'a (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
     /// Whether an entry that would be shown may be.
     pub visibility: &'a (dyn Fn(&Candidate<'_>) -> Visibility + Sync),
@@ -38,24 +38,24 @@ pub struct Walk<'a> {
 /// Whether an entry may be shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Visibility {
-    /// It may.
+    /// It is shown.
     Visible,
-    /// Neither it nor what is below it, and that is counted.
+    /// Neither it nor anything below it is shown; it is counted as withheld.
     Withheld,
-    /// Neither, and nobody would have missed it.
+    /// Neither it nor anything below it is shown, and it is not counted.
     Uncounted,
 }
 
-/// What becomes of an entry.
+/// Whether an entry is shown, before the ignore files are matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FilterDecision {
-    /// It was named, so it is shown whatever it is.
+    /// It is shown whatever its name and the ignore files say.
     Force,
     /// It is shown even if it is hidden or ignored, unless it has a name that is always skipped.
     Include,
-    /// It is not shown, nor what is below it, and not counted as skipped.
+    /// Neither it nor anything below it is shown, and it is not counted.
     Exclude,
-    /// As its name and the ignore files say.
+    /// Its name and the ignore files decide.
     Default,
 }
 
@@ -90,9 +90,9 @@ impl Skipped {
     }
 }
 
-/// Is shown what a walk finds. Each thread has its own, in no order that anybody could rely on.
+/// Receives the entries that a walk shows. Each thread has its own, and the order is not defined.
 pub trait Visitor: Send {
-    /// Something was found. What it cannot read it returns, for the count.
+    /// Receives an entry. An error counts it as skipped.
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()>;
 }
 
@@ -117,17 +117,16 @@ impl Workspace {
                 rules: self.rules_for(place.root, &place.path),
             })
             .collect();
-        let work = Work::new(tasks);
+        let work = TaskQueue::new(tasks);
         let worker = || Worker::new(self, walk, &work, new_visitor(), starts.len() == 1);
         let outcome = thread::scope(|scope| {
             let mut first = worker();
             // A small tree is done before another thread has started.
             first.run_until(|| work.waiting() >= 4);
-            let more = match work.is_done() {
-                true => 0,
-                false => {
-                    thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS) - 1
-                }
+            let more = if work.is_done() {
+                0
+            } else {
+                thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS) - 1
             };
             // Where the system gives no more threads, fewer do the work.
             let others: Vec<_> = (0..more)
@@ -159,7 +158,7 @@ impl Workspace {
         }
     }
 
-    /// The regular file that a link in a directory leads to.
+    /// The regular file that a symlink in a directory leads to.
     pub(crate) fn linked_file(
         &self,
         root: usize,

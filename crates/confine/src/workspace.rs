@@ -1,4 +1,4 @@
-//! The workspace: one or more roots, and every way in.
+//! The workspace: one or more roots, and the functions that open and stat what is below them.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub struct Workspace {
     pub(crate) ignore_cache: IgnoreCache,
 }
 
-/// Where something is: which root, and the path below it, free of links.
+/// Where something is: which root, and the path below it, free of symlinks.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Place {
     /// The root's number, in the order in which they were given.
@@ -40,14 +40,14 @@ pub struct Place {
     pub path: RelPath,
 }
 
-/// What is at a place, seen without following it if it is a link.
+/// The `lstat` of a path: a symlink is not followed.
 #[derive(Debug)]
 pub struct Lstat {
     /// Where it is.
     pub place: Place,
-    /// What the file system knows about it.
+    /// Its metadata.
     pub meta: Metadata,
-    /// Where it points, as it is written in the link.
+    /// The target of a symlink, as it is stored.
     pub link_target: Option<Vec<u8>>,
 }
 
@@ -135,7 +135,7 @@ impl Workspace {
         self.roots.iter().map(|root| root.given())
     }
 
-    /// A place's real path, free of links.
+    /// A place's real path, free of symlinks.
     pub fn real_path(&self, place: &Place) -> Vec<u8> {
         let names = self.roots[place.root].canonical_names().into_iter();
         let path = names.chain(place.path.names()).fold(Vec::new(), |mut path, name| {
@@ -283,7 +283,7 @@ impl Workspace {
         self.open_resolved(root, steps, flags)
     }
 
-    /// Opens what `steps` below a root lead to, links followed.
+    /// Opens what `steps` below a root lead to, symlinks followed.
     pub(crate) fn open_resolved(
         &self,
         root: usize,
@@ -296,7 +296,7 @@ impl Workspace {
                 return Err(Error::NotFound);
             }
             match self.roots[place.root].open_checked(&place.path, flags) {
-                // Somebody put a link there since: find out where it leads.
+                // Another process has just put a symlink there: resolve again.
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
                 Ok(fd) => return Ok((place, fd)),
@@ -311,7 +311,7 @@ impl Workspace {
         File::regular(fd.map_err(opening)?)
     }
 
-    /// What is at a place that was found before, and where it points if it is a link.
+    /// The metadata of a place that was found before, and the target of a symlink.
     pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
         self.stat_place(place).map_err(opening)
     }
@@ -332,7 +332,7 @@ impl Workspace {
         Ok(outermost.map(|root| Place { root, path: RelPath::root() }).collect())
     }
 
-    /// Looks at what a path names; a link in its last place is looked at itself.
+    /// The `lstat` of a path: a symlink in its last place is not followed.
     pub fn lstat(&self, path: &RawPath) -> Result<Lstat> {
         let (root, steps) = self.parse_path(path)?;
         for _ in 0..sys::MAX_RACES {
@@ -381,7 +381,7 @@ impl Workspace {
         Ok((meta, target))
     }
 
-    /// The deepest directory on a path's way that exists, and the names below it that do not.
+    /// The deepest part of a path that exists, and the names below it that do not.
     pub fn deepest_existing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
         let (root, steps) = self.parse_path(path)?;
         let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
@@ -395,10 +395,10 @@ impl Workspace {
     }
 }
 
-/// What an error number means when something was to be opened.
+/// The error for a failed open.
 pub(crate) fn opening(errno: Errno) -> Error {
     match errno {
-        // No symbolic link: those are found out about before.
+        // Callers that resolve symlinks handle this before, so another process put one there.
         Errno::LOOP => Error::Changed,
         Errno::PIPE => Error::NotRegular(Kind::Fifo),
         Errno::NXIO => Error::NotRegular(Kind::Socket),

@@ -1,4 +1,4 @@
-//! What a walk comes across: an entry before it is judged, and one that is shown.
+//! The entries of a walk: a candidate, before the filters, and an entry that is shown.
 
 use std::os::fd::OwnedFd;
 
@@ -15,7 +15,7 @@ pub struct Candidate<'c> {
     pub root: usize,
     pub(super) path: &'c [u8],
     pub(super) start: usize,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
 }
 
@@ -44,7 +44,7 @@ pub struct WalkEntry<'f> {
     pub(super) start: usize,
     pub(super) path: &'f [u8],
     pub(super) dir: &'f OwnedFd,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
 }
 
@@ -64,7 +64,7 @@ impl WalkEntry<'_> {
         Place { root: self.root, path: RelPath::proved(self.path.to_vec()) }
     }
 
-    /// What the file system knows about it. A link is not followed.
+    /// Its metadata. A symlink is not followed.
     pub fn meta(&self) -> Result<Metadata> {
         Ok(Metadata::of(&sys::stat_at(self.dir, self.name())?))
     }
@@ -75,14 +75,14 @@ impl WalkEntry<'_> {
         File::regular(fd.map_err(opening)?)
     }
 
-    /// The regular file inside that a link leads to.
+    /// The regular file inside that a symlink leads to.
     pub fn linked_file(&self) -> Result<(Place, File)> {
         let path = RelPath::proved(self.path.to_vec());
         let (parent, _) = path.split().ok_or(Error::IsDirectory)?;
         self.workspace.linked_file(self.root, &parent, self.name())
     }
 
-    /// Where a link points, as it is written in it.
+    /// The target of a symlink, as it is stored.
     pub fn link_target(&self) -> Result<Vec<u8>> {
         Ok(sys::read_link(self.dir, self.name())?)
     }

@@ -1,6 +1,6 @@
-//! One thread of a walk: it lists directories, judges their entries, and shows what is left of them.
+//! One thread of a walk: it lists directories, filters their entries, and shows the rest.
 //!
-//! An entry is judged before it is entered or shown, so nothing below what is skipped is ever opened.
+//! An entry is filtered before it is entered or shown, so nothing below a skipped one is ever opened.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -9,21 +9,21 @@ use std::sync::Arc;
 use crate::dir::kind_of;
 use crate::ignore_files::{IgnoreMatch, Rules, is_ignore_file};
 use crate::temp_file::is_own_temp;
-use crate::walk::work::{Doing, Work};
+use crate::walk::queue::{TaskGuard, TaskQueue};
 use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 use crate::workspace::opening;
 use crate::{Error, Kind, RelPath, Result, Workspace, sys};
 
-/// Names that are skipped wherever they are: nobody means them who does not say so.
+/// Names that are skipped everywhere, unless the caller spells them out.
 const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
-/// Trees are not that deep unless somebody made them so.
+/// Deeper than any tree that was not made to be deep.
 const MAX_DEPTH: usize = 1_000;
 
-/// So many files of one directory are work for one thread; more are shared out.
+/// How many files of one directory a thread takes at once; more are shared out.
 const BATCH: usize = 64;
 
-/// So many entries of one directory are listed, or judged, before deadline is asked again.
+/// How many entries of one directory are listed or filtered between two checks of the deadline.
 const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 
 /// Something for one thread to do.
@@ -44,11 +44,11 @@ pub(super) enum Task {
     },
 }
 
-/// What one thread of a walk has, and what it has counted so far.
+/// One thread of a walk, and its counts so far.
 pub(super) struct Worker<'w, V> {
     workspace: &'w Workspace,
     walk: &'w Walk<'w>,
-    work: &'w Work<Task>,
+    work: &'w TaskQueue<Task>,
     pub(super) visitor: V,
     pub(super) skipped: Skipped,
     buffer: Vec<u8>,
@@ -72,7 +72,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
     pub(super) fn new(
         workspace: &'w Workspace,
         walk: &'w Walk<'w>,
-        work: &'w Work<Task>,
+        work: &'w TaskQueue<Task>,
         visitor: V,
         single_start: bool,
     ) -> Self {
@@ -80,14 +80,14 @@ impl<'w, V: Visitor> Worker<'w, V> {
         Self { workspace, walk, work, visitor, skipped, buffer, single_start }
     }
 
-    /// Does what there is to do, until nothing is left or it is `enough` after a task.
+    /// Performs tasks until none is left, or `enough` says so after a task.
     pub(super) fn run_until(&mut self, enough: impl Fn() -> bool) {
         while let Some(task) = self.work.next() {
-            let doing = Doing(self.work);
+            let guard = TaskGuard(self.work);
             if let Err(error) = self.perform(task) {
                 self.work.fail(error);
             }
-            drop(doing);
+            drop(guard);
             if enough() {
                 return;
             }
@@ -102,7 +102,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
                     // Gone or swapped since it was listed: then it is not there.
                     Err(Error::NotFound | Error::NotADirectory | Error::Changed) => Ok(()),
                     Err(error @ Error::TimedOut) => Err(error),
-                    // Nobody takes an empty answer for that of a directory that cannot be read.
+                    // An empty answer would say that the directory is empty.
                     Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
                     Err(_) => {
                         self.skipped.unreadable += 1;
@@ -112,7 +112,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 }
             }
             Task::Files { root, start, dir, path, files } => {
-                let mut at = Path::new(&path);
+                let mut at = PathBuffer::new(&path);
                 for (name, kind) in &files {
                     self.show(root, start, &dir, at.with(name), *kind)?;
                 }
@@ -123,7 +123,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
 
     fn list(&mut self, dir: &OwnedFd) -> Result<Listing> {
         let mut listing = Listing::default();
-        let mut patient = Ok(());
+        let mut checked = Ok(());
         sys::list(dir, &mut self.buffer, |name, kind| {
             if is_own_temp(dir, name) {
                 return ControlFlow::Continue(());
@@ -132,11 +132,11 @@ impl<'w, V: Visitor> Worker<'w, V> {
             listing.names.extend_from_slice(name);
             listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
             if listing.entries.len().is_multiple_of(DEADLINE_CHECK_INTERVAL) {
-                patient = self.walk.deadline.check();
+                checked = self.walk.deadline.check();
             }
-            if patient.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if checked.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        patient.map(|()| listing)
+        checked.map(|()| listing)
     }
 
     fn enter(
@@ -149,15 +149,16 @@ impl<'w, V: Visitor> Worker<'w, V> {
     ) -> Result<()> {
         let dir = self.workspace.root(root).open_below(path, sys::DIRECTORY).map_err(opening)?;
         let listing = self.list(&dir)?;
-        let rules = match listing.iter().any(|(name, _)| is_ignore_file(name)) {
-            false => above.clone(),
-            true => Rules::below(above, path, &self.workspace.ignore_cache, |wanted| {
+        let rules = if listing.iter().any(|(name, _)| is_ignore_file(name)) {
+            Rules::below(above, path, &self.workspace.ignore_cache, |wanted| {
                 let (name, kind) = listing.iter().find(|(name, _)| *name == wanted)?;
                 self.workspace.ignore_file(root, &dir, path, name, kind)
-            }),
+            })
+        } else {
+            above.clone()
         };
         self.skipped.cut_ignore_files += rules.cut(above);
-        let mut at = Path::new(path);
+        let mut at = PathBuffer::new(path);
         let mut directories = Vec::new();
         let mut others = Vec::new();
         for (number, (name, kind)) in listing.iter().enumerate() {
@@ -185,7 +186,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         if !directories.is_empty() {
             self.work.add(directories.into_iter());
         }
-        // The first are done here and now; what is more than that can be anybody's work.
+        // The first batch is shown by this thread, the others by any.
         let (now, later) = others.split_at(others.len().min(BATCH));
         let dir = Arc::new(dir);
         if !later.is_empty() {
@@ -270,12 +271,12 @@ impl<'w, V: Visitor> Worker<'w, V> {
 }
 
 /// The paths of a directory's entries, one at a time in the same piece of memory.
-struct Path {
+struct PathBuffer {
     bytes: Vec<u8>,
     directory: usize,
 }
 
-impl Path {
+impl PathBuffer {
     fn new(directory: &RelPath) -> Self {
         let mut bytes = directory.as_bytes().to_vec();
         if !bytes.is_empty() {

@@ -253,9 +253,9 @@ fn temp_files_are_not_there_and_others_with_such_names_are() {
         let users = ".pinfold-0123456789abcdef.tmp";
         fs::create_dir(ws.join(users)).unwrap();
         fs::write(ws.join(users).join("f"), "the user's").unwrap();
-        assert_eq!(read(workspace, &format!("{users}/f")).unwrap(), "the user's");
-        write(workspace, &format!("{users}/f")).unwrap();
-        write(workspace, &format!("{users}/new")).unwrap();
+        assert_eq!(read(workspace, format!("{users}/f")).unwrap(), "the user's");
+        write(workspace, format!("{users}/f")).unwrap();
+        write(workspace, format!("{users}/new")).unwrap();
         let listed = workspace.list(&".".into(), 99).unwrap().1;
         assert!(listed.iter().any(|entry| entry.name.to_string() == users));
         let new = workspace.target(&".pinfold-00000000000000aa.tmp".into(), &Default::default());

@@ -1,4 +1,4 @@
-//! What is still to be done, shared by the threads of one walk.
+//! The tasks of a walk, shared by its threads.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use crate::Error;
 
 /// Tasks, and how many of them are not done.
-pub(super) struct Work<T> {
+pub(super) struct TaskQueue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -18,7 +18,7 @@ pub(super) struct State<T> {
     failed: Option<Error>,
 }
 
-impl<T> Work<T> {
+impl<T> TaskQueue<T> {
     pub(super) fn new(tasks: Vec<T>) -> Self {
         let state = State { open: tasks.len(), tasks, failed: None };
         Self { state: Mutex::new(state), changed: Condvar::new() }
@@ -38,7 +38,7 @@ impl<T> Work<T> {
         }
     }
 
-    /// The next task; waits for one as long as somebody may still add some.
+    /// The next task. Waits for one as long as another thread may still add some.
     pub(super) fn next(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
@@ -58,12 +58,12 @@ impl<T> Work<T> {
         self.changed.notify_all();
     }
 
-    /// How many tasks wait for somebody to do them.
+    /// How many tasks no thread has taken yet.
     pub(super) fn waiting(&self) -> usize {
         self.lock().tasks.len()
     }
 
-    /// Whether there is nothing left to do, nor anybody at it.
+    /// Whether all tasks are done.
     pub(super) fn is_done(&self) -> bool {
         self.lock().open == 0
     }
@@ -75,9 +75,9 @@ impl<T> Work<T> {
 }
 
 /// Counts a task as done, also if doing it panics: the other threads must not wait for it.
-pub(super) struct Doing<'w, T>(pub(super) &'w Work<T>);
+pub(super) struct TaskGuard<'w, T>(pub(super) &'w TaskQueue<T>);
 
-impl<T> Drop for Doing<'_, T> {
+impl<T> Drop for TaskGuard<'_, T> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.open -= 1;
