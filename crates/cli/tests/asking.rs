@@ -109,7 +109,7 @@ fn where_nobody_can_be_asked_the_answer_names_the_rule() {
     let refused = answer(&server.request("tools/call", write("two\n")));
     assert_eq!(refused["error"], "permission_denied");
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("--allow 'Write(/a.txt)'"), "{message}");
+    assert!(message.contains("with the rule `Write(/a.txt)`"), "{message}");
     let scoped = json!({"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}});
     assert_eq!(answer(&server.request("tools/call", scoped))["error"], "PERMISSION_DENIED");
     let classic = json!({"name": "Delete", "arguments": {"path": "a.txt"}});
