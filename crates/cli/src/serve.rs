@@ -98,7 +98,8 @@ impl Serve {
         let door = self.http.open()?;
         // What lies outside the server's own files is open now, and no thread has been started.
         self.sandbox.restrict(&config.serve, &session);
-        let service = Service::new(Toolbox::new(session, &dialects), options.clone());
+        let toolbox = Toolbox::new(session, &dialects).with_door_hint(crate::door_hint::door_hint);
+        let service = Service::new(toolbox, options.clone());
         match door {
             None => serve_stdio(&service)?,
             Some((listener, token)) => {
