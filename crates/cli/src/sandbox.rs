@@ -71,17 +71,31 @@ fn server_files(session: &Session) -> FileAccess {
         _ = make_private_directory(directory);
     }
     let audit = session.settings().audit.clone();
+    let home = etcetera::home_dir().ok().and_then(|home| home.canonicalize().ok());
     FileAccess {
         // How many processors there are, which decides on the number of threads.
         read: ["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from).into(),
         write: session
             .real_roots()
+            .map(|root| replaceable(root, home.as_deref()))
             .chain(own)
             .chain(audit)
             .chain([PathBuf::from("/dev/null")])
             .collect(),
         // The processes that read PDFs.
         execute: program_files(),
+    }
+}
+
+/// The directory that a rule for a root is made for.
+///
+/// A rule belongs to an inode, so one for the root itself would end with that directory, and a root that
+/// was removed and created again could not be used. The directory above it is used instead, unless it holds far
+/// more than the workspace: the user's secrets, or everything.
+fn replaceable(root: PathBuf, home: Option<&Path>) -> PathBuf {
+    match root.parent() {
+        Some(parent) if parent.parent().is_some() && Some(parent) != home => parent.to_owned(),
+        _ => root,
     }
 }
 
