@@ -41,14 +41,17 @@ fn write(text: &str) -> Value {
 /// Makes a call, and answers the question that comes up.
 fn call(server: &mut Lines, call: Value, reply: Value) -> (Value, Value) {
     let id = server.ask("tools/call", call);
-    let mut question = server.read().unwrap();
-    // An earlier request may have been cancelled.
-    while question["method"] == "notifications/cancelled" {
-        question = server.read().unwrap();
-    }
+    // An earlier request may be cancelled meanwhile.
+    let next = |server: &mut Lines| loop {
+        let message = server.read().unwrap();
+        if message["method"] != "notifications/cancelled" {
+            return message;
+        }
+    };
+    let question = next(server);
     assert_eq!(question["method"], "elicitation/create", "{question}");
     server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": reply}));
-    let message = server.read().unwrap();
+    let message = next(server);
     assert_eq!(message["id"], id);
     (question["params"].clone(), answer(&message))
 }
