@@ -26,7 +26,9 @@ pub fn unified_diff(
     let plain = Encoding { bom: false, ..old.1 };
     let cut_out = match old.1.charset {
         // Line ends can be seen in the bytes: only what differs has to be decoded.
-        Charset::Utf8 | Charset::Legacy(_) if old.1 == new.1 => Some(Middle::of(old.0, new.0)),
+        Charset::Utf8 | Charset::Legacy(_) if old.1 == new.1 => {
+            Some(ChangedLines::of(old.0, new.0))
+        }
         _ => None,
     };
     let (before, after, offset) = match &cut_out {
@@ -61,14 +63,14 @@ pub fn unified_diff(
 
 /// Whole lines around everything that differs. Most of a large file is the same, and need not be
 /// split into lines to know it.
-struct Middle<'b> {
+struct ChangedLines<'b> {
     /// Where both start.
     start: usize,
     old: &'b [u8],
     new: &'b [u8],
 }
 
-impl<'b> Middle<'b> {
+impl<'b> ChangedLines<'b> {
     fn of(old: &'b [u8], new: &'b [u8]) -> Self {
         let start = context_before(old, shared_beginning(old, new));
         let (old, new) = (&old[start..], &new[start..]);

@@ -266,11 +266,11 @@ impl<'t> Aligned<'t> {
         let first = find(heaviest, 0..file.len(), false)?;
         let (mut start, mut end) = bounds(&first)?;
         regions[heaviest] = Some(first);
-        for number in heaviest + 1..parts.len() {
+        for (number, region) in regions.iter_mut().enumerate().skip(heaviest + 1) {
             let from = line_end(file, end).min(file.len());
             let to = file.floor_char_boundary(from.saturating_add(MAX_LEFT_OUT));
-            regions[number] = find(number, from..to, false);
-            end = regions[number].as_ref().and_then(bounds).map_or(end, |(_, end)| end);
+            *region = find(number, from..to, false);
+            end = region.as_ref().and_then(bounds).map_or(end, |(_, end)| end);
         }
         for number in (0..heaviest).rev() {
             let to = line_start(file, start);
@@ -577,9 +577,10 @@ impl Shown {
                 start..beginning(file, start, line_end(file, region.end))
             };
         }
-        let more = match range.end < region.end {
-            true => memchr::memchr_iter(b'\n', &file.as_bytes()[range.end..whole]).count(),
-            false => 0,
+        let more = if range.end < region.end {
+            memchr::memchr_iter(b'\n', &file.as_bytes()[range.end..whole]).count()
+        } else {
+            0
         };
         Self { range: unique(file, range), more }
     }

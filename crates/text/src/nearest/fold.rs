@@ -288,9 +288,10 @@ fn fold_characters(raw: &str, folds: Folds, out: &mut String) {
                 out.push(c);
             }
         } else if let Some(alike) = look_alike(c) {
-            match folds.has(Fold::LookAlikes) {
-                true => alike.chars().for_each(|c| fold_ascii(c, folds, out)),
-                false => fold_ascii(c, folds, out),
+            if folds.has(Fold::LookAlikes) {
+                alike.chars().for_each(|c| fold_ascii(c, folds, out));
+            } else {
+                fold_ascii(c, folds, out);
             }
         } else if folds.has(Fold::Width)
             && !c.is_ascii()

@@ -206,9 +206,10 @@ fn detail(fold: Fold, text: (&str, &Folded), file: (&str, &Folded)) -> (Kind, St
         }),
         Fold::Invisible => (Kind::Invisible, {
             let in_the_file = file_token.chars().any(is_invisible);
-            let (line, at, token) = match in_the_file {
-                true => (file.0, in_file, file_token),
-                false => (text.0, in_text, text_token),
+            let (line, at, token) = if in_the_file {
+                (file.0, in_file, file_token)
+            } else {
+                (text.0, in_text, text_token)
             };
             let code = token.chars().find(|c| is_invisible(*c)).map_or(String::new(), code_point);
             let after = match line[..at].chars().next_back() {
