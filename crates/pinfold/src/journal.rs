@@ -1,16 +1,17 @@
 //! The journal: what each change displaced, and a log of the changes, so that any of them can be undone.
 //!
 //! A directory of the user's own, outside every workspace: `log.jsonl` with the newest entries, the backup of
-//! each (`ID.before`), and `sealed` with older parts of both. A backup and its entry are there before the change
-//! is made; a line `made` follows the change, or a line `void` if it failed. So a killed process can leave an
-//! entry whose change may not have been made, but never a change that cannot be undone.
+//! each (`ID.before`), `sealed` with older parts of both, and `pinfold-usage.jsonl`, which says what all of it
+//! takes on disk. A backup and its entry are there before the change is made; a line `made` follows the change,
+//! or a line `void` if it failed. So a killed process can leave an entry whose change may not have been made,
+//! but never a change that cannot be undone.
 //!
-//! Neither a change nor the newest entry costs more with a longer history: the current log is sealed when it has
-//! grown, and logs are read from their end.
+//! Neither a change nor the newest entry costs more with a longer history. A change only appends, unless tidying
+//! is due. Logs are read from their end, and segments are listed only after the current log has been read.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blake3::Hash;
@@ -105,28 +106,40 @@ pub struct Journal {
     store: OnceLock<BackupStore>,
     keep_for: Duration,
     max_bytes: u64,
-    usage: Mutex<Option<Usage>>,
 }
 
-/// What the journal took on disk when it was last tidied, and what this process has added since.
-#[derive(Clone, Copy, Debug)]
+/// What the journal takes on disk. A line of `pinfold-usage.jsonl` has what tidying found, or what a change has
+/// added since; the sum of the lines is the usage. Without the line of a tidying, tidying is due.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
 struct Usage {
-    /// When it was tidied, in milliseconds since 1970.
-    tidied: u64,
     disk_bytes: u64,
-    log_bytes: u64,
-    added: u64,
+    /// When the journal was tidied, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tidied: Option<u64>,
+    /// The number of the newest segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest_segment: Option<u64>,
 }
 
-/// After so long a change tidies the journal again, for a server that runs for weeks.
+impl Usage {
+    fn read(store: &BackupStore) -> Result<Self, ConfineError> {
+        let text = store.read_text(&usage_file())?;
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Self>(line).ok());
+        Ok(lines.fold(Self::default(), |sum, line| Self {
+            disk_bytes: sum.disk_bytes.saturating_add(line.disk_bytes),
+            tidied: sum.tidied.or(line.tidied),
+            newest_segment: sum.newest_segment.or(line.newest_segment),
+        }))
+    }
+}
+
+/// After so long a change tidies the journal again.
 const TIDY_AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// A current log of this size is sealed. A process reads it once, so it is small; there are as many segments as
-/// make up the history, so it is not tiny. About 600 changes.
+/// A current log of this size is sealed. Tidying reads it, so it is small; there are as many segments as make up
+/// the history, so it is not tiny. About 600 changes.
 const MAX_LOG_BYTES: u64 = 256 * 1024;
-
-/// After it has added this part of what the journal may take, a process looks what others have added.
-const TIDY_PARTS: u64 = 32;
 
 /// The disk space that the lines of one change are counted with: a block.
 const LINES_DISK_BYTES: u64 = 4096;
@@ -134,8 +147,7 @@ const LINES_DISK_BYTES: u64 = 4096;
 impl Journal {
     /// The journal in a directory, which is created by the first change.
     pub(crate) fn new(directory: PathBuf, keep_for: Duration, max_bytes: u64) -> Self {
-        let (store, usage) = (OnceLock::new(), Mutex::new(None));
-        Self { directory, store, keep_for, max_bytes, usage }
+        Self { directory, store: OnceLock::new(), keep_for, max_bytes }
     }
 
     /// Its directory.
@@ -156,10 +168,12 @@ impl Journal {
         let store = self.store()?;
         // Together, so that no segment is sealed in between.
         let _lock = store.lock_shared(&Deadline::default())?;
+        let newest_segment = Usage::read(store)?.newest_segment;
         Ok(NewestFirst {
             store,
             lines: store.lines_from_end(&log(), None)?,
-            segments: store.segments()?,
+            newest_segment: newest_segment.unwrap_or(u64::MAX),
+            segments: if newest_segment.is_some() { None } else { Some(store.segments()?) },
             made: HashSet::new(),
             void: HashSet::new(),
         })
@@ -188,29 +202,22 @@ impl Journal {
         let name = backup_name(&entry.id);
         // Until the line is there, a backup without one is nobody's leftover.
         let _lock = store.lock_shared(deadline)?;
+        let added = Usage { disk_bytes: needed, ..Usage::default() };
+        store.append(&usage_file(), &json(&added)?, deadline)?;
         let kept = match displaces {
             Displaces::Nothing => Ok(()),
             Displaces::Target(target) => store.back_up(target, &name),
             Displaces::Removal(removal) => store.back_up_removed(removal, &name),
         };
-        let logged = kept.and_then(|()| {
-            let line =
-                serde_json::to_string(entry).map_err(|error| ConfineError::Os(error.into()))?;
-            self.append(store, &line, deadline)
-        });
-        logged.inspect_err(|_| store.remove(&name))?;
-        if let Some(usage) = &mut *self.usage() {
-            usage.disk_bytes += needed;
-            usage.added += needed;
-        }
-        Ok(())
+        let logged = kept.and_then(|()| store.append(&log(), &json(entry)?, deadline));
+        logged.inspect_err(|_| store.remove(&name))
     }
 
     /// Adds to the log that a change was made.
     pub(crate) fn made(&self, id: &str, deadline: &Deadline) {
         if let Ok(store) = self.store() {
             // Without the line the entry counts only where the file shows the change.
-            let _ = self.append(store, &mark("made", id), deadline);
+            let _ = store.append(&log(), &mark("made", id), deadline);
         }
     }
 
@@ -218,25 +225,9 @@ impl Journal {
     pub(crate) fn call_off(&self, id: &str, deadline: &Deadline) {
         if let Ok(store) = self.store() {
             // Without the line the entry stays, and it is not confirmed.
-            let _ = self.append(store, &mark("void", id), deadline);
+            let _ = store.append(&log(), &mark("void", id), deadline);
             store.remove(&backup_name(id));
         }
-    }
-
-    fn append(
-        &self,
-        store: &BackupStore,
-        line: &str,
-        deadline: &Deadline,
-    ) -> Result<(), ConfineError> {
-        if let Some(usage) = &mut *self.usage() {
-            usage.log_bytes += line.len() as u64 + 1;
-        }
-        store.append(&log(), line, deadline)
-    }
-
-    fn usage(&self) -> std::sync::MutexGuard<'_, Option<Usage>> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tidies the journal if that is due, and fails if a change does not fit into it even so.
@@ -246,41 +237,35 @@ impl Journal {
         needed: u64,
         deadline: &Deadline,
     ) -> Result<(), ConfineError> {
-        let fits = |usage: &Usage| usage.disk_bytes.saturating_add(needed) <= self.max_bytes;
-        let (due, full) = match &*self.usage() {
-            None => (true, false),
-            Some(usage) => {
-                let age = now().saturating_sub(usage.tidied);
-                let due = age >= millis(TIDY_AFTER)
-                    || usage.log_bytes >= MAX_LOG_BYTES
-                    || usage.added > self.max_bytes / TIDY_PARTS;
-                (due, !fits(usage))
-            }
-        };
-        if due || full {
-            self.tidy(store, needed, full.then_some(deadline), deadline)?;
+        let fits = |used: u64| used.saturating_add(needed) <= self.max_bytes;
+        let usage = Usage::read(store)?;
+        let full = !fits(usage.disk_bytes);
+        let recent = |tidied| now().abs_diff(tidied) < millis(TIDY_AFTER);
+        if !full && usage.tidied.is_some_and(recent) && store.len(&log())? < MAX_LOG_BYTES {
+            return Ok(());
         }
-        match &*self.usage() {
-            Some(usage) if !fits(usage) => {
-                let (needed, max) = (needed, self.max_bytes);
-                Err(ConfineError::Os(std::io::Error::other(format!(
-                    "the change needs {needed} bytes there, and `max_journal_bytes` is {max}"
-                ))))
-            }
+        match self.tidy(store, needed, full.then_some(deadline), deadline)? {
+            Some(used) if !fits(used) => Err(ConfineError::Os(std::io::Error::other(format!(
+                "the change needs {needed} bytes there, and `max_journal_bytes` is {}",
+                self.max_bytes
+            )))),
             _ => Ok(()),
         }
     }
 
     /// Seals a log that has grown, removes what is too old or does not leave `needed` bytes, and what killed
-    /// processes have left. Does nothing while somebody else is at it, unless there is a time to `wait` for them.
+    /// processes have left. Returns the bytes on disk. Does nothing while somebody else is at it, unless there is
+    /// a time to `wait` for them.
     fn tidy(
         &self,
         store: &BackupStore,
         needed: u64,
         wait: Option<&Deadline>,
         deadline: &Deadline,
-    ) -> Result<(), ConfineError> {
-        let Some(lock) = store.lock_exclusive(wait)? else { return Ok(()) };
+    ) -> Result<Option<u64>, ConfineError> {
+        let Some(lock) = store.lock_exclusive(wait)? else { return Ok(None) };
+        // If this process is killed, tidying stays due.
+        store.remove(&usage_file());
         let (now, oldest) = (now(), now().saturating_sub(millis(self.keep_for)));
         if store.len(&log())? >= MAX_LOG_BYTES {
             store.seal(&log(), now)?;
@@ -298,15 +283,15 @@ impl Journal {
         let (files, directories) = store.files()?;
         let sizes = files.iter().map(|file| file.disk_bytes);
         let sealed = segments.iter().map(|segment| segment.disk_bytes);
-        let mut used = directories + sizes.chain(sealed).sum::<u64>();
+        // One block for the usage file.
+        let mut used = LINES_DISK_BYTES + directories + sizes.chain(sealed).sum::<u64>();
         // A change that could never fit displaces no others.
         let is_full =
             |used: u64| needed <= self.max_bytes && used.saturating_add(needed) > self.max_bytes;
         segments.reverse();
-        while let Some(segment) = segments.pop() {
-            if segment.sealed_at >= oldest && !is_full(used) {
-                break;
-            }
+        while let Some(segment) =
+            segments.pop_if(|segment| segment.sealed_at < oldest || is_full(used))
+        {
             store.drop_segment(&segment)?;
             used = used.saturating_sub(segment.disk_bytes);
         }
@@ -323,10 +308,10 @@ impl Journal {
             store.rewrite(&log(), deadline, |text| Some(without(text, &gone)))?;
             gone.iter().for_each(|id| store.remove(&backup_name(id)));
         }
-        let usage =
-            Usage { tidied: now, disk_bytes: used, log_bytes: store.len(&log())?, added: 0 };
-        *self.usage() = Some(usage);
-        Ok(())
+        let newest_segment = Some(segments.first().map_or(0, |segment| segment.number));
+        let usage = Usage { disk_bytes: used, tidied: Some(now), newest_segment };
+        store.append(&usage_file(), &json(&usage)?, deadline)?;
+        Ok(Some(used))
     }
 }
 
@@ -401,10 +386,29 @@ fn mark(what: &str, id: &str) -> String {
 pub struct NewestFirst<'j> {
     store: &'j BackupStore,
     lines: LinesFromEnd,
-    /// Those that have not been read, oldest first.
-    segments: Vec<Segment>,
+    /// The newest segment when the current log was opened. Newer ones repeat what that log says.
+    newest_segment: u64,
+    /// Those that have not been read, oldest first. `None` until the current log has been read.
+    segments: Option<Vec<Segment>>,
     made: HashSet<String>,
     void: HashSet<String>,
+}
+
+impl NewestFirst<'_> {
+    /// The log of the newest segment that has not been read.
+    fn next_log(&mut self) -> Result<Option<LinesFromEnd>, ConfineError> {
+        let mut segments = match self.segments.replace(Vec::new()) {
+            Some(segments) => segments,
+            None => {
+                let mut segments = self.store.segments()?;
+                segments.retain(|segment| segment.number <= self.newest_segment);
+                segments
+            }
+        };
+        let Some(segment) = segments.pop() else { return Ok(None) };
+        self.segments = Some(segments);
+        self.store.lines_from_end(&log(), Some(&segment)).map(Some)
+    }
 }
 
 impl Iterator for NewestFirst<'_> {
@@ -415,14 +419,13 @@ impl Iterator for NewestFirst<'_> {
             let line = match self.lines.next() {
                 Some(Ok(line)) => line,
                 Some(Err(error)) => return Some(Err(error)),
-                None => {
-                    let segment = self.segments.pop()?;
-                    match self.store.lines_from_end(&log(), Some(&segment)) {
-                        Ok(lines) => self.lines = lines,
-                        Err(error) => return Some(Err(error)),
+                None => match self.next_log().transpose()? {
+                    Ok(lines) => {
+                        self.lines = lines;
+                        continue;
                     }
-                    continue;
-                }
+                    Err(error) => return Some(Err(error)),
+                },
             };
             // What becomes of a change is said after its entry, so it is read before it.
             if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
@@ -466,6 +469,14 @@ fn is_own_name(name: &Name) -> bool {
     let id = name.strip_suffix(b".before");
     id.is_some_and(|id| id.iter().all(u8::is_ascii_alphanumeric))
         || (name.starts_with(temp) && name.ends_with(b".tmp"))
+}
+
+fn usage_file() -> Name {
+    Name::parse(b"pinfold-usage.jsonl").expect("it is a name")
+}
+
+fn json(line: &impl Serialize) -> Result<String, ConfineError> {
+    serde_json::to_string(line).map_err(|error| ConfineError::Os(error.into()))
 }
 
 fn backup_name(id: &str) -> Name {

@@ -21,7 +21,8 @@ use crate::{Deadline, Error, File, Kind, Name, Removal, Result, Target};
 /// A sealed part of the history.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Segment {
-    number: u64,
+    /// Newer segments have higher numbers.
+    pub number: u64,
     /// The bytes that it takes on disk.
     pub disk_bytes: u64,
     /// When it was sealed, in milliseconds since 1970.
@@ -199,15 +200,14 @@ impl BackupStore {
 
     /// All that a backup holds, wherever it is.
     pub fn read_backup(&self, name: &Name) -> Result<Vec<u8>> {
-        let mut found = self.read(name);
-        for segment in self.segments()?.iter().rev() {
-            if !matches!(found, Err(Error::NotFound)) {
-                break;
-            }
-            let file = self.segment(segment).and_then(|dir| dir.file(name));
-            found = file.and_then(super::read_all);
+        let found = self.read(name);
+        if !matches!(found, Err(Error::NotFound)) {
+            return found;
         }
-        found
+        let segments = self.segments()?;
+        let files = segments.iter().rev().map(|segment| self.segment(segment)?.file(name));
+        let mut found = files.filter(|file| !matches!(file, Err(Error::NotFound)));
+        found.next().unwrap_or(Err(Error::NotFound)).and_then(super::read_all)
     }
 
     fn sealed(&self) -> Result<Option<Dir>> {
