@@ -268,7 +268,7 @@ impl Journal {
         store.remove(&usage_file());
         let (now, oldest) = (now(), now().saturating_sub(millis(self.keep_for)));
         if store.len(&log())? >= MAX_LOG_BYTES {
-            store.seal(&log(), now)?;
+            store.seal(&log(), now, is_own_name)?;
         }
         let current = CurrentLog::parse(&store.read_text(&log())?);
         if lock.is_held() {

@@ -139,9 +139,9 @@ impl BackupStore {
         Ok(segments)
     }
 
-    /// Moves a log and every file of the store into a new segment. The log goes last: until it has moved, the
-    /// next call continues with the same segment.
-    pub fn seal(&self, log: &Name, now: u64) -> Result<()> {
+    /// Moves a log, and the files that belong to it, into a new segment. The log goes last: until it has moved,
+    /// the next call continues with the same segment.
+    pub fn seal(&self, log: &Name, now: u64, belongs: impl Fn(&Name) -> bool) -> Result<()> {
         let sealed = match self.sealed()? {
             Some(sealed) => sealed,
             None => {
@@ -149,7 +149,8 @@ impl BackupStore {
                 self.sealed()?.ok_or(Error::NotFound)?
             }
         };
-        let (files, _) = self.files()?;
+        let (mut files, _) = self.files()?;
+        files.retain(|file| file.name == *log || belongs(&file.name));
         let last = self.segments()?.pop();
         let unfinished = match &last {
             Some(last) => matches!(self.segment(last)?.meta(log), Err(Error::NotFound)),

@@ -168,6 +168,17 @@ fn a_log_that_is_sealed_while_it_is_read_is_read_once() {
 }
 
 #[test]
+fn a_file_that_is_not_the_journals_is_not_sealed() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    fs::write(dir.path().join("log.jsonl"), vec![b'x'; MAX_LOG_BYTES as usize]).unwrap();
+    let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
+    add(&journal, "a");
+    assert_eq!(journal.store().unwrap().segments().unwrap().len(), 1);
+    assert_eq!(fs::read(dir.path().join("notes.txt")).unwrap(), b"mine");
+}
+
+#[test]
 fn the_journal_takes_no_more_on_disk_than_it_may() {
     let dir = tempfile::tempdir().unwrap();
     let max = 400 << 10;
