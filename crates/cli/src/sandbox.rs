@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pinfold::Session;
-use pinfold_confine::make_private_directory;
+use pinfold_confine::{device_and_inode, make_private_directory};
 use pinfold_sandbox::{
     FileAccess, FileRestriction, Scope, can_list_root_directory, program_files, restrict_files,
 };
@@ -71,13 +71,13 @@ fn server_files(session: &Session) -> FileAccess {
         _ = make_private_directory(directory);
     }
     let audit = session.settings().audit.clone();
-    let home = etcetera::home_dir().ok().and_then(|home| home.canonicalize().ok());
+    let home = etcetera::home_dir().ok().and_then(|home| device_and_inode(&home));
     FileAccess {
         // How many processors there are, which decides on the number of threads.
         read: ["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from).into(),
         write: session
             .real_roots()
-            .map(|root| replaceable(root, home.as_deref()))
+            .map(|root| replaceable(root, home))
             .chain(own)
             .chain(audit)
             .chain([PathBuf::from("/dev/null")])
@@ -92,9 +92,11 @@ fn server_files(session: &Session) -> FileAccess {
 /// A rule belongs to an inode, so one for the root itself would end with that directory, and a root that
 /// was removed and created again could not be used. The directory above it is used instead, unless it holds far
 /// more than the workspace: the user's secrets, or everything.
-fn replaceable(root: PathBuf, home: Option<&Path>) -> PathBuf {
+fn replaceable(root: PathBuf, home: Option<(u64, u64)>) -> PathBuf {
     match root.parent() {
-        Some(parent) if parent.parent().is_some() && Some(parent) != home => parent.to_owned(),
+        Some(parent) if parent.parent().is_some() && device_and_inode(parent) != home => {
+            parent.to_owned()
+        }
         _ => root,
     }
 }

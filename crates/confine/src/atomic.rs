@@ -113,6 +113,8 @@ impl Target {
         let lock = dir.lock(&self.deadline)?;
         let unverified = dir.sweep(&lock, &temp.entry.name, &self.deadline);
         self.check_directory(dir)?;
+        // The call may have been answered while a system call above hung: it must change nothing then.
+        self.deadline.check()?;
         let replacement = Replacement { target: self, dir, temp, lock, unverified, durability };
         match &self.original {
             Some(original) => replacement.exchange(original),
@@ -125,6 +127,7 @@ impl Target {
         let parents = Parents::make(&self.dir, &self.missing, Durability::None)?;
         let dir = parents.dir();
         self.check_directory(dir)?;
+        self.deadline.check()?;
         match sys::make_link(dir.fd(), to, self.name.as_bytes()) {
             Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
             other => other?,

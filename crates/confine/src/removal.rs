@@ -135,6 +135,7 @@ impl Removal {
         let aside = TempName::displacing(Digest::new(&self.meta, self.hash.get()))?.name()?;
         let unverified = self.dir.sweep(&lock, &aside, &self.deadline);
         self.location.check(&self.dir)?;
+        self.deadline.check()?;
         let (from, to) = (self.name.as_bytes(), aside.as_bytes());
         match sys::rename_new(self.dir.fd(), from, to) {
             Ok(()) => {}

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
-use pinfold_confine::{Durability, Error};
+use pinfold_confine::{Deadline, Durability, Error, Workspace};
 use rustix::fs::CWD;
 use tempfile::TempDir;
 
@@ -110,6 +111,37 @@ fn whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_their
         assert_eq!(fs::read_to_string(&path).ok().as_deref(), left, "{what}");
         let names = fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(names, usize::from(left.is_some()), "{what}");
+    }
+}
+
+#[test]
+fn a_call_whose_time_is_up_while_the_system_hangs_changes_nothing() {
+    use pinfold_confine::fault::interleave;
+    type Change = fn(&Workspace, &Deadline) -> Result<(), Error>;
+    let replace: Change = |workspace, deadline| {
+        workspace.target(&"f".into(), deadline)?.replace(b"ours", Durability::Data).map(drop)
+    };
+    let create: Change = |workspace, deadline| {
+        workspace.target(&"new".into(), deadline)?.replace(b"ours", Durability::Data).map(drop)
+    };
+    let link: Change = |workspace, deadline| workspace.target(&"new".into(), deadline)?.link(b"f");
+    let remove: Change = |workspace, deadline| {
+        workspace.removal(&"f".into(), deadline)?.remove(Durability::Data).map(drop)
+    };
+    let cases = [("replace", "flock", replace), ("create", "flock", create)];
+    for (what, hangs, change) in
+        cases.into_iter().chain([("link", "fstatat", link), ("remove", "flock", remove)])
+    {
+        let (dir, workspace) = workspace();
+        fs::write(dir.path().join("f"), "old").unwrap();
+        let in_time = Arc::new(AtomicBool::new(true));
+        let (ends, lasts) = (in_time.clone(), in_time);
+        let deadline = Deadline::lasting_while(move || lasts.load(Ordering::Relaxed));
+        let passes: Box<dyn FnOnce()> = Box::new(move || ends.store(false, Ordering::Relaxed));
+        let report = interleave(vec![(hangs, 1, passes)], || change(&workspace, &deadline));
+        assert!(matches!(report.result, Err(Error::TimedOut)), "{what}: {:?}", report.result);
+        assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "old", "{what}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{what}");
     }
 }
 
