@@ -13,11 +13,11 @@ fn main() {
     let dir = tempfile::tempdir().unwrap();
     let ws = dir.path().join("ws");
     fs::create_dir(&ws).unwrap();
-    let settings = |journal| Settings {
-        durability: Durability::None,
-        journal: Some(journal),
-        max_journal_bytes: u64::MAX,
-        ..Settings::default()
+    let settings = |journal| {
+        Settings::default()
+            .with_durability(Durability::None)
+            .with_journal(Some(journal))
+            .with_max_journal_bytes(u64::MAX)
     };
     let plain = Session::with_settings([&ws], settings(JournalSetting::Usual(false))).unwrap();
     let kept = JournalSetting::Directory(dir.path().join("journal"));

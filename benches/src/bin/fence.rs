@@ -57,7 +57,7 @@ fn main() {
         },
     );
 
-    let settings = Settings { durability: Durability::None, ..Settings::default() };
+    let settings = Settings::default().with_durability(Durability::None);
     let session = Session::with_settings([&root], settings).unwrap();
     let toolbox = Toolbox::new(session, &[&DOTTED]);
     compare(

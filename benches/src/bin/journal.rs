@@ -35,11 +35,9 @@ impl Place {
     }
 
     fn session(&self) -> Session {
-        let settings = Settings {
-            journal: Some(JournalSetting::Directory(self.journal.clone())),
-            durability: Durability::None,
-            ..Settings::default()
-        };
+        let settings = Settings::default()
+            .with_journal(Some(JournalSetting::Directory(self.journal.clone())))
+            .with_durability(Durability::None);
         Session::with_settings([&self.workspace], settings).unwrap()
     }
 

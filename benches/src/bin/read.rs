@@ -23,7 +23,8 @@ fn main() {
     std::thread::sleep(std::time::Duration::from_secs(3));
 
     let first = lines as u64 - 99;
-    let window = Read { first, lines: Some(100), style: Style::Numbered, ..Read::new("large") };
+    let window =
+        Read::new("large").with_first(first).with_lines(Some(100)).with_style(Style::Numbered);
     let path = dir.path().join("large");
     let sed = || {
         let script = format!("{first},{lines}p");

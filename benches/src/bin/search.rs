@@ -92,20 +92,20 @@ fn bench(tree: &Path, name: &str, rounds: usize) {
     println!("{name}");
     // The kernel's tests have a private key, which would be withheld.
     let keys = Permissions { allow: vec!["Read(*.pem)".into()], ..Permissions::default() };
-    let settings = |max_output_bytes| Settings {
-        max_output_bytes,
-        max_glob_files: 1_000,
-        permissions: keys.clone(),
-        ..Settings::default()
+    let settings = |max_output_bytes| {
+        Settings::default()
+            .with_max_output_bytes(max_output_bytes)
+            .with_max_glob_files(1_000)
+            .with_permissions(keys.clone())
     };
     let toolbox =
         |settings| Toolbox::new(Session::with_settings([tree], settings).unwrap(), &[&CLASSIC]);
     let usual = toolbox(settings(None));
-    let all = toolbox(Settings {
-        max_glob_files: usize::MAX,
-        max_line_chars: 1_000_000,
-        ..settings(Some(usize::MAX / 2))
-    });
+    let all = toolbox(
+        settings(Some(usize::MAX / 2))
+            .with_max_glob_files(usize::MAX)
+            .with_max_line_chars(1_000_000),
+    );
     let (rg, fd) = (std::env::var("PINFOLD_RG").unwrap(), std::env::var("PINFOLD_FD").unwrap());
     for (name, arguments, flags) in searches() {
         let mut whole = arguments.clone();

@@ -127,33 +127,36 @@ mod tests {
                     [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\n\
                     max_body_bytes = 1\nmax_sessions = 2\nidle_seconds = 3\n\
                     allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
-        let settings = Settings {
-            relative_paths: true,
-            dry_run: true,
-            durability: Durability::Full,
-            read_before_write: Some(ReadRule::Off),
-            matching: MatchMode::Exact,
-            max_edit_bytes: 4,
-            journal: Some(JournalSetting::Directory("/j".into())),
-            journal_days: 1,
-            max_journal_bytes: 2,
-            journal_failure: JournalFailure::Warn,
-            max_output_bytes: Some(5),
-            max_line_chars: 6,
-            documents: Documents::Reject,
-            max_image_side: Some(9),
-            max_image_bytes: Some(10),
-            max_glob_files: 8,
-            deadline_seconds: 7,
-            audit: Some("/a".into()),
-            audit_failure: AuditFailure::Ignore,
-            permissions: Permissions {
+        let keys: toml::Table = text.parse().unwrap();
+        for key in serde_names::<Settings>() {
+            assert!(keys.contains_key(*key), "{key} has no value here");
+        }
+        let settings = Settings::default()
+            .with_relative_paths(true)
+            .with_dry_run(true)
+            .with_durability(Durability::Full)
+            .with_read_before_write(Some(ReadRule::Off))
+            .with_matching(MatchMode::Exact)
+            .with_max_edit_bytes(4)
+            .with_journal(Some(JournalSetting::Directory("/j".into())))
+            .with_journal_days(1)
+            .with_max_journal_bytes(2)
+            .with_journal_failure(JournalFailure::Warn)
+            .with_max_output_bytes(Some(5))
+            .with_max_line_chars(6)
+            .with_documents(Documents::Reject)
+            .with_max_image_side(Some(9))
+            .with_max_image_bytes(Some(10))
+            .with_max_glob_files(8)
+            .with_deadline_seconds(7)
+            .with_audit(Some("/a".into()))
+            .with_audit_failure(AuditFailure::Ignore)
+            .with_permissions(Permissions {
                 mode: Mode::Plan,
                 allow: vec!["Edit(a)".into()],
                 ask: vec!["*".into()],
                 deny: vec!["Delete".into()],
-            },
-        };
+            });
         let serve =
             ServeConfig { client_roots: Some(ClientRoots::Ignore), landlock: Some(Landlock::Off) };
         let http = HttpConfig {

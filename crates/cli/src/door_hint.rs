@@ -35,7 +35,7 @@ mod tests {
             ask: vec!["Edit(asked)".into()],
             ..Permissions::default()
         };
-        let settings = Settings { permissions, ..Settings::default() };
+        let settings = Settings::default().with_permissions(permissions);
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let hint = |path: &str| door_hint(&session.perform(&Write::new(path, "x")).unwrap_err());
         let quoted = hint("x'; touch PWNED; echo '").unwrap();

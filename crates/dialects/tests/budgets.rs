@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn toolbox(dir: &TempDir, max_output_bytes: Option<usize>) -> Toolbox {
-    let settings = Settings { max_output_bytes, ..Settings::default() };
+    let settings = Settings::default().with_max_output_bytes(max_output_bytes);
     Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &dialects())
 }
 

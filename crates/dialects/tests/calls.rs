@@ -66,7 +66,7 @@ fn a_cancelled_call_ends() {
 
 #[test]
 fn a_call_past_its_deadline_ends() {
-    let (_dir, toolbox) = toolbox(Settings { deadline_seconds: 0, ..Settings::default() });
+    let (_dir, toolbox) = toolbox(Settings::default().with_deadline_seconds(0));
     let answer = toolbox.call("file.read", json!({"path": "a"})).to_json();
     assert_eq!(answer["error"], "timeout");
 }

@@ -227,11 +227,9 @@ struct Compared<'r> {
 
 impl Compared<'_> {
     fn new<'r>(rg: &'r Path, root: &Path) -> Compared<'r> {
-        let settings = Settings {
-            max_output_bytes: Some(usize::MAX / 2),
-            max_line_chars: 1_000_000,
-            ..Settings::default()
-        };
+        let settings = Settings::default()
+            .with_max_output_bytes(Some(usize::MAX / 2))
+            .with_max_line_chars(1_000_000);
         let session = Session::with_settings([root], settings).unwrap();
         Compared { rg, toolbox: Toolbox::new(session, &[&CLASSIC]) }
     }

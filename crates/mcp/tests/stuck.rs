@@ -57,7 +57,7 @@ impl Client {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.pdf"), "%PDF-1.7\n\0").unwrap();
         std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
-        let settings = Settings { deadline_seconds, ..Settings::default() };
+        let settings = Settings::default().with_deadline_seconds(deadline_seconds);
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let toolbox = Toolbox::new(session.with_pdf_reader(Hangs), &[&CLASSIC, &DOTTED]);
         let service = Service::new(toolbox, Options::default());

@@ -17,6 +17,8 @@ pub use denial::Denial;
 use crate::Access;
 
 /// Why an operation was refused or failed. Nothing was changed, unless it says otherwise.
+///
+/// It is exhaustive on purpose: each dialect names a code for every kind, and a kind without one does not compile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing is at the path.

@@ -24,6 +24,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod builder;
+
 mod approval;
 mod audit;
 mod call;

@@ -18,6 +18,7 @@ use crate::{Permissions, ReadRule, limits};
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Settings {
     /// Whether tools that require absolute paths also accept relative ones, which start at the first root.
     pub relative_paths: bool,
@@ -88,6 +89,29 @@ impl Default for Settings {
         }
     }
 }
+
+builder!(Settings {
+    with_relative_paths(relative_paths: bool),
+    with_dry_run(dry_run: bool),
+    with_durability(durability: Durability),
+    with_read_before_write(read_before_write: Option<ReadRule>),
+    with_matching(matching: MatchMode),
+    with_max_edit_bytes(max_edit_bytes: u64),
+    with_journal(journal: Option<JournalSetting>),
+    with_journal_days(journal_days: u64),
+    with_max_journal_bytes(max_journal_bytes: u64),
+    with_journal_failure(journal_failure: JournalFailure),
+    with_max_output_bytes(max_output_bytes: Option<usize>),
+    with_max_line_chars(max_line_chars: usize),
+    with_documents(documents: Documents),
+    with_max_image_side(max_image_side: Option<usize>),
+    with_max_image_bytes(max_image_bytes: Option<u64>),
+    with_max_glob_files(max_glob_files: usize),
+    with_deadline_seconds(deadline_seconds: u64),
+    with_audit(audit: Option<PathBuf>),
+    with_audit_failure(audit_failure: AuditFailure),
+    with_permissions(permissions: Permissions),
+});
 
 /// The values of `audit_failure`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]

@@ -21,11 +21,9 @@ use tempfile::TempDir;
 /// A workspace, and a journal beside it.
 fn session(dir: &TempDir) -> Session {
     fs::create_dir_all(dir.path().join("ws")).unwrap();
-    let settings = Settings {
-        durability: Durability::None,
-        journal: Some(JournalSetting::Directory(dir.path().join("journal"))),
-        ..Settings::default()
-    };
+    let settings = Settings::default()
+        .with_durability(Durability::None)
+        .with_journal(Some(JournalSetting::Directory(dir.path().join("journal"))));
     Session::with_settings([dir.path().join("ws")], settings).unwrap()
 }
 
@@ -71,7 +69,7 @@ fn eight_sessions_that_edit_one_file_lose_nothing() {
                 for number in 0..20 {
                     let line = |number| format!("writer {writer}: {number}\n");
                     let edit = Edit::new("f", line(number), line(number + 1));
-                    session.perform(&Edit { seen: ReadRule::Require, ..edit }).unwrap();
+                    session.perform(&edit.with_seen(ReadRule::Require)).unwrap();
                 }
             });
         }
@@ -135,10 +133,8 @@ fn whatever_call_fails_a_deletion_can_be_taken_back_or_did_not_happen() {
             let near = dir.path().join("journal");
             let journal = journal.map_or(near, |far| far.path().join(nth.to_string()));
             fs::create_dir(dir.path().join("ws")).unwrap();
-            let settings = Settings {
-                journal: Some(JournalSetting::Directory(journal)),
-                ..Settings::default()
-            };
+            let settings =
+                Settings::default().with_journal(Some(JournalSetting::Directory(journal)));
             let session = Session::with_settings([dir.path().join("ws")], settings).unwrap();
             let file = dir.path().join("ws/f");
             fs::write(&file, "precious\n").unwrap();
@@ -164,7 +160,7 @@ fn whatever_call_fails_a_deletion_can_be_taken_back_or_did_not_happen() {
 #[test]
 fn a_strict_setting_holds_where_the_file_is_created_too() {
     let dir = TempDir::new().unwrap();
-    let settings = Settings { matching: MatchMode::Exact, ..Settings::default() };
+    let settings = Settings::default().with_matching(MatchMode::Exact);
     let session = Session::with_settings([dir.path()], settings).unwrap();
     let mut edit = Edit::new("new", "", "    a\n    b\n");
     edit.replacements.push(Replacement { old: "a\nb".into(), new: "x\ny".into(), all: false });
@@ -220,7 +216,7 @@ fn many_edits_end_with_the_call() {
         let beat = move || count.fetch_add(1, Ordering::Relaxed) >= 100;
         let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
         let replacements = first.into_iter().chain((0..500).map(step)).collect();
-        let edit = Edit { replacements, ..Edit::new(path, "", "") };
+        let edit = Edit::all(path, replacements);
         let ended = session.perform_with(&edit, &call).map(drop);
         assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
         // It was asked on the way, and went no further.
@@ -235,7 +231,7 @@ fn many_edits_end_with_the_call() {
 fn what_is_too_large_to_edit_is_not_shown_as_a_diff() {
     let dir = TempDir::new().unwrap();
     let session = session(&dir);
-    let settings = Settings { max_edit_bytes: 100, ..session.settings().clone() };
+    let settings = session.settings().clone().with_max_edit_bytes(100);
     let strict = Session::with_settings([dir.path().join("ws")], settings).unwrap();
     for (before, after, shown) in [(100, 99, true), (101, 99, false), (99, 101, false)] {
         fs::write(dir.path().join("ws/f"), "b".repeat(before)).unwrap();

@@ -14,7 +14,7 @@ use pinfold_confine::fault::{Meanwhile, inject, interleave};
 use tempfile::TempDir;
 
 fn window(path: &str, first: u64, lines: u64) -> Read {
-    Read { first, lines: Some(lines), style: Style::Numbered, ..Read::new(path) }
+    Read::new(path).with_first(first).with_lines(Some(lines)).with_style(Style::Numbered)
 }
 
 fn page(session: &Session, read: &Read) -> Page {
@@ -103,7 +103,8 @@ fn pages_that_follow_the_notices_are_the_whole_file() {
     let mut read = String::from("\u{feff}");
     let mut first = 1;
     loop {
-        let request = Read { first, lines: Some(9_000), budget: 300_000, ..Read::new("large.txt") };
+        let request =
+            Read::new("large.txt").with_first(first).with_lines(Some(9_000)).with_budget(300_000);
         let page = page(&session, &request);
         read.push_str(&page.content);
         first += page.shown;
@@ -145,7 +146,7 @@ fn an_office_document_is_known_by_the_names_at_its_end() {
     fs::write(dir.path().join("a.zip"), &picture).unwrap();
     let session = Session::open([dir.path()]).unwrap();
     let open = |name: &str| {
-        let open = Open { read: window(name, 1, 10), has_window: false, pages: None };
+        let open = Open::from(window(name, 1, 10));
         session.perform(&open).unwrap_err()
     };
     assert!(matches!(open("a.docx"), Error::UnsupportedDocument { .. }));
@@ -168,8 +169,8 @@ fn notebooks_and_images_that_were_made_to_do_harm_end_in_an_answer() {
     write("images.ipynb", format!("\u{feff}{{\"cells\":[{cell}]}}").as_bytes());
     let session = Session::open([dir.path()]).unwrap();
     let open = |name: &str| {
-        let read = Read { past_end: PastEnd::Refuse, ..window(name, 1, 10) };
-        session.perform(&Open { read, has_window: false, pages: None }).map(|done| done.outcome)
+        let read = window(name, 1, 10).with_past_end(PastEnd::Refuse);
+        session.perform(&Open::from(read)).map(|done| done.outcome)
     };
     let deep = open("deep.ipynb").unwrap();
     assert!(

@@ -39,12 +39,10 @@ impl Place {
 
     /// A session as the next process has it.
     fn session(&self) -> Session {
-        let settings = Settings {
-            journal: Some(JournalSetting::Directory(self.0.path().join("journal"))),
-            audit: Some(self.audit()),
-            durability: Durability::None,
-            ..Settings::default()
-        };
+        let settings = Settings::default()
+            .with_journal(Some(JournalSetting::Directory(self.0.path().join("journal"))))
+            .with_audit(Some(self.audit()))
+            .with_durability(Durability::None);
         Session::with_settings([self.file("")], settings).unwrap()
     }
 }

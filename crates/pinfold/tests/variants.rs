@@ -80,7 +80,7 @@ fn what_was_seen_from_one_place_has_been_seen() {
 fn another_mode_keeps_the_rules() {
     let dir = TempDir::new().unwrap();
     let permissions = Permissions { deny: vec!["Write(kept)".into()], ..Permissions::default() };
-    let settings = Settings { permissions, ..Settings::default() };
+    let settings = Settings::default().with_permissions(permissions);
     let session = Session::with_settings([dir.path()], settings).unwrap();
     let denied = |session: &Session, name: &str| {
         matches!(session.perform(&Write::new(name, "")), Err(Error::Denied { .. }))

@@ -105,12 +105,9 @@ fn operation(
     replacements: Vec<Replacement>,
     ctx: &ToolContext<'_>,
 ) -> Result<operations::Edit, Error> {
-    Ok(operations::Edit {
-        path: path.raw("file_path", ctx)?,
-        replacements,
-        matching: MatchMode::Lenient,
-        seen: ctx.seen(ReadRule::Require),
-    })
+    Ok(operations::Edit::all(path.raw("file_path", ctx)?, replacements)
+        .with_matching(MatchMode::Lenient)
+        .with_seen(ctx.seen(ReadRule::Require)))
 }
 
 /// Replacements that are named by their lines; `replacements` has the number of all.

@@ -1,6 +1,6 @@
 //! `Glob`
 
-use pinfold::operations::{self, FindOrder};
+use pinfold::operations;
 use pinfold::{Done, Error, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,12 +29,9 @@ impl Tool for Glob {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Find, Error> {
-        Ok(operations::Find {
-            path: self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?,
-            pattern: Some(self.pattern.clone()),
-            order: FindOrder::NewestFirst,
-            most: ctx.session.settings().max_glob_files,
-        })
+        Ok(operations::Find::new(self.pattern.as_str())
+            .with_path(self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?)
+            .with_most(ctx.session.settings().max_glob_files))
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {

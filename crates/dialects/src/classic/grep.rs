@@ -71,20 +71,18 @@ impl Tool for Grep {
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
         let most = self.head_limit.unwrap_or(limits::DEFAULT_GREP_MATCHES);
-        Ok(operations::Search {
-            literal: self.literal.unwrap_or(false),
-            ignore_case: self.ignore_case.unwrap_or(false),
-            multiline: self.multiline.unwrap_or(false),
-            path: self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?,
-            glob: self.glob.clone(),
-            file_type: self.r#type.clone(),
-            answer: self.answer(),
-            skip: self.offset.unwrap_or(0),
-            most: (most > 0).then_some(most),
-            budget: ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
-            line_cost: if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost },
-            ..operations::Search::new(self.pattern.as_str())
-        })
+        Ok(operations::Search::new(self.pattern.as_str())
+            .with_literal(self.literal.unwrap_or(false))
+            .with_ignore_case(self.ignore_case.unwrap_or(false))
+            .with_multiline(self.multiline.unwrap_or(false))
+            .with_path(self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?)
+            .with_glob(self.glob.clone())
+            .with_file_type(self.r#type.clone())
+            .with_answer(self.answer())
+            .with_skip(self.offset.unwrap_or(0))
+            .with_most((most > 0).then_some(most))
+            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_line_cost(if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost }))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> ToolResult {

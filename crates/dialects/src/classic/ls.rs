@@ -28,14 +28,12 @@ impl Tool for List {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::List, Error> {
-        Ok(operations::List {
-            ignore: self.ignore.clone().unwrap_or_default(),
-            which: Which::All,
-            sniff: true,
-            order: ListOrder::DirectoriesFirst,
-            most: limits::MAX_LS_ENTRIES,
-            ..operations::List::new(self.path.raw("path", ctx)?)
-        })
+        Ok(operations::List::new(self.path.raw("path", ctx)?)
+            .with_ignore(self.ignore.clone().unwrap_or_default())
+            .with_which(Which::All)
+            .with_sniff(true)
+            .with_order(ListOrder::DirectoriesFirst)
+            .with_most(limits::MAX_LS_ENTRIES))
     }
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> ToolResult {

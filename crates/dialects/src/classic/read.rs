@@ -39,18 +39,15 @@ impl Tool for Read {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Open, Error> {
-        Ok(operations::Open {
-            read: operations::Read {
-                path: self.file_path.raw("file_path", ctx)?,
-                first: self.offset(),
-                lines: Some(self.limit()),
-                style: Style::Numbered,
-                budget: ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
-                past_end: PastEnd::Refuse,
-            },
-            has_window: self.offset.is_some() || self.limit.is_some(),
-            pages: self.pages.as_deref().map(page_range).transpose()?,
-        })
+        let read = operations::Read::new(self.file_path.raw("file_path", ctx)?)
+            .with_first(self.offset())
+            .with_lines(Some(self.limit()))
+            .with_style(Style::Numbered)
+            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_past_end(PastEnd::Refuse);
+        Ok(operations::Open::from(read)
+            .with_has_window(self.offset.is_some() || self.limit.is_some())
+            .with_pages(self.pages.as_deref().map(page_range).transpose()?))
     }
 
     fn reply(&self, done: Done<operations::Open>, ctx: &ToolContext<'_>) -> ToolResult {
@@ -125,7 +122,7 @@ impl Read {
     }
 
     fn text(&self, reading: Reading, problem: Option<String>) -> (Place, ToolResult) {
-        let Reading { place, page } = reading;
+        let Reading { place, page, .. } = reading;
         let mut notices = Vec::new();
         if page.total == 0 {
             notices.push("(the file is empty)".to_owned());
@@ -138,7 +135,7 @@ impl Read {
     }
 
     fn notebook(&self, reading: Reading, notebook: Notebook) -> (Place, ToolResult) {
-        let Reading { place, page } = reading;
+        let Reading { place, page, .. } = reading;
         // Those that stand in the lines that are shown.
         let shown = |number: usize| page.content.contains(&format!("[image {number}: "));
         let images = notebook.images.into_iter().zip(1..).filter(|(_, number)| shown(*number));

@@ -53,12 +53,11 @@ impl Tool for List {
     type Reply = Reply;
 
     fn operation(&self, _: &ToolContext<'_>) -> Result<operations::Find, Error> {
-        Ok(operations::Find {
-            path: Some(self.path.as_ref().map_or(Ok(".".into()), RelativePath::raw)?),
-            pattern: self.pattern.clone(),
-            order: FindOrder::Path,
-            most: limits::MAX_LIST_ENTRIES,
-        })
+        let directory = self.path.as_ref().map_or(Ok(".".into()), RelativePath::raw)?;
+        Ok(operations::Find::in_directory(directory)
+            .with_pattern(self.pattern.clone())
+            .with_order(FindOrder::Path)
+            .with_most(limits::MAX_LIST_ENTRIES))
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> Reply {

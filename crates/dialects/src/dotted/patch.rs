@@ -57,12 +57,9 @@ impl Tool for Patch {
             new: patch.replace.clone(),
             all: false,
         };
-        Ok(operations::Edit {
-            path: self.path.raw()?,
-            replacements: self.patches.iter().map(one).collect(),
-            matching: MatchMode::Exact,
-            seen: ctx.seen(ReadRule::Off),
-        })
+        Ok(operations::Edit::all(self.path.raw()?, self.patches.iter().map(one).collect())
+            .with_matching(MatchMode::Exact)
+            .with_seen(ctx.seen(ReadRule::Off)))
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> Reply {

@@ -47,13 +47,11 @@ impl Tool for Read {
     type Reply = Reply;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Read, Error> {
-        Ok(operations::Read {
-            first: self.offset.unwrap_or(1),
-            lines: self.limit,
-            style: Style::Numbered,
-            budget: ctx.budget(limits::MAX_OUTPUT_BYTES),
-            ..operations::Read::new(self.path.raw()?)
-        })
+        Ok(operations::Read::new(self.path.raw()?)
+            .with_first(self.offset.unwrap_or(1))
+            .with_lines(self.limit)
+            .with_style(Style::Numbered)
+            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {

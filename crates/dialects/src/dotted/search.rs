@@ -63,15 +63,13 @@ impl Tool for Search {
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
         let lines = context(self.context_lines);
-        Ok(operations::Search {
-            ignore_case: !self.case_sensitive.unwrap_or(true),
-            path: self.path.as_ref().map(RelativePath::raw).transpose()?,
-            glob: self.glob.clone(),
-            answer: AnswerWith::Lines { before: lines, after: lines },
-            most: Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)),
-            budget: ctx.budget(limits::MAX_OUTPUT_BYTES),
-            ..operations::Search::new(self.pattern.as_str())
-        })
+        Ok(operations::Search::new(self.pattern.as_str())
+            .with_ignore_case(!self.case_sensitive.unwrap_or(true))
+            .with_path(self.path.as_ref().map(RelativePath::raw).transpose()?)
+            .with_glob(self.glob.clone())
+            .with_answer(AnswerWith::Lines { before: lines, after: lines })
+            .with_most(Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)))
+            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {

@@ -70,13 +70,11 @@ impl Tool for List {
         };
         let hidden = self.include_hidden.unwrap_or(false);
         let which = if hidden { Which::NotIgnored } else { Which::Visible };
-        Ok(operations::List {
-            depth,
-            glob: self.glob.clone(),
-            which,
-            order: ListOrder::Path,
-            ..operations::List::new(self.path.raw()?)
-        })
+        Ok(operations::List::new(self.path.raw()?)
+            .with_depth(depth)
+            .with_glob(self.glob.clone())
+            .with_which(which)
+            .with_order(ListOrder::Path))
     }
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> Reply {

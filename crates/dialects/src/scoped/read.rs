@@ -59,7 +59,10 @@ impl Tool for Read {
             last => last.map(|last| last - first + 1),
         };
         let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
-        Ok(operations::Read { first, lines, budget, ..operations::Read::new(self.path.raw()?) })
+        Ok(operations::Read::new(self.path.raw()?)
+            .with_first(first)
+            .with_lines(lines)
+            .with_budget(budget))
     }
 
     fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {

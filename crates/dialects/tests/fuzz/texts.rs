@@ -25,12 +25,10 @@ impl Place {
         fs::write(dir.path().join("secret.txt"), "SECRET\n").unwrap();
         fs::write(root.join("a.txt"), "one\ntwo\n").unwrap();
         fs::write(root.join("sub/b.rs"), "fn main() {}\n").unwrap();
-        let settings = Settings {
-            relative_paths: true,
-            read_before_write: Some(ReadRule::Off),
-            deadline_seconds: 20,
-            ..Settings::default()
-        };
+        let settings = Settings::default()
+            .with_relative_paths(true)
+            .with_read_before_write(Some(ReadRule::Off))
+            .with_deadline_seconds(20);
         let session = Session::with_settings([&root], settings).unwrap();
         Self { dir, root, tools: Toolbox::new(session, &dialects()) }
     }

@@ -29,6 +29,7 @@ pub struct Delete {
 
 /// A file that was deleted.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Deleted {
     /// The place where it was.
     pub place: Place,

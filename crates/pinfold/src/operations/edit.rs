@@ -14,6 +14,7 @@ use crate::{ChangeSet, Error, Operation, ReadRule, View};
 ///
 /// An empty text to replace in the first of them creates the file, or fills an empty one.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Edit {
     /// The file.
     pub path: RawPath,
@@ -27,6 +28,7 @@ pub struct Edit {
 
 /// What was edited.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Edited {
     /// Where the file is.
     pub place: Place,
@@ -49,14 +51,19 @@ pub struct Edited {
 impl Edit {
     /// Replaces the one occurrence of a text.
     pub fn new(path: impl Into<RawPath>, old: impl Into<String>, new: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            replacements: vec![Replacement { old: old.into(), new: new.into(), all: false }],
-            matching: MatchMode::Lenient,
-            seen: ReadRule::Off,
-        }
+        Self::all(path, vec![Replacement { old: old.into(), new: new.into(), all: false }])
+    }
+
+    /// Makes several replacements, in order.
+    pub fn all(path: impl Into<RawPath>, replacements: Vec<Replacement>) -> Self {
+        Self { path: path.into(), replacements, matching: MatchMode::Lenient, seen: ReadRule::Off }
     }
 }
+
+builder!(Edit {
+    with_matching(matching: MatchMode),
+    with_seen(seen: ReadRule),
+});
 
 impl Operation for Edit {
     type Changes = ChangeSet;

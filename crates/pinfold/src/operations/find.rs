@@ -15,6 +15,7 @@ use crate::{Error, NoChange, Operation, View};
 
 /// Finds files below a directory.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Find {
     /// The directory; all roots if not said.
     pub path: Option<RawPath>,
@@ -38,6 +39,7 @@ pub enum FindOrder {
 
 /// What was found.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FoundFiles {
     /// The files.
     pub files: Vec<FoundFile>,
@@ -51,6 +53,7 @@ pub struct FoundFiles {
 
 /// A file that was found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FoundFile {
     /// Where it is.
     pub place: Place,
@@ -67,6 +70,12 @@ impl Find {
         Self { path: None, pattern, order: FindOrder::NewestFirst, most: MAX_GLOB_FILES }
     }
 
+    /// Finds the files of a directory itself, the newest first.
+    pub fn in_directory(path: impl Into<RawPath>) -> Self {
+        let path = Some(path.into());
+        Self { path, pattern: None, order: FindOrder::NewestFirst, most: MAX_GLOB_FILES }
+    }
+
     /// Where to start: the path, and what of the pattern comes before its first wildcard.
     fn start(&self, pattern: Option<&Pattern>) -> Option<RawPath> {
         let directory = pattern.map(|pattern| pattern.directory.as_str()).unwrap_or_default();
@@ -81,6 +90,13 @@ impl Find {
         }
     }
 }
+
+builder!(Find {
+    with_path(path: Option<RawPath>),
+    with_pattern(pattern: Option<String>),
+    with_order(order: FindOrder),
+    with_most(most: usize),
+});
 
 struct FindVisitor<'f> {
     pattern: Option<&'f Pattern>,

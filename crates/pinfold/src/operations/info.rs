@@ -7,6 +7,7 @@ use crate::{Error, NoChange, Operation, View};
 
 /// Describes what is at a path. A link is described as itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Info {
     /// The path.
     pub path: RawPath,
@@ -14,6 +15,7 @@ pub struct Info {
 
 /// What is at a path.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Described {
     /// Where it is.
     pub place: Place,

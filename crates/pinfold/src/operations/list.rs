@@ -16,6 +16,7 @@ use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct List {
     /// The directory.
     pub path: RawPath,
@@ -57,6 +58,7 @@ pub enum ListOrder {
 
 /// What is in a directory.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Listed {
     /// Where the directory is.
     pub place: Place,
@@ -70,6 +72,7 @@ pub struct Listed {
 
 /// One entry of a list.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ListEntry {
     /// Where it is.
     pub place: Place,
@@ -98,6 +101,16 @@ impl List {
         }
     }
 }
+
+builder!(List {
+    with_depth(depth: usize),
+    with_glob(glob: Option<String>),
+    with_ignore(ignore: Vec<String>),
+    with_which(which: Which),
+    with_sniff(sniff: bool),
+    with_order(order: ListOrder),
+    with_most(most: usize),
+});
 
 /// What one thread of the walk has found.
 struct Listing<'l> {

@@ -17,6 +17,7 @@ use crate::{Error, NoChange, Operation, View};
 
 /// Reads a file, whatever is in it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Open {
     /// Which lines of a text are shown, and how.
     pub read: Read,
@@ -26,7 +27,7 @@ pub struct Open {
     pub pages: Option<(u64, u64)>,
 }
 
-/// What was read.
+/// What was read. A new kind is a new variant and a breaking change, so that each dialect has to word it.
 #[derive(Debug)]
 pub enum Opened {
     /// Lines of text; with what is wrong, if it should have been a notebook.
@@ -38,6 +39,25 @@ pub enum Opened {
     /// Lines of a notebook that was made readable.
     Notebook(Reading, Notebook),
 }
+
+impl Open {
+    /// Reads a file: all of it, up to the budget.
+    pub fn new(path: impl Into<RawPath>) -> Self {
+        Read::new(path).into()
+    }
+}
+
+impl From<Read> for Open {
+    /// Reads a file, and of a text these lines.
+    fn from(read: Read) -> Self {
+        Self { read, has_window: false, pages: None }
+    }
+}
+
+builder!(Open {
+    with_has_window(has_window: bool),
+    with_pages(pages: Option<(u64, u64)>),
+});
 
 impl Operation for Open {
     type Changes = NoChange;

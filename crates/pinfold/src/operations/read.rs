@@ -7,6 +7,7 @@ use crate::{Error, NoChange, Operation, View, limits};
 
 /// Reads a window of lines.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Read {
     /// The file.
     pub path: RawPath,
@@ -33,6 +34,7 @@ pub enum PastEnd {
 
 /// What was read.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Reading {
     /// Where the file is.
     pub place: Place,
@@ -53,6 +55,14 @@ impl Read {
         }
     }
 }
+
+builder!(Read {
+    with_first(first: u64),
+    with_lines(lines: Option<u64>),
+    with_style(style: Style),
+    with_budget(budget: usize),
+    with_past_end(past_end: PastEnd),
+});
 
 impl Operation for Read {
     type Changes = NoChange;

@@ -24,6 +24,7 @@ use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Searches files for a pattern.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Search {
     /// What is searched for.
     pub pattern: String,
@@ -69,6 +70,7 @@ pub enum AnswerWith {
 
 /// What a search has found.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Searched {
     /// The files on this page, in order.
     pub files: Vec<Matched>,
@@ -88,6 +90,7 @@ pub struct Searched {
 
 /// A file in which something was found.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Matched {
     /// Where it is.
     pub place: Place,
@@ -126,6 +129,20 @@ impl Search {
         }
     }
 }
+
+builder!(Search {
+    with_literal(literal: bool),
+    with_ignore_case(ignore_case: bool),
+    with_multiline(multiline: bool),
+    with_path(path: Option<RawPath>),
+    with_glob(glob: Option<String>),
+    with_file_type(file_type: Option<String>),
+    with_answer(answer: AnswerWith),
+    with_skip(skip: u64),
+    with_most(most: Option<u64>),
+    with_budget(budget: usize),
+    with_line_cost(line_cost: fn(&PageLine<'_>) -> usize),
+});
 
 /// One thread's part of a search.
 struct Searching<'s> {

@@ -19,6 +19,7 @@ pub struct Show {
 
 /// A change of the journal.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Shown {
     /// The change's entry in the journal.
     pub entry: Entry,

@@ -40,6 +40,7 @@ pub struct Undo {
 
 /// A change that was undone.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Undone {
     /// The change's entry in the journal.
     pub entry: Entry,

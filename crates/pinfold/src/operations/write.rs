@@ -53,6 +53,7 @@ pub enum Parents {
 
 /// A file that was written.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Written {
     /// The file's place.
     pub place: Place,
@@ -80,6 +81,12 @@ impl Write {
         }
     }
 }
+
+builder!(Write {
+    with_encoding(encoding: Encoding),
+    with_parents(parents: Parents),
+    with_seen(seen: ReadRule),
+});
 
 impl Operation for Write {
     type Changes = ChangeSet;

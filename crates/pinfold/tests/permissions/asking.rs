@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use pinfold::operations::{Delete, Edit, Find, Info, List, Read, Search, Show, Write};
+use pinfold::operations::{Delete, Find, Info, List, Read, Search, Show, Write};
 use pinfold::{
     Access, ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Encoding, Error,
     JournalSetting, Mode, ReadRule, Reason, Session, Settings,
@@ -110,7 +110,7 @@ fn what_was_kept_of_a_secret_is_asked_about() {
     let journal = Some(JournalSetting::Directory(state.path().join("journal")));
     let person =
         Person::saying(&[ApprovalAnswer::Denied(None), ApprovalAnswer::Once, ApprovalAnswer::Once]);
-    let session = session(&dir, Settings { journal, ..Settings::default() });
+    let session = session(&dir, Settings::default().with_journal(journal));
     let session = session.with_approver(person.clone());
     let changed = session.perform(&Write::new("new.txt", "one\n")).unwrap();
     let deleted = session.perform(&Delete::new(".env")).unwrap();
@@ -194,8 +194,7 @@ fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
             _ => ApprovalAnswer::Denied(None),
         }
     });
-    let settings =
-        Settings { max_output_bytes: Some(300), ..permissions(Mode::Ask, &[], &[], &[]) };
+    let settings = permissions(Mode::Ask, &[], &[], &[]).with_max_output_bytes(Some(300));
     let session = session(&dir, settings).with_approver(change);
     let write = Write::new("src/long.txt", "other\n".repeat(10_000));
     assert!(matches!(denial(&session, &write), Denial::User(_)));
@@ -339,7 +338,7 @@ fn a_deny_rule_beats_a_file_that_was_not_read() {
     let dir = workspace();
     let session = denying(&dir, &["Edit(src/**)"]);
     let rule = Denial::Policy(Reason::Rule("Edit(src/**)".into()));
-    let edit = Edit { seen: ReadRule::Require, ..edit("src/a.txt", "plain", "fancy") };
+    let edit = edit("src/a.txt", "plain", "fancy").with_seen(ReadRule::Require);
     assert_eq!(denial(&session, &edit), rule);
     let mut write = Write::new("src/a.txt", "fancy");
     write.seen = ReadRule::Require;
@@ -389,7 +388,7 @@ fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
 fn the_clock_stands_still_while_a_person_thinks_and_the_file_is_free() {
     let dir = workspace();
     let root = dir.path().to_owned();
-    let settings = Settings { deadline_seconds: 1, ..permissions(Mode::Ask, &[], &[], &[]) };
+    let settings = permissions(Mode::Ask, &[], &[], &[]).with_deadline_seconds(1);
     let slow = Meanwhile(move |_: &ApprovalRequest| {
         std::thread::sleep(std::time::Duration::from_millis(1_200));
         // Somebody else is not held up by it.
@@ -406,8 +405,7 @@ fn the_clock_stands_still_while_a_person_thinks_and_the_file_is_free() {
 #[test]
 fn a_dry_run_checks_permissions_and_asks_nobody() {
     let dir = workspace();
-    let settings =
-        |mode| Settings { dry_run: true, ..permissions(mode, &[], &[], &["Edit(secrets/**)"]) };
+    let settings = |mode| permissions(mode, &[], &[], &["Edit(secrets/**)"]).with_dry_run(true);
     let nobody = session(&dir, settings(Mode::Ask));
     assert!(matches!(denial(&nobody, &Write::new("src/a.txt", "x")), Denial::Nobody { .. }));
     assert!(matches!(denial(&nobody, &Write::new("secrets/x", "x")), Denial::Policy(_)));
@@ -431,7 +429,7 @@ fn a_read_that_asks_or_is_audited_is_not_cached() {
     let denying = denying(&dir, &["Read(src/**)"]);
     assert!(!cached_file(&denying, "src/a.txt"));
     let log = dir.path().join("audit.jsonl");
-    let audited = session(&dir, Settings { audit: Some(log), ..Settings::default() });
+    let audited = session(&dir, Settings::default().with_audit(Some(log)));
     assert!(!cached_file(&audited, "src/a.txt"));
     // Some file systems cannot say what is cached.
     if cached_file(&plain, "src/a.txt") {

@@ -19,10 +19,8 @@ fn calls_are_audited() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = workspace();
     let log = dir.path().join("audit.jsonl");
-    let settings = Settings {
-        audit: Some(log.clone()),
-        ..permissions(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)"])
-    };
+    let settings = permissions(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)"])
+        .with_audit(Some(log.clone()));
     let session = session(&dir, settings);
     assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
     session.perform(&edit("src/a.txt", "plain", "fancy")).unwrap();
@@ -47,9 +45,9 @@ fn calls_are_audited() {
 fn what_is_overlong_is_cut() {
     let dir = workspace();
     let log = dir.path().join("audit.jsonl");
-    let session = session(&dir, Settings { audit: Some(log.clone()), ..Settings::default() });
+    let session = session(&dir, Settings::default().with_audit(Some(log.clone())));
     let deny = permissions(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)"]);
-    let denying = crate::session(&dir, Settings { audit: Some(log.clone()), ..deny });
+    let denying = crate::session(&dir, deny.with_audit(Some(log.clone())));
     let (most, more) = ("é".repeat(4_096), "é".repeat(100_000));
     let missing = format!("secrets/{}", "a/".repeat(50_000));
     _ = session.perform(&Read::new(&most));
@@ -71,8 +69,7 @@ fn what_is_overlong_is_cut() {
 #[test]
 fn an_audit_log_that_cannot_be_opened_stops_the_start() {
     let dir = workspace();
-    let settings =
-        Settings { audit: Some(dir.path().join("no/such/dir/log")), ..Settings::default() };
+    let settings = Settings::default().with_audit(Some(dir.path().join("no/such/dir/log")));
     let error = Session::with_settings([dir.path()], settings).unwrap_err().to_string();
     assert!(error.contains("cannot open the audit log"), "{error}");
 }
@@ -81,10 +78,8 @@ fn an_audit_log_that_cannot_be_opened_stops_the_start() {
 fn without_a_log_that_can_be_written_nothing_is_changed() {
     let dir = workspace();
     // It can be opened, and takes nothing.
-    let full = |audit_failure| Settings {
-        audit: Some("/dev/full".into()),
-        audit_failure,
-        ..Settings::default()
+    let full = |audit_failure| {
+        Settings::default().with_audit(Some("/dev/full".into())).with_audit_failure(audit_failure)
     };
     let session = session(&dir, full(AuditFailure::Refuse));
     session.perform(&Read::new("src/a.txt")).unwrap();

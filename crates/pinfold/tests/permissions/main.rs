@@ -36,7 +36,7 @@ fn workspace() -> TempDir {
 fn permissions(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Settings {
     let list = |rules: &[&str]| rules.iter().map(|rule| (*rule).to_owned()).collect();
     let permissions = Permissions { mode, allow: list(allow), ask: list(ask), deny: list(deny) };
-    Settings { permissions, ..Settings::default() }
+    Settings::default().with_permissions(permissions)
 }
 
 fn session(dir: &TempDir, settings: Settings) -> Session {

@@ -27,11 +27,7 @@ fn a_denied_file_is_refused_by_every_name() {
     ] {
         let rule = Denial::Policy(Reason::Rule("Read(secrets/**)".into()));
         assert_eq!(denial(&session, &Read::new(path)), rule, "{path}");
-        assert_eq!(
-            denial(&session, &Open { read: Read::new(path), has_window: false, pages: None }),
-            rule,
-            "{path}"
-        );
+        assert_eq!(denial(&session, &Open::new(path)), rule, "{path}");
     }
     assert_eq!(
         denial(&session, &Info::new("secrets/key.txt")).to_string(),
@@ -39,7 +35,7 @@ fn a_denied_file_is_refused_by_every_name() {
     );
     assert!(session.perform(&Read::new("secrets/public.txt")).is_ok());
     // A search of the file itself, and an edit that would show what is near.
-    let named = Search { path: Some("secrets/key.txt".into()), ..Search::new("password") };
+    let named = Search::new("password").with_path(Some("secrets/key.txt".into()));
     assert!(matches!(denial(&session, &named), Denial::Policy(_)));
     assert!(matches!(
         denial(&session, &edit("secrets/key.txt", "the hidden", "x")),
@@ -208,7 +204,7 @@ fn what_was_deleted_is_shown_only_to_those_who_could_have_read_it() {
     let journaled = |deny: &[&str]| {
         let journal = Some(JournalSetting::Directory(journal.path().join("journal")));
         let permissions = permissions(Mode::SecureFileAccess, &[], &[], deny);
-        session(&dir, Settings { journal, ..permissions })
+        session(&dir, permissions.with_journal(journal))
     };
     let free = journaled(&[]);
     let id = free.perform(&Delete::new("secrets/key.txt")).unwrap().receipt.id.unwrap();
@@ -222,11 +218,9 @@ fn what_was_deleted_is_shown_only_to_those_who_could_have_read_it() {
 fn our_own_files_are_out_of_reach() {
     let dir = workspace();
     let (journal, audit) = (dir.path().join("state/journal"), dir.path().join("audit.jsonl"));
-    let settings = Settings {
-        journal: Some(JournalSetting::Directory(journal)),
-        audit: Some(audit.clone()),
-        ..permissions(Mode::BypassPermissions, &["*"], &[], &[])
-    };
+    let settings = permissions(Mode::BypassPermissions, &["*"], &[], &[])
+        .with_journal(Some(JournalSetting::Directory(journal)))
+        .with_audit(Some(audit.clone()));
     let config = dir.path().join("config.toml");
     fs::write(&config, "").unwrap();
     let session = session(&dir, settings).keeping_out_of([config]);

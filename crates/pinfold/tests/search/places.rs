@@ -21,9 +21,9 @@ fn a_place_that_is_named_is_searched_whatever_ignores_it() {
         ("open/b.log", "M"),
     ]);
     for (path, total) in [("ig", 1), ("star", 1), ("build", 1), ("open", 0)] {
-        let named = Search { path: Some(path.into()), ..Search::new("M") };
+        let named = Search::new("M").with_path(Some(path.into()));
         assert_eq!(search(&session, &named).total, total, "{path}");
-        let find = Find { path: Some(path.into()), ..Find::new("*") };
+        let find = Find::new("*").with_path(Some(path.into()));
         assert_eq!(session.perform(&find).unwrap().outcome.total, total, "{path}");
     }
     assert_eq!(search(&session, &Search::new("M")).total, 0);
@@ -38,7 +38,7 @@ fn names_that_are_always_skipped_are_found_by_name_only() {
         (".venv/d.js", "M"),
     ]);
     for glob in ["**/*", "*", "*.js", "src/**"] {
-        let all = Search { glob: Some(glob.into()), ..Search::new("M") };
+        let all = Search::new("M").with_glob(Some(glob.into()));
         assert_eq!(search(&session, &all).total, 1, "{glob}");
     }
     assert_eq!(session.perform(&Find::new("**/.*/*")).unwrap().outcome.total, 0);
@@ -50,7 +50,7 @@ fn an_exclusion_holds_from_wherever_the_search_starts() {
     let (_dir, session) = workspace(&[("sub/x.rs", "M"), ("sub/y.rs", "M")]);
     let excluding = |path: Option<&str>, glob: &str| {
         let path = path.map(Into::into);
-        search(&session, &Search { path, glob: Some(glob.into()), ..Search::new("M") }).total
+        search(&session, &Search::new("M").with_path(path).with_glob(Some(glob.into()))).total
     };
     assert_eq!(excluding(None, "*.rs,!sub/x.rs"), 1);
     assert_eq!(excluding(Some("sub"), "*.rs,!sub/x.rs"), 1);
@@ -88,10 +88,10 @@ fn files_come_newest_first_and_then_by_path() {
         found.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
     // `a` comes before `a.rs`, as in a sorted tree.
     assert_eq!(paths, ["a/new.rs", "a/y.rs", "a.rs", "b/x.rs"]);
-    let two = session.perform(&Find { most: 2, ..Find::new("**/*.rs") }).unwrap();
+    let two = session.perform(&Find::new("**/*.rs").with_most(2)).unwrap();
     assert_eq!((two.outcome.files.len(), two.outcome.total), (2, 4));
     assert_eq!(two.outcome.files[1].place.path.to_string(), "a/y.rs");
-    let found = search(&session, &Search { answer: AnswerWith::Files, ..Search::new("M") });
+    let found = search(&session, &Search::new("M").with_answer(AnswerWith::Files));
     let paths: Vec<_> = found.files.iter().map(|file| file.place.path.to_string()).collect();
     assert_eq!(paths, ["a/new.rs", "c.txt", "a/y.rs", "a.rs", "b/x.rs"]);
 }
@@ -110,7 +110,7 @@ fn a_pattern_that_spells_out_a_hidden_or_ignored_place_looks_inside() {
         (".editorconfig", ""),
     ]);
     let found = |pattern: &str| {
-        let find = Find { order: FindOrder::Path, ..Find::new(pattern) };
+        let find = Find::new(pattern).with_order(FindOrder::Path);
         let found = session.perform(&find).unwrap().outcome;
         found.files.iter().map(|file| file.place.path.to_string()).collect::<Vec<_>>()
     };
@@ -137,7 +137,7 @@ fn links_to_files_inside_are_found_and_others_are_not() {
     symlink(outside.path(), dir.path().join("outdir")).unwrap();
     symlink("sub", dir.path().join("subdir.md")).unwrap();
     symlink("nothing", dir.path().join("dangling.md")).unwrap();
-    let find = Find { order: FindOrder::Path, ..Find::new("**/*.md") };
+    let find = Find::new("**/*.md").with_order(FindOrder::Path);
     let found = session.perform(&find).unwrap();
     let paths: Vec<_> =
         found.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
@@ -162,7 +162,7 @@ fn all_roots_are_searched_and_nested_ones_once() {
         paths,
         ["a.txt".into(), "inner/b.txt".into(), format!("{}/c.txt", two.path().display())]
     );
-    let named = Search { path: Some(two.path().display().to_string().into()), ..Search::new("M") };
+    let named = Search::new("M").with_path(Some(two.path().display().to_string().into()));
     assert_eq!(search(&session, &named).total, 1);
 }
 

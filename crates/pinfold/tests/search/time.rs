@@ -19,7 +19,7 @@ fn a_line_longer_than_memory_allows_is_said_not_to_be_searched() {
     let session = Session::open([dir.path()]).unwrap();
     let found = search(&session, &Search::new("a{3}$"));
     assert_eq!((found.total, found.skipped.too_large), (1, 1));
-    let named = Search { path: Some("long".into()), ..Search::new("a{3}$") };
+    let named = Search::new("a{3}$").with_path(Some("long".into()));
     let refused = session.perform(&named).unwrap_err();
     assert!(matches!(refused, Error::TooLargeToSearch { .. }), "{refused}");
 }
@@ -43,7 +43,7 @@ fn a_search_stops_at_its_deadline_and_when_cancelled() {
     let dir = TempDir::new().unwrap();
     let text = "some words in a line of text that go on for a while\n".repeat(200_000);
     (0..30).for_each(|number| write(dir.path(), &format!("f{number}"), text.as_bytes()));
-    let settings = Settings { deadline_seconds: 0, ..Settings::default() };
+    let settings = Settings::default().with_deadline_seconds(0);
     let session = Session::with_settings([dir.path()], settings).unwrap();
     let slow = Search::new("(?:\\w+\\W+){8}zzz");
     let stopped = session.perform(&slow).unwrap_err();
@@ -76,7 +76,7 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
         })
         .collect();
     (0..8).for_each(|number| write(dir.path(), &format!("f{number}"), text.as_bytes()));
-    let settings = Settings { deadline_seconds: 1, ..Settings::default() };
+    let settings = Settings::default().with_deadline_seconds(1);
     let session = Session::with_settings([dir.path()], settings).unwrap();
     // One line of which each byte may take thousands of steps.
     let (_dir, other) = workspace(&[("one.txt", &"ab".repeat(10 << 20))]);
@@ -86,7 +86,7 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     for multiline in [false, true] {
         let start = Instant::now();
-        let heavy = Search { multiline, ..Search::new("(?:a|b|[a-h]{1,500}){30}\\d") };
+        let heavy = Search::new("(?:a|b|[a-h]{1,500}){30}\\d").with_multiline(multiline);
         match session.perform(&heavy) {
             Err(stopped) => assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}"),
             // Where it cannot be stopped it is not begun, which is said.
@@ -108,7 +108,8 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
     let begin = Instant::now();
     for multiline in [true, false] {
         for path in ["lines.txt", "line.txt"] {
-            let search = Search { multiline, path: Some(path.into()), ..Search::new(pattern) };
+            let search =
+                Search::new(pattern).with_multiline(multiline).with_path(Some(path.into()));
             let call = CallOptions::default();
             let cancel = call.cancel.clone();
             // Whoever waits gives up soon, so that only the checks on the way count.
@@ -142,8 +143,9 @@ fn the_deadline_is_looked_at_inside_one_line() {
                 let count = asked.clone();
                 let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= 30;
                 let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
-                let search =
-                    Search { multiline, path: Some(path.into()), ..Search::new(pattern.as_str()) };
+                let search = Search::new(pattern.as_str())
+                    .with_multiline(multiline)
+                    .with_path(Some(path.into()));
                 // It is asked so often only if it is asked inside the line.
                 let ended = session.perform_with(&search, &call).map(drop);
                 assert!(matches!(ended, Err(Error::Cancelled)), "{pattern} {path}: {ended:?}");
