@@ -1,4 +1,4 @@
-//! Unified diffs for people and models.
+//! Unified diffs for users and models.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use similar::TextDiff;
 
 use crate::{Charset, Encoding};
 
-/// Past this the diff is still right, only no longer the shortest.
-const MAX_SEARCH: Duration = Duration::from_millis(500);
+/// After this time the diff is still correct, but maybe not the shortest.
+const MAX_SEARCH_TIME: Duration = Duration::from_millis(500);
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 
-/// What changed from `old` to `new`, with three lines of context, in at most about `budget` bytes.
+/// The unified diff from `old` to `new`, with three lines of context, in at most about `budget` bytes.
 ///
-/// Each comes with its encoding; bytes without meaning are shown as U+FFFD. Cut at a line's end where
-/// it would be longer, with a last line that says how much is missing.
+/// Both come with their encoding; malformed bytes are shown as U+FFFD. A longer diff is cut after a
+/// line, and its last line says how many lines are missing.
 pub fn unified_diff(
     path: &str,
     old: (&[u8], Encoding),
@@ -24,14 +24,14 @@ pub fn unified_diff(
     budget: usize,
 ) -> String {
     let plain = Encoding { bom: false, ..old.1 };
-    let cut_out = match old.1.charset {
-        // Line ends can be seen in the bytes: only what differs has to be decoded.
+    let changed = match old.1.charset {
+        // Line endings are visible in the bytes: only the changed lines have to be decoded.
         Charset::Utf8 | Charset::Legacy(_) if old.1 == new.1 => {
             Some(ChangedLines::of(old.0, new.0))
         }
         _ => None,
     };
-    let (before, after, offset) = match &cut_out {
+    let (before, after, offset) = match &changed {
         Some(middle) if middle.start > 0 => (
             plain.decode_lossy(middle.old).0,
             plain.decode_lossy(middle.new).0,
@@ -41,10 +41,10 @@ pub fn unified_diff(
         None => (old.1.decode_lossy(old.0).0, new.1.decode_lossy(new.0).0, 0),
     };
     let mut out = format!("--- a/{path}\n+++ b/{path}\n");
-    // Only an LF ends a line here: a CR by itself is a character like any other.
+    // Only an LF ends a line: a lone CR is an ordinary character.
     let [before, after]: [Vec<&str>; 2] =
         [&before, &after].map(|text| text.split_inclusive('\n').collect());
-    let diff = TextDiff::configure().timeout(MAX_SEARCH).diff_slices(&before, &after);
+    let diff = TextDiff::configure().timeout(MAX_SEARCH_TIME).diff_slices(&before, &after);
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old = first.old_range().start..last.old_range().end;
@@ -61,10 +61,10 @@ pub fn unified_diff(
     cut(out, budget)
 }
 
-/// Whole lines around everything that differs. Most of a large file is the same, and need not be
-/// split into lines to know it.
+/// The lines from the first difference to the last, with context, so that a large file need not be
+/// split into lines as a whole.
 struct ChangedLines<'b> {
-    /// Where both start.
+    /// The offset at which both start.
     start: usize,
     old: &'b [u8],
     new: &'b [u8],
@@ -72,16 +72,16 @@ struct ChangedLines<'b> {
 
 impl<'b> ChangedLines<'b> {
     fn of(old: &'b [u8], new: &'b [u8]) -> Self {
-        let start = context_before(old, shared_beginning(old, new));
+        let start = context_before(old, common_prefix_len(old, new));
         let (old, new) = (&old[start..], &new[start..]);
-        let end = context_after(old, old.len() - shared_end(old, new));
+        let end = context_after(old, old.len() - common_suffix_len(old, new));
         Self { start, old: &old[..end], new: &new[..new.len() - (old.len() - end)] }
     }
 }
 
 const INFALLIBLE: &str = "a String takes anything";
 
-/// A range of lines as hunk headers have it.
+/// A range of lines in the format of hunk headers.
 fn range(lines: std::ops::Range<usize>, offset: usize) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start + offset),
@@ -90,8 +90,8 @@ fn range(lines: std::ops::Range<usize>, offset: usize) -> String {
     }
 }
 
-/// How many bytes are the same at the beginning.
-fn shared_beginning(one: &[u8], other: &[u8]) -> usize {
+/// The length of the common prefix.
+fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 4096;
     let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
     let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
@@ -99,8 +99,8 @@ fn shared_beginning(one: &[u8], other: &[u8]) -> usize {
     same + bytes.take_while(|(one, other)| one == other).count()
 }
 
-/// How many bytes are the same at the end.
-fn shared_end(one: &[u8], other: &[u8]) -> usize {
+/// The length of the common suffix.
+fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 4096;
     let blocks = one.rchunks_exact(BLOCK).zip(other.rchunks_exact(BLOCK));
     let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
@@ -109,9 +109,9 @@ fn shared_end(one: &[u8], other: &[u8]) -> usize {
     same + bytes.take_while(|(one, other)| one == other).count()
 }
 
-/// Where the lines of context before a place start.
-fn context_before(text: &[u8], place: usize) -> usize {
-    let mut start = memchr::memrchr(b'\n', &text[..place]).map_or(0, |lf| lf + 1);
+/// The start of the lines of context before an offset.
+fn context_before(text: &[u8], offset: usize) -> usize {
+    let mut start = memchr::memrchr(b'\n', &text[..offset]).map_or(0, |lf| lf + 1);
     for _ in 0..CONTEXT {
         let above = &text[..start.saturating_sub(1)];
         start = memchr::memrchr(b'\n', above).map_or(0, |lf| lf + 1);
@@ -119,9 +119,9 @@ fn context_before(text: &[u8], place: usize) -> usize {
     start
 }
 
-/// Where the lines of context after a place end.
-fn context_after(text: &[u8], place: usize) -> usize {
-    let mut end = place;
+/// The end of the lines of context after an offset.
+fn context_after(text: &[u8], offset: usize) -> usize {
+    let mut end = offset;
     for _ in 0..=CONTEXT {
         end += memchr::memchr(b'\n', &text[end..]).map_or(text.len() - end, |lf| lf + 1);
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn far_down_in_a_file_the_numbers_are_right() {
+    fn hunk_headers_count_lines_from_the_start_of_the_file() {
         let old: String = (1..=5000).map(|n| format!("{n}\n")).collect();
         let new = old.replace("\n4000\n", "\nnew\nlines\n");
         let diff = unified_diff("a", &old, &new, 1000);
@@ -166,13 +166,13 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_diff_leads_from_the_old_to_the_new(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
+        fn a_diff_applied_to_the_old_text_gives_the_new(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
             let diff = unified_diff("x", &old, &new, usize::MAX);
             proptest::prop_assert_eq!(applied(&old, &diff), new);
         }
     }
 
-    /// What a unified diff makes of a text.
+    /// Applies a unified diff to a text.
     fn applied(old: &str, diff: &str) -> String {
         let lines: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut out, mut at, mut last_kept) = (String::new(), 0, false);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_and_marked_text_is_compared_as_text() {
+    fn text_in_any_encoding_is_decoded_before_it_is_compared() {
         for label in ["utf-16", "utf-32be", "latin1"] {
             let encoding = Encoding::for_label(label).unwrap();
             let [old, new] = ["one\ntwo\n", "one\n2\n"].map(|text| encoding.encode(text).unwrap());
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cr_by_itself_ends_no_line() {
+    fn a_lone_cr_ends_no_line() {
         let diff = unified_diff("a", "h\ra\rb\nc\nd\n", "h\ra\rb\nc\nD\n", 1000);
         assert!(diff.contains("@@ -1,3 +1,3 @@\n h\ra\rb\n c\n-d\n+D\n"), "{diff}");
     }
 
     #[test]
-    fn a_missing_final_newline_is_said() {
+    fn a_missing_final_newline_is_noted() {
         let diff = unified_diff("a", "x\n", "x", 1000);
         assert!(diff.ends_with("+x\n\\ No newline at end of file\n"), "{diff}");
     }

@@ -1,8 +1,8 @@
-//! A text file as bytes and as text at once.
+//! Maps the decoded text of a file to the file's bytes.
 //!
-//! Edits are found in the folded text (decoded, every line end an LF) and made in the bytes: each
-//! place in the text knows its place in the file, so whatever is not edited is never decoded and
-//! encoded again. A CRLF is one character of the folded text, so no edit can come between its halves.
+//! Edits are found in the folded text (decoded, every line ending an LF) and made in the bytes. Each
+//! offset in the text maps to an offset in the file, so bytes outside an edit are copied and never
+//! encoded again. A CRLF is one character of the folded text, so no edit can split it.
 
 use std::borrow::Cow;
 
@@ -10,26 +10,27 @@ use memchr::memchr_iter;
 
 use crate::{Charset, Encoding, Unmappable};
 
-/// A file's bytes, and its text with every line end folded to LF.
+/// A file's bytes, and its text with every line ending folded to LF.
 #[derive(Debug)]
 pub(crate) struct Document<'b> {
     bytes: &'b [u8],
     encoding: Encoding,
     text: Cow<'b, str>,
-    /// Where lines start in the text and in the bytes; `None` where both are the same but for a mark.
+    /// Where lines start in the text and in the bytes; `None` if both offsets differ only by the byte
+    /// order mark.
     lines: Option<Vec<Line>>,
 }
 
-/// A line's beginnings.
+/// Where a line starts in the text and in the bytes.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     text: usize,
     byte: usize,
-    /// How the line ends, if it does.
+    /// The line ending; `Lf` for a last line without one.
     end: End,
 }
 
-/// How one line of a file ends.
+/// The line ending of one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum End {
     Lf,
@@ -37,7 +38,7 @@ pub(crate) enum End {
 }
 
 impl<'b> Document<'b> {
-    /// The document that a file's bytes are in an encoding.
+    /// Decodes a file's bytes, unless they are UTF-8 with LF line endings and can be borrowed.
     pub(crate) fn new(bytes: &'b [u8], encoding: Encoding) -> Self {
         let body = &bytes[encoding.mark_len().min(bytes.len())..];
         if encoding.charset == Charset::Utf8
@@ -50,66 +51,66 @@ impl<'b> Document<'b> {
         Self { bytes, encoding, text: Cow::Owned(text), lines: Some(lines) }
     }
 
-    /// The text, every line end an LF.
+    /// The text; every line ending is an LF.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether some line may end with CRLF.
+    /// Whether a line may end with CRLF: true for all text that is not borrowed.
     pub(crate) fn has_crlf(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// The number of the line that a place in the text is on, counting from 1.
-    pub(crate) fn line_number(&self, place: usize) -> u64 {
-        memchr_iter(b'\n', &self.text.as_bytes()[..place]).count() as u64 + 1
+    /// The number of the line that contains an offset in the text, counting from 1.
+    pub(crate) fn line_number(&self, offset: usize) -> u64 {
+        memchr_iter(b'\n', &self.text.as_bytes()[..offset]).count() as u64 + 1
     }
 
-    /// The number, counting from 0, of the line in the table that a place is on.
-    fn line_of(lines: &[Line], place: usize) -> usize {
-        lines.partition_point(|line| line.text <= place).saturating_sub(1)
+    /// The index in `lines` of the line that contains an offset in the text.
+    fn line_of(lines: &[Line], offset: usize) -> usize {
+        lines.partition_point(|line| line.text <= offset).saturating_sub(1)
     }
 
-    /// The bytes that places in the text stand for, in the same order, which must be rising; `None`
-    /// if one is within what a run of bytes decodes to.
-    fn bytes_at(&self, places: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
+    /// Maps ascending offsets in the text to offsets in the bytes; `None` if one is inside a run of
+    /// bytes that decodes as a whole.
+    fn byte_offsets(&self, offsets: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
         let Some(lines) = &self.lines else {
-            return Some(places.map(|place| place + self.encoding.mark_len()).collect());
+            return Some(offsets.map(|offset| offset + self.encoding.mark_len()).collect());
         };
         let mut found = Vec::new();
-        let (mut number, mut pieces, mut at) = (usize::MAX, Vec::new().into_iter(), (0, 0));
-        for place in places {
-            let line = Self::line_of(lines, place);
-            if line != number {
-                number = line;
+        let (mut current, mut pieces, mut at) = (usize::MAX, Vec::new().into_iter(), (0, 0));
+        for offset in offsets {
+            let line = Self::line_of(lines, offset);
+            if line != current {
+                current = line;
                 let next = lines.get(line + 1).map_or(self.bytes.len(), |next| next.byte);
                 at = (lines[line].text, lines[line].byte);
                 pieces =
                     self::pieces(&self.bytes[lines[line].byte..next], &self.encoding).into_iter();
             }
-            while at.0 < place {
+            while at.0 < offset {
                 let (text, bytes) = pieces.next()?;
                 at = (at.0 + text, at.1 + bytes);
             }
-            found.push((at.0 == place).then_some(at.1)?);
+            found.push((at.0 == offset).then_some(at.1)?);
         }
         Some(found)
     }
 
-    /// How the line ends whose LF is at a place in the text.
-    pub(crate) fn end_at(&self, place: usize) -> End {
+    /// The line ending of the line whose LF is at an offset in the text.
+    pub(crate) fn end_at(&self, offset: usize) -> End {
         match &self.lines {
             None => End::Lf,
-            Some(lines) => lines[Self::line_of(lines, place)].end,
+            Some(lines) => lines[Self::line_of(lines, offset)].end,
         }
     }
 
-    /// The bytes of the whole file with some spans of the text replaced.
+    /// The bytes of the whole file after spans of the text are replaced.
     ///
-    /// `spans` are in order and do not overlap; each has its new bytes. `None` if a span starts or
-    /// ends where the bytes cannot be cut.
+    /// `spans` are sorted and do not overlap; each carries its new bytes. `None` if a span starts or
+    /// ends inside a run of bytes that decodes as a whole.
     pub(crate) fn splice(&self, spans: &[(usize, usize, Vec<u8>)]) -> Option<Vec<u8>> {
-        let ends = self.bytes_at(spans.iter().flat_map(|(start, end, _)| [*start, *end]))?;
+        let ends = self.byte_offsets(spans.iter().flat_map(|(start, end, _)| [*start, *end]))?;
         let grown: usize = spans.iter().map(|(_, _, new)| new.len()).sum();
         let mut out = Vec::with_capacity(self.bytes.len() + grown);
         let mut done = 0;
@@ -122,22 +123,22 @@ impl<'b> Document<'b> {
         Some(out)
     }
 
-    /// Whether all spans already hold the bytes that they are to be replaced by.
+    /// Whether every span already has its new bytes.
     pub(crate) fn holds(&self, spans: &[(usize, usize, Vec<u8>)]) -> bool {
-        let ends = self.bytes_at(spans.iter().flat_map(|(start, end, _)| [*start, *end]));
+        let ends = self.byte_offsets(spans.iter().flat_map(|(start, end, _)| [*start, *end]));
         ends.is_some_and(|ends| {
             let spans = spans.iter().zip(ends.chunks_exact(2));
             spans.into_iter().all(|((_, _, new), ends)| self.bytes[ends[0]..ends[1]] == **new)
         })
     }
 
-    /// New text in the document's encoding, without a mark.
+    /// Encodes new text in the document's encoding, without a byte order mark.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<u8>, Unmappable> {
         Encoding { bom: false, ..self.encoding }.encode(text)
     }
 }
 
-/// Decodes a file line by line, with LF for every line end.
+/// Decodes a file line by line, with LF for every line ending.
 fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
     let mut text = String::with_capacity(bytes.len());
     let mut lines = Vec::new();
@@ -149,7 +150,7 @@ fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
         lines.push(Line { text: text.len(), byte, end: kind });
         let line = &bytes[byte..byte + end.content];
         decode_into(line, encoding, &mut text);
-        if end.ends {
+        if end.terminated {
             text.push('\n');
         }
         byte += end.whole;
@@ -157,13 +158,14 @@ fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
     (text, lines)
 }
 
+/// Where a line ends.
 struct LineEndAt {
-    /// Bytes before the line's end.
+    /// Bytes before the line ending.
     content: usize,
-    /// Bytes with the line's end.
+    /// Bytes including the line ending.
     whole: usize,
-    /// Whether the line has an end.
-    ends: bool,
+    /// Whether the line has a line ending; the last line may have none.
+    terminated: bool,
 }
 
 fn line_end(rest: &[u8], charset: Charset) -> LineEndAt {
@@ -178,11 +180,11 @@ fn line_end(rest: &[u8], charset: Charset) -> LineEndAt {
     };
     let lf = memchr_iter(b'\n', rest).map(|at| at / unit * unit).find(|at| is(*at, b'\n'));
     match lf {
-        None => LineEndAt { content: rest.len(), whole: rest.len(), ends: false },
+        None => LineEndAt { content: rest.len(), whole: rest.len(), terminated: false },
         Some(lf) => {
             let crlf = lf >= unit && is(lf - unit, b'\r');
             let content = if crlf { lf - unit } else { lf };
-            LineEndAt { content, whole: lf + unit, ends: true }
+            LineEndAt { content, whole: lf + unit, terminated: true }
         }
     }
 }
@@ -197,9 +199,9 @@ fn decode_into(line: &[u8], encoding: &Encoding, text: &mut String) {
     }
 }
 
-/// The runs that a line's bytes decode in: how long each is in the text, and in bytes.
+/// The runs of bytes that decode as a whole in a line: the length of each in the text, and in bytes.
 ///
-/// The line's end is one run, with one LF in the text.
+/// The line ending is one run, with one LF in the text.
 fn pieces(line: &[u8], encoding: &Encoding) -> Vec<(usize, usize)> {
     let end = line_end(line, encoding.charset);
     let content = &line[..end.content];
@@ -211,7 +213,7 @@ fn pieces(line: &[u8], encoding: &Encoding) -> Vec<(usize, usize)> {
         Charset::Utf32Be => utf32_pieces(content, u32::from_be_bytes),
         Charset::Legacy(table) => legacy_pieces(content, table),
     };
-    if end.ends {
+    if end.terminated {
         pieces.push((1, end.whole - end.content));
     }
     pieces
@@ -259,7 +261,7 @@ fn legacy_pieces(content: &[u8], table: &'static encoding_rs::Encoding) -> Vec<(
         pending += 1;
         match written {
             0 => {}
-            // Bytes without meaning, and after them a character that stands for itself.
+            // Malformed bytes, followed by an ASCII character.
             _ if written > REPLACED && pending > 1 && out[written - 1] == *byte => {
                 pieces.push((written - 1, pending - 1));
                 pieces.push((1, 1));
@@ -286,8 +288,8 @@ mod tests {
     use crate::{Content, sniff};
 
     impl Document<'_> {
-        fn byte_at(&self, place: usize) -> Option<usize> {
-            Some(self.bytes_at(std::iter::once(place))?[0])
+        fn byte_offset(&self, offset: usize) -> Option<usize> {
+            Some(self.byte_offsets(std::iter::once(offset))?[0])
         }
     }
 
@@ -296,31 +298,31 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_are_folded_and_known_again() {
+    fn line_endings_are_folded_and_remembered() {
         for encoding in ["utf-8", "utf-16", "utf-16be", "utf-32", "latin1"].map(label) {
             let bytes = encoding.encode("a\r\nb\nc\rd\r\n").unwrap();
             let document = Document::new(&bytes, encoding);
             assert_eq!(document.text(), "a\nb\nc\rd\n", "{encoding:?}");
             let ends = [(1, End::Crlf), (3, End::Lf), (7, End::Crlf)];
-            for (place, end) in ends {
-                assert_eq!(document.end_at(place), end, "{encoding:?} at {place}");
+            for (offset, end) in ends {
+                assert_eq!(document.end_at(offset), end, "{encoding:?} at {offset}");
             }
             assert_eq!(document.line_number(7), 3);
         }
     }
 
     #[test]
-    fn bytes_without_meaning_have_their_place_too() {
+    fn malformed_bytes_keep_their_offsets() {
         let bytes = b"a\xFFb\xE2\x82c\r\n";
         let document = Document::new(bytes, Encoding::UTF_8);
         assert_eq!(document.text(), "a\u{fffd}b\u{fffd}c\n");
         let changed = document.splice(&[(4, 5, b"B".to_vec())]).unwrap();
         assert_eq!(changed, b"a\xFFB\xE2\x82c\r\n");
-        assert_eq!(document.byte_at(2), None);
+        assert_eq!(document.byte_offset(2), None);
     }
 
     #[test]
-    fn legacy_pieces_add_up() {
+    fn every_character_of_legacy_text_can_be_replaced() {
         for (encoding, text) in [
             ("shift_jis", "\u{65e5}\u{672c}\u{8a9e} abc \u{ff76}\u{ff85}"),
             ("big5", "\u{4e2d}\u{6587} abc"),
@@ -332,11 +334,11 @@ mod tests {
             let bytes = encoding.encode(text).unwrap();
             let document = Document::new(&bytes, encoding);
             assert_eq!(document.text(), text);
-            for (place, character) in text.char_indices() {
+            for (offset, character) in text.char_indices() {
                 let mut replaced = text.to_owned();
-                replaced.replace_range(place..place + character.len_utf8(), "x");
+                replaced.replace_range(offset..offset + character.len_utf8(), "x");
                 let spliced =
-                    document.splice(&[(place, place + character.len_utf8(), b"x".to_vec())]);
+                    document.splice(&[(offset, offset + character.len_utf8(), b"x".to_vec())]);
                 assert_eq!(spliced.unwrap(), encoding.encode(&replaced).unwrap(), "{replaced}");
             }
         }
@@ -344,15 +346,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_replaced_is_nothing_changed(bytes: Vec<u8>, cuts: [prop::sample::Index; 2]) {
+        fn replacing_a_span_by_its_own_bytes_changes_nothing(bytes: Vec<u8>, cuts: [prop::sample::Index; 2]) {
             if let Content::Text(encoding) = sniff(&bytes, true) {
                 let document = Document::new(&bytes, encoding);
                 prop_assert_eq!(&document.splice(&[]).unwrap(), &bytes);
-                let mut places: Vec<usize> = document.text().char_indices().map(|(at, _)| at).collect();
-                places.push(document.text().len());
-                let mut cut = cuts.map(|cut| places[cut.index(places.len())]);
+                let mut offsets: Vec<usize> = document.text().char_indices().map(|(at, _)| at).collect();
+                offsets.push(document.text().len());
+                let mut cut = cuts.map(|cut| offsets[cut.index(offsets.len())]);
                 cut.sort_unstable();
-                if let [Some(start), Some(end)] = cut.map(|cut| document.byte_at(cut)) {
+                if let [Some(start), Some(end)] = cut.map(|cut| document.byte_offset(cut)) {
                     let own = bytes[start..end].to_vec();
                     prop_assert_eq!(&document.splice(&[(cut[0], cut[1], own)]).unwrap(), &bytes);
                 }
@@ -360,7 +362,7 @@ mod tests {
         }
 
         #[test]
-        fn every_place_of_odd_text_is_found(
+        fn every_character_of_mixed_text_has_a_byte_offset(
             text in "[a\u{e9}\u{4e2d}\u{1f600}\r\n]{0,40}",
             wide in prop::sample::select(vec!["utf-8", "utf-16", "utf-16be", "utf-32le"]),
         ) {
@@ -368,8 +370,8 @@ mod tests {
             let bytes = encoding.encode(&text).unwrap();
             let document = Document::new(&bytes, encoding);
             prop_assert_eq!(document.text(), text.replace("\r\n", "\n"));
-            for (place, _) in document.text().char_indices() {
-                let byte = document.byte_at(place);
+            for (offset, _) in document.text().char_indices() {
+                let byte = document.byte_offset(offset);
                 prop_assert!(byte.is_some());
             }
         }

@@ -1,33 +1,33 @@
-//! Which encoding a file is in, and how text goes into it.
+//! Detects a file's encoding, decodes its bytes and encodes text.
 //!
-//! A byte order mark decides. Without one, what has NUL bytes is UTF-16, where it is safe to say so, or
-//! no text; the rest is UTF-8, where the bytes are valid or nearly so; then the best guess at a legacy
-//! encoding. Encoding never substitutes: text that an encoding cannot express is refused.
+//! A byte order mark decides. Without one, a file with NUL bytes is UTF-16 if it can hardly be anything
+//! else, or binary. Other bytes are UTF-8 if they are valid or nearly so, or else the legacy encoding
+//! that `chardetng` guesses. Encoding never substitutes: a character that an encoding lacks is an error.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{CoderResult, Encoding as Table};
 
-/// How bytes stand for characters.
+/// A character encoding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Charset {
     /// UTF-8, and therefore ASCII.
     Utf8,
-    /// UTF-16, low byte first.
+    /// UTF-16, little-endian.
     Utf16Le,
-    /// UTF-16, high byte first.
+    /// UTF-16, big-endian.
     Utf16Be,
-    /// UTF-32, low byte first.
+    /// UTF-32, little-endian.
     Utf32Le,
-    /// UTF-32, high byte first.
+    /// UTF-32, big-endian.
     Utf32Be,
-    /// One of the encodings that came before Unicode.
+    /// An encoding older than Unicode, such as windows-1252.
     Legacy(&'static Table),
 }
 
 impl Charset {
-    /// How many bytes the smallest character takes.
+    /// The size of a code unit in bytes.
     pub(crate) fn unit(self) -> usize {
         match self {
             Self::Utf8 | Self::Legacy(_) => 1,
@@ -37,19 +37,19 @@ impl Charset {
     }
 }
 
-/// A charset, and whether a byte order mark stands before the text.
+/// A charset, and whether the file starts with a byte order mark.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Encoding {
-    /// How bytes stand for characters.
+    /// The character encoding.
     pub charset: Charset,
     /// Whether the file starts with a byte order mark.
     pub bom: bool,
 }
 
-/// Text holds a character that an encoding has no bytes for.
+/// The error for a character that an encoding cannot represent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Unmappable {
-    /// The first such character.
+    /// The first character that cannot be encoded.
     pub character: char,
     /// The line it is on, counting from 1.
     pub line: u64,
@@ -65,7 +65,7 @@ const MARKS: [(&[u8], Charset); 5] = [
 ];
 
 impl Encoding {
-    /// Plain UTF-8, which is what new files are written in.
+    /// UTF-8 without a byte order mark: the encoding of new files.
     pub const UTF_8: Self = Self { charset: Charset::Utf8, bom: false };
 
     /// The encoding that a byte order mark at the start of `bytes` announces.
@@ -74,14 +74,15 @@ impl Encoding {
         Some(Self { charset: *charset, bom: true })
     }
 
-    /// The encoding of text without a mark and without NUL bytes, from its beginning.
+    /// Guesses the encoding of text without a byte order mark and without NUL bytes from its beginning.
     ///
-    /// `whole` says whether `bytes` is all there is; otherwise a character may be cut at the end.
+    /// Unless `bytes` is the `whole` file, its last character may be cut.
     pub(crate) fn guess(bytes: &[u8], whole: bool) -> Self {
-        let seen = Utf8Evidence::of(bytes, whole);
-        // A few bad bytes in a long file of otherwise good UTF-8 do not make it something else.
-        let tolerated = if seen.multibyte > 0 { seen.multibyte.max(bytes.len() / 1000) } else { 0 };
-        let charset = if seen.malformed <= tolerated {
+        let evidence = Utf8Evidence::of(bytes, whole);
+        // A long file that is valid UTF-8 but for a few bytes is still UTF-8.
+        let tolerated =
+            if evidence.multibyte > 0 { evidence.multibyte.max(bytes.len() / 1000) } else { 0 };
+        let charset = if evidence.malformed <= tolerated {
             Charset::Utf8
         } else {
             let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -91,10 +92,10 @@ impl Encoding {
         Self { charset, bom: false }
     }
 
-    /// UTF-16 without a mark, if `bytes` can hardly be anything else.
+    /// UTF-16 without a byte order mark, if `bytes` can hardly be anything else.
     ///
-    /// Safe to say means: every unit decodes, three in four are ASCII, and no control character
-    /// but line ends, tabs and form feeds occurs.
+    /// Every unit must decode, three in four must be ASCII, and no control characters may occur but
+    /// line endings, tabs and form feeds.
     pub(crate) fn unmarked_utf16(bytes: &[u8]) -> Option<Self> {
         let even = &bytes[..bytes.len() & !1];
         if even.len() < 4 {
@@ -112,7 +113,7 @@ impl Encoding {
                     Ok('\t' | '\n' | '\r' | '\u{c}' | ' '..='\u{7e}') => ascii += 1,
                     Ok(other) if other.is_control() => return None,
                     Ok(_) => {}
-                    // The prefix may end between the halves of a pair.
+                    // The bytes may end between the halves of a surrogate pair.
                     Err(_) if decoded.peek().is_none() => {}
                     Err(_) => return None,
                 }
@@ -124,7 +125,7 @@ impl Encoding {
 
     /// The encoding that a label such as `utf-8`, `latin1` or `shift_jis` names.
     ///
-    /// `utf-16` and `utf-32` without a byte order are written low byte first, with a mark.
+    /// `utf-16` and `utf-32` without a byte order are little-endian, with a byte order mark.
     pub fn for_label(label: &str) -> Option<Self> {
         let plain = |charset| Self { charset, bom: false };
         let marked = |charset| Self { charset, bom: true };
@@ -157,7 +158,7 @@ impl Encoding {
         }
     }
 
-    /// How many bytes the mark takes at the start of the file.
+    /// The length in bytes of the byte order mark at the start of the file.
     pub(crate) fn mark_len(&self) -> usize {
         self.mark().len()
     }
@@ -167,7 +168,7 @@ impl Encoding {
         found.map_or(&[], |(mark, _)| mark)
     }
 
-    /// `text` in this encoding, mark included; nothing is ever replaced by something near it.
+    /// Encodes `text`, after a byte order mark if this encoding has one; never substitutes a character.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, Unmappable> {
         let mut bytes = self.mark().to_vec();
         match self.charset {
@@ -185,8 +186,8 @@ impl Encoding {
         Ok(bytes)
     }
 
-    /// The whole of `bytes` as text, mark removed; the flag says that some bytes had no meaning
-    /// and stand as U+FFFD.
+    /// Decodes `bytes` without the byte order mark; the flag says that some bytes were malformed and
+    /// became U+FFFD.
     pub fn decode_lossy<'b>(&self, bytes: &'b [u8]) -> (Cow<'b, str>, bool) {
         let body = &bytes[self.mark_len().min(bytes.len())..];
         match self.charset {
@@ -202,7 +203,8 @@ impl Encoding {
         }
     }
 
-    /// The table that decodes this charset's lines, once UTF-32 has been made UTF-8.
+    /// The `encoding_rs` table of this charset; that of UTF-8 for UTF-32, which `encoding_rs` lacks and
+    /// which is transcoded to UTF-8 first.
     pub(crate) fn table(&self) -> &'static Table {
         match self.charset {
             Charset::Utf8 | Charset::Utf32Le | Charset::Utf32Be => encoding_rs::UTF_8,
@@ -234,7 +236,7 @@ fn encode_legacy(table: &'static Table, text: &str, out: &mut Vec<u8>) -> Result
     }
 }
 
-/// What speaks for and against UTF-8.
+/// Counts of the sequences that are valid in UTF-8 only, and of the malformed ones.
 struct Utf8Evidence {
     multibyte: usize,
     malformed: usize,
@@ -249,8 +251,8 @@ impl Utf8Evidence {
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             evidence.multibyte += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-            let cut_at_the_end = !whole && chunks.peek().is_none();
-            if !chunk.invalid().is_empty() && !cut_at_the_end {
+            let cut = !whole && chunks.peek().is_none();
+            if !chunk.invalid().is_empty() && !cut {
                 evidence.malformed += 1;
             }
         }
@@ -258,7 +260,7 @@ impl Utf8Evidence {
     }
 }
 
-/// Decodes the next piece of a line and tells whether bytes without meaning were met.
+/// Decodes the next piece of a line and returns whether it had malformed bytes.
 pub(crate) fn decode_piece(
     decoder: &mut encoding_rs::Decoder,
     mut bytes: &[u8],
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn utf16_without_a_mark_is_told_from_binary() {
+    fn utf16_without_a_mark_differs_from_binary() {
         let le: Vec<u8> = "Hello, world\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let be: Vec<u8> = "Hello, world\r\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(Encoding::unmarked_utf16(&le).unwrap().charset, Charset::Utf16Le);
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_expressed_is_refused_with_its_line() {
+    fn a_character_that_the_encoding_lacks_is_refused_with_its_line() {
         let latin = Encoding::for_label("latin1").unwrap();
         assert_eq!(latin.encode("gr\u{fc}n").unwrap(), b"gr\xFCn");
         let refused = latin.encode("one\ntwo \u{65e5}").unwrap_err();
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_name_what_they_say() {
+    fn labels_give_the_encodings_that_they_name() {
         for (label, bytes) in [
             ("UTF-8", &b"a\xC3\xA9"[..]),
             ("utf-16le", b"a\0\xE9\0"),
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_encodes_whole() {
+    fn text_longer_than_a_buffer_is_encoded_completely() {
         let text = "\u{3042}".repeat(10_000);
         let encoding = Encoding::for_label("shift_jis").unwrap();
         let bytes = encoding.encode(&text).unwrap();

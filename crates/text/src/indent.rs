@@ -1,34 +1,36 @@
-//! Shifts indentation, by the same amount on every line.
+//! Shifts the indentation of new text as the old text has to be shifted to match the file.
+//!
+//! Every line is shifted by the same amount; otherwise there is no shift, and the edit is refused.
 
 use std::collections::BTreeMap;
 
 use crate::ReplaceError;
 use crate::locate::WHITESPACE;
 
-/// How far an old text has to be moved to stand as it does in the file, and any new text with it.
+/// The change of indentation that turns the old text into the text of the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Shift {
-    /// This whitespace comes before every line.
+    /// Adds this whitespace at the start of every line.
     Add(String),
-    /// This whitespace goes from the beginning of every line.
+    /// Removes this whitespace from the start of every line.
     Remove(String),
-    /// So many spaces of the old text are one tab of the file, and so many tabs come before that.
+    /// Replaces every `unit` spaces by one tab, then adds `levels` tabs.
     ToTabs { unit: usize, levels: isize },
-    /// One tab of the old text is so many spaces of the file, and so many levels come before that.
+    /// Replaces every tab by `unit` spaces, then adds `levels` times `unit` spaces.
     ToSpaces { unit: usize, levels: isize },
 }
 
-/// A line's indentation, and the rest of it.
+/// Splits a line into its indentation and the rest.
 pub(crate) fn indentation(line: &str) -> (&str, &str) {
     line.split_at(line.len() - line.trim_start_matches(WHITESPACE).len())
 }
 
-/// The indentations of a text's lines, blank ones left out.
+/// The indentation of every line of a text that is not blank.
 fn indents(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').filter(|line| !is_blank(line)).map(|line| indentation(line).0)
 }
 
-/// What indentations are made of.
+/// The whitespace that indentations consist of.
 #[derive(Clone, Copy, PartialEq)]
 enum IndentKind {
     None,
@@ -57,21 +59,22 @@ fn is_blank(line: &str) -> bool {
     line.trim_matches(WHITESPACE).is_empty()
 }
 
-/// How wide one level is in a text that shows none.
-const USUAL_UNIT: usize = 4;
+/// The width of one level if the text has no deeper lines to derive it from.
+const DEFAULT_UNIT: usize = 4;
 
 impl Shift {
-    /// The shift between pairs of lines, wanted and found, that are alike but for indentation.
+    /// The shift between pairs of lines, of the old text and of the file, that differ only in
+    /// indentation.
     ///
-    /// `new` is what will be moved: its whitespace tells how wide a level is where the old text does not.
+    /// The width of a level comes from `new`, the text to shift, if the old text does not show it.
     pub(crate) fn between(pairs: &[(&str, &str)], new: &str, file: &str) -> Option<Self> {
         let pairs: Vec<(&str, &str)> = pairs
             .iter()
-            .filter(|(wanted, _)| !is_blank(wanted))
-            .map(|(wanted, found)| (indentation(wanted).0, indentation(found).0))
+            .filter(|(old, _)| !is_blank(old))
+            .map(|(old, found)| (indentation(old).0, indentation(found).0))
             .collect();
-        let given = pairs.iter().map(|(wanted, _)| *wanted).chain(indents(new));
-        match (IndentKind::of(given), IndentKind::of(pairs.iter().map(|(_, found)| *found))) {
+        let request = pairs.iter().map(|(old, _)| *old).chain(indents(new));
+        match (IndentKind::of(request), IndentKind::of(pairs.iter().map(|(_, found)| *found))) {
             (IndentKind::Spaces, IndentKind::Tabs) => Self::to_tabs(&pairs, new),
             (IndentKind::Tabs, IndentKind::Spaces) => Self::to_spaces(&pairs, file),
             _ => Self::same_kind(&pairs),
@@ -79,61 +82,58 @@ impl Shift {
     }
 
     fn same_kind(pairs: &[(&str, &str)]) -> Option<Self> {
-        let (wanted, found) = *pairs.first()?;
-        if let Some(more) = found.strip_suffix(wanted).filter(|more| !more.is_empty()) {
-            let same = pairs.iter().all(|(wanted, found)| found.strip_suffix(wanted) == Some(more));
+        let (old, found) = *pairs.first()?;
+        if let Some(more) = found.strip_suffix(old).filter(|more| !more.is_empty()) {
+            let same = pairs.iter().all(|(old, found)| found.strip_suffix(old) == Some(more));
             return same.then(|| Self::Add(more.to_owned()));
         }
-        let more = wanted.strip_suffix(found).filter(|more| !more.is_empty())?;
-        let same = pairs.iter().all(|(wanted, found)| wanted.strip_suffix(found) == Some(more));
+        let more = old.strip_suffix(found).filter(|more| !more.is_empty())?;
+        let same = pairs.iter().all(|(old, found)| old.strip_suffix(found) == Some(more));
         same.then(|| Self::Remove(more.to_owned()))
     }
 
     fn to_tabs(pairs: &[(&str, &str)], new: &str) -> Option<Self> {
-        let widths = pairs.iter().map(|(wanted, _)| wanted.len());
-        let unit = unit(widths).or_else(|| unit(indents(new).map(str::len))).unwrap_or(USUAL_UNIT);
+        let widths = pairs.iter().map(|(old, _)| old.len());
+        let unit =
+            unit(widths).or_else(|| unit(indents(new).map(str::len))).unwrap_or(DEFAULT_UNIT);
         let levels = constant(
-            pairs
-                .iter()
-                .map(|(wanted, found)| Some(found.len() as isize - whole(wanted.len(), unit)?)),
+            pairs.iter().map(|(old, found)| Some(found.len() as isize - whole(old.len(), unit)?)),
         )?;
         Some(Self::ToTabs { unit, levels })
     }
 
     fn to_spaces(pairs: &[(&str, &str)], file: &str) -> Option<Self> {
-        /// Enough lines to know a file's habits.
-        const ENOUGH: usize = 2_000;
-        let unit = unit(indents(file).take(ENOUGH).map(str::len)).unwrap_or(USUAL_UNIT);
+        /// A sample of the file suffices to find the width of a level.
+        const MAX_SAMPLE_LINES: usize = 2_000;
+        let unit = unit(indents(file).take(MAX_SAMPLE_LINES).map(str::len)).unwrap_or(DEFAULT_UNIT);
         let levels = constant(
-            pairs
-                .iter()
-                .map(|(wanted, found)| Some(whole(found.len(), unit)? - wanted.len() as isize)),
+            pairs.iter().map(|(old, found)| Some(whole(found.len(), unit)? - old.len() as isize)),
         )?;
         Some(Self::ToSpaces { unit, levels })
     }
 
-    /// New text, moved in the same way; refused if a line of it cannot be, or if it gets too large.
+    /// Shifts new text; an error if a line of it cannot be shifted, or if the result is too large.
     pub(crate) fn apply(&self, new: &str, max_bytes: u64) -> Result<String, ReplaceError> {
-        let mut moved = String::with_capacity(new.len());
+        let mut shifted = String::with_capacity(new.len());
         for (number, line) in new.split('\n').enumerate() {
             if number > 0 {
-                moved.push('\n');
+                shifted.push('\n');
             }
             let ShiftedLine { more, times, rest } =
-                self.moved(line).ok_or(ReplaceError::NotFound)?;
-            // A line can be asked to stand further to the right than there is memory.
-            let size = more.len().saturating_mul(times).saturating_add(moved.len() + rest.len());
+                self.shift_line(line).ok_or(ReplaceError::NotFound)?;
+            // Checked before the line is built: a large shift could need more memory than there is.
+            let size = more.len().saturating_mul(times).saturating_add(shifted.len() + rest.len());
             if size as u64 > max_bytes {
                 return Err(ReplaceError::TooLarge { size: size as u64 });
             }
-            (0..times).for_each(|_| moved.push_str(more));
-            moved.push_str(rest);
+            (0..times).for_each(|_| shifted.push_str(more));
+            shifted.push_str(rest);
         }
-        Ok(moved)
+        Ok(shifted)
     }
 
-    /// One line of new text; `None` if it cannot be moved.
-    fn moved<'l>(&'l self, line: &'l str) -> Option<ShiftedLine<'l>> {
+    /// Shifts one line of new text; `None` if it cannot be shifted.
+    fn shift_line<'l>(&'l self, line: &'l str) -> Option<ShiftedLine<'l>> {
         if is_blank(line) {
             return Some(ShiftedLine { more: "", times: 0, rest: line });
         }
@@ -156,31 +156,31 @@ impl Shift {
     }
 }
 
-/// A line that was moved: whitespace, how often it comes, and the rest of it.
+/// A shifted line: `more` repeated `times`, then the rest of the line.
 struct ShiftedLine<'l> {
     more: &'l str,
     times: usize,
     rest: &'l str,
 }
 
-/// The level that an indentation of one kind of whitespace stands for.
+/// The level of an indentation; `None` if it has other whitespace than `kind`.
 fn level(indent: &str, kind: char, unit: usize) -> Option<isize> {
     indent.chars().all(|c| c == kind).then_some(())?;
     whole(indent.len(), unit)
 }
 
-/// How many units a width is, if it is a whole number of them.
+/// The width in units, if it is a multiple of the unit.
 fn whole(width: usize, unit: usize) -> Option<isize> {
     (width.is_multiple_of(unit)).then_some((width / unit) as isize)
 }
 
-/// The value that all have.
+/// The common value, if all values are equal.
 fn constant(mut values: impl Iterator<Item = Option<isize>>) -> Option<isize> {
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)
 }
 
-/// How wide one level is, by how much deeper lines are than the ones before them, if any is.
+/// The width of one level: the most common increase from a line to the next; `None` without one.
 fn unit(widths: impl Iterator<Item = usize>) -> Option<usize> {
     let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
     let mut last = 0;
@@ -190,7 +190,7 @@ fn unit(widths: impl Iterator<Item = usize>) -> Option<usize> {
         }
         last = width;
     }
-    // Most common first, and of those the smallest. A single space is alignment, not a level.
+    // The smallest of the most common. A single space is alignment, not a level.
     let common = steps.into_iter().filter(|(step, _)| *step > 1);
     common.rev().max_by_key(|(_, count)| *count).map(|(step, _)| step)
 }
@@ -199,13 +199,13 @@ fn unit(widths: impl Iterator<Item = usize>) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn moved(old: &[&str], file: &[&str], new: &str) -> Option<String> {
+    fn shifted(old: &[&str], file: &[&str], new: &str) -> Option<String> {
         let pairs: Vec<_> = old.iter().copied().zip(file.iter().copied()).collect();
         Shift::between(&pairs, new, &file.join("\n"))?.apply(new, u64::MAX).ok()
     }
 
     #[test]
-    fn text_that_grows_too_large_is_not_made() {
+    fn text_that_grows_too_large_is_refused() {
         let wide = Shift::Add(" ".repeat(1_000));
         let refused = wide.apply(&"a\n".repeat(1_000), 10_000).unwrap_err();
         assert!(matches!(refused, ReplaceError::TooLarge { size: 10_001..12_000 }), "{refused:?}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn new_text_moves_with_the_old() {
+    fn new_text_is_shifted_like_the_old_text() {
         for (old, file, new, expected) in [
             // Deeper, and back.
             (&["a", "  b"][..], &["    a", "      b"][..], "x\n  y\n", Some("    x\n      y\n")),
@@ -225,7 +225,7 @@ mod tests {
             (&["\ta"], &["\t\ta"], "\tx\n\t\ty", Some("\t\tx\n\t\t\ty")),
             // Blank lines stay blank.
             (&["a", "", "b"], &["  a", "", "  b"], "x\n\ny", Some("  x\n\n  y")),
-            // Left of the margin is nowhere.
+            // A line cannot be shifted left of the margin.
             (&["    a"], &["a"], "  x", None),
             (&["    a"], &["a"], "    x", Some("x")),
             // Spaces to tabs, by the unit of the old text, or four.
@@ -242,10 +242,10 @@ mod tests {
             (&["\ta", "\t\tb"], &["  a", "    b"], "\tx\n\t\ty", Some("  x\n    y")),
             (&["\ta"], &["    a"], "\tx", Some("    x")),
             (&["\ta", "\t\tb"], &["   a", "     b"], "\tx", None),
-            // Not the same on every line.
+            // The shift differs between lines.
             (&["a", "b"], &["  a", "    b"], "x", None),
         ] {
-            assert_eq!(moved(old, file, new).as_deref(), expected, "{old:?} {file:?} {new:?}");
+            assert_eq!(shifted(old, file, new).as_deref(), expected, "{old:?} {file:?} {new:?}");
         }
     }
 }

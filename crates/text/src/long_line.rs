@@ -1,6 +1,6 @@
-//! Lines too long to show, and lines that span several pieces of the input.
+//! Cuts lines that are too long to show, and joins lines that span several blocks.
 //!
-//! A line is never held whole: what is shown of it is kept, the rest is only counted.
+//! Only the shown part of a line is kept in memory; the rest is counted.
 
 use encoding_rs::Decoder;
 
@@ -9,82 +9,82 @@ use crate::encoding::{Encoding, decode_piece};
 /// One line as it will be shown.
 pub(crate) struct ShownLine {
     pub(crate) text: String,
-    /// Characters that were left out at the end.
-    pub(crate) left_out: u64,
+    /// How many characters were cut at the end.
+    pub(crate) cut_chars: u64,
     pub(crate) malformed: bool,
 }
 
 impl ShownLine {
-    /// The shown form of a whole line, given without its end.
-    pub(crate) fn of(line: &[u8], encoding: &Encoding, most_chars: usize) -> Self {
-        let mut partial = PartialLine::new(encoding, most_chars);
+    /// The shown form of a whole line, passed without its line ending.
+    pub(crate) fn of(line: &[u8], encoding: &Encoding, max_chars: usize) -> Self {
+        let mut partial = PartialLine::new(encoding, max_chars);
         partial.feed(line);
         partial.finish(false).0
     }
 
-    /// The text, with a note of what was left out.
+    /// The text, with a note of how many characters were cut.
     pub(crate) fn into_text(self) -> String {
-        match self.left_out {
+        match self.cut_chars {
             0 => self.text,
-            left_out => format!("{}... [+{left_out} characters]", self.text),
+            cut_chars => format!("{}... [+{cut_chars} characters]", self.text),
         }
     }
 }
 
-/// A line whose end has not been seen yet.
+/// A line whose line ending has not been read yet.
 pub(crate) struct PartialLine {
     decoder: Decoder,
-    most_chars: usize,
+    max_chars: usize,
     text: String,
     chars: usize,
-    left_out: u64,
+    cut_chars: u64,
     malformed: bool,
-    /// A CR that may turn out to be half of the line's end.
+    /// Whether the last byte was a CR, which may be part of a CRLF.
     held_cr: bool,
 }
 
 impl PartialLine {
-    pub(crate) fn new(encoding: &Encoding, most_chars: usize) -> Self {
+    pub(crate) fn new(encoding: &Encoding, max_chars: usize) -> Self {
         Self {
             decoder: encoding.table().new_decoder_without_bom_handling(),
-            most_chars,
+            max_chars,
             text: String::new(),
             chars: 0,
-            left_out: 0,
+            cut_chars: 0,
             malformed: false,
             held_cr: false,
         }
     }
 
-    /// Takes the next bytes of the line, its LF not among them.
+    /// Takes the next bytes of the line, without its LF.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        let Some((&last, most)) = bytes.split_last() else { return };
+        let Some((&last, before)) = bytes.split_last() else { return };
         if std::mem::take(&mut self.held_cr) {
             self.decode(b"\r", false);
         }
         self.held_cr = last == b'\r';
-        self.decode(if self.held_cr { most } else { bytes }, false);
+        self.decode(if self.held_cr { before } else { bytes }, false);
     }
 
-    /// Ends the line, with or without an LF; also tells whether the LF had a CR before it.
+    /// Ends the line, with or without an LF; also returns whether the line ended with CRLF.
     pub(crate) fn finish(mut self, with_lf: bool) -> (ShownLine, bool) {
         if self.held_cr && !with_lf {
             self.decode(b"\r", false);
         }
         self.decode(b"", true);
-        let Self { text, left_out, malformed, held_cr, .. } = self;
-        (ShownLine { text, left_out, malformed }, held_cr && with_lf)
+        let Self { text, cut_chars, malformed, held_cr, .. } = self;
+        (ShownLine { text, cut_chars, malformed }, held_cr && with_lf)
     }
 
     fn decode(&mut self, bytes: &[u8], last: bool) {
-        let Self { decoder, most_chars, text, chars, left_out, .. } = self;
+        let Self { decoder, max_chars, text, chars, cut_chars, .. } = self;
         let malformed = decode_piece(decoder, bytes, last, |piece| {
-            let room = *most_chars - *chars;
+            let room = *max_chars - *chars;
             match piece.char_indices().nth(room) {
                 Some((cut, _)) => {
                     text.push_str(&piece[..cut]);
-                    *left_out += piece[cut..].chars().count() as u64;
-                    *chars = *most_chars;
+                    *cut_chars += piece[cut..].chars().count() as u64;
+                    *chars = *max_chars;
                 }
                 None => {
                     text.push_str(piece);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_by_characters_and_says_how_many_are_missing() {
+    fn a_cut_line_shows_how_many_characters_are_missing() {
         for (line, shown) in [
             ("abcde", "abcde"),
             ("abcdef", "abcde... [+1 characters]"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_give_the_line_that_the_whole_gives() {
+    fn a_line_in_pieces_is_shown_like_the_whole_line() {
         let line = "a\r\u{e9}\u{4e2d}xyz\r";
         for size in 1..=line.len() {
             let mut partial = PartialLine::new(&Encoding::UTF_8, 4);

@@ -1,8 +1,8 @@
-//! A window of lines out of a file of any size.
+//! Reads a page: a window of lines of a file of any size.
 //!
-//! The file streams by in blocks: what is shown is kept, everything else is only counted, so memory
-//! does not grow with the file, nor with its longest line. The total is exact, unless time ran out once
-//! the window was full, which is said.
+//! The file is read in blocks. Lines of the window are kept and all others are only counted, so memory
+//! grows neither with the file nor with its longest line. The total is exact, unless the deadline
+//! passed after the window was full; then `Page::complete` is false.
 
 mod window;
 
@@ -20,15 +20,15 @@ use crate::{Charset, Encoding, LineCount, LineEnding};
 pub struct PageRequest {
     /// The first line to show, counting from 1.
     pub first: u64,
-    /// How many lines to show at the most; `None` for all that there are.
+    /// The maximum number of lines to show; `None` for no maximum.
     pub lines: Option<u64>,
     /// How lines are written.
     pub style: Style,
-    /// How many bytes the shown lines may take together. One line is always shown.
+    /// The maximum size of the shown lines in bytes. One line is always shown.
     pub budget: usize,
-    /// Where a long line is cut, in characters.
+    /// The maximum length of a shown line in characters; longer lines are cut.
     pub max_line_chars: usize,
-    /// The file's size, as far as it is known: how large a block is worth reading at once.
+    /// The file's size, as far as it is known; it decides the size of the first block.
     pub size_hint: u64,
     /// The encoding, if it is known already.
     pub encoding: Option<Encoding>,
@@ -37,34 +37,34 @@ pub struct PageRequest {
 /// How the lines of a page are written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Style {
-    /// As `cat -n` does: the number right-aligned in 6, a tab, the line, LF.
+    /// Like `cat -n`: the number right-aligned in 6 columns, a tab, the line, LF.
     Numbered,
-    /// The line with the end that it has in the file.
+    /// The line with its line ending in the file.
     Raw,
 }
 
 /// A window of lines.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The lines, written in the style that was asked for.
+    /// The lines, written in the requested style.
     pub content: String,
     /// How many lines `content` holds.
     pub shown: u64,
-    /// How many lines the file has, or has at least.
+    /// How many lines the file has; the minimum if `complete` is false.
     pub total: u64,
-    /// Whether the whole file was counted: false if time ran out after the window was full.
+    /// Whether the whole file was counted: false if the deadline passed after the window was full.
     pub complete: bool,
     /// Why the page ends where it does.
     pub end: PageEnd,
     /// The file's encoding.
     pub encoding: Encoding,
-    /// How the file's lines end.
+    /// The file's line endings.
     pub line_ending: LineEnding,
-    /// Some bytes in the window had no meaning in the encoding and stand as U+FFFD.
+    /// Whether bytes in the window were malformed and are shown as U+FFFD.
     pub malformed: bool,
     /// Where some lines begin, in a large file.
     pub line_offsets: Vec<LineOffset>,
-    /// Whether the file's beginning told its encoding, which it does not if it is all ASCII.
+    /// Whether the encoding is certain: not if the file's beginning is all ASCII.
     pub encoding_certain: bool,
 }
 
@@ -77,24 +77,24 @@ pub struct LineOffset {
     pub bytes: u64,
 }
 
-/// What is known about a file from having read all of it before.
+/// Facts about a file that was read completely before, and the offset to resume from.
 #[derive(Clone, Copy, Debug)]
 pub struct ResumePoint {
-    /// Where to go on from.
+    /// Where reading resumes.
     pub mark: LineOffset,
     /// How many lines there are.
     pub total: u64,
     /// The encoding.
     pub encoding: Encoding,
-    /// How the lines end.
+    /// The line endings.
     pub line_ending: LineEnding,
     /// Whether the encoding is certain.
     pub encoding_certain: bool,
 }
 
-/// Files below this size are read in no time; in larger ones some places are remembered.
+/// Files below this size are fast to read from the start; larger ones get line offsets.
 pub const LARGE_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// How many places, at the most.
+/// One offset per block of a 1 GiB file; they take 64 KiB of memory.
 const MAX_LINE_OFFSETS: u64 = 4_096;
 
 /// Why a page ends where it does.
@@ -102,9 +102,9 @@ const MAX_LINE_OFFSETS: u64 = 4_096;
 pub enum PageEnd {
     /// The file has no more lines.
     EndOfFile,
-    /// As many lines as were asked for are there, and the file has more.
+    /// The page has the requested number of lines, and the file has more.
     LineLimit,
-    /// The budget is used up, and lines that were asked for are missing.
+    /// The next requested line does not fit into the budget.
     ByteBudget,
 }
 
@@ -115,8 +115,8 @@ pub enum PageError {
     Io(io::Error),
     /// The file is not text.
     Binary(Binary),
-    /// The file begins with nothing but ASCII, but the window shows that it is in this encoding. It has
-    /// to be read again from its beginning.
+    /// The file starts with ASCII only, but the window shows that it is in this encoding. The caller
+    /// has to read it again from the start.
     Encoding(Encoding),
 }
 
@@ -133,7 +133,7 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
         Some(known) => known,
         None => blocks.encoding?,
     };
-    // A line that is cut takes no more than the budget.
+    // A cut line must fit into the budget.
     let max_line_chars = request.max_line_chars.min(request.budget.max(1));
     let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
     if request.encoding.is_none() && blocks.ascii {
@@ -147,7 +147,7 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
     });
     let wide = match taken {
         Ok(wide) => wide,
-        // Time is up, but all that was asked for is there: only the rest is not counted.
+        // The deadline passed, but the window is full: only the count is incomplete.
         Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => {
             lines.complete = false;
             false
@@ -155,21 +155,21 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
         Err(error) => return Err(error.into()),
     };
     let encoding_certain = lines.doubtful.is_none();
-    let mut page = lines.finish_in_doubt()?;
+    let mut page = lines.finish_checked()?;
     page.encoding_certain = encoding_certain;
     page.malformed |= wide;
     page.line_offsets = line_offsets.line_offsets;
     Ok(page)
 }
 
-/// Reads a window of lines from a source that stands at a mark, and no further.
+/// Reads a window of lines from a source positioned at `known.mark`, and stops after it.
 pub fn read_page_from(
     source: &mut impl Read,
     known: ResumePoint,
     request: &PageRequest,
 ) -> Result<Page, PageError> {
     let max_line_chars = request.max_line_chars.min(request.budget.max(1));
-    // The byte order mark is far behind.
+    // The byte order mark is before the resume point.
     let encoding = Encoding { bom: false, ..known.encoding };
     let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
     lines.count = LineCount::after(known.mark.lines);
@@ -181,37 +181,44 @@ pub fn read_page_from(
         lines.feed(bytes);
         !lines.is_full()
     })?;
-    let page = lines.finish_in_doubt()?;
-    let end = request.first.saturating_add(page.shown) > known.total;
+    let page = lines.finish_checked()?;
+    let at_end = request.first.saturating_add(page.shown) > known.total;
     Ok(Page {
         total: known.total,
         encoding: known.encoding,
         line_ending: known.line_ending,
         end: match page.end {
             PageEnd::ByteBudget => PageEnd::ByteBudget,
-            _ if end => PageEnd::EndOfFile,
+            _ if at_end => PageEnd::EndOfFile,
             _ => PageEnd::LineLimit,
         },
         ..page
     })
 }
 
-/// Places that are remembered while a large file streams by.
+/// Collects line offsets while a large file is read.
 struct LineOffsets {
     line_offsets: Vec<LineOffset>,
     offset: u64,
     next: u64,
-    apart: u64,
+    /// The minimum number of bytes between two offsets.
+    spacing: u64,
 }
 
 impl LineOffsets {
     fn new(size: u64, encoding: Encoding) -> Self {
         let bytewise = matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_));
-        let apart = match size >= LARGE_FILE_BYTES && bytewise {
-            true => (size / MAX_LINE_OFFSETS).max(BLOCK as u64),
-            false => u64::MAX,
+        let spacing = if size >= LARGE_FILE_BYTES && bytewise {
+            (size / MAX_LINE_OFFSETS).max(BLOCK as u64)
+        } else {
+            u64::MAX
         };
-        Self { line_offsets: Vec::new(), offset: encoding.mark_len() as u64, next: apart, apart }
+        Self {
+            line_offsets: Vec::new(),
+            offset: encoding.mark_len() as u64,
+            next: spacing,
+            spacing,
+        }
     }
 
     fn feed(&mut self, block: &[u8], ended: u64) {
@@ -222,12 +229,12 @@ impl LineOffsets {
             && let Some(end) = memrchr(b'\n', block)
         {
             self.line_offsets.push(LineOffset { lines: ended, bytes: start + end as u64 + 1 });
-            self.next = self.offset.saturating_add(self.apart);
+            self.next = self.offset.saturating_add(self.spacing);
         }
     }
 }
 
-/// Counts the lines of a text file; `Err` carries what it is if it is not text.
+/// Counts the lines of a text file; the error of a binary file carries its type.
 pub fn count_lines(
     source: &mut impl Read,
     size_hint: u64,
@@ -242,13 +249,13 @@ pub fn count_lines(
     Ok((count, encoding))
 }
 
-/// A file's bytes in blocks, the first of them looked at for what the file is.
+/// Reads a file in blocks and detects its encoding from the first bytes.
 struct Blocks<'s, R> {
     source: &'s mut R,
     buffer: Vec<u8>,
     filled: usize,
     encoding: Result<Encoding, Binary>,
-    /// Whether there is more than was looked at, which was all ASCII and could be in any encoding.
+    /// Whether the sniffed bytes are all ASCII and the file has more, so that its encoding is uncertain.
     ascii: bool,
 }
 
@@ -258,23 +265,23 @@ impl From<Binary> for PageError {
     }
 }
 
-/// How much is read at once from a large file: system calls no longer matter, caches still hold it.
+/// Block size for large files: the cost of system calls is negligible, and a block fits the CPU cache.
 const BLOCK: usize = 256 * 1024;
 
 impl<'s, R: Read> Blocks<'s, R> {
     fn start(source: &'s mut R, size_hint: u64) -> io::Result<Self> {
-        // One byte more than the file has, so that the first read also sees its end.
+        // One byte more than the file's size, so that the first read also finds the end of the file.
         let size = usize::try_from(size_hint).unwrap_or(BLOCK).saturating_add(1);
         let mut buffer = vec![0; size.clamp(512, BLOCK)];
         let mut filled = 0;
-        let wanted = buffer.len().min(SNIFF_BYTES);
+        let needed = buffer.len().min(SNIFF_BYTES);
         let mut whole = false;
-        while filled < wanted && !whole {
+        while filled < needed && !whole {
             let read = read_some(source, &mut buffer[filled..])?;
             filled += read;
             whole = read == 0;
         }
-        // Whether the whole file is what is looked at, not only what was read.
+        // Whether the sniffed bytes are the whole file, not only the bytes read so far.
         let whole = (whole || filled as u64 == size_hint) && filled <= SNIFF_BYTES;
         let encoding = match sniff(&buffer[..filled.min(SNIFF_BYTES)], whole) {
             Content::Text(encoding) => Ok(encoding),
@@ -284,10 +291,10 @@ impl<'s, R: Read> Blocks<'s, R> {
         Ok(Self { source, buffer, filled, encoding, ascii })
     }
 
-    /// Gives every block to `take`, as bytes in which 0x0A is a line end and nothing else is, until it
-    /// wants no more.
+    /// Passes every block to `take` until it returns false; UTF-16 and UTF-32 are transcoded to UTF-8,
+    /// so a byte 0x0A is always a line feed.
     ///
-    /// True if a wide charset held units without meaning.
+    /// Returns whether UTF-16 or UTF-32 text was malformed.
     fn each(
         &mut self,
         encoding: Encoding,

@@ -1,21 +1,20 @@
-//! UTF-16 and UTF-32 as UTF-8, piece by piece.
+//! Transcodes a stream of UTF-16 or UTF-32 to UTF-8.
 //!
-//! In these charsets a byte 0x0A need not be a line end, so lines are only looked for once the text
-//! has become UTF-8.
+//! In these charsets a byte 0x0A need not be a line feed, so lines are split after transcoding.
 
 use encoding_rs::Decoder;
 
 use crate::Charset;
 use crate::encoding::decode_piece;
 
-/// Turns a stream of wide units into UTF-8.
+/// Transcodes UTF-16 or UTF-32 to UTF-8, in pieces of any size.
 pub(crate) enum Transcoder {
     Utf16 { decoder: Box<Decoder>, malformed: bool },
     Utf32 { unit: fn([u8; 4]) -> u32, held: Vec<u8>, malformed: bool },
 }
 
 impl Transcoder {
-    /// A transcoder for a wide charset.
+    /// A transcoder for UTF-16 or UTF-32.
     pub(crate) fn new(charset: Charset) -> Self {
         let utf16 = |table: &'static encoding_rs::Encoding| Self::Utf16 {
             decoder: Box::new(table.new_decoder_without_bom_handling()),
@@ -28,12 +27,12 @@ impl Transcoder {
             Charset::Utf32Le => utf32(u32::from_le_bytes),
             Charset::Utf32Be => utf32(u32::from_be_bytes),
             Charset::Utf8 | Charset::Legacy(_) => {
-                unreachable!("lines of narrow charsets are found in their own bytes")
+                unreachable!("other charsets are split into lines without transcoding")
             }
         }
     }
 
-    /// Appends what `bytes` stand for to `out`, as UTF-8.
+    /// Appends the text of `bytes` to `out` as UTF-8.
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Utf16 { decoder, malformed } => {
@@ -55,7 +54,7 @@ impl Transcoder {
         }
     }
 
-    /// Ends the stream; true if some bytes had no meaning and became U+FFFD.
+    /// Ends the stream; true if bytes were malformed and became U+FFFD.
     pub(crate) fn finish(self, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Utf16 { mut decoder, malformed } => {
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_unit_at_the_end_is_said() {
+    fn a_cut_unit_at_the_end_is_malformed() {
         for (charset, bytes) in [(Charset::Utf16Le, &b"a\0b"[..]), (Charset::Utf32Le, b"a\0\0\0b")]
         {
             let mut out = Vec::new();

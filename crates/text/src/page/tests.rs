@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::window::push_number;
 use super::*;
 
-/// Gives its bytes in pieces of a chosen size.
+/// Returns its bytes in pieces of a given size.
 struct Trickle<'b>(&'b [u8], usize);
 
 impl Read for Trickle<'_> {
@@ -32,7 +32,7 @@ fn page(bytes: &[u8], request: PageRequest) -> Page {
 }
 
 #[test]
-fn numbers_stand_as_cat_prints_them() {
+fn line_numbers_look_like_those_of_cat_n() {
     let request = PageRequest { style: Style::Numbered, ..all() };
     assert_eq!(page(b"a\nb\n", request).content, "     1\ta\n     2\tb\n");
     assert_eq!(page(b"a\r\nb", request).content, "     1\ta\n     2\tb");
@@ -49,7 +49,7 @@ fn numbers_of_any_length_are_aligned() {
 }
 
 #[test]
-fn a_window_knows_why_it_ends() {
+fn a_page_reports_why_it_ends() {
     for (first, lines, content, end) in [
         (1, None, "a\nb\nc\n", PageEnd::EndOfFile),
         (1, Some(3), "a\nb\nc\n", PageEnd::EndOfFile),
@@ -77,7 +77,7 @@ fn the_budget_cuts_between_lines_and_an_exact_fit_is_no_cut() {
 }
 
 #[test]
-fn a_line_longer_than_a_block_is_cut_without_being_held() {
+fn a_line_longer_than_a_block_is_cut() {
     let mut bytes = vec![b'x'; 3 * BLOCK];
     bytes.extend_from_slice(b"\nnext\n");
     let page = page(&bytes, PageRequest { max_line_chars: 10, ..all() });
@@ -86,7 +86,7 @@ fn a_line_longer_than_a_block_is_cut_without_being_held() {
 }
 
 #[test]
-fn wide_text_is_paged_like_any_other() {
+fn utf16_and_utf32_are_paged_like_utf8() {
     for label in ["utf-16", "utf-16le", "utf-16be", "utf-32"] {
         let encoding = Encoding::for_label(label).unwrap();
         let bytes = encoding.encode("one\r\ntwo \u{1f600}\r\nthree").unwrap();
@@ -102,7 +102,7 @@ fn wide_text_is_paged_like_any_other() {
 }
 
 #[test]
-fn bytes_without_meaning_are_shown_and_said_only_where_they_are_shown() {
+fn malformed_bytes_are_reported_only_if_they_are_shown() {
     let bytes = "gr\u{fc}n\nb\u{e4}d: ".bytes().chain(*b"\xFF\n").collect::<Vec<_>>();
     let whole = page(&bytes, all());
     assert_eq!(whole.content, "gr\u{fc}n\nb\u{e4}d: \u{fffd}\n");
@@ -111,7 +111,7 @@ fn bytes_without_meaning_are_shown_and_said_only_where_they_are_shown() {
 }
 
 #[test]
-fn a_character_across_the_end_of_what_is_looked_at_is_no_legacy_text() {
+fn a_character_across_the_end_of_the_sniffed_bytes_is_no_legacy_text() {
     let mut bytes = vec![b'a'; SNIFF_BYTES - 1];
     bytes.extend_from_slice("\u{e9}\nnext \u{fc}\n".as_bytes());
     let request = PageRequest { first: 2, size_hint: bytes.len() as u64, ..all() };
@@ -125,7 +125,7 @@ fn a_first_line_longer_than_the_budget_is_cut_too() {
     assert_eq!(page.content, "xxxxxxxxxx... [+4990 characters]");
 }
 
-/// Gives its bytes, and then runs out of time.
+/// Returns its bytes, and then `TimedOut`.
 struct TooSlow<'b>(&'b [u8]);
 
 impl Read for TooSlow<'_> {
@@ -138,12 +138,12 @@ impl Read for TooSlow<'_> {
 }
 
 #[test]
-fn a_full_window_survives_the_deadline_and_says_what_is_not_known() {
+fn a_full_page_survives_the_deadline_with_an_incomplete_count() {
     let bytes = "line\n".repeat(20_000);
     let request = PageRequest { lines: Some(2), size_hint: u64::MAX, ..all() };
     let page = read_page(&mut TooSlow(bytes.as_bytes()), &request).unwrap();
     assert_eq!((page.content.as_str(), page.complete), ("line\nline\n", false));
-    // That nothing came after the window does not mean that nothing is there.
+    // The file may have lines after the ones that were read.
     let whole = PageRequest { lines: Some(20_000), ..request };
     let page = read_page(&mut TooSlow(bytes.as_bytes()), &whole).unwrap();
     assert_eq!((page.shown, page.total, page.complete), (20_000, 20_000, false));
@@ -153,7 +153,7 @@ fn a_full_window_survives_the_deadline_and_says_what_is_not_known() {
 }
 
 #[test]
-fn a_mark_is_not_shown() {
+fn a_byte_order_mark_is_not_shown() {
     assert_eq!(page(b"\xEF\xBB\xBFa\n", all()).content, "a\n");
 }
 
@@ -165,7 +165,7 @@ fn binary_is_refused_with_its_type() {
 
 proptest! {
     #[test]
-    fn pages_in_a_row_give_the_whole_text(
+    fn consecutive_pages_give_the_whole_text(
         text in "[ab\u{e9}\u{1f600}\r\n]{0,80}",
         budget in 1usize..40,
         limit in proptest::option::of(1u64..5),
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_of_wide_text_give_the_whole_text_too(
+    fn consecutive_pages_of_utf16_and_utf32_give_the_whole_text(
         text in "[ab\u{e9}\u{4e2d}\u{1f600}\r\n]{1,60}",
         budget in 1usize..40,
         piece in 1usize..9,

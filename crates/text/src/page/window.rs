@@ -1,4 +1,4 @@
-//! The lines of a page, taken from what streams by.
+//! Collects the lines of a page from the blocks of a file.
 
 use memchr::memchr;
 
@@ -7,39 +7,39 @@ use crate::binary::SNIFF_BYTES;
 use crate::long_line::{PartialLine, ShownLine};
 use crate::{Charset, Encoding, LineCount};
 
-/// How much room a page is given before its length is known.
-const RESERVED: usize = 64 * 1024;
+/// The maximum capacity that is reserved for a page in advance: most pages are smaller.
+const MAX_RESERVED: usize = 64 * 1024;
 
-/// The lines that are shown, while the file streams by.
+/// The shown lines, collected block by block.
 pub(super) struct Window {
     request: PageRequest,
     encoding: Encoding,
-    /// The encoding of the bytes that are fed.
-    lines_in: Encoding,
+    /// The encoding of the bytes passed to `feed`.
+    feed_encoding: Encoding,
     pub(super) count: LineCount,
     content: String,
     shown: u64,
     over_budget: bool,
     /// Whether the whole file was counted.
     pub(super) complete: bool,
-    /// The beginning of a line whose end is in a later block.
+    /// The beginning of a line that continues in the next block.
     partial: Option<PartialLine>,
     malformed: bool,
-    /// Where the encoding is not certain: bytes of lines in the window that are not ASCII.
+    /// If the encoding is uncertain: the lines of the window that are not ASCII.
     pub(super) doubtful: Option<Vec<u8>>,
 }
 
 impl Window {
     pub(super) fn new(request: PageRequest, encoding: Encoding) -> Self {
-        // What comes from a wide charset has been made UTF-8 on the way.
-        let lines_in = match encoding.charset {
+        // UTF-16 and UTF-32 have been transcoded to UTF-8 before.
+        let feed_encoding = match encoding.charset {
             Charset::Utf8 | Charset::Legacy(_) => encoding,
             _ => Encoding::UTF_8,
         };
         Self {
             request,
             encoding,
-            lines_in,
+            feed_encoding,
             count: LineCount::default(),
             content: String::new(),
             shown: 0,
@@ -62,25 +62,25 @@ impl Window {
             return;
         }
         let mut rest = block;
-        // Lines before the window: the last end among them is in this block, or was in an earlier one.
+        // Skips the lines before the window whose line endings are in this block.
         for _ in before + 1..self.request.first {
             let Some(end) = memchr(b'\n', rest) else { return };
             rest = &rest[end + 1..];
         }
-        let most = self.request.budget.saturating_sub(self.content.len());
-        self.content.reserve(most.min(rest.len() + rest.len() / 4).min(RESERVED));
-        // Most blocks are valid as a whole, which is found out faster than that of each line.
+        let left = self.request.budget.saturating_sub(self.content.len());
+        self.content.reserve(left.min(rest.len() + rest.len() / 4).min(MAX_RESERVED));
+        // Most blocks are valid UTF-8; one check of a block is faster than a check of each line.
         let mut text = std::str::from_utf8(rest).ok();
         while !rest.is_empty() && !self.is_full() {
             match memchr(b'\n', rest) {
                 Some(end) => {
-                    self.doubt(&rest[..end + 1]);
-                    self.line_ends(&rest[..end], text.map(|text| &text[..end]));
+                    self.keep_if_doubtful(&rest[..end + 1]);
+                    self.end_line(&rest[..end], text.map(|text| &text[..end]));
                     rest = &rest[end + 1..];
                     text = text.map(|text| &text[end + 1..]);
                 }
                 None => {
-                    self.doubt(rest);
+                    self.keep_if_doubtful(rest);
                     self.partial().feed(rest);
                     return;
                 }
@@ -88,8 +88,8 @@ impl Window {
         }
     }
 
-    /// Keeps what may tell the encoding, up to what is looked at of any file.
-    fn doubt(&mut self, bytes: &[u8]) {
+    /// Keeps bytes that are not ASCII for another guess at the encoding, about `SNIFF_BYTES` of them.
+    fn keep_if_doubtful(&mut self, bytes: &[u8]) {
         if let Some(kept) = &mut self.doubtful
             && kept.len() < SNIFF_BYTES
             && !bytes.is_ascii()
@@ -99,13 +99,13 @@ impl Window {
     }
 
     fn partial(&mut self) -> &mut PartialLine {
-        let most_chars = self.request.max_line_chars;
-        self.partial.get_or_insert_with(|| PartialLine::new(&self.lines_in, most_chars))
+        let max_chars = self.request.max_line_chars;
+        self.partial.get_or_insert_with(|| PartialLine::new(&self.feed_encoding, max_chars))
     }
 
-    /// A line's LF has been reached; `line` is what this block holds of it, and `text` the same if it is
-    /// known to be UTF-8.
-    fn line_ends(&mut self, line: &[u8], text: Option<&str>) {
+    /// Pushes a line whose LF was found; `line` is the part of it in this block, and `text` the same if
+    /// it is known to be UTF-8.
+    fn end_line(&mut self, line: &[u8], text: Option<&str>) {
         if let Some(mut partial) = self.partial.take() {
             partial.feed(line);
             let (shown, crlf) = partial.finish(true);
@@ -121,15 +121,15 @@ impl Window {
             None => std::str::from_utf8(line),
         };
         match text {
-            Ok(text) if self.shows_as_it_is(line) => self.push(text, end),
+            Ok(text) if self.is_shown_verbatim(line) => self.push(text, end),
             _ => {
-                let most_chars = self.request.max_line_chars;
-                self.push_shown(ShownLine::of(line, &self.lines_in, most_chars), end);
+                let max_chars = self.request.max_line_chars;
+                self.push_shown(ShownLine::of(line, &self.feed_encoding, max_chars), end);
             }
         }
     }
 
-    fn shows_as_it_is(&self, line: &[u8]) -> bool {
+    fn is_shown_verbatim(&self, line: &[u8]) -> bool {
         line.len() <= self.request.max_line_chars
             && !matches!(self.encoding.charset, Charset::Legacy(_))
     }
@@ -169,8 +169,8 @@ impl Window {
         self.shown += 1;
     }
 
-    /// The page, unless it shows that the file is in another encoding.
-    pub(super) fn finish_in_doubt(mut self) -> Result<Page, PageError> {
+    /// The page, or an error if its bytes show that the file is in another encoding.
+    pub(super) fn finish_checked(mut self) -> Result<Page, PageError> {
         let doubtful = self.doubtful.take();
         let page = self.finish();
         if let Some(bytes) = doubtful
@@ -192,7 +192,7 @@ impl Window {
         let total = self.count.total();
         let next = self.request.first.saturating_add(self.shown);
         Page {
-            // Where the count is not complete, nobody knows that there are no more lines.
+            // If the count is incomplete, the file may have more lines.
             end: match (self.over_budget, self.complete && next > total) {
                 (true, _) => PageEnd::ByteBudget,
                 (false, true) => PageEnd::EndOfFile,
@@ -211,7 +211,7 @@ impl Window {
     }
 }
 
-/// Appends a number, right-aligned in 6. Every line has one, so it is not formatted the general way.
+/// Appends a number, right-aligned in 6 columns: faster than `write!`, and called for every line.
 pub(super) fn push_number(out: &mut String, mut number: u64) {
     let mut digits = [b' '; 20];
     let mut first = digits.len();
@@ -224,5 +224,5 @@ pub(super) fn push_number(out: &mut String, mut number: u64) {
         }
     }
     let aligned = &digits[first.min(digits.len() - 6)..];
-    out.push_str(std::str::from_utf8(aligned).expect("digits and blanks are ASCII"));
+    out.push_str(std::str::from_utf8(aligned).expect("digits and spaces are ASCII"));
 }
