@@ -1,4 +1,4 @@
-//! What a tool answers, in the two shapes that dialects have.
+//! A tool's answer, as text or as an object, depending on the dialect.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// A tool's answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Text for a model, with images and facts beside it.
+    /// Text for a model, with images and metadata.
     Classic(ToolResult),
     /// An object for a program.
     Structured {
@@ -57,32 +57,32 @@ pub(crate) fn as_text(data: &impl Serialize) -> String {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// Whether the call did what it was asked for.
+    /// Whether the call succeeded.
     pub success: bool,
-    /// What the model reads; empty on failure.
+    /// The text for the model; empty on failure.
     pub content: String,
-    /// One line for a person; always there on success.
+    /// One line for the user; always present on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_result: Option<String>,
     /// What went wrong, and what to try next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Pictures that belong to the answer.
+    /// Images of the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// The file that it was about.
+    /// The file that the call read or changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_path: Option<String>,
-    /// Facts for programs.
+    /// Metadata for programs.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// A picture in an answer.
+/// An image in an answer.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Image {
-    /// The picture's bytes in base64.
+    /// The image's bytes in base64.
     pub data: String,
     /// Its media type.
     pub media_type: String,

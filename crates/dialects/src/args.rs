@@ -1,15 +1,15 @@
-//! Checking arguments against a tool's schema, in words that a model can act on.
+//! Checks arguments against a tool's schema, with errors that a model can act on.
 //!
-//! Everything that is wrong is said at once. What models and frameworks send and nobody could misread is
-//! accepted: whole numbers written as `2.0`, numbers and booleans as strings, arrays and objects as JSON
-//! text, and `null` or an empty string for an optional argument that is meant to be absent.
+//! One error lists the problems together. Unambiguous deviations from models and frameworks are accepted:
+//! whole numbers written as `2.0`, numbers and booleans as strings, arrays and objects as JSON text, and
+//! `null` or an empty string for an absent optional argument.
 
 use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
 
 use crate::words::brief;
 
-/// The arguments as the tool's struct takes them, or everything that is wrong with them.
+/// Returns the arguments as the tool's struct takes them, or an error with all problems.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
     let mut problems = Vec::new();
     let arguments = match arguments {
@@ -23,21 +23,21 @@ pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
             Value::Null
         }
     };
-    /// Who has this many mistakes to mend will not mind to be told of the others later.
-    const MAX_NAMED: usize = 8;
+    /// A call with more mistakes is wrong altogether; a longer list would not help to correct it.
+    const MAX_PROBLEMS: usize = 8;
     if problems.is_empty() {
         return Ok(checked);
     }
-    let more = problems.len().saturating_sub(MAX_NAMED);
-    problems.truncate(MAX_NAMED);
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    problems.truncate(MAX_PROBLEMS);
     if more > 0 {
         problems.push(format!("and {more} more"));
     }
     Err(Error::InvalidArgument(problems.join("; ")))
 }
 
-/// Words that are taken for arguments that some frameworks cannot name.
-const WORDS: [(&str, &str); 5] = [
+/// Aliases of arguments whose names some frameworks do not allow.
+const ALIASES: [(&str, &str); 5] = [
     ("ignore_case", "-i"),
     ("line_numbers", "-n"),
     ("after", "-A"),
@@ -48,17 +48,17 @@ const WORDS: [(&str, &str); 5] = [
 fn check_object(
     schema: &Value,
     mut given: Map<String, Value>,
-    whose: &str,
+    prefix: &str,
     problems: &mut Vec<String>,
 ) -> Value {
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-    for (word, name) in WORDS {
+    for (alias, name) in ALIASES {
         if properties.contains_key(name)
-            && !properties.contains_key(word)
+            && !properties.contains_key(alias)
             && !given.contains_key(name)
-            && let Some(value) = given.remove(word)
+            && let Some(value) = given.remove(alias)
         {
             given.insert(name.into(), value);
         }
@@ -68,14 +68,14 @@ fn check_object(
         let is_required = required.iter().any(|required| required == name);
         match given.remove(name) {
             None | Some(Value::Null) if is_required => {
-                let about = property["description"].as_str().unwrap_or_default();
-                let about = about.split(". ").next().unwrap_or_default().trim_end_matches('.');
-                problems.push(format!("{whose}`{name}` is missing ({about})"));
+                let purpose = property["description"].as_str().unwrap_or_default();
+                let purpose = purpose.split(". ").next().unwrap_or_default().trim_end_matches('.');
+                problems.push(format!("{prefix}`{name}` is missing ({purpose})"));
             }
             None | Some(Value::Null) => {}
             Some(Value::String(empty)) if empty.is_empty() && !is_required => {}
             Some(value) => {
-                let value = check_value(property, value, &format!("{whose}`{name}`"), problems);
+                let value = check_value(property, value, &format!("{prefix}`{name}`"), problems);
                 checked.insert(name.clone(), value);
             }
         }
@@ -89,7 +89,7 @@ fn check_object(
                 names().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
             ),
         };
-        problems.push(format!("{whose}there is no argument `{}`; {instead}", brief(unknown)));
+        problems.push(format!("{prefix}there is no argument `{}`; {instead}", brief(unknown)));
     }
     Value::Object(checked)
 }
@@ -122,20 +122,19 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
             }
         },
         "integer" => {
-            let (least, most) = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
+            let (min, max) = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
             let fits = |number: &u64| {
-                least.is_none_or(|least| *number >= least)
-                    && most.is_none_or(|most| *number <= most)
+                min.is_none_or(|min| *number >= min) && max.is_none_or(|max| *number <= max)
             };
             match whole(&value).filter(fits) {
                 Some(number) => Value::Number(Number::from(number)),
                 None => {
-                    let expected = match (least, most) {
-                        (Some(least), Some(most)) => {
-                            format!("a whole number from {least} to {most}")
+                    let expected = match (min, max) {
+                        (Some(min), Some(max)) => {
+                            format!("a whole number from {min} to {max}")
                         }
-                        (Some(least), None) => format!("a whole number of at least {least}"),
-                        (None, Some(most)) => format!("a whole number of at most {most}"),
+                        (Some(min), None) => format!("a whole number of at least {min}"),
+                        (None, Some(max)) => format!("a whole number of at most {max}"),
                         (None, None) => "a whole number".into(),
                     };
                     problems.push(wrong(&expected, &value));
@@ -167,10 +166,10 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
     }
 }
 
-/// A number without a fraction, however it is written.
+/// A whole number, written as an integer, as a float or as a string.
 fn whole(value: &Value) -> Option<u64> {
-    /// Up to here, every whole number has a float of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    /// 2^53: a float represents every whole number up to it exactly.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     let number = match value {
         Value::String(text) => text.trim().parse().ok().map(Value::Number),
         _ => None,
@@ -178,11 +177,11 @@ fn whole(value: &Value) -> Option<u64> {
     let value = number.as_ref().unwrap_or(value);
     value.as_u64().or_else(|| {
         let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
-        (0.0..=EXACT).contains(&float).then_some(float as u64)
+        (0.0..=MAX_EXACT).contains(&float).then_some(float as u64)
     })
 }
 
-/// The value that a string holds as JSON text, if it is of the right kind.
+/// Parses a string as JSON if the result has the right type; otherwise returns the value itself.
 fn from_text(value: Value, is_right: fn(&Value) -> bool) -> Value {
     let parsed = value.as_str().and_then(|text| serde_json::from_str(text).ok());
     parsed.filter(is_right).unwrap_or(value)
@@ -219,25 +218,25 @@ mod tests {
     }
 
     #[test]
-    fn what_models_often_send_is_put_right() {
+    fn common_deviations_of_models_are_accepted() {
         let given = json!({"path": "x", "limit": 2.0, "mode": null, "edits": [{"old": "y"}]});
-        let taken = json!({"path": "x", "limit": 2, "edits": [{"old": "y"}]});
-        assert_eq!(check(&schema(), given).unwrap(), taken);
+        let accepted = json!({"path": "x", "limit": 2, "edits": [{"old": "y"}]});
+        assert_eq!(check(&schema(), given).unwrap(), accepted);
         let given = json!({"path": "x", "limit": "2", "all": "True", "edits": "[{\"old\": \"\"}]"});
-        let taken = json!({"path": "x", "limit": 2, "all": true, "edits": [{"old": ""}]});
-        assert_eq!(check(&schema(), given).unwrap(), taken);
+        let accepted = json!({"path": "x", "limit": 2, "all": true, "edits": [{"old": ""}]});
+        assert_eq!(check(&schema(), given).unwrap(), accepted);
         let given = json!({"path": "", "limit": "", "mode": "", "all": "", "edits": ""});
         assert_eq!(check(&schema(), given).unwrap(), json!({"path": ""}));
         let given = json!({"path": "x", "limit": "2.0", "edits": ["{\"old\": \"a\"}"]});
-        let taken = json!({"path": "x", "limit": 2, "edits": [{"old": "a"}]});
-        assert_eq!(check(&schema(), given).unwrap(), taken);
+        let accepted = json!({"path": "x", "limit": 2, "edits": [{"old": "a"}]});
+        assert_eq!(check(&schema(), given).unwrap(), accepted);
         let flags = json!({"properties": {"-i": {"type": "boolean"}, "-C": {"type": "integer"}}});
         let given = json!({"ignore_case": true, "context": 3});
         assert_eq!(check(&flags, given).unwrap(), json!({"-i": true, "-C": 3}));
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_was_expected() {
+    fn errors_name_the_argument_and_the_expected_value() {
         for (given, problem) in [
             (json!({}), "`path` is missing (The file)"),
             (json!(null), "`path` is missing (The file)"),
@@ -290,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_json_is_taken_or_refused(text in "[\\[\\]{}\":,a-z0-9.eE-]{0,60}") {
+        fn any_json_is_accepted_or_refused(text in "[\\[\\]{}\":,a-z0-9.eE-]{0,60}") {
             if let Ok(value) = serde_json::from_str::<Value>(&text) {
                 let _ = check(&schema(), json!({"path": value.clone(), "edits": value}));
                 let _ = check(&schema(), serde_json::from_str(&text).unwrap());

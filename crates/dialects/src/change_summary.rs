@@ -1,24 +1,24 @@
-//! What came of a change, told in the words that all dialects use.
+//! Summarizes changes in the wording that all dialects share.
 
 use pinfold::operations::{Delete, Edit, Write};
 use pinfold::{Done, MatchKind, Receipt};
 
 use crate::words::count;
 
-/// What came of a change, told.
+/// The summary of a change.
 pub(crate) struct ChangeSummary {
-    /// One line for a person.
+    /// One line for the user.
     pub(crate) short: String,
     /// One line that names the file.
     line: String,
-    /// What a reader should know besides.
+    /// Notices that follow the line, such as warnings.
     notices: Vec<String>,
-    /// What changed, or would have, where that is part of the answer.
+    /// The diff, if it is part of the answer.
     diff: Option<String>,
-    /// Bytes that went to the disk, or would have.
+    /// Bytes that were written, or would be without dry run.
     pub(crate) bytes_written: u64,
-    /// Whether the fields of an answer do not tell it.
-    unsaid: bool,
+    /// Whether an answer with fields needs the line too, because no field expresses it.
+    needs_line: bool,
     dry_run: bool,
 }
 
@@ -26,13 +26,13 @@ impl ChangeSummary {
     /// The summary of a file that was created or replaced.
     pub(crate) fn of_write(done: &Done<Write>, path: &str) -> Self {
         let mut summary = match (done.outcome.changed, done.outcome.created) {
-            (false, _) => Self::told(&done.receipt, ["Unchanged", "change nothing"], ": ", path),
-            (true, true) => Self::told(&done.receipt, ["Created", "create"], " ", path),
-            (true, false) => Self::told(&done.receipt, ["Updated", "update"], " ", path),
+            (false, _) => Self::new(&done.receipt, ["Unchanged", "change nothing"], ": ", path),
+            (true, true) => Self::new(&done.receipt, ["Created", "create"], " ", path),
+            (true, false) => Self::new(&done.receipt, ["Updated", "update"], " ", path),
         };
         if !done.outcome.changed {
             summary.line.push_str(" already has this content");
-            summary.unsaid = true;
+            summary.needs_line = true;
             return summary;
         }
         summary.add_size(done.outcome.bytes);
@@ -40,21 +40,21 @@ impl ChangeSummary {
             let mark = if before.bom { " with a byte order mark" } else { "" };
             summary.notices.push(format!("the file was {}{mark} before", before.name()));
         }
-        summary.tell_other_names(done.outcome.other_names);
+        summary.note_other_names(done.outcome.other_names);
         summary
     }
 
     /// The summary of replacements in a file.
     pub(crate) fn of_edit(done: &Done<Edit>, path: &str) -> Self {
         if done.outcome.created {
-            let mut summary = Self::told(&done.receipt, ["Created", "create"], " ", path);
+            let mut summary = Self::new(&done.receipt, ["Created", "create"], " ", path);
             summary.add_size(done.outcome.bytes);
             return summary;
         }
         let times = count(done.outcome.replacements as u64, "occurrence");
         let verbs = [format!("Replaced {times}"), format!("replace {times}")];
         let verbs = verbs.each_ref().map(String::as_str);
-        let mut summary = Self::told(&done.receipt, verbs, " in ", path);
+        let mut summary = Self::new(&done.receipt, verbs, " in ", path);
         let place = match done.outcome.lines.as_slice() {
             [(first, last)] if first == last => format!("line {first}"),
             [(first, last)] => format!("lines {first}-{last}"),
@@ -72,32 +72,31 @@ impl ChangeSummary {
         if done.outcome.changed_elsewhere {
             summary.notices.push("the file has changed elsewhere since it was last read".into());
         }
-        summary.tell_other_names(done.outcome.other_names);
+        summary.note_other_names(done.outcome.other_names);
         summary
     }
 
     /// The summary of a file that was deleted.
     pub(crate) fn of_delete(done: &Done<Delete>, path: &str) -> Self {
-        let verbs = match done.outcome.link {
-            true => ["Deleted the symlink", "delete the symlink"],
-            false => ["Deleted", "delete"],
+        let verbs = if done.outcome.link {
+            ["Deleted the symlink", "delete the symlink"]
+        } else {
+            ["Deleted", "delete"]
         };
-        Self::told(&done.receipt, verbs, " ", path)
+        Self::new(&done.receipt, verbs, " ", path)
     }
 
-    /// `Created PATH`, or `[Dry Run] Would create PATH`.
-    fn told(receipt: &Receipt, [did, would]: [&str; 2], link: &str, path: &str) -> Self {
-        let short = match receipt.dry_run {
-            false => did.to_owned(),
-            true => format!("[Dry Run] Would {would}"),
-        };
+    /// Starts a summary with `Created PATH`, or `[Dry Run] Would create PATH`.
+    fn new(receipt: &Receipt, [did, would]: [&str; 2], link: &str, path: &str) -> Self {
+        let short =
+            if receipt.dry_run { format!("[Dry Run] Would {would}") } else { did.to_owned() };
         Self {
             line: format!("{short}{link}{path}"),
             short,
             notices: receipt.warning.iter().cloned().collect(),
             diff: receipt.diff.clone(),
             bytes_written: 0,
-            unsaid: false,
+            needs_line: false,
             dry_run: receipt.dry_run,
         }
     }
@@ -109,21 +108,21 @@ impl ChangeSummary {
         self.line.push_str(&size);
     }
 
-    fn tell_other_names(&mut self, other_names: u64) {
+    fn note_other_names(&mut self, other_names: u64) {
         if other_names > 0 {
             let names = count(other_names, "other hard link");
             self.notices.push(format!("the old content is still there under {names}"));
         }
     }
 
-    /// What happened, without what it looks like.
+    /// The line and the notices, without the diff.
     fn headline(&self) -> String {
         let mut text = self.line.clone();
         self.notices.iter().for_each(|notice| text.push_str(&format!("\n({notice})")));
         text
     }
 
-    /// Everything, for a model.
+    /// The line, the notices and the diff, for the model.
     pub(crate) fn long(&self) -> String {
         let mut text = self.headline();
         if let Some(diff) = &self.diff {
@@ -133,11 +132,11 @@ impl ChangeSummary {
         text
     }
 
-    /// For dialects that answer with fields: what the fields do not say, if there is something.
-    pub(crate) fn besides(&self) -> Option<String> {
+    /// For dialects that answer with fields: the text that no field expresses, if any.
+    pub(crate) fn message(&self) -> Option<String> {
         if self.dry_run {
             return Some(self.long());
         }
-        (self.unsaid || !self.notices.is_empty()).then(|| self.headline())
+        (self.needs_line || !self.notices.is_empty()).then(|| self.headline())
     }
 }

@@ -36,7 +36,7 @@ const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
     Entry::of::<T>(|| None, |arguments| parse::<T>(arguments, Answer::Classic))
 }
 
-/// The answer to a change: its summary, and facts for programs.
+/// The answer to a change: its summary, and metadata for programs.
 fn changed(summary: ChangeSummary, path: String, receipt: &Receipt, facts: Value) -> ToolResult {
     let mut metadata = match facts {
         Value::Object(facts) => facts,
@@ -66,7 +66,7 @@ static VOCABULARY: Vocabulary = Vocabulary {
 
 fn fault(error: &Error, refusal: &Refusal) -> Answer {
     let message = match (error, words(error, refusal.read_only)) {
-        // The words have both ways out in them.
+        // The message includes the hint.
         (Error::ManyMatches { .. }, Some(words)) => words,
         (_, Some(words)) => VOCABULARY.message_after(words, error, refusal),
         (_, None) => VOCABULARY.message(error, refusal),
@@ -75,12 +75,12 @@ fn fault(error: &Error, refusal: &Refusal) -> Answer {
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
 }
 
-/// Which edit it is about, where there are several.
+/// A prefix with the number of the edit, if there are several.
 fn edit(number: Option<usize>) -> String {
     number.map(|number| format!("edit {number}: ")).unwrap_or_default()
 }
 
-/// The words that agents know for some errors; `None` where the engine's own will do.
+/// The messages that agents expect for some errors; `None` for the engine's own message.
 fn words(error: &Error, read_only: bool) -> Option<String> {
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),

@@ -1,4 +1,4 @@
-//! Tool lists in the forms that model providers and clients take.
+//! Tool lists in the formats of model providers and clients.
 
 use std::str::FromStr;
 
@@ -6,24 +6,24 @@ use serde_json::{Value, json};
 
 use crate::ToolInfo;
 
-/// A form of tool list.
+/// The format of a tool list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Format {
-    /// As the Model Context Protocol lists tools.
+    /// `tools/list` of the Model Context Protocol.
     Mcp,
-    /// As OpenAI's chat completions take functions.
+    /// Functions of OpenAI's chat completions.
     OpenAi,
-    /// As Anthropic's messages take tools.
+    /// Tools of Anthropic's messages.
     Anthropic,
-    /// As Gemini takes function declarations.
+    /// Function declarations of Gemini.
     Gemini,
 }
 
 impl Format {
-    /// Every form.
+    /// Every format.
     pub const ALL: [Self; 4] = [Self::Mcp, Self::OpenAi, Self::Anthropic, Self::Gemini];
 
-    /// What people call it.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
@@ -37,14 +37,14 @@ impl Format {
 impl FromStr for Format {
     type Err = String;
 
-    /// The form with a name, or what the names are.
+    /// The format with this name; the error lists the names.
     fn from_str(name: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|format| format.name() == name);
         named.ok_or_else(|| format!("the formats are {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
-/// Tools as a list in some form.
+/// Lists tools in a format.
 pub fn list(tools: &[ToolInfo], format: Format) -> Value {
     let tools = tools.iter();
     match format {
@@ -57,7 +57,7 @@ pub fn list(tools: &[ToolInfo], format: Format) -> Value {
     }
 }
 
-/// A name for providers that allow only letters, digits, `_` and `-`. The toolbox knows it again.
+/// A name for providers that allow only letters, digits, `_` and `-`. The toolbox accepts it too.
 pub(crate) fn without_dots(name: &str) -> String {
     name.replace('.', "_")
 }
@@ -112,7 +112,7 @@ fn gemini(tool: &ToolInfo) -> Value {
     })
 }
 
-/// Gemini's schemas are a part of OpenAPI's, which refuses keys that it does not know.
+/// Removes a key at all levels. Gemini accepts a subset of OpenAPI schemas and refuses unknown keys.
 fn remove_everywhere(value: &mut Value, key: &str) {
     match value {
         Value::Object(object) => {

@@ -2,7 +2,7 @@
 //!
 //! A [`Dialect`] is a family of tools with its own names, arguments, answers and error codes; all of
 //! them perform the same operations of the engine. A [`Toolbox`] serves one or more dialects on a
-//! session: JSON in, an [`Answer`] out, and never an error or a panic besides.
+//! session: JSON in, an [`Answer`] out, and never an error or a panic.
 //!
 //! ```
 //! use pinfold::Session;

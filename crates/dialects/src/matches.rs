@@ -1,12 +1,12 @@
-//! The matches of a search, each with the lines around it, and notes on the search as a whole.
+//! The matches of a search, each with its context lines, and the message about the search as a whole.
 
 use pinfold::operations::{Matched, Searched};
 use pinfold::{BinaryNote, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{brief, fit, joined, left_out, lossy, skipped, unread};
+use crate::words::{brief, fit, joined, left_out, skipped, unread};
 
-/// A matching line and its neighbours.
+/// A matching line and its context lines.
 pub(crate) struct FoundMatch<'f> {
     pub(crate) place: &'f Place,
     pub(crate) number: u64,
@@ -16,23 +16,23 @@ pub(crate) struct FoundMatch<'f> {
 }
 
 /// The matches of a search that fit into a budget, each with up to `context` lines before and after it.
-/// Lines around several matches are there several times.
+/// A line near several matches is repeated for each of them.
 pub(crate) fn matches(searched: &Searched, context: u64, budget: usize) -> Vec<FoundMatch<'_>> {
-    /// What a match takes besides its path and lines, and a line besides its text.
-    const FIELDS: usize = 60;
+    /// JSON overhead of a match in bytes: field names, quotes, line number.
+    const OVERHEAD: usize = 60;
     fit(budget, all_matches(searched, context), |found| {
         let lines = found.before.iter().chain(&found.after).chain([&found.text]);
         let lines: usize = lines.map(|line| line.len() + 4).sum();
-        found.place.path.as_bytes().len() + lines + FIELDS
+        found.place.path.as_bytes().len() + lines + OVERHEAD
     })
 }
 
-/// How many lines around a match were asked for.
+/// The requested number of context lines.
 pub(crate) fn context(lines: Option<u64>) -> usize {
     usize::try_from(lines.unwrap_or(0)).unwrap_or(0)
 }
 
-/// A search on one line, for a person.
+/// A search on one line, for the user.
 pub(crate) fn compact(pattern: &str, path: Option<&str>, ctx: &ToolContext<'_>) -> String {
     let pattern = format!("\"{}\"", brief(pattern).escape_debug());
     match path {
@@ -41,7 +41,7 @@ pub(crate) fn compact(pattern: &str, path: Option<&str>, ctx: &ToolContext<'_>) 
     }
 }
 
-/// What there is to know about a search besides what it found; `more` says how to see all of that.
+/// The message about a search: matches left out, files skipped; `more` says how to see the others.
 pub(crate) fn message(searched: &Searched, shown: usize, more: &str) -> Option<String> {
     let nothing = searched.total == 0;
     joined([
@@ -53,7 +53,7 @@ pub(crate) fn message(searched: &Searched, shown: usize, more: &str) -> Option<S
     ])
 }
 
-/// What there is to say about files that were searched only in part.
+/// A note on files that were searched only in part.
 fn searched_in_part(searched: &Searched) -> Option<String> {
     let stopped = |file: &&Matched| matches!(file.note, Some(BinaryNote::Stopped(_)));
     match searched.files.iter().filter(stopped).count() {
@@ -65,7 +65,7 @@ fn searched_in_part(searched: &Searched) -> Option<String> {
     }
 }
 
-/// What there is to say where there was nothing to search.
+/// A note for a search that found no file to search.
 pub(crate) fn nothing_searched(searched: &Searched) -> Option<String> {
     (searched.searched == 0).then(|| "no file was searched: none is there, or none fits".to_owned())
 }
@@ -82,7 +82,7 @@ fn all_matches(searched: &Searched, context: u64) -> impl Iterator<Item = FoundM
             let after = lines[index + 1..].iter().take_while(near).map(text).collect();
             FoundMatch { place: &file.place, number: line.number, text: text(line), before, after }
         });
-        // Of a binary file it is only known that it matches.
+        // A binary file has no lines to show: one entry says that it matches.
         let binary = match file.note {
             Some(BinaryNote::Matches(_)) if lines.is_empty() => Some(FoundMatch {
                 place: &file.place,
@@ -97,8 +97,8 @@ fn all_matches(searched: &Searched, context: u64) -> impl Iterator<Item = FoundM
     })
 }
 
-/// A line without its end.
+/// A line without its line ending.
 fn text(line: &Line) -> String {
     let text = line.text.strip_suffix(b"\n").unwrap_or(&line.text);
-    lossy(text.strip_suffix(b"\r").unwrap_or(text)).into_owned()
+    String::from_utf8_lossy(text.strip_suffix(b"\r").unwrap_or(text)).into_owned()
 }

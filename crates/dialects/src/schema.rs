@@ -1,28 +1,28 @@
-//! JSON schemas that models do not stumble over.
+//! JSON schemas of tools, simplified for models.
 //!
-//! What schemars makes of a struct, less what says nothing to a model or misleads it: titles, number
-//! formats, `null` beside a type, references.
+//! The schemas come from schemars, without the parts that mean nothing to a model or mislead it: titles,
+//! number formats, `null` beside a type, references.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The schema of what is given to a tool.
+/// The schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop)
 }
 
-/// The schema of what a tool answers.
+/// The schema of a tool's answer.
 pub(crate) fn output<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_serialize(), Nulls::Keep)
 }
 
-/// What becomes of `null` as a type.
+/// Whether `null` stays in a schema as a type.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
-    /// Where it is taken but need not be given: a model that is told so starts to send it.
+    /// For arguments: `null` is accepted, but a model that reads so in the schema starts to send it.
     Drop,
-    /// Where it is really answered.
+    /// For answers, which contain `null`.
     Keep,
 }
 
@@ -44,7 +44,7 @@ fn simplify(schema: &mut Value, nulls: Nulls) {
     if object.get("default") == Some(&Value::Null) {
         object.remove("default");
     }
-    // Text that is wrapped in the source is one paragraph to its reader.
+    // Joins the lines of each paragraph, which are wrapped in the source only.
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text =
             text.split("\n\n").map(|part| part.replace('\n', " ")).collect::<Vec<_>>().join("\n");
@@ -75,7 +75,7 @@ fn drop_null(object: &mut Map<String, Value>) {
     choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
     match choices.as_mut_slice() {
         [Value::Object(only)] => {
-            // What is said of the field itself, such as its description, comes first.
+            // The field's own keys, such as its description, take precedence.
             std::mem::take(only).into_iter().for_each(|(key, value)| {
                 object.entry(key).or_insert(value);
             });

@@ -26,11 +26,11 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<Self::Op, Error>;
     /// The answer to what came of it.
     fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
-    /// The arguments on one line, for a person.
+    /// The arguments on one line, for the user.
     fn compact(&self, ctx: &ToolContext<'_>) -> String;
 }
 
-/// What clients are told about a tool besides its arguments.
+/// The hints that clients get about a tool, besides its schema.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Hints {
     /// It changes nothing.
@@ -48,7 +48,7 @@ pub struct Entry {
     pub name: &'static str,
     /// The name that people see.
     pub title: &'static str,
-    /// What clients are told about it.
+    /// The hints that clients get.
     pub hints: Hints,
     /// Whether all that it does is to read one file.
     pub reads: bool,
@@ -62,19 +62,19 @@ pub struct Entry {
 pub(crate) trait ParsedCall: Send {
     /// Performs the call.
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error>;
-    /// The arguments on one line, for a person.
+    /// The arguments on one line, for the user.
     fn compact(&self, ctx: &ToolContext<'_>) -> String;
     /// The file that the call reads: see [`pinfold::Session::cached_file`].
     fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile>;
 }
 
 /// The arguments of a tool, and how its dialect turns replies into answers.
-struct Given<T: Tool> {
+struct ParsedTool<T: Tool> {
     tool: T,
     answer: fn(T::Reply) -> Answer,
 }
 
-impl<T: Tool> ParsedCall for Given<T> {
+impl<T: Tool> ParsedCall for ParsedTool<T> {
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error> {
         let operation = self.tool.operation(ctx)?;
         let done = ctx.session.perform_with(&operation, ctx.call)?;
@@ -97,7 +97,7 @@ pub(crate) fn parse<T: Tool>(
 ) -> Result<Box<dyn ParsedCall>, Error> {
     let tool = serde_json::from_value(arguments);
     let tool: T = tool.map_err(|error| Error::InvalidArgument(error.to_string()))?;
-    Ok(Box::new(Given { tool, answer }))
+    Ok(Box::new(ParsedTool { tool, answer }))
 }
 
 impl Entry {

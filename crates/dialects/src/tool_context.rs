@@ -28,7 +28,7 @@ impl ToolContext<'_> {
         self.session.settings().max_output_bytes.unwrap_or(default)
     }
 
-    /// A path as a person sees it best: below the root that it is in.
+    /// A path for the user: relative to its root.
     pub(crate) fn brief(&self, path: &str) -> String {
         let mut roots = self.session.workspace().roots();
         let below = roots.find_map(|root| Path::new(path).strip_prefix(root).ok());

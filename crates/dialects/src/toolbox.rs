@@ -50,7 +50,7 @@ impl Toolbox {
         }
     }
 
-    /// The same tools, whose errors say what `door_hint` does besides.
+    /// The same tools; `door_hint` adds a hint to their errors.
     #[must_use]
     pub fn with_door_hint(self, door_hint: DoorHint) -> Self {
         let with_hint = |tool: &ToolInfo| ToolInfo {
@@ -83,7 +83,7 @@ impl Toolbox {
         self.call_with(name, arguments, &CallOptions::default())
     }
 
-    /// Calls a tool by name, with something said for this call alone.
+    /// Calls a tool by name, with options of this call.
     pub fn call_with(&self, name: &str, arguments: Value, call: &CallOptions) -> Answer {
         self.perform(&self.prepare(name, arguments), call)
     }
@@ -100,7 +100,7 @@ impl Toolbox {
         PreparedCall { name: entry.name.to_owned(), tool: Some((dialect, entry)), parsed }
     }
 
-    /// The arguments of a prepared call on one line, for a person. `None` if they are wrong.
+    /// The arguments of a prepared call on one line, for the user. `None` if they are wrong.
     pub fn describe(&self, prepared: &PreparedCall) -> Option<String> {
         let call = &CallOptions::default();
         let ctx = ToolContext { session: &self.session, call };
@@ -169,7 +169,7 @@ impl Toolbox {
         (self.first.fault)(error, &refusal)
     }
 
-    /// The arguments of a call on one line, for a person; the bare JSON if they are not right.
+    /// The arguments of a call on one line, for the user; the JSON text if they are wrong.
     pub fn compact(&self, name: &str, arguments: &Value) -> String {
         let prepared = self.prepare(name, arguments.clone());
         self.describe(&prepared).unwrap_or_else(|| arguments.to_string())

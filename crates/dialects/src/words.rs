@@ -1,6 +1,5 @@
-//! What several tools word in the same way.
+//! Wording that several tools share.
 
-use std::borrow::Cow;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -11,13 +10,13 @@ pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// What a reader should know about bytes that are not what they should be, if there are any.
+/// A note on malformed bytes in a page, if there are any.
 pub(crate) fn malformed(page: &Page) -> Option<String> {
     let encoding = page.encoding.name();
     page.malformed.then(|| format!("bytes that are not {encoding} are shown as U+FFFD"))
 }
 
-/// The beginning of a text that somebody else chose the length of.
+/// The first 40 characters of a text of any length.
 pub(crate) fn brief(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -25,17 +24,12 @@ pub(crate) fn brief(text: &str) -> String {
     }
 }
 
-/// Bytes that may not be UTF-8, as they can be said in JSON.
-pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
-}
-
-/// A size for people: `1.2 KB`, counting in 1,024.
+/// A human-readable size in units of 1,024: `1.2 KB`.
 pub(crate) fn human_size(bytes: u64) -> String {
     let mut unit = "B";
     let mut size = bytes as f64;
     for larger in ["KB", "MB", "GB", "TB"] {
-        // What would be printed as 1024.0 is one of the next unit.
+        // 1023.95 would be printed as 1024.0.
         if size < 1023.95 {
             break;
         }
@@ -45,7 +39,7 @@ pub(crate) fn human_size(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
 }
 
-/// What a tool calls the kinds of things that there are.
+/// The name of an entry's kind in structured answers.
 pub(crate) fn kind_word(kind: Kind) -> &'static str {
     match kind {
         Kind::File => "file",
@@ -55,13 +49,13 @@ pub(crate) fn kind_word(kind: Kind) -> &'static str {
     }
 }
 
-/// A time in ISO 8601, UTC, to the millisecond.
+/// A time in ISO 8601, in UTC, with milliseconds.
 pub(crate) fn utc(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// What was not looked at because it is hidden or ignored, and how to have it looked at.
+/// A note on entries that were skipped because they are hidden or ignored; `how` says how to see them.
 pub(crate) fn skipped(skipped: &Skipped, how: &str) -> Option<String> {
     let kinds = [(skipped.hidden, "hidden"), (skipped.ignored, "ignored")];
     let kinds: Vec<_> = kinds.into_iter().filter(|(number, _)| *number > 0).collect();
@@ -71,7 +65,7 @@ pub(crate) fn skipped(skipped: &Skipped, how: &str) -> Option<String> {
     (total > 0).then(|| format!("{total} {entries} skipped: {}; {how}", named.join(", ")))
 }
 
-/// What could not be looked at.
+/// A note on entries that could not be read, or only in part.
 pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
     let unreadable = match skipped.unreadable {
         0 => None,
@@ -96,17 +90,17 @@ pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
     joined([withheld, unreadable, deep, large, rules])
 }
 
-/// How many entries may not be shown, if there are any.
+/// How many entries the policy withholds, if any.
 pub(crate) fn withheld(skipped: &Skipped) -> Option<u64> {
     (skipped.withheld > 0).then_some(skipped.withheld)
 }
 
-/// What a list leaves out because it would be too long.
+/// A note on the items that a list leaves out because it would be too long.
 pub(crate) fn left_out(shown: u64, total: u64, what: &str, how: &str) -> Option<String> {
     (shown < total).then(|| format!("{what} 1-{shown} of {total}; {how} to see the others"))
 }
 
-/// The leading items whose costs fit into a budget together; the first one in any case.
+/// The leading items whose total cost fits into a budget; the first item is always included.
 pub(crate) fn fit<T>(
     budget: usize,
     items: impl IntoIterator<Item = T>,
@@ -125,7 +119,7 @@ pub(crate) fn fit<T>(
     fitting
 }
 
-/// What there is to say, in one sentence.
+/// Joins the notes that are present.
 pub(crate) fn joined(parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -136,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_said_in_units_of_1024() {
-        for (bytes, said) in [
+    fn sizes_are_in_units_of_1024() {
+        for (bytes, expected) in [
             (0, "0 B"),
             (1023, "1023 B"),
             (1024, "1.0 KB"),
@@ -146,7 +140,7 @@ mod tests {
             (5 << 30, "5.0 GB"),
             (3000 << 40, "3000.0 TB"),
         ] {
-            assert_eq!(human_size(bytes), said);
+            assert_eq!(human_size(bytes), expected);
         }
     }
 }

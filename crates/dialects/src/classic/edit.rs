@@ -42,7 +42,7 @@ pub(super) struct MultiEdit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    // As in `Edit`, which says so; a model should not have to read it twice.
+    // Documented in `Edit`: repeating it would cost tokens.
     old_string: String,
     new_string: String,
     replace_all: Option<bool>,
@@ -110,8 +110,8 @@ fn operation(
         .with_seen(ctx.seen(ReadRule::Require)))
 }
 
-/// Replacements that are named by their lines; `replacements` has the number of all.
-const MAX_LINES: usize = 100;
+/// Replacements whose lines are listed; `replacements` counts all of them.
+const MAX_LISTED_REPLACEMENTS: usize = 100;
 
 fn reply(done: &Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
     let path = ctx.absolute(&done.outcome.place);
@@ -119,7 +119,7 @@ fn reply(done: &Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
     let facts = json!({
         "replacements": done.outcome.replacements,
         "match": done.outcome.match_kind.name(),
-        "lines": done.outcome.lines.iter().take(MAX_LINES).collect::<Vec<_>>(),
+        "lines": done.outcome.lines.iter().take(MAX_LISTED_REPLACEMENTS).collect::<Vec<_>>(),
         "start_line": done.outcome.lines.first().map(|lines| lines.0),
         "created": done.outcome.created,
     });

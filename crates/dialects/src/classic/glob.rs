@@ -38,7 +38,7 @@ impl Tool for Glob {
         let found = done.outcome;
         let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
-        // The first line has no line end before it.
+        // The first line has no newline before it.
         let mut lines = fit(budget + 1, paths, |path| path.len() + 1);
         let shown = lines.len() as u64;
         if found.total == 0 {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::matches::{self, compact, nothing_searched};
 use crate::tool_context::AbsolutePath;
-use crate::words::{brief, count, fit, lossy, skipped, unread, withheld};
+use crate::words::{brief, count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
@@ -109,8 +109,8 @@ impl Tool for Grep {
             content.push_str(&format!("({window}; continue with offset={last})"));
         }
         if let Some(text) = unread(&searched.skipped) {
-            let line_end = if content.ends_with('\n') { "" } else { "\n" };
-            content.push_str(&format!("{line_end}({text})"));
+            let newline = if content.ends_with('\n') { "" } else { "\n" };
+            content.push_str(&format!("{newline}({text})"));
         }
         ToolResult {
             success: true,
@@ -147,7 +147,7 @@ impl Grep {
         }
     }
 
-    /// A line for each file, as many as fit; the others are taken out of what was found.
+    /// One row for each file, as many as fit into the budget; removes the other files from `searched`.
     fn rows(
         &self,
         searched: &mut Searched,
@@ -162,7 +162,7 @@ impl Grep {
         rows.concat()
     }
 
-    /// The lines as ripgrep prints them into a pipe.
+    /// The lines in ripgrep's format for pipes.
     fn lines(&self, searched: &Searched, ctx: &ToolContext<'_>) -> String {
         let has_context = self.answer() != AnswerWith::Lines { before: 0, after: 0 };
         let numbers = self.numbers.unwrap_or(true);
@@ -183,7 +183,7 @@ impl Grep {
                     out.push_str(&line.number.to_string());
                     out.push(mark);
                 }
-                out.push_str(&lossy(&line.text));
+                out.push_str(&String::from_utf8_lossy(&line.text));
                 if !line.text.ends_with(b"\n") {
                     out.push('\n');
                 }
@@ -239,8 +239,8 @@ fn matching_lines(number: u64) -> String {
 /// How many bytes [`Grep::lines`] prints for a line without its number.
 fn plain_cost(line: &PageLine<'_>) -> usize {
     let separator = if line.after_gap { "--\n".len() } else { 0 };
-    let line_end = usize::from(!line.text.ends_with(b"\n"));
-    line.path.len() + 1 + lossy(line.text).len() + line_end + separator
+    let newline = usize::from(!line.text.ends_with(b"\n"));
+    line.path.len() + 1 + String::from_utf8_lossy(line.text).len() + newline + separator
 }
 
 fn numbered_cost(line: &PageLine<'_>) -> usize {

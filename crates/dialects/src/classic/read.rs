@@ -72,7 +72,7 @@ impl Tool for Read {
     }
 }
 
-/// `3` or `2-5`.
+/// Parses `3` or `2-5`.
 fn page_range(text: &str) -> Result<(u64, u64), Error> {
     let number = |text: &str| text.trim().parse::<u64>().ok().filter(|number| *number > 0);
     let range = match text.split_once('-') {
@@ -82,8 +82,8 @@ fn page_range(text: &str) -> Result<(u64, u64), Error> {
         }
     };
     range.ok_or_else(|| {
-        let given = brief(text).escape_debug().to_string();
-        Error::InvalidArgument(format!("`pages` must be like `3` or `2-5`, not `{given}`"))
+        let pages = brief(text).escape_debug().to_string();
+        Error::InvalidArgument(format!("`pages` must be like `3` or `2-5`, not `{pages}`"))
     })
 }
 
@@ -96,7 +96,7 @@ impl Read {
         self.limit.unwrap_or(limits::DEFAULT_READ_LINES)
     }
 
-    /// Lines, what there is to know about them, and how to go on.
+    /// The answer with the lines of a page, the notices, and how to continue.
     fn lines(&self, page: Page, mut notices: Vec<String>) -> ToolResult {
         if page.end != PageEnd::EndOfFile {
             let (first, next) = (self.offset(), self.offset() + page.shown);
@@ -150,8 +150,8 @@ impl Read {
     fn pdf(&self, first: u64, extracted: Extracted) -> ToolResult {
         let total = extracted.page_count as u64;
         let shown = extracted.pages.len() as u64;
-        let wanted = self.pages.as_deref().and_then(|pages| page_range(pages).ok());
-        let last_wanted = wanted.map_or(total, |(_, last)| last.min(total));
+        let requested = self.pages.as_deref().and_then(|pages| page_range(pages).ok());
+        let last_requested = requested.map_or(total, |(_, last)| last.min(total));
         let last = first + shown.saturating_sub(1);
         let pages = extracted.pages.iter().zip(first..);
         let pages: Vec<_> =
@@ -168,12 +168,12 @@ impl Read {
         if extracted.cut {
             notices.push(format!("(page {last} is cut: its text is too long for one answer)"));
         }
-        if last < last_wanted {
+        if last < last_requested {
             let next = last + 1;
-            let rest = if next == last_wanted {
+            let rest = if next == last_requested {
                 next.to_string()
             } else {
-                format!("{next}-{last_wanted}")
+                format!("{next}-{last_requested}")
             };
             notices
                 .push(format!("(pages {first}-{last} of {total}; continue with pages=\"{rest}\")"));
@@ -181,7 +181,7 @@ impl Read {
         let metadata = Map::from_iter([
             ("is_pdf".into(), Value::from(true)),
             ("page_count".into(), total.into()),
-            ("truncated".into(), (extracted.cut || last < last_wanted).into()),
+            ("truncated".into(), (extracted.cut || last < last_requested).into()),
         ]);
         ToolResult {
             content: with_notices(pages.join("\n"), &notices),
@@ -216,7 +216,7 @@ fn image(picture: Picture) -> ToolResult {
     }
 }
 
-/// Text, and notices on lines of their own after it.
+/// Appends notices to a text, each on its own line.
 fn with_notices(mut content: String, notices: &[String]) -> String {
     if !notices.is_empty() && !content.is_empty() && !content.ends_with('\n') {
         content.push('\n');

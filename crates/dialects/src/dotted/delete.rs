@@ -39,7 +39,7 @@ impl Tool for Delete {
 
     fn reply(&self, done: Done<operations::Delete>, ctx: &ToolContext<'_>) -> Reply {
         let summary = ChangeSummary::of_delete(&done, &ctx.relative(&done.outcome.place));
-        Reply { success: true, message: summary.besides() }
+        Reply { success: true, message: summary.message() }
     }
 
     fn compact(&self, ctx: &ToolContext<'_>) -> String {

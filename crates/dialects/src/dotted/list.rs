@@ -62,15 +62,15 @@ impl Tool for List {
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> Reply {
         let found = done.outcome;
-        /// What a file takes besides its path.
-        const FIELDS: usize = 80;
+        /// JSON overhead of a file in bytes, besides its path.
+        const OVERHEAD: usize = 80;
         let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
         let files = found.files.iter().map(|file| File {
             path: ctx.relative(&file.place),
             size: file.size,
             modified: utc(file.modified),
         });
-        let files = fit(budget, files, |file| file.path.len() + FIELDS);
+        let files = fit(budget, files, |file| file.path.len() + OVERHEAD);
         let how = "name one in `path` or `pattern` to look inside";
         let message = joined([
             left_out(files.len() as u64, found.total, "files", "narrow `pattern` or `path`"),

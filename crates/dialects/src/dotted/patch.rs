@@ -64,7 +64,7 @@ impl Tool for Patch {
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> Reply {
         let summary = ChangeSummary::of_edit(&done, &ctx.relative(&done.outcome.place));
-        Reply { success: true, patches_applied: self.patches.len(), message: summary.besides() }
+        Reply { success: true, patches_applied: self.patches.len(), message: summary.message() }
     }
 
     fn compact(&self, ctx: &ToolContext<'_>) -> String {

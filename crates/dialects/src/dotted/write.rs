@@ -45,7 +45,7 @@ impl Tool for Write {
 
     fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> Reply {
         let summary = ChangeSummary::of_write(&done, &ctx.relative(&done.outcome.place));
-        Reply { success: true, bytes_written: summary.bytes_written, message: summary.besides() }
+        Reply { success: true, bytes_written: summary.bytes_written, message: summary.message() }
     }
 
     fn compact(&self, ctx: &ToolContext<'_>) -> String {

@@ -79,17 +79,17 @@ impl Tool for List {
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> Reply {
         let listed = done.outcome;
-        /// What an entry takes besides its path and name.
-        const FIELDS: usize = 60;
+        /// JSON overhead of an entry in bytes, besides its path and name.
+        const OVERHEAD: usize = 60;
         let entries = listed.entries.iter().map(|entry| Entry {
             name: entry.place.path.name().to_string(),
             path: ctx.relative(&entry.place),
             kind: kind_word(entry.kind),
-            // What a directory takes by itself says nothing about what is in it.
+            // A directory's own size says nothing about its contents.
             size: if entry.kind == Kind::Directory { 0 } else { entry.size },
         });
         let entries = fit(ctx.budget(limits::MAX_OUTPUT_BYTES), entries, |entry| {
-            entry.name.len() + entry.path.len() + FIELDS
+            entry.name.len() + entry.path.len() + OVERHEAD
         });
         let how = "set `includeHidden`, or name one in `path` to look inside";
         let shown = entries.len() as u64;

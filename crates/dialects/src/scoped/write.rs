@@ -55,7 +55,7 @@ impl Tool for Write {
 
     fn reply(&self, done: Done<operations::Write>, ctx: &ToolContext<'_>) -> Reply {
         let path = ctx.relative(&done.outcome.place);
-        let message = ChangeSummary::of_write(&done, &path).besides();
+        let message = ChangeSummary::of_write(&done, &path).message();
         Reply { path, bytes: done.outcome.bytes, message }
     }
 
