@@ -29,9 +29,10 @@ pub struct Walk<'a> {
     pub hidden: bool,
     /// The caller's decision about an entry, made before the ignore files are matched.
     pub filter_decision: &'a (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-    /// Whether an entry that would be shown may be.
+    /// Whether the caller may see an entry. Called for entries that the filter, the always skipped names
+    /// and the ignore files let through.
     pub visibility: &'a (dyn Fn(&Candidate<'_>) -> Visibility + Sync),
-    /// Ends the walk when it ends.
+    /// The walk stops when it has passed.
     pub deadline: &'a Deadline,
 }
 

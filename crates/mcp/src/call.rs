@@ -130,7 +130,7 @@ pub(crate) async fn call(
                 () = approval_time.is_up(begin, limit) => break Err(Error::Timeout { seconds }),
                 // Other changes need not wait for the user: after an approval, the change is planned anew.
                 () = approval_time.begun.notified() => turn = None,
-                // Progress is reported before the answer.
+                // Awaited here, so no progress notification is sent after the result.
                 () = reports.due() => reports.send(&progress, &context.peer).await,
                 () = &mut approvals => unreachable!("requests are forwarded until the call is done"),
             }

@@ -191,6 +191,9 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
+            // A stateless request is answered as JSON. If it sends a notification before its result, `rmcp`
+            // falls back to SSE. In an HTTP session every request is answered as SSE, so an elicitation can go
+            // out before the result.
             .with_json_response(true)
             .with_max_request_body_bytes(options.max_body_bytes)
             .with_cancellation_token(stop);

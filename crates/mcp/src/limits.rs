@@ -16,7 +16,8 @@ pub(crate) const MAX_APPROVAL_REQUESTS: usize = 448;
 pub(crate) const MAX_STUCK_CALLS: usize = 64;
 
 /// How long after its deadline, or after it was cancelled, a call may still end by itself. Then it is answered, and
-/// its thread is stuck. The contract allows a second.
+/// its thread is stuck. Less than a second: the answer must go out within one second after the deadline or
+/// cancellation.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(800);
 
 /// How often a call that waits for the user looks whether it still does.
@@ -64,7 +65,8 @@ pub(crate) const LIST_TTL: Duration = Duration::from_secs(5 * 60);
 /// The shortest time between two progress reports.
 pub(crate) const MIN_PROGRESS_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many threads move messages over HTTP. They only read and write; calls have their own.
+/// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
+/// threads of their own.
 pub(crate) const MAX_MESSAGE_THREADS: usize = 4;
 
 /// How long the user may take to answer an approval request.

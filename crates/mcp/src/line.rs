@@ -18,7 +18,8 @@ use serde_json::Value;
 const TEXT: &[u8] = b"\"text\":\"\"";
 const STRUCTURED: &[u8] = b"\"structuredContent\":null";
 
-/// A message with the end of its line. Structured content that is null is what the text says.
+/// A message as one line, with its newline. `structuredContent: null` is a placeholder that
+/// [`reply`](crate::reply) left: the JSON of the text is put there.
 pub(crate) fn line(mut message: ServerJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let (text, again) = texts(&mut message).unwrap_or_default();
     let rest = serde_json::to_vec(&message)?;

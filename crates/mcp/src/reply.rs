@@ -33,8 +33,8 @@ fn classic(result: ToolResult, compact: Option<String>) -> CallToolResult {
     answer
 }
 
-/// An object as text. Null stands for the same as structured content: see [`line`] and [`fill_in`]. An
-/// error is not what the output schema promises, so it is only in the text.
+/// An object as text. `structured_content: null` is a placeholder: [`line`] (stdio) or [`fill_in`] (HTTP) puts
+/// the same JSON there. An error does not match the output schema, so it is only in the text.
 ///
 /// [`line`]: crate::line::line
 fn structured(json: String, failed: bool) -> CallToolResult {

@@ -252,7 +252,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         if self.begun {
             return Ok(Some(message));
         }
-        // Before the handshake there are only a few requests, and nothing that others belong to.
+        // Until `initialize` or the first stateless request, only `server/discover`, `ping` and requests
+        // that name a protocol version are passed on. Notifications and responses are dropped.
         let JsonRpcMessage::Request(request) = &message else { return Ok(None) };
         match &request.request {
             ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => Ok(Some(message)),

@@ -1,7 +1,15 @@
-//! The one place where changes are made: allow, ask, dry run, journal, apply, ledger.
+//! The one place where changes are made. Every kind of [`Change`] takes the same steps:
 //!
-//! Every kind of [`Change`] takes the same steps. A dry run makes the same checks, asks nobody, and
-//! ends with whether the operating system would allow the change.
+//! 1. Check the deadline, and that the audit log can be written.
+//! 2. Policy: refuse what is denied.
+//! 3. Approval: if policy asks and the user has not approved this change yet, release the file, ask the user,
+//!    and return [`CommitError::Stale`], so that the session plans again. A dry run does not ask.
+//! 4. Make the diff, if the answer has one. A dry run ends here, with whether the operating system would allow
+//!    the change.
+//! 5. Journal: make the backup and add the entry.
+//! 6. Apply the change. If the file is no longer as it was planned on, the entry becomes void, and the session
+//!    plans again.
+//! 7. Mark the entry as made, and note the change for the audit log and in the ledger.
 
 use pinfold_confine::{Error as ConfineError, RawPath};
 

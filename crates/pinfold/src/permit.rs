@@ -1,7 +1,9 @@
 //! Permission for one access to one place: policy decides, or the user does where policy asks.
 //!
-//! `View` asks before it reads and `commit` before it changes. A call evaluates policy once for each
-//! access to each path; asking the user takes time, so whoever asked looks at the file again.
+//! `View` checks reads, asks the user about them, and refuses denied writes early. `commit` checks writes
+//! again and asks the user to approve the diff. So one call can ask twice. A call evaluates policy once for
+//! each access to each path. The file may change while the user is asked, so the caller opens it again after
+//! an approval.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,8 +1,18 @@
 //! Decides whether an operation on a path is allowed, denied, or needs the user's approval.
 //!
-//! The order is fixed: Pinfold's own files, deny rules, ask rules, allow rules, the paths that ask by default,
-//! the mode. There are no priorities and no specificity; an exception is a `!pattern` within a list. `View`
-//! evaluates the policy before it reads and `commit` before it writes: tools never do.
+//! The order is fixed; the first that applies decides:
+//!
+//! 1. Pinfold's own files: denied.
+//! 2. The mode `plan`: denies changes.
+//! 3. Deny rules.
+//! 4. The mode `bypassPermissions`: allows.
+//! 5. Ask rules.
+//! 6. Allow rules.
+//! 7. Protected paths: secrets ask before reading, places that cause code to run before changing.
+//! 8. The mode.
+//!
+//! There are no priorities and no specificity; an exception is a `!pattern` within a list. `View` evaluates the
+//! policy for reads and writes, `commit` evaluates it for writes again: tools never do.
 
 mod fold;
 mod protected;

@@ -14,9 +14,9 @@ pub(crate) enum Shift {
     Add(String),
     /// Removes this whitespace from the start of every line.
     Remove(String),
-    /// Replaces every `unit` spaces by one tab, then adds `levels` tabs.
+    /// Replaces every `unit` spaces by one tab, then adds `levels` tabs (removes them if negative).
     ToTabs { unit: usize, levels: isize },
-    /// Replaces every tab by `unit` spaces, then adds `levels` times `unit` spaces.
+    /// Replaces every tab by `unit` spaces, then adds `levels` times `unit` spaces (removes them if negative).
     ToSpaces { unit: usize, levels: isize },
 }
 

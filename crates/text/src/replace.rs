@@ -86,7 +86,8 @@ pub(crate) fn replace(
     if found.is_empty() {
         return Err(ReplaceError::NotFound);
     }
-    // Before the new text is moved: a place to which it cannot be moved makes no other one unique.
+    // Count the matches before re-indenting `new`. If re-indenting would fail at one of several matches,
+    // the edit is still ambiguous.
     let most = if replacement.all { MAX_REPLACEMENTS } else { 1 };
     if count > most {
         let named = found.iter().take(MAX_NAMED);

@@ -169,7 +169,8 @@ impl Edit {
             replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view));
         match made {
             Ok(made) => match made.counts.iter().position(|count| changed && *count > 1) {
-                // What the session does not know, it may have in mind only once.
+                // The file changed since the session read it. Refuse `replace_all` with more than one match:
+                // the model has not seen all of them.
                 Some(several) => Err(self.changed(view, target, bytes, encoding, several + 1)),
                 None => Ok((made, changed)),
             },

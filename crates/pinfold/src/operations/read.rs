@@ -86,7 +86,8 @@ impl Operation for Read {
             encoding: None,
         };
         let known = view.session().line_indexes().before(&place, file.meta(), request.first);
-        // Only where the session would not have to be told again that it has seen the file.
+        // Resume from the line index only if the ledger already has this version: a read from the middle does
+        // not hash the whole file, so it cannot record the file as read.
         let mut known = known.filter(|_| view.has_seen(&place, file.meta()));
         let read = match known {
             Some(known) => {

@@ -40,8 +40,8 @@ pub(super) struct Collector<'c> {
     quits: bool,
     pub(super) hits: Hits,
     binary: Option<u64>,
-    /// How many matches there were since the time was looked at.
-    unseen: usize,
+    /// The number of matches so far. Every 512th checks the deadline.
+    matches_seen: usize,
     /// How many bytes of lines were kept.
     kept: usize,
 }
@@ -54,7 +54,7 @@ impl<'c> Collector<'c> {
             quits: named == Named::No,
             hits: Hits { lines: scan.keeps(), first: scan.first_kept(), ..Hits::default() },
             binary: None,
-            unseen: 0,
+            matches_seen: 0,
             kept: 0,
         }
     }
@@ -103,8 +103,8 @@ impl<'c> Collector<'c> {
     }
 
     fn check_time(&mut self) -> io::Result<()> {
-        self.unseen += 1;
-        if self.unseen.is_multiple_of(512) && self.scan.deadline.has_passed() {
+        self.matches_seen += 1;
+        if self.matches_seen.is_multiple_of(512) && self.scan.deadline.has_passed() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())
