@@ -119,7 +119,9 @@ pub const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 pub const MAX_IMAGE_SIDE: usize = 8_000;
 
 /// The longest side of an image that is decoded to be scaled down, and the memory that decoding may take.
+#[cfg(feature = "images")]
 pub(crate) const MAX_DECODED_SIDE: usize = 20_000;
+#[cfg(feature = "images")]
 pub(crate) const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Characters of one notebook output that are shown.

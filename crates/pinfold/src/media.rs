@@ -8,6 +8,10 @@ pub use image::Picture;
 pub(crate) use image::{NoPicture, Shrink, is_picture, picture, too_many_bytes};
 pub use notebook::Notebook;
 pub(crate) use notebook::notebook;
-pub use pdf::{PDF_STACK_BYTES, PdfReader, ProcessPdfReader, ThreadPdfReader, extract_to_json};
+#[cfg(not(feature = "pdf"))]
+pub(crate) use pdf::NoPdfReader;
+#[cfg(feature = "pdf")]
+pub use pdf::{PDF_STACK_BYTES, ThreadPdfReader, extract_to_json};
+pub use pdf::{PdfReader, ProcessPdfReader};
 pub use pinfold_confine::{Deadline, File};
 pub use pinfold_pdf::{Extracted, PdfRequest};

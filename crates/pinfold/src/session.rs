@@ -18,7 +18,11 @@ use crate::journal::{Journal, LoggedEntry, fresh_id};
 use crate::ledger::{Fingerprint, Ledger};
 use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES};
 use crate::line_indexes::LineIndexCache;
-use crate::media::{PdfReader, ThreadPdfReader};
+#[cfg(not(feature = "pdf"))]
+use crate::media::NoPdfReader as DefaultPdfReader;
+use crate::media::PdfReader;
+#[cfg(feature = "pdf")]
+use crate::media::ThreadPdfReader as DefaultPdfReader;
 use crate::permit::AccessRequest;
 use crate::policy::Policy;
 use crate::search::PatternCache;
@@ -114,7 +118,7 @@ impl Session {
             journal,
             pattern_cache: Arc::default(),
             line_indexes: LineIndexCache::default(),
-            pdf_reader: Arc::new(ThreadPdfReader),
+            pdf_reader: Arc::new(DefaultPdfReader),
             policy: Arc::new(policy),
             approver: None,
             grants: Arc::default(),
@@ -338,7 +342,7 @@ impl Session {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has PDFs read by another reader than [`ThreadPdfReader`].
+    /// Has PDFs read by another reader than `ThreadPdfReader`, which the feature `pdf` makes the default.
     #[must_use]
     pub fn with_pdf_reader(mut self, reader: impl PdfReader + 'static) -> Self {
         self.pdf_reader = Arc::new(reader);

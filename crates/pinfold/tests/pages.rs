@@ -215,3 +215,13 @@ fn a_cached_file_is_read_once_and_nothing_else_is_opened() {
     let edit = Edit::new("a.txt", "then", "later");
     assert!(session.perform(&edit).is_err());
 }
+
+#[cfg(not(feature = "pdf"))]
+#[test]
+fn a_pdf_is_unsupported_without_the_feature() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("a.pdf"), "%PDF-1.7\n\0").unwrap();
+    let session = Session::open([dir.path()]).unwrap();
+    let refused = session.perform(&Open::new("a.pdf"));
+    assert!(matches!(refused, Err(Error::UnsupportedDocument { .. })), "{refused:?}");
+}

@@ -1,12 +1,15 @@
 //! Images: what they are is read from their headers. Only one that is to be shrunk is decoded.
 
+#[cfg(feature = "images")]
 use std::io::Cursor;
 
-use image::codecs::jpeg::JpegEncoder;
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+#[cfg(feature = "images")]
+use image::{DynamicImage, ImageFormat, ImageReader, Limits, codecs::jpeg::JpegEncoder};
 
 use crate::Settings;
-use crate::limits::{MAX_DECODED_BYTES, MAX_DECODED_SIDE, MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
+#[cfg(feature = "images")]
+use crate::limits::{MAX_DECODED_BYTES, MAX_DECODED_SIDE};
+use crate::limits::{MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
 
 /// A picture that a model can look at.
 #[derive(Clone, Debug)]
@@ -31,6 +34,7 @@ pub(crate) enum NoPicture {
     /// It is not what it says it is.
     Damaged,
     /// Nobody waits for it any more.
+    #[cfg_attr(not(feature = "images"), expect(dead_code, reason = "only decoding takes long"))]
     TooLong,
 }
 
@@ -86,6 +90,7 @@ pub(crate) fn too_many_bytes(size: u64) -> Option<String> {
 }
 
 /// The picture with fewer pixels: as many as may be, and then fewer until it has few enough bytes.
+#[cfg(feature = "images")]
 fn shrunk(
     mime: &str,
     data: &[u8],
@@ -134,7 +139,22 @@ fn shrunk(
     }
 }
 
+/// Refuses the picture: nothing here decodes it.
+#[cfg(not(feature = "images"))]
+fn shrunk(
+    _: &str,
+    _: &[u8],
+    (width, height): (usize, usize),
+    _: Shrink,
+    _: &dyn Fn() -> bool,
+) -> Result<Picture, NoPicture> {
+    Err(NoPicture::TooLarge(format!(
+        "it has {width} x {height} pixels, and this build of Pinfold does not scale images down"
+    )))
+}
+
 /// Photographs stay photographs; all else is kept without loss.
+#[cfg(feature = "images")]
 fn encoded(picture: &DynamicImage, format: ImageFormat) -> Option<(&'static str, Vec<u8>)> {
     const QUALITY: u8 = 85;
     let mut data = Cursor::new(Vec::new());
@@ -147,7 +167,7 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Option<(&'static str,
     Some(("image/png", data.into_inner()))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "images"))]
 mod tests {
     use super::*;
 

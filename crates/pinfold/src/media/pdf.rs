@@ -15,14 +15,19 @@ use std::thread;
 use std::time::Duration;
 
 use pinfold_confine::{Deadline, File};
-use pinfold_pdf::{Budget, ExtractError, Extracted, PdfRequest, extract};
+#[cfg(feature = "pdf")]
+use pinfold_pdf::{Budget, extract};
+use pinfold_pdf::{ExtractError, Extracted, PdfRequest};
 
-use crate::limits::{MAX_PDF_BYTES, MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE};
+#[cfg(feature = "pdf")]
+use crate::limits::MAX_PDF_BYTES;
+use crate::limits::{MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE};
 
 /// How often a waiting call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The stack of a thread that reads a PDF: drawing recurses where a document nests its parts.
+#[cfg(feature = "pdf")]
 pub const PDF_STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// The most that a child process may answer: the text, the largest answer that a dialect has room for,
@@ -117,9 +122,11 @@ impl Drop for Admitted<'_> {
 /// The thread stops soon after the deadline, but nothing limits the memory that a hostile document
 /// takes, or stops it from ending the process by using up its stack. Programs that read files of
 /// strangers should use [`ProcessPdfReader`].
+#[cfg(feature = "pdf")]
 #[derive(Debug, Default)]
 pub struct ThreadPdfReader;
 
+#[cfg(feature = "pdf")]
 impl PdfReader for ThreadPdfReader {
     fn read(
         &self,
@@ -151,10 +158,23 @@ impl PdfReader for ThreadPdfReader {
     }
 }
 
+/// Refuses every PDF.
+#[cfg(not(feature = "pdf"))]
+#[derive(Debug)]
+pub(crate) struct NoPdfReader;
+
+#[cfg(not(feature = "pdf"))]
+impl PdfReader for NoPdfReader {
+    fn read(&self, _: File, _: PdfRequest, _: &Deadline) -> Result<Extracted, String> {
+        Err("it is a PDF, and this build of Pinfold does not read these".into())
+    }
+}
+
 fn cannot_read(error: &std::io::Error) -> String {
     format!("it could not be read: {error}")
 }
 
+#[cfg(feature = "pdf")]
 fn read_content(mut file: File) -> std::io::Result<Vec<u8>> {
     file.rewind();
     let mut content = Vec::with_capacity(usize::try_from(file.meta().len).unwrap_or(0) + 1);
@@ -242,6 +262,7 @@ impl PdfReader for ProcessPdfReader {
 /// Extracts text as [`ProcessPdfReader`] expects it on its child's standard output.
 ///
 /// The calling thread should have a stack of [`PDF_STACK_BYTES`].
+#[cfg(feature = "pdf")]
 pub fn extract_to_json(content: Vec<u8>, request: PdfRequest) -> Vec<u8> {
     let extracted = extract(content, request, Budget::default(), &|| true);
     serde_json::to_vec(&extracted).unwrap_or_default()

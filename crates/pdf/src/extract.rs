@@ -1,0 +1,98 @@
+//! Draws pages and returns their text.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use hayro_interpret::hayro_syntax::content::TypedIter;
+use hayro_interpret::hayro_syntax::page::Page;
+use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf};
+use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, interpret};
+use kurbo::{Affine, Rect};
+
+use crate::budget::{Interrupt, Meter, page_content};
+use crate::lines::{self, Lines};
+use crate::{Budget, ExtractError, Extracted, PdfRequest};
+
+/// The bytes of the heading above a page, which count against the text that is returned.
+const HEADING_BYTES: usize = "--- Page 100 ---\n\n\n".len();
+
+/// Extracts the text of some pages of a PDF.
+///
+/// `keep_going` is asked while pages are drawn. Once it returns false, the extraction ends with
+/// [`ExtractError::Interrupted`].
+///
+/// ```
+/// use pinfold_pdf::{Budget, ExtractError, PdfRequest, extract};
+///
+/// let request = PdfRequest { first: 1, last: 1, max_bytes: 1_000 };
+/// let extracted = extract(b"%PDF-".to_vec(), request, Budget::default(), &|| true);
+/// assert_eq!(extracted, Err(ExtractError::Damaged));
+/// ```
+pub fn extract(
+    content: Vec<u8>,
+    request: PdfRequest,
+    budget: Budget,
+    keep_going: &dyn Fn() -> bool,
+) -> Result<Extracted, ExtractError> {
+    let pdf = Pdf::new(content).map_err(|error| match error {
+        LoadPdfError::Decryption(_) => ExtractError::Encrypted,
+        LoadPdfError::Invalid => ExtractError::Damaged,
+    })?;
+    let pages = pdf.pages();
+    let mut extracted = Extracted { page_count: pages.len(), ..Extracted::default() };
+    let cache = InterpreterCache::new();
+    let mut room = request.max_bytes.saturating_sub(HEADING_BYTES);
+    let mut meter = Meter::new(budget, keep_going);
+    for number in request.first.max(1)..=request.last.min(pages.len()) {
+        let Some(page) = pages.get(number - 1) else { break };
+        meter.start_page();
+        let mut lines = Lines::new(room, meter);
+        let drawn = draw(page, &pdf, &cache, &mut lines);
+        let Lines { is_full, glyphs, unmapped_glyphs, .. } = lines;
+        meter = lines.meter;
+        let is_first = extracted.pages.is_empty();
+        match drawn {
+            Err(Interrupt::Stopped) => return Err(ExtractError::Interrupted),
+            Err(Interrupt::OverBudget) if is_first => return Err(ExtractError::TooComplex(number)),
+            // The next call can start at this page, with a budget of its own.
+            Err(Interrupt::OverBudget) => break,
+            Ok(()) | Err(Interrupt::Full) if is_full && !is_first => break,
+            Ok(()) | Err(Interrupt::Full) => {}
+        }
+        extracted.glyphs += glyphs;
+        extracted.unmapped_glyphs += unmapped_glyphs;
+        extracted.cut = is_full;
+        let text = lines::trimmed(&lines.text);
+        room = room.saturating_sub(text.len() + HEADING_BYTES);
+        extracted.pages.push(text);
+        if extracted.cut || room == 0 {
+            break;
+        }
+    }
+    Ok(extracted)
+}
+
+/// Draws a page into `lines`, unless the page is interrupted.
+fn draw<'a>(
+    page: &Page<'a>,
+    pdf: &'a Pdf,
+    cache: &InterpreterCache<'a>,
+    lines: &mut Lines<'_>,
+) -> Result<(), Interrupt> {
+    let content = page_content(page, &mut lines.meter)?;
+    let settings = InterpreterSettings::default();
+    // As a reader sees the page: from its upper left corner, rotated as it is displayed.
+    let transform = Affine::new(page.initial_transform(true).as_coeffs());
+    let (width, height) = page.render_dimensions();
+    let area = Rect::new(0.0, 0.0, width.into(), height.into());
+    let mut context = Context::new(transform, area, cache, pdf.xref(), settings);
+    let operations = TypedIter::new(&content);
+    // `hayro` cannot be told to stop, so `Lines` unwinds out of it. After that no other page is drawn,
+    // and of what it was working on only `lines` is used, which is consistent between any two glyphs.
+    let drawn = catch_unwind(AssertUnwindSafe(|| {
+        interpret(operations, page.resources(), &mut context, lines);
+    }));
+    drawn.map_err(|payload| match payload.downcast::<Interrupt>() {
+        Ok(interrupt) => *interrupt,
+        Err(panic) => resume_unwind(panic),
+    })
+}
