@@ -5,7 +5,7 @@ use pinfold::{Denial, Error};
 /// The flags that help after an error, if any do.
 pub(crate) fn door_hint(error: &Error) -> Option<String> {
     match error {
-        Error::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
+        Error::Denied { denial: Denial::NoApprover { allow: Some(allow), .. }, .. } => {
             // The user may paste it into a shell, and the agent has chosen the file's name.
             let quoted = allow.replace('\'', "'\\''");
             Some(format!("`--allow '{quoted}'`, or `allow` in the permissions"))

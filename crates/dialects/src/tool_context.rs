@@ -19,7 +19,7 @@ pub(crate) struct ToolContext<'s> {
 
 impl ToolContext<'_> {
     /// Whether a file must have been read before it is changed, where the dialect says `default`.
-    pub(crate) fn seen(&self, default: ReadRule) -> ReadRule {
+    pub(crate) fn read_rule(&self, default: ReadRule) -> ReadRule {
         self.session.settings().read_before_write.unwrap_or(default)
     }
 

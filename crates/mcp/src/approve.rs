@@ -294,7 +294,7 @@ impl Approver for EarlierAnswers {
 
 /// A request's identity: another content is another request.
 fn digest(request: &ApprovalRequest) -> String {
-    request.subject.clone()
+    request.request_hash.clone()
 }
 
 async fn elicit(request: &ApprovalRequest, context: &RequestContext<RoleServer>) -> ApprovalAnswer {

@@ -53,7 +53,7 @@ pub(crate) async fn call(
     let mut turn = None;
     if !tool.entry.hints.read_only {
         tokio::select! {
-            lock = conversation.changing.lock() => turn = Some(lock),
+            lock = conversation.change_lock.lock() => turn = Some(lock),
             () = stop.received() => return refuse(Error::Cancelled.into()),
         }
     }
@@ -79,7 +79,7 @@ pub(crate) async fn call(
     let approver = approver.map(|approver| approval_time.of(approver));
     let cancel = Cancel::default();
     let token = context.meta.get_progress_token();
-    let progress = if token.is_some() { Progress::watched() } else { Progress::default() };
+    let progress = if token.is_some() { Progress::enabled() } else { Progress::default() };
     let begin = Instant::now();
     let name = tool.entry.name;
     let mut arguments = Some(Value::Object(request.arguments.unwrap_or_default()));
@@ -274,11 +274,13 @@ impl Reports {
     }
 
     async fn send(&mut self, progress: &Progress, peer: &Peer<RoleServer>) {
-        let met = progress.met();
-        let Some((token, _)) = self.wanted.as_ref().filter(|_| met > self.reported) else { return };
-        self.reported = met;
-        let report = ProgressNotificationParam::new(token.clone(), met as f64)
-            .with_message(format!("{met} files and directories looked at"));
+        let visited = progress.entries_visited();
+        let Some((token, _)) = self.wanted.as_ref().filter(|_| visited > self.reported) else {
+            return;
+        };
+        self.reported = visited;
+        let report = ProgressNotificationParam::new(token.clone(), visited as f64)
+            .with_message(format!("{visited} files and directories looked at"));
         let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_progress(report)).await;
         // A client that is gone, or does not read, gets no more.
         if !matches!(sent, Ok(Ok(()))) {

@@ -27,7 +27,7 @@ pub(crate) struct Conversation {
     pub(crate) asking: tokio::sync::Mutex<()>,
     /// Held by the change that is being made. It is fair: changes are made in the order of their requests,
     /// however these spell the paths.
-    pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(crate) change_lock: tokio::sync::Mutex<()>,
     level: Mutex<Option<LoggingLevel>>,
 }
 
@@ -49,7 +49,7 @@ impl Conversation {
             whole: Arc::new(toolbox),
             roots: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
+            change_lock: tokio::sync::Mutex::default(),
             level: Mutex::default(),
         }
     }

@@ -62,7 +62,7 @@ pub struct ApprovalRequest {
     pub changed_since_asked: bool,
     /// The hash of everything that an approval covers: all of the above, the file as it is, and the
     /// file as it would be.
-    pub subject: String,
+    pub request_hash: String,
     pub(crate) proposal: Option<Proposal>,
 }
 
@@ -113,28 +113,34 @@ struct Grant {
     /// Why the user was asked.
     reason: Reason,
     /// The hash of the change that was approved; `None` for any change.
-    subject: Option<Hash>,
+    change_hash: Option<Hash>,
 }
 
 impl Grants {
-    pub(crate) fn add(&self, access: Access, path: PathBuf, reason: Reason, subject: Option<Hash>) {
-        self.lock().push(Grant { access, path, reason, subject });
+    pub(crate) fn add(
+        &self,
+        access: Access,
+        path: PathBuf,
+        reason: Reason,
+        change_hash: Option<Hash>,
+    ) {
+        self.lock().push(Grant { access, path, reason, change_hash });
     }
 
     /// Whether this change of this file was approved.
-    pub(crate) fn cover(&self, access: Access, path: &Path, subject: Option<Hash>) -> bool {
+    pub(crate) fn cover(&self, access: Access, path: &Path, change_hash: Option<Hash>) -> bool {
         self.lock().iter().any(|grant| {
             grant.access == access
                 && grant.path == path
-                && (grant.subject.is_none() || grant.subject == subject)
+                && (grant.change_hash.is_none() || grant.change_hash == change_hash)
         })
     }
 
     /// Whether another change of this file was approved.
-    pub(crate) fn has_other(&self, access: Access, path: &Path, subject: Option<Hash>) -> bool {
-        self.lock()
-            .iter()
-            .any(|grant| grant.access == access && grant.path == path && grant.subject != subject)
+    pub(crate) fn has_other(&self, access: Access, path: &Path, change_hash: Option<Hash>) -> bool {
+        self.lock().iter().any(|grant| {
+            grant.access == access && grant.path == path && grant.change_hash != change_hash
+        })
     }
 
     /// Whether an entry of a walk may be shown because the user approved a walk of a directory above

@@ -127,7 +127,7 @@ impl Cancel {
     /// The same signal, which is also given when `poll` returns true. It is called often while the call
     /// works, on any of its threads.
     #[must_use]
-    pub fn beating(&self, poll: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_poll(&self, poll: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { cancelled: self.cancelled.clone(), poll: Some(Arc::new(poll)) }
     }
 
@@ -156,19 +156,19 @@ impl fmt::Debug for Cancel {
 pub struct Progress(Option<Arc<AtomicU64>>);
 
 impl Progress {
-    /// Progress that is counted.
-    pub fn watched() -> Self {
+    /// Progress that counts the entries of walks.
+    pub fn enabled() -> Self {
         Self(Some(Arc::default()))
     }
 
     /// How many files and directories a walk has visited so far. It only grows.
-    pub fn met(&self) -> u64 {
-        self.0.as_ref().map_or(0, |met| met.load(Ordering::Relaxed))
+    pub fn entries_visited(&self) -> u64 {
+        self.0.as_ref().map_or(0, |visited| visited.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn meet(&self) {
-        if let Some(met) = &self.0 {
-            met.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_entry(&self) {
+        if let Some(visited) = &self.0 {
+            visited.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) trait Change: fmt::Debug {
     fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError>;
 
     /// What an approval of it covers, by hash: what is there now, and what would be.
-    fn subject(&self) -> Result<Hash, ConfineError>;
+    fn change_hash(&self) -> Result<Hash, ConfineError>;
 
     /// Whether the answer shows the diff, and not only that of a dry run.
     fn answers_with_diff(&self) -> bool {
@@ -170,12 +170,12 @@ impl Change for Replace {
         Ok(Proposal::Replace { path: self.place().path.to_string(), before, after })
     }
 
-    fn subject(&self) -> Result<Hash, ConfineError> {
-        let mut subject = blake3::Hasher::new();
+    fn change_hash(&self) -> Result<Hash, ConfineError> {
+        let mut hasher = blake3::Hasher::new();
         if let Some(before) = self.target.hash()? {
-            subject.update(before.as_bytes());
+            hasher.update(before.as_bytes());
         }
-        Ok(subject.update(self.after_hash.as_bytes()).finalize())
+        Ok(hasher.update(self.after_hash.as_bytes()).finalize())
     }
 
     fn answers_with_diff(&self) -> bool {
@@ -249,7 +249,7 @@ impl Change for RestoreLink {
         Ok(Proposal::CreateLink { to: self.to.as_bytes().to_vec() })
     }
 
-    fn subject(&self) -> Result<Hash, ConfineError> {
+    fn change_hash(&self) -> Result<Hash, ConfineError> {
         Ok(blake3::hash(self.to.as_bytes()))
     }
 
@@ -301,7 +301,7 @@ impl Change for Remove {
         Ok(Proposal::Delete { link_target, bytes: self.removal.meta().len })
     }
 
-    fn subject(&self) -> Result<Hash, ConfineError> {
+    fn change_hash(&self) -> Result<Hash, ConfineError> {
         // A file that may be deleted need not be readable: its inode and times identify it.
         let meta = self.removal.meta();
         let identity = (meta.kind, meta.identity, meta.len, meta.mode, meta.modified);

@@ -61,7 +61,7 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
         if let Some(question) = question(&mut *changes[number], view, &mut receipt)? {
             // Nobody should have to wait for the files while the user decides.
             drop(changes);
-            view.ask(&question)?;
+            view.request_approval(&question)?;
             return Err(CommitError::Stale { path: question.path });
         }
     }
@@ -72,7 +72,7 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
         }
         if receipt.dry_run {
             let possible = change.check_possible();
-            possible.map_err(|error| Error::changing(change.path(), error))?;
+            possible.map_err(|error| Error::from_write(change.path(), error))?;
         }
     }
     if !receipt.dry_run {
@@ -91,17 +91,17 @@ fn question(
     view: &View<'_>,
     receipt: &mut Receipt,
 ) -> Result<Option<Question>, CommitError> {
-    let Some(reason) = view.asks(&change.request())? else { return Ok(None) };
+    let Some(reason) = view.check_policy(&change.request())? else { return Ok(None) };
     if receipt.dry_run && view.can_ask() {
         receipt.warning = Some("the user will be asked before this is done".into());
         return Ok(None);
     }
-    let subject = change.subject().map_err(|error| failed_to_read(change, error, view))?;
-    if view.is_approved(&change.request(), Some(subject)) {
+    let change_hash = change.change_hash().map_err(|error| failed_to_read(change, error, view))?;
+    if view.is_approved(&change.request(), Some(change_hash)) {
         return Ok(None);
     }
     let proposal = change.proposal(view).map_err(|error| failed_to_read(change, error, view))?;
-    Ok(Some(Question::about(&change.request(), reason, Some((subject, proposal)))))
+    Ok(Some(Question::about(&change.request(), reason, Some((change_hash, proposal)))))
 }
 
 /// Journals a change, makes it, and tells the audit log and the ledger.
@@ -124,7 +124,7 @@ fn make(
             return Err(match error {
                 ConfineError::Changed => CommitError::Stale { path },
                 ConfineError::TimedOut => view.timed_out(&path).into(),
-                other => Error::changing(&path, other).into(),
+                other => Error::from_write(&path, other).into(),
             });
         }
     };
@@ -142,7 +142,7 @@ fn make(
         view.call().audit_trace().changed(before, after);
     }
     match applied.fingerprint {
-        Some(fingerprint) => session.saw(&place, fingerprint),
+        Some(fingerprint) => session.record_read(&place, fingerprint),
         None => session.forget(&place),
     }
     Ok(())
@@ -161,6 +161,6 @@ fn states(change: &dyn Change, view: &View<'_>) -> Result<Option<[State; 2]>, Co
 fn failed_to_read(change: &dyn Change, error: ConfineError, view: &View<'_>) -> CommitError {
     match error {
         ConfineError::Changed => CommitError::Stale { path: change.path().clone() },
-        other => view.missed(change.path(), other).into(),
+        other => view.path_error(change.path(), other).into(),
     }
 }

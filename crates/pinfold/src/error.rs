@@ -4,7 +4,7 @@
 //! given, never as what they led to. The kinds are closed: each dialect names a code for every one.
 
 mod denial;
-mod fence;
+mod from_confine;
 mod hint;
 
 use std::io;

@@ -34,7 +34,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// `path` is the real path, so that a file is known in every narrowed workspace.
-    pub(crate) fn saw(&mut self, path: Vec<u8>, fingerprint: Fingerprint) {
+    pub(crate) fn record_read(&mut self, path: Vec<u8>, fingerprint: Fingerprint) {
         if self.fingerprints.len() >= MAX_LEDGER_FILES && !self.fingerprints.contains_key(&path) {
             let mut times: Vec<u64> = self.fingerprints.values().map(|(time, _)| *time).collect();
             let (_, middle, _) = times.select_nth_unstable(MAX_LEDGER_FILES / 2);
@@ -63,7 +63,7 @@ mod tests {
         let path = |number: usize| number.to_string().into_bytes();
         let mut ledger = Ledger::default();
         let fingerprint = Fingerprint { hash: blake3::hash(b""), meta: None };
-        (0..=MAX_LEDGER_FILES).for_each(|number| ledger.saw(path(number), fingerprint));
+        (0..=MAX_LEDGER_FILES).for_each(|number| ledger.record_read(path(number), fingerprint));
         assert!(ledger.last_fingerprint(&path(0)).is_none());
         assert!(ledger.last_fingerprint(&path(MAX_LEDGER_FILES)).is_some());
         assert!(ledger.fingerprints.len() <= MAX_LEDGER_FILES);

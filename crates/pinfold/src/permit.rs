@@ -89,8 +89,11 @@ impl View<'_> {
         }
     }
 
-    /// The reason for which the user has to be asked about an access, if policy says so.
-    pub(crate) fn asks(&self, request: &AccessRequest<'_>) -> Result<Option<Reason>, Error> {
+    /// Fails if policy denies an access. Returns the reason if the user has to be asked about it.
+    pub(crate) fn check_policy(
+        &self,
+        request: &AccessRequest<'_>,
+    ) -> Result<Option<Reason>, Error> {
         let AccessRequest { access, path, place, directory } = *request;
         match self.decision(access, Some(path), Some(place), directory) {
             Decision::Allow(reason) => {
@@ -104,12 +107,16 @@ impl View<'_> {
         }
     }
 
-    /// Whether the user has approved an access. `subject` is the hash of what would change.
-    pub(crate) fn is_approved(&self, request: &AccessRequest<'_>, subject: Option<Hash>) -> bool {
+    /// Whether the user has approved an access. `change_hash` is the hash of what would change.
+    pub(crate) fn is_approved(
+        &self,
+        request: &AccessRequest<'_>,
+        change_hash: Option<Hash>,
+    ) -> bool {
         let AccessRequest { access, path, place, .. } = *request;
         let real = self.real(place);
         let approved = self.session().grants().cover(access, &real, None)
-            || self.grants().cover(access, &real, subject);
+            || self.grants().cover(access, &real, change_hash);
         if approved {
             self.note(access, path, Some(&real), "yes", "the user was asked".into());
         }
@@ -132,7 +139,7 @@ impl View<'_> {
                 return Ok(found);
             };
             drop(found);
-            self.ask(&question)?;
+            self.request_approval(&question)?;
         }
     }
 
@@ -144,7 +151,7 @@ impl View<'_> {
         directory: bool,
     ) -> Result<(), Error> {
         while let Some(question) = self.read_question(path, place, directory)? {
-            self.ask(&question)?;
+            self.request_approval(&question)?;
         }
         Ok(())
     }
@@ -157,7 +164,7 @@ impl View<'_> {
         directory: bool,
     ) -> Result<Option<Question>, Error> {
         let request = AccessRequest { access: Access::Read, path, place, directory };
-        let Some(reason) = self.asks(&request)? else { return Ok(None) };
+        let Some(reason) = self.check_policy(&request)? else { return Ok(None) };
         let approved = self.is_approved(&request, None);
         Ok((!approved).then(|| Question::about(&request, reason, None)))
     }
@@ -184,23 +191,23 @@ impl View<'_> {
 
     /// Asks the user. After an approval the caller has to look at the file again. Files that the
     /// caller holds must be released first: others should not have to wait.
-    pub(crate) fn ask(&self, question: &Question) -> Result<(), Error> {
+    pub(crate) fn request_approval(&self, question: &Question) -> Result<(), Error> {
         let Question { access, path, place, reason, change } = question;
         let (access, real) = (*access, self.real(place));
-        let (subject, proposal) = change.clone().unzip();
+        let (change_hash, proposal) = change.clone().unzip();
         let request = ApprovalRequest {
             tool: self.tool().to_owned(),
             access,
             given: path.as_str().to_owned(),
             path: real.clone(),
             reason: reason.clone(),
-            changed_since_asked: self.grants().has_other(access, &real, subject),
-            subject: self.approval_subject(question, &real),
+            changed_since_asked: self.grants().has_other(access, &real, change_hash),
+            request_hash: self.request_hash(question, &real),
             proposal,
         };
         let denial = match self.answer(&request) {
             ApprovalAnswer::Once => {
-                self.grants().add(access, real, reason.clone(), subject);
+                self.grants().add(access, real, reason.clone(), change_hash);
                 return Ok(());
             }
             ApprovalAnswer::Session => {
@@ -213,7 +220,7 @@ impl View<'_> {
             }
             ApprovalAnswer::Deferred => {
                 self.note(access, path, Some(&real), "later", reason.to_string());
-                Denial::Later
+                Denial::Deferred
             }
             ApprovalAnswer::Unavailable => {
                 self.note(access, path, Some(&real), "nobody", reason.to_string());
@@ -222,7 +229,7 @@ impl View<'_> {
                     Reason::Rule(_) => None,
                     _ => self.session().policy().allowing(access, &real),
                 };
-                Denial::Nobody { reason: reason.clone(), allow }
+                Denial::NoApprover { reason: reason.clone(), allow }
             }
         };
         // The call may have been cancelled while the user was asked.
@@ -231,15 +238,15 @@ impl View<'_> {
     }
 
     /// The hash of everything that an approval depends on.
-    fn approval_subject(&self, question: &Question, real: &Path) -> String {
+    fn request_hash(&self, question: &Question, real: &Path) -> String {
         let Question { access, path, reason, change, .. } = question;
         let mut hasher = blake3::Hasher::new();
         for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
             hasher.update(part.as_bytes()).update(b"\0");
         }
         hasher.update(real.as_os_str().as_bytes()).update(b"\0");
-        if let Some((subject, _)) = change {
-            hasher.update(subject.as_bytes());
+        if let Some((change_hash, _)) = change {
+            hasher.update(change_hash.as_bytes());
         }
         hasher.finalize().to_hex().to_string()
     }
@@ -280,7 +287,7 @@ impl View<'_> {
     pub(crate) fn shows(&self, root: usize, below: &[u8], directory: bool) -> bool {
         let policy = self.session().policy();
         // In a narrowed workspace the directories above its root count as well.
-        if !self.session().workspace().is_narrowed() && policy.surely_shows(below) {
+        if !self.session().workspace().is_narrowed() && policy.no_rule_can_match(below) {
             return true;
         }
         let real = self.real_root(root).join(OsStr::from_bytes(below));

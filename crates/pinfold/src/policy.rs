@@ -227,7 +227,7 @@ impl Policy {
         directory: bool,
     ) -> Decision {
         let mut known = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
-        let plain = |below: &Path| self.surely_shows(below.as_os_str().as_bytes());
+        let plain = |below: &Path| self.no_rule_can_match(below.as_os_str().as_bytes());
         if self.allow.is_empty() && known.all(plain) {
             // The usual case: no rule can match, and the path does not ask by default.
             return self.by_mode(access);
@@ -275,15 +275,16 @@ impl Policy {
         }
     }
 
-    /// Whether a path below a root may be read without a look at the rules. A walk calls this for every name, so
-    /// it is quick: it may say no to a path that [`Self::decide`] allows, but never yes to another.
-    pub(crate) fn surely_shows(&self, below: &[u8]) -> bool {
+    /// Whether no deny or ask rule, own file or protected path can match a path below a root. A walk calls this
+    /// for every name, so it is quick: it may be false for a path that nothing matches, but is never true for
+    /// another.
+    pub(crate) fn no_rule_can_match(&self, below: &[u8]) -> bool {
         // By bytes: a name that only begins like one of ours is left to `decide`.
         let maybe_own = |own: &PathBuf| below.starts_with(own.as_os_str().as_bytes());
         self.deny.is_empty()
             && self.ask.is_empty()
             && !self.own_below_roots.iter().any(maybe_own)
-            && !protected::suspects(below)
+            && !protected::may_be_protected(below)
     }
 
     /// Puts Pinfold's own files out of reach.

@@ -240,7 +240,7 @@ impl Session {
         let (place, file) = self.workspace.cached_file(path, MAX_CACHED_FILE_BYTES)?;
         let call = CallOptions::default();
         let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };
-        let allowed = matches!(View::new(self, &call).asks(&request), Ok(None));
+        let allowed = matches!(View::new(self, &call).check_policy(&request), Ok(None));
         allowed.then(|| CachedFile::new(place, file))
     }
 
@@ -321,9 +321,9 @@ impl Session {
     }
 
     /// Notes in the ledger that the session has read or written a file.
-    pub(crate) fn saw(&self, place: &Place, fingerprint: Fingerprint) {
+    pub(crate) fn record_read(&self, place: &Place, fingerprint: Fingerprint) {
         let path = self.workspace.real_path(place);
-        self.ledger().saw(path, fingerprint);
+        self.ledger().record_read(path, fingerprint);
     }
 
     /// Notes in the ledger that a file is gone.

@@ -88,7 +88,8 @@ impl<'s> View<'s> {
 
     /// Opens a regular file.
     pub(crate) fn file(&self, path: &RawPath) -> Result<(Place, TrackedFile<'_>), Error> {
-        let find = || self.session.workspace().file(path).map_err(|error| self.missed(path, error));
+        let find =
+            || self.session.workspace().file(path).map_err(|error| self.path_error(path, error));
         let (place, file) = match self.call.cached_file.take() {
             // Policy allowed it when it was opened.
             Some(cached) => cached?,
@@ -100,7 +101,7 @@ impl<'s> View<'s> {
     /// What a path names, without following a symlink in its last place.
     pub(crate) fn lstat(&self, path: &RawPath) -> Result<Lstat, Error> {
         let find =
-            || self.session.workspace().lstat(path).map_err(|error| self.missed(path, error));
+            || self.session.workspace().lstat(path).map_err(|error| self.path_error(path, error));
         self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
     }
 
@@ -108,7 +109,7 @@ impl<'s> View<'s> {
     pub(crate) fn directory(&self, path: &RawPath) -> Result<Place, Error> {
         let find = || {
             let place = self.session.workspace().directory(path);
-            place.map_err(|error| match self.missed(path, error) {
+            place.map_err(|error| match self.path_error(path, error) {
                 Error::NotFound { path, near } => Error::DirectoryNotFound { path, near },
                 other => other,
             })
@@ -126,7 +127,7 @@ impl<'s> View<'s> {
             }
             None => {
                 let roots = self.session.workspace().outermost_roots();
-                let roots = roots.map_err(|error| self.missed(&RawPath::from("."), error))?;
+                let roots = roots.map_err(|error| self.path_error(&RawPath::from("."), error))?;
                 for root in &roots {
                     // Only for the question: the path as it is printed may not lead there.
                     let path = RawPath::from(self.session.absolute(root));
@@ -150,7 +151,7 @@ impl<'s> View<'s> {
     ) -> Result<(Vec<V>, Skipped), Error> {
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
-            self.call.progress.meet();
+            self.call.progress.count_entry();
             filter_decision(candidate)
         };
         let visibility = |candidate: &Candidate<'_>| {
@@ -176,7 +177,7 @@ impl<'s> View<'s> {
                 let path = RawPath::from(self.session.absolute(start));
                 Error::DirectoryUnreadable { path }
             }
-            (error, _) => self.missed(&RawPath::from("."), error),
+            (error, _) => self.path_error(&RawPath::from("."), error),
         })
     }
 
@@ -195,11 +196,11 @@ impl<'s> View<'s> {
         self.call.audit_trace().tried(Access::Delete, Some(path.as_str()));
         self.check_name(path)?;
         let removal = self.session.workspace().removal(path, &self.deadline());
-        let removal = removal.map_err(|error| self.missed(path, error))?;
+        let removal = removal.map_err(|error| self.path_error(path, error))?;
         // Deleting does not read the content, so reading is not asked about; only a denial counts.
         for access in [Access::Read, Access::Delete] {
             let place = removal.place();
-            self.asks(&AccessRequest { access, path, place, directory: false })?;
+            self.check_policy(&AccessRequest { access, path, place, directory: false })?;
         }
         Ok(removal)
     }
@@ -214,7 +215,7 @@ impl<'s> View<'s> {
                 ConfineError::Os(cause) => {
                     Error::WriteFailed { path: path.clone(), cause: cause.to_string() }
                 }
-                other => self.missed(path, other),
+                other => self.path_error(path, other),
             })?;
             // The old content is compared with the new one and shown: that is reading. Where reading
             // is denied, it is not said either that there is no file.
@@ -226,7 +227,7 @@ impl<'s> View<'s> {
                 Some(question) => {
                     // Nobody should have to wait for the file while the user decides.
                     drop(target);
-                    self.ask(&question)?;
+                    self.request_approval(&question)?;
                 }
             }
         }
@@ -240,7 +241,7 @@ impl<'s> View<'s> {
     fn asks_to_write(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
         let place = target.place();
         let request = AccessRequest { access: Access::Write, path, place, directory: false };
-        Ok(self.asks(&request)?.is_some())
+        Ok(self.check_policy(&request)?.is_some())
     }
 
     /// Whether a file that is to be changed is as the session last read or wrote it. The one place
@@ -260,19 +261,19 @@ impl<'s> View<'s> {
         if fingerprint.meta.is_some_and(|meta| meta.proven_unchanged(found)) {
             return Ok(Freshness::Current);
         }
-        let hash = target.hash().map_err(|error| self.missed(path, error))?;
+        let hash = target.hash().map_err(|error| self.path_error(path, error))?;
         let same = hash == Some(fingerprint.hash);
         Ok(if same { Freshness::Current } else { Freshness::Changed })
     }
 
     /// Notes that a target holds exactly `content`, because it was compared.
-    pub(crate) fn knows(&self, target: &Target, content: &[u8]) {
+    pub(crate) fn record_content(&self, target: &Target, content: &[u8]) {
         let fingerprint = Fingerprint { hash: blake3::hash(content), meta: target.meta().copied() };
-        self.session.saw(target.place(), fingerprint);
+        self.session.record_read(target.place(), fingerprint);
     }
 
     /// Whether the session has read a file, and its metadata proves that it did not change since.
-    pub(crate) fn has_seen(&self, place: &Place, now: &Metadata) -> bool {
+    pub(crate) fn is_unchanged_since_read(&self, place: &Place, now: &Metadata) -> bool {
         let fingerprint = self.session.last_fingerprint(place);
         fingerprint
             .and_then(|fingerprint| fingerprint.meta)
@@ -280,10 +281,10 @@ impl<'s> View<'s> {
     }
 
     /// Notes a target's current content as read, because a part of it is shown.
-    pub(crate) fn knows_now(&self, target: &Target) {
+    pub(crate) fn record_current_content(&self, target: &Target) {
         if let Ok(Some(hash)) = target.hash() {
             let fingerprint = Fingerprint { hash, meta: target.meta().copied() };
-            self.session.saw(target.place(), fingerprint);
+            self.session.record_read(target.place(), fingerprint);
         }
     }
 
@@ -308,7 +309,7 @@ impl<'s> View<'s> {
 
     /// The error for a file that is to be changed and does not exist.
     pub(crate) fn nothing_at(&self, path: &RawPath) -> Error {
-        self.missed(path, ConfineError::NotFound)
+        self.path_error(path, ConfineError::NotFound)
     }
 
     /// The error for a call that ended, or waited for a lock, too long.
@@ -317,14 +318,14 @@ impl<'s> View<'s> {
     }
 
     /// The error for a path that could not be found or read.
-    pub(crate) fn missed(&self, path: &RawPath, error: ConfineError) -> Error {
+    pub(crate) fn path_error(&self, path: &RawPath, error: ConfineError) -> Error {
         if matches!(error, ConfineError::TimedOut) {
             return self.timed_out(path);
         }
         if let Some(denied) = self.hides(path) {
             return denied;
         }
-        match Error::looking(path, error) {
+        match Error::from_read(path, error) {
             Error::NotFound { path, .. } => {
                 Error::NotFound { near: near_misses(self, &path), path }
             }
@@ -372,10 +373,10 @@ impl TrackedFile<'_> {
     }
 
     /// The whole file was read: notes that in the ledger.
-    pub(crate) fn seen(self, place: &Place) -> File {
+    pub(crate) fn record_read(self, place: &Place) -> File {
         let fingerprint =
             Fingerprint { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
-        self.view.session.saw(place, fingerprint);
+        self.view.session.record_read(place, fingerprint);
         self.file
     }
 
@@ -383,7 +384,7 @@ impl TrackedFile<'_> {
     pub(crate) fn failure(&self, path: &RawPath, cause: io::Error) -> Error {
         match self.view.check_time() {
             Err(ended) => ended,
-            Ok(()) => Error::looking(path, ConfineError::Os(cause)),
+            Ok(()) => Error::from_read(path, ConfineError::Os(cause)),
         }
     }
 }

@@ -20,7 +20,7 @@ fn session() -> (TempDir, Session) {
 
 fn seen(path: &str, content: impl Into<String>) -> Write {
     let mut write = Write::new(path, content);
-    write.seen = ReadRule::Require;
+    write.read_rule = ReadRule::Require;
     write
 }
 

@@ -69,7 +69,7 @@ fn eight_sessions_that_edit_one_file_lose_nothing() {
                 for number in 0..20 {
                     let line = |number| format!("writer {writer}: {number}\n");
                     let edit = Edit::new("f", line(number), line(number + 1));
-                    session.perform(&edit.with_seen(ReadRule::Require)).unwrap();
+                    session.perform(&edit.with_read_rule(ReadRule::Require)).unwrap();
                 }
             });
         }
@@ -214,7 +214,7 @@ fn many_edits_end_with_the_call() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let beat = move || count.fetch_add(1, Ordering::Relaxed) >= 100;
-        let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
+        let call = CallOptions::default().with_cancel(Cancel::default().with_poll(beat));
         let replacements = first.into_iter().chain((0..500).map(step)).collect();
         let edit = Edit::all(path, replacements);
         let ended = session.perform_with(&edit, &call).map(drop);

@@ -72,7 +72,7 @@ fn what_was_seen_from_one_place_has_been_seen() {
     let sub = session.starting_at(dir.path().join("ws/sub")).unwrap();
     sub.perform(&Read::new("a.txt")).unwrap();
     let mut edit = Edit::new("sub/a.txt", "one", "two");
-    edit.seen = ReadRule::Require;
+    edit.read_rule = ReadRule::Require;
     session.perform(&edit).unwrap();
 }
 

@@ -191,7 +191,7 @@ impl NativeTools {
     ) -> PyResult<String> {
         let interruption = Arc::new(Interruption::new());
         let beat = interruption.clone();
-        let cancel = call.cancel.beating(move || beat.beat());
+        let cancel = call.cancel.with_poll(move || beat.beat());
         let host = ask.map(|ask| {
             let (cancel, interruption) = (cancel.clone(), interruption.clone());
             Here { ask, cancel, interruption }

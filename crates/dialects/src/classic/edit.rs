@@ -107,7 +107,7 @@ fn operation(
 ) -> Result<operations::Edit, Error> {
     Ok(operations::Edit::all(path.raw("file_path", ctx)?, replacements)
         .with_matching(MatchMode::Lenient)
-        .with_seen(ctx.seen(ReadRule::Require)))
+        .with_read_rule(ctx.read_rule(ReadRule::Require)))
 }
 
 /// Replacements whose lines are listed; `replacements` counts all of them.

@@ -32,7 +32,7 @@ impl Tool for Write {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         let path = self.file_path.raw("file_path", ctx)?;
         let mut write = operations::Write::new(path, self.content.as_str());
-        write.seen = ctx.seen(ReadRule::Require);
+        write.read_rule = ctx.read_rule(ReadRule::Require);
         Ok(write)
     }
 

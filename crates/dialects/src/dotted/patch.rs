@@ -59,7 +59,7 @@ impl Tool for Patch {
         };
         Ok(operations::Edit::all(self.path.raw()?, self.patches.iter().map(one).collect())
             .with_matching(MatchMode::Exact)
-            .with_seen(ctx.seen(ReadRule::Off)))
+            .with_read_rule(ctx.read_rule(ReadRule::Off)))
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> Reply {

@@ -49,7 +49,7 @@ impl Tool for Write {
         if self.create_dirs != Some(true) {
             write.parents = Parents::Refuse;
         }
-        write.seen = ctx.seen(ReadRule::Off);
+        write.read_rule = ctx.read_rule(ReadRule::Off);
         Ok(write)
     }
 

@@ -13,7 +13,7 @@ pub enum Denial {
     User(Option<String>),
     /// The user has to be asked, and nobody can be.
     #[error("the user has to be asked ({reason}), and nobody can be")]
-    Nobody {
+    NoApprover {
         /// Why the user has to be asked.
         reason: Reason,
         /// The rule that would allow it, if one would.
@@ -21,7 +21,7 @@ pub enum Denial {
     },
     /// The user is being asked, and the call will be made again with the answer.
     #[error("the user is being asked")]
-    Later,
+    Deferred,
 }
 
 fn reason(reason: &Reason) -> String {

@@ -40,10 +40,10 @@ impl Error {
                 Some("leave that character out, or write the whole file as utf-8".into())
             }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
-            Self::Denied { denial: Denial::Nobody { allow: Some(allow), .. }, .. } => {
+            Self::Denied { denial: Denial::NoApprover { allow: Some(allow), .. }, .. } => {
                 Some(format!("tell the user, who can allow it with the rule `{allow}`"))
             }
-            Self::Denied { denial: Denial::Nobody { allow: None, .. }, .. } => {
+            Self::Denied { denial: Denial::NoApprover { allow: None, .. }, .. } => {
                 Some("tell the user".into())
             }
             Self::Denied { denial: Denial::Policy(_), .. } => {

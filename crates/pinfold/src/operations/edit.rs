@@ -23,7 +23,7 @@ pub struct Edit {
     /// How the texts are looked for; the session's setting may be stricter.
     pub matching: MatchMode,
     /// Whether a file that is there must have been read first.
-    pub seen: ReadRule,
+    pub read_rule: ReadRule,
 }
 
 /// What was edited.
@@ -56,13 +56,18 @@ impl Edit {
 
     /// Makes several replacements, in order.
     pub fn all(path: impl Into<RawPath>, replacements: Vec<Replacement>) -> Self {
-        Self { path: path.into(), replacements, matching: MatchMode::Lenient, seen: ReadRule::Off }
+        Self {
+            path: path.into(),
+            replacements,
+            matching: MatchMode::Lenient,
+            read_rule: ReadRule::Off,
+        }
     }
 }
 
 builder!(Edit {
     with_matching(matching: MatchMode),
-    with_seen(seen: ReadRule),
+    with_read_rule(read_rule: ReadRule),
 });
 
 impl Operation for Edit {
@@ -78,7 +83,7 @@ impl Operation for Edit {
             Some(meta) => {
                 self.check_size(view, meta.len)?;
                 let bytes = target.content();
-                Some(bytes.map_err(|error| view.missed(&self.path, error))?)
+                Some(bytes.map_err(|error| view.path_error(&self.path, error))?)
             }
         };
         let (edited, changed_elsewhere) = match &before {
@@ -148,7 +153,7 @@ impl Edit {
         bytes: &[u8],
         creates: bool,
     ) -> Result<(ReplacedInOrder, bool), Error> {
-        let freshness = view.freshness(&self.path, target, self.seen)?;
+        let freshness = view.freshness(&self.path, target, self.read_rule)?;
         if creates {
             if !bytes.is_empty() {
                 return Err(Error::EmptyOld { path: self.path.clone(), number: self.number(1) });
@@ -250,7 +255,7 @@ impl Edit {
     ) -> Error {
         let region = self.nearest(view, bytes, encoding, number);
         if region.is_some() {
-            view.knows_now(target);
+            view.record_current_content(target);
         }
         let region = match self.number(number) {
             Some(number) => region.map(|region| format!("edit {number}: {region}")),

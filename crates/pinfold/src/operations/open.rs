@@ -157,7 +157,7 @@ impl Open {
             return Err(self.unsupported(format!("it has more than {MAX_PDF_BYTES} bytes")));
         }
         file.hash_rest().map_err(|error| file.failure(&self.path(), error))?;
-        let file = file.seen(&place);
+        let file = file.record_read(&place);
         let (first, last) = self.pages.unwrap_or((1, u64::MAX));
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let request =
@@ -187,7 +187,7 @@ impl Open {
             match notebook(&content) {
                 Ok(notebook) => {
                     view.check_time()?;
-                    file.seen(&place);
+                    file.record_read(&place);
                     return self.windowed(view, place, notebook);
                 }
                 Err(problem) => problem,
@@ -220,7 +220,7 @@ impl Open {
     fn whole(&self, view: &View<'_>, size: u64) -> Result<(Place, Vec<u8>), Error> {
         let (place, mut file) = view.file(&self.read.path)?;
         let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
-        file.seen(&place);
+        file.record_read(&place);
         Ok((place, content))
     }
 }

@@ -88,7 +88,7 @@ impl Operation for Read {
         let known = view.session().line_indexes().before(&place, file.meta(), request.first);
         // Resume from the line index only if the ledger already has this version: a read from the middle does
         // not hash the whole file, so it cannot record the file as read.
-        let mut known = known.filter(|_| view.has_seen(&place, file.meta()));
+        let mut known = known.filter(|_| view.is_unchanged_since_read(&place, file.meta()));
         let read = match known {
             Some(known) => {
                 file.seek_to(known.mark.bytes);
@@ -118,7 +118,7 @@ impl Operation for Read {
         }
         if page.complete && known.is_none() {
             view.session().line_indexes().learn(&place, file.meta(), &page);
-            file.seen(&place);
+            file.record_read(&place);
         }
         Ok((Reading { place, page }, NoChange))
     }

@@ -311,9 +311,9 @@ impl Search {
         named: Named,
     ) -> Result<(Hits, SystemTime), Error> {
         let path = || self.path.clone().unwrap_or_else(|| view.session().absolute(place).into());
-        let mut file = view.found_file(place).map_err(|error| Error::looking(&path(), error))?;
+        let mut file = view.found_file(place).map_err(|error| Error::from_read(&path(), error))?;
         let hits = Scanner::new(scan).search(&mut file, named);
-        let hits = hits.map_err(|error| view.missed(&path(), error))?;
+        let hits = hits.map_err(|error| view.path_error(&path(), error))?;
         Ok((hits, file.meta().modified))
     }
 

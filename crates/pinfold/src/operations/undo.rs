@@ -90,14 +90,14 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
             let place = removal.place().clone();
             let now = match removal.link_target() {
                 Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-                None => Now::of(removal.hash().map_err(|error| view.missed(&path, error))?),
+                None => Now::of(removal.hash().map_err(|error| view.path_error(&path, error))?),
             };
             check_same(entry, &now)?;
             (place, ChangeSet::of(Remove { path, removal, undoes }))
         }
         State::File { mode, .. } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
-            let now = target.hash().map_err(|error| view.missed(&path, error))?;
+            let now = target.hash().map_err(|error| view.path_error(&path, error))?;
             check_same(entry, &Now::of(now))?;
             let after = backup(view, entry)?;
             let (place, mode) = (target.place().clone(), *mode);
@@ -107,7 +107,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
         }
         State::Link { target: to } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
-            let now = target.hash().map_err(|error| view.missed(&path, error))?;
+            let now = target.hash().map_err(|error| view.path_error(&path, error))?;
             check_same(entry, &Now::of(now))?;
             let (place, to) = (target.place().clone(), to.clone());
             (place, ChangeSet::of(RestoreLink { path, target, to, undoes }))
@@ -145,7 +145,7 @@ pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
     let backup = view.session().journal().ok_or_else(gone)?.backup(entry);
     let backup = backup.map_err(|error| match error {
         ConfineError::NotFound => gone(),
-        other => Error::looking(&entry.path.as_str().into(), other),
+        other => Error::from_read(&entry.path.as_str().into(), other),
     })?;
     // A process that had the file open could still write to it after it was displaced.
     if is_now(&entry.before, &Now::File(pinfold_confine::hash(&backup))) {

@@ -39,7 +39,7 @@ pub struct Write {
     /// What to do if the file's directory does not exist.
     pub parents: Parents,
     /// Whether an existing file must have been read first.
-    pub seen: ReadRule,
+    pub read_rule: ReadRule,
 }
 
 /// What to do if the file's directory does not exist.
@@ -77,7 +77,7 @@ impl Write {
             content: content.into(),
             encoding: Encoding::UTF_8,
             parents: Parents::Make,
-            seen: ReadRule::Off,
+            read_rule: ReadRule::Off,
         }
     }
 }
@@ -85,7 +85,7 @@ impl Write {
 builder!(Write {
     with_encoding(encoding: Encoding),
     with_parents(parents: Parents),
-    with_seen(seen: ReadRule),
+    with_read_rule(read_rule: ReadRule),
 });
 
 impl Operation for Write {
@@ -104,7 +104,7 @@ impl Operation for Write {
         let shown = view.describes_change(&self.path, &target)?;
         let limit = if shown { view.session().settings().max_edit_bytes } else { 0 };
         let before = Before::read(&mut target, &after, limit)
-            .map_err(|error| view.missed(&self.path, error))?;
+            .map_err(|error| view.path_error(&self.path, error))?;
         let written = Written {
             place: target.place().clone(),
             bytes: after.len() as u64,
@@ -114,10 +114,10 @@ impl Operation for Write {
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
         if before.same {
-            view.knows(&target, &after);
+            view.record_content(&target, &after);
             return Ok((written, ChangeSet::default()));
         }
-        if view.freshness(&self.path, &target, self.seen)? == Freshness::Changed {
+        if view.freshness(&self.path, &target, self.read_rule)? == Freshness::Changed {
             return Err(Error::Changed { path: self.path.clone(), region: None });
         }
         let replace = Replace::new(self.path.clone(), target, after);

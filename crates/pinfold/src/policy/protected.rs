@@ -2,7 +2,7 @@
 //!
 //! Two lists: files that may hold secrets ask before they are read, places that make code run ask before they
 //! are changed. An editor's backup or swap file counts as the file that it was made of, and a FAT or NTFS short
-//! name (`GIT~1`) as the long one. [`suspects`] never says no to a path that [`matches`] would match.
+//! name (`GIT~1`) as the long one. [`may_be_protected`] never says no to a path that [`matches`] would match.
 
 use std::sync::LazyLock;
 
@@ -478,7 +478,7 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 
 /// Whether a path may be one that asks by default. Quick, since a walk calls it for every name, and never
 /// wrong when it says no.
-pub(super) fn suspects(path: &[u8]) -> bool {
+pub(super) fn may_be_protected(path: &[u8]) -> bool {
     let marks = &*MARKS;
     let mut before = b'/';
     let mut start = 0;
@@ -547,7 +547,7 @@ mod tests {
             "home/.docker/config.json",
         ] {
             assert!(asks(Access::Read, path), "{path}");
-            assert!(suspects(path.as_bytes()), "{path}");
+            assert!(may_be_protected(path.as_bytes()), "{path}");
         }
         for path in [
             ".env.example",
@@ -574,7 +574,7 @@ mod tests {
                     format!("a/{name}/b/y.txt"),
                 ] {
                     assert!(asks(access, &path), "{path}");
-                    assert!(suspects(path.as_bytes()), "{path}");
+                    assert!(may_be_protected(path.as_bytes()), "{path}");
                 }
             }
         }
@@ -600,7 +600,7 @@ mod tests {
         ] {
             assert!(asks(Access::Write, path), "{path}");
             assert!(asks(Access::Delete, path), "{path}");
-            assert!(suspects(path.as_bytes()), "{path}");
+            assert!(may_be_protected(path.as_bytes()), "{path}");
             assert!(!asks(Access::Read, ".gitignore"));
         }
         for path in [".gitignore", ".github/CODEOWNERS", "src/main.rs", "git/config", "Makefile"] {
@@ -655,7 +655,7 @@ mod tests {
             ".gdbinit",
         ] {
             assert!(asks(Access::Write, path) && asks(Access::Delete, path), "{path}");
-            assert!(suspects(path.as_bytes()), "{path}");
+            assert!(may_be_protected(path.as_bytes()), "{path}");
         }
     }
 
@@ -690,7 +690,7 @@ mod tests {
         }
         // A walk need not look twice at most of them.
         for path in ["Makefile", "package.json", "src/id.rs", "build/lib.rs", "a/b.c/d"] {
-            assert!(!suspects(path.as_bytes()), "{path}");
+            assert!(!may_be_protected(path.as_bytes()), "{path}");
         }
     }
 
@@ -727,7 +727,7 @@ mod tests {
             (Access::Write, ".vscode.bak/tasks.json"),
         ] {
             assert!(asks(access, path), "{path}");
-            assert!(suspects(path.as_bytes()), "{path}");
+            assert!(may_be_protected(path.as_bytes()), "{path}");
         }
     }
 
@@ -751,7 +751,7 @@ mod tests {
             (Access::Read, "CARGO~1/CREDEN~1.TOM"),
         ] {
             assert!(asks(access, path), "{path}");
-            assert!(suspects(path.as_bytes()), "{path}");
+            assert!(may_be_protected(path.as_bytes()), "{path}");
         }
         for path in ["SRC~1/main.rs", "README~1.MD", "x~1"] {
             assert!(!asks(Access::Write, path) && !asks(Access::Read, path), "{path}");

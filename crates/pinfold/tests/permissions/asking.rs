@@ -169,8 +169,8 @@ fn a_root_that_is_narrowed_to_secrets_is_asked_about() {
     fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
     let session = session(&dir, Settings::default());
     let narrowed = session.narrowed([dir.path().join(".aws")]).unwrap();
-    assert!(matches!(denial(&narrowed, &Search::new("secret")), Denial::Nobody { .. }));
-    assert!(matches!(denial(&narrowed, &Find::new("**")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&narrowed, &Search::new("secret")), Denial::NoApprover { .. }));
+    assert!(matches!(denial(&narrowed, &Find::new("**")), Denial::NoApprover { .. }));
 }
 
 #[test]
@@ -220,8 +220,8 @@ fn in_dont_ask_nobody_is_asked() {
     let person = Person::saying(&[]);
     let session = session(&dir, permissions(Mode::DontAsk, &["Edit(src/**)"], &[], &[]));
     let session = session.with_approver(person);
-    assert!(matches!(denial(&session, &Write::new("b.txt", "x")), Denial::Nobody { .. }));
-    assert!(matches!(denial(&session, &Read::new(".env")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&session, &Write::new("b.txt", "x")), Denial::NoApprover { .. }));
+    assert!(matches!(denial(&session, &Read::new(".env")), Denial::NoApprover { .. }));
     assert!(session.perform(&Write::new("src/b.txt", "x")).is_ok());
 }
 
@@ -338,10 +338,10 @@ fn a_deny_rule_beats_a_file_that_was_not_read() {
     let dir = workspace();
     let session = denying(&dir, &["Edit(src/**)"]);
     let rule = Denial::Policy(Reason::Rule("Edit(src/**)".into()));
-    let edit = edit("src/a.txt", "plain", "fancy").with_seen(ReadRule::Require);
+    let edit = edit("src/a.txt", "plain", "fancy").with_read_rule(ReadRule::Require);
     assert_eq!(denial(&session, &edit), rule);
     let mut write = Write::new("src/a.txt", "fancy");
-    write.seen = ReadRule::Require;
+    write.read_rule = ReadRule::Require;
     assert_eq!(denial(&session, &write), rule);
 }
 
@@ -407,7 +407,7 @@ fn a_dry_run_checks_permissions_and_asks_nobody() {
     let dir = workspace();
     let settings = |mode| permissions(mode, &[], &[], &["Edit(secrets/**)"]).with_dry_run(true);
     let nobody = session(&dir, settings(Mode::Ask));
-    assert!(matches!(denial(&nobody, &Write::new("src/a.txt", "x")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&nobody, &Write::new("src/a.txt", "x")), Denial::NoApprover { .. }));
     assert!(matches!(denial(&nobody, &Write::new("secrets/x", "x")), Denial::Policy(_)));
     let person = session(&dir, settings(Mode::Ask)).with_approver(Person::saying(&[]));
     let done = person.perform(&Write::new("src/a.txt", "x")).unwrap();

@@ -110,7 +110,7 @@ fn protected_places_ask_whether_they_are_there_or_not() {
     for path in
         [".git/config", ".git/hooks/new", ".mcp.json", "sub/.vscode/tasks.json", ".Git/config"]
     {
-        let Denial::Nobody { reason, allow } = denial(&session, &Write::new(path, "x")) else {
+        let Denial::NoApprover { reason, allow } = denial(&session, &Write::new(path, "x")) else {
             panic!("{path}")
         };
         assert_eq!(reason, Reason::MakesCodeRun);
@@ -118,9 +118,9 @@ fn protected_places_ask_whether_they_are_there_or_not() {
     }
     assert_eq!(fs::read_to_string(dir.path().join(".git/config")).unwrap(), "[core]\n");
     assert!(!dir.path().join(".mcp.json").exists() && !dir.path().join("sub").exists());
-    assert!(matches!(denial(&session, &Delete::new(".git/config")), Denial::Nobody { .. }));
+    assert!(matches!(denial(&session, &Delete::new(".git/config")), Denial::NoApprover { .. }));
     for path in [".env", "src/env-alias"] {
-        let Denial::Nobody { reason, allow } = denial(&session, &Read::new(path)) else {
+        let Denial::NoApprover { reason, allow } = denial(&session, &Read::new(path)) else {
             panic!("{path}")
         };
         assert_eq!((reason, allow.as_deref()), (Reason::Secret, Some("Read(/.env)")));
@@ -128,7 +128,7 @@ fn protected_places_ask_whether_they_are_there_or_not() {
     match session.perform(&Read::new("src/../.ENV")).map(|_| ()) {
         // Where case counts it is not there, and what is near is not named.
         Err(Error::NotFound { near, .. }) => assert_eq!(near, [""; 0]),
-        Err(Error::Denied { denial: Denial::Nobody { reason, .. }, .. }) => {
+        Err(Error::Denied { denial: Denial::NoApprover { reason, .. }, .. }) => {
             assert_eq!(reason, Reason::Secret);
         }
         other => panic!("{other:?}"),
@@ -137,7 +137,7 @@ fn protected_places_ask_whether_they_are_there_or_not() {
     fs::create_dir(dir.path().join("server.pem")).unwrap();
     fs::write(dir.path().join("server.pem/x.txt"), "key").unwrap();
     let inside = denial(&session, &Read::new("server.pem/x.txt"));
-    assert!(matches!(inside, Denial::Nobody { reason: Reason::Secret, .. }), "{inside:?}");
+    assert!(matches!(inside, Denial::NoApprover { reason: Reason::Secret, .. }), "{inside:?}");
     assert!(session.perform(&Write::new("src/new.txt", "x")).is_ok());
     let allowed =
         crate::session(&dir, permissions(Mode::Ask, &["Read(/.env)", "Edit(.git/**)"], &[], &[]));

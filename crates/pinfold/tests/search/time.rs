@@ -55,7 +55,7 @@ fn a_search_stops_at_its_deadline_and_when_cancelled() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
-        let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
+        let call = CallOptions::default().with_cancel(Cancel::default().with_poll(beat));
         let ended = session.perform_with(&slow, &call).map(drop);
         assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
         let asked = asked.load(Ordering::Relaxed);
@@ -142,7 +142,7 @@ fn the_deadline_is_looked_at_inside_one_line() {
                 let asked = Arc::new(AtomicUsize::new(0));
                 let count = asked.clone();
                 let beat = move || count.fetch_add(1, Ordering::Relaxed) + 1 >= 30;
-                let call = CallOptions::default().with_cancel(Cancel::default().beating(beat));
+                let call = CallOptions::default().with_cancel(Cancel::default().with_poll(beat));
                 let search = Search::new(pattern.as_str())
                     .with_multiline(multiline)
                     .with_path(Some(path.into()));

@@ -1,4 +1,4 @@
-//! What becomes of the fence's errors: each is told with the path as it was given.
+//! Turns errors of `pinfold-confine` into errors of the engine, with the path as it was given.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use pinfold_confine::{Error as ConfineError, RawPath};
 use super::Error;
 
 impl Error {
-    /// What the fence said of `path` when something was to be read or found there.
-    pub(crate) fn looking(path: &RawPath, error: ConfineError) -> Self {
+    /// The error for a path that could not be read or found.
+    pub(crate) fn from_read(path: &RawPath, error: ConfineError) -> Self {
         Self::from_confine(path, error, |path, cause| Self::ReadFailed { path, cause })
     }
 
-    /// What the fence said of `path` when something was to be changed there.
-    pub(crate) fn changing(path: &RawPath, error: ConfineError) -> Self {
+    /// The error for a path that could not be changed.
+    pub(crate) fn from_write(path: &RawPath, error: ConfineError) -> Self {
         Self::from_confine(path, error, |path, cause| Self::WriteFailed {
             path,
             cause: cause.to_string(),
