@@ -124,8 +124,8 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// The same signal, which is also given when `poll` returns true. It is called often while the call
-    /// works, on any of its threads.
+    /// The same signal, which also cancels the call when `poll` returns true. The call's threads call
+    /// `poll` often.
     #[must_use]
     pub fn with_poll(&self, poll: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { cancelled: self.cancelled.clone(), poll: Some(Arc::new(poll)) }

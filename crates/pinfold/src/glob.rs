@@ -1,6 +1,7 @@
-//! Patterns for paths: one that finds files, and several that filter them.
+//! Globs: a pattern that finds files, and filters with several patterns.
 //!
-//! What both have in common is here: how a pattern is checked and cut up, and the literal names in it.
+//! This module has the code that both share: it checks and splits patterns, and collects the literal
+//! names in them.
 
 mod filter;
 mod pattern;
@@ -17,10 +18,10 @@ pub(crate) use pattern::Pattern;
 use crate::limits::{MAX_GLOB_BRACES, MAX_GLOB_CHARS, MAX_GLOB_EXPANSIONS};
 use crate::{Error, GlobUsage};
 
-/// What tells a pattern from a name.
+/// The characters that make a path component a pattern.
 const SPECIAL: [char; 6] = ['*', '?', '[', ']', '{', '\\'];
 
-/// Names that a pattern has in it literally, without wildcards.
+/// The path components of a pattern that have no wildcards.
 #[derive(Debug)]
 struct LiteralNames {
     names: Vec<String>,
@@ -74,22 +75,22 @@ fn check(usage: GlobUsage, pattern: &str) -> Result<(), Error> {
     Err(bad(usage, pattern, &problem))
 }
 
-/// Splits a pattern, but not within braces or classes, nor after a backslash.
+/// Splits a pattern at a character outside braces and classes that no backslash escapes.
 fn split(pattern: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut braces, mut class, mut escaped) = (0, 0_usize, false, false);
     let last_class = pattern.rfind(']');
-    for (place, character) in pattern.char_indices() {
+    for (offset, character) in pattern.char_indices() {
         match character {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            '[' if last_class > Some(place) => class = true,
+            '[' if last_class > Some(offset) => class = true,
             ']' => class = false,
             '{' if !class => braces += 1,
             '}' if !class => braces = braces.saturating_sub(1),
             _ if character == at && braces == 0 && !class => {
-                parts.push(&pattern[start..place]);
-                start = place + at.len_utf8();
+                parts.push(&pattern[start..offset]);
+                start = offset + at.len_utf8();
             }
             _ => {}
         }
@@ -98,12 +99,12 @@ fn split(pattern: &str, at: char) -> Vec<&str> {
     parts
 }
 
-/// A pattern without its braces: one for each choice, up to a number.
+/// Expands the braces of a pattern into one pattern for each choice, up to `MAX_GLOB_EXPANSIONS`.
 fn expanded(pattern: &str) -> Vec<String> {
     let mut done = Vec::new();
-    let mut ahead = vec![pattern.to_owned()];
-    while let Some(pattern) = ahead.pop() {
-        if done.len() + ahead.len() > MAX_GLOB_EXPANSIONS {
+    let mut pending = vec![pattern.to_owned()];
+    while let Some(pattern) = pending.pop() {
+        if done.len() + pending.len() > MAX_GLOB_EXPANSIONS {
             break;
         }
         let group = pattern.find('{').and_then(|open| {
@@ -123,7 +124,7 @@ fn expanded(pattern: &str) -> Vec<String> {
             Some((open, close)) => {
                 let (before, after) = (&pattern[..open], &pattern[close + 1..]);
                 let choices = split(&pattern[open + 1..close], ',');
-                ahead.extend(choices.iter().map(|choice| format!("{before}{choice}{after}")));
+                pending.extend(choices.iter().map(|choice| format!("{before}{choice}{after}")));
             }
         }
     }
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_pattern_is_refused_and_named() {
+    fn invalid_patterns_are_refused() {
         let deep = format!("{}a{}", "{".repeat(1_000), "}".repeat(1_000));
         for text in ["", "a[", "{a", "*/../b", &deep, &"a".repeat(5_000), "a\0b"] {
             let error = Pattern::parse(text).unwrap_err();

@@ -3,7 +3,7 @@
 /// Lines that `Read` shows by default: most source files fit, and none is endless.
 pub const DEFAULT_READ_LINES: u64 = 2_000;
 
-/// The most lines that one call may ask for.
+/// Lines that one call may request: of most files, fewer fill the output.
 pub const MAX_READ_LINES: u64 = 10_000;
 
 /// Bytes of text in one result of the `classic` dialect: about 25,000 tokens, more than most models use well at once.
@@ -42,10 +42,10 @@ pub(crate) const MAX_CACHED_FILE_BYTES: usize = 64 * 1024;
 /// Files in the ledger of a session.
 pub(crate) const MAX_LEDGER_FILES: usize = 50_000;
 
-/// Entries of a directory that are compared with a name that was not found.
+/// Entries of a directory that are compared with a name that was not found: some milliseconds.
 pub(crate) const MAX_COMPARED_NAMES: usize = 5_000;
 
-/// Similar names that an error suggests.
+/// Similar names that an error suggests: more would hide the likely one.
 pub(crate) const MAX_SUGGESTED_NAMES: usize = 3;
 
 /// Entries of the workspace that are compared with the name of a file that was not found: some milliseconds.
@@ -54,10 +54,10 @@ pub(crate) const MAX_WALKED_NAMES: usize = 10_000;
 /// Files that `Glob` lists: more than a model can use, fewer than fill its context.
 pub const MAX_GLOB_FILES: usize = 1_000;
 
-/// Entries in a list.
+/// Entries in a list of the other dialects: about as many as fit into the output.
 pub const MAX_LIST_ENTRIES: usize = 5_000;
 
-/// Entries of one directory that `LS` lists with sizes and kinds.
+/// Entries of one directory that `LS` lists with sizes and kinds: each takes system calls.
 pub const MAX_LS_ENTRIES: usize = 2_000;
 
 /// Matches that `Grep` shows by default.
@@ -66,10 +66,10 @@ pub const DEFAULT_GREP_MATCHES: u64 = 250;
 /// Matches that `file.search` shows by default.
 pub const DEFAULT_SEARCH_RESULTS: u64 = 100;
 
-/// The most matches that `search_files` shows.
+/// Matches that `search_files` shows: about as many as fit into the output.
 pub const MAX_SEARCH_RESULTS: u64 = 10_000;
 
-/// The most lines of context around a match.
+/// Context lines around a match: a longer passage is better read from the file.
 pub const MAX_CONTEXT: u64 = 1_000;
 
 /// Bytes of a search pattern: a longer one is a mistake.
@@ -79,7 +79,7 @@ pub(crate) const MAX_GLOB_CHARS: usize = 1_000;
 pub(crate) const MAX_GLOB_BRACES: usize = 10;
 /// Bytes of all globs in one argument: enough for a hundred long ones.
 pub(crate) const MAX_GLOBS_BYTES: usize = 100 * 1024;
-/// Alternatives of a brace glob that are expanded to find the names in them.
+/// Alternatives of a brace glob that are expanded to find the names in them: several groups multiply.
 pub(crate) const MAX_GLOB_EXPANSIONS: usize = 100;
 
 /// Bytes of a compiled regex: the limit of ripgrep.
@@ -110,7 +110,7 @@ pub(crate) const MAX_SEARCH_HEAP_BYTES: usize = 64 * 1024 * 1024;
 /// on the page.
 pub(crate) const MAX_KEPT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Compiled patterns that a session keeps.
+/// Compiled patterns that a session caches: agents repeat their last few.
 pub(crate) const MAX_KEPT_PATTERNS: usize = 8;
 
 /// Bytes of an image that is shown: no model accepts more, and base64 makes it a third larger.
@@ -124,7 +124,7 @@ pub(crate) const MAX_DECODED_SIDE: usize = 20_000;
 #[cfg(feature = "images")]
 pub(crate) const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Characters of one notebook output that are shown.
+/// Characters of one notebook output that are shown: a log must not hide the cells after it.
 pub(crate) const MAX_NOTEBOOK_OUTPUT_CHARS: usize = 10_000;
 /// Images of a notebook that are shown.
 pub(crate) const MAX_NOTEBOOK_IMAGES: usize = 20;
@@ -132,10 +132,10 @@ pub(crate) const MAX_NOTEBOOK_IMAGES: usize = 20;
 pub(crate) const MAX_NOTEBOOK_BYTES: u64 = 50 * 1024 * 1024;
 pub(crate) const MAX_NOTEBOOK_PARTS: usize = 500_000;
 
-/// Large files whose line index a session keeps.
+/// Large files whose line index a session keeps: each index takes up to 64 KiB.
 pub(crate) const MAX_INDEXED_FILES: usize = 32;
 
-/// The largest PDF that is opened.
+/// The largest PDF that is opened: it is in memory as a whole.
 pub(crate) const MAX_PDF_BYTES: u64 = 200 * 1024 * 1024;
 /// How many PDFs a process reads at once, and how many bytes they have together: each is in memory as a
 /// whole, and a hostile one takes as much memory as a child process may have.

@@ -1,4 +1,4 @@
-//! Searching the content of files: ripgrep's engine, fed through the fence.
+//! Searches the content of files with ripgrep's engine; files are opened through the fence.
 
 mod bounded;
 mod page;
@@ -8,5 +8,5 @@ mod search_pattern;
 pub use page::PageLine;
 pub(crate) use page::{Hit, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};
-pub(crate) use scan::{Hits, Keeping, Named, Scan, Scanner, Wanted};
+pub(crate) use scan::{Hits, KeepLines, Named, Scan, ScanMode, Scanner};
 pub(crate) use search_pattern::{Compiled, PatternCache, SearchPattern};

@@ -1,4 +1,4 @@
-//! Patterns that filter files, as `rg -g` takes them.
+//! Filters for files, with the syntax of `rg -g`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,10 +12,10 @@ use super::{LiteralNames, bad, check, split};
 use crate::limits::{MAX_GLOB_CHARS, MAX_GLOBS_BYTES};
 use crate::{Error, GlobUsage};
 
-/// Patterns that say which files of a search are meant, as `rg -g` takes them.
+/// Patterns that select the files of a search, with the syntax of `rg -g`.
 ///
-/// They are gitignore patterns: one without a slash is about names at any level. A file that fits is
-/// meant even if it is ignored; `!` excludes; the last one that fits decides.
+/// They are gitignore patterns: one without a slash matches names at any level. A file that matches is
+/// included even if it is ignored; `!` excludes; the last pattern that matches decides.
 #[derive(Debug)]
 pub(crate) struct Filter {
     patterns: Gitignore,
@@ -44,13 +44,12 @@ impl Filter {
         Ok(Self { patterns, literal_names })
     }
 
-    /// Whether a pattern has the entry's name in it literally: such an entry is taken even if it is
-    /// hidden or ignored.
+    /// Includes an entry whose name is a literal component of a pattern, even if it is hidden or ignored.
     pub(crate) fn name_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
         self.literal_names.filter_decision(candidate.name())
     }
 
-    /// Patterns separated by commas, but for commas within braces.
+    /// Parses patterns separated by commas; commas within braces do not separate.
     pub(crate) fn parse(usage: GlobUsage, patterns: &str) -> Result<Self, Error> {
         if patterns.len() > MAX_GLOBS_BYTES {
             let beginning = &patterns[..patterns.floor_char_boundary(MAX_GLOB_CHARS)];
@@ -71,7 +70,7 @@ impl Filter {
         Self::new(usage, &parts)
     }
 
-    /// Whether a path is one of those that are asked for.
+    /// Whether the filter includes a path.
     pub(crate) fn includes(&self, path: &[u8], kind: Kind) -> bool {
         let is_directory = kind == Kind::Directory;
         match self.decide(path, is_directory) {
@@ -81,16 +80,21 @@ impl Filter {
         }
     }
 
-    /// A path is compared as counted from where the search starts, and as counted from the root.
+    /// Matches a candidate's path relative to the start of the search, and relative to the root.
     pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
         let is_directory = candidate.kind == Kind::Directory;
-        let (near, far) = (candidate.below_start(), candidate.below_root());
-        let decision = match (self.decide(near, is_directory), self.decide(far, is_directory)) {
-            (FilterDecision::Exclude, _) | (_, FilterDecision::Exclude) => FilterDecision::Exclude,
-            (FilterDecision::Include, _) | (_, FilterDecision::Include) => FilterDecision::Include,
-            _ => FilterDecision::Default,
-        };
-        // Where some are asked for by name, the others are not.
+        let (below_start, below_root) = (candidate.below_start(), candidate.below_root());
+        let decision =
+            match (self.decide(below_start, is_directory), self.decide(below_root, is_directory)) {
+                (FilterDecision::Exclude, _) | (_, FilterDecision::Exclude) => {
+                    FilterDecision::Exclude
+                }
+                (FilterDecision::Include, _) | (_, FilterDecision::Include) => {
+                    FilterDecision::Include
+                }
+                _ => FilterDecision::Default,
+            };
+        // If a pattern includes files, files that match no pattern are excluded.
         match decision {
             FilterDecision::Default if self.patterns.num_ignores() > 0 && !is_directory => {
                 FilterDecision::Exclude
@@ -101,7 +105,7 @@ impl Filter {
 
     fn decide(&self, path: &[u8], is_directory: bool) -> FilterDecision {
         match self.patterns.matched(Path::new(OsStr::from_bytes(path)), is_directory) {
-            // What an ignore file would leave out, a filter asks for.
+            // A pattern that ignores in an ignore file includes in a filter.
             Match::Ignore(_) => FilterDecision::Include,
             Match::Whitelist(_) => FilterDecision::Exclude,
             Match::None => FilterDecision::Default,
@@ -119,7 +123,7 @@ mod tests {
         let begin = std::time::Instant::now();
         let refused = Filter::parse(GlobUsage::Filter, &long).unwrap_err().to_string();
         assert!(refused.contains("more than") && refused.len() < 10_000, "{}", refused.len());
-        // Nor does it matter how many classes are never closed.
+        // Many unclosed classes take no longer.
         assert_eq!(split(&long[..1 << 20], ',').len(), 1);
         assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
         let many = vec!["*.rs"; 1_000].join(",");

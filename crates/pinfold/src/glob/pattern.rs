@@ -1,4 +1,4 @@
-//! A pattern that finds files, and where it starts to look for them.
+//! A pattern that finds files, and the directory that its walk starts from.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +13,7 @@ use crate::{Error, GlobUsage};
 /// A pattern that finds files below a directory.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// The directory that the pattern itself names, before its first wildcard; may be empty.
+    /// The directory before the first wildcard of the pattern; may be empty.
     pub(crate) directory: String,
     /// How many levels below that directory it reaches; `None` for all.
     pub(crate) depth: Option<usize>,
@@ -26,11 +26,9 @@ impl Pattern {
     pub(crate) fn parse(pattern: &str) -> Result<Self, Error> {
         let wrong = |problem: &str| bad(GlobUsage::Find, pattern, problem);
         check(GlobUsage::Find, pattern)?;
-        let whole = match pattern.ends_with('/') {
-            // All that is below a directory.
-            true => format!("{pattern}**"),
-            false => pattern.to_owned(),
-        };
+        // A pattern that ends with a slash finds all files below the directory.
+        let whole =
+            if pattern.ends_with('/') { format!("{pattern}**") } else { pattern.to_owned() };
         let parts = split(&whole, '/');
         let is_name = |part: &&str| !part.contains(SPECIAL);
         let names = parts[..parts.len() - 1].iter().take_while(|part| is_name(part)).count();
@@ -51,12 +49,12 @@ impl Pattern {
         })
     }
 
-    /// Whether a path, counted from the pattern's directory, fits.
+    /// Whether a path relative to the pattern's directory matches.
     pub(crate) fn fits(&self, path: &[u8]) -> bool {
         self.matcher.fits(path)
     }
 
-    /// An entry whose name is in the pattern literally is taken even if it is hidden or ignored.
+    /// Includes an entry whose name is a literal component of the pattern, even if it is hidden or ignored.
     pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
         self.literal_names.filter_decision(candidate.name())
     }
@@ -65,7 +63,7 @@ impl Pattern {
 #[derive(Debug)]
 enum Matcher {
     Bytes(Box<GlobMatcher>),
-    /// For `?` and classes, which are about characters and not about bytes.
+    /// For `?` and classes, which match characters, not bytes.
     Characters(Box<Regex>),
 }
 
@@ -95,7 +93,7 @@ impl Matcher {
     }
 }
 
-/// The regex of a glob, which is about bytes, made into one about characters.
+/// Converts the regex of a glob, which matches bytes, to one that matches characters.
 ///
 /// It starts with `(?-u)`, and has `\xC3\xA9` where the glob had `é`.
 fn in_characters(regex: &str) -> String {
@@ -112,13 +110,13 @@ fn in_characters(regex: &str) -> String {
             }
             None => {
                 out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut bytes)));
-                // An escaped backslash must not be taken for the start of such a byte.
+                // The second half of an escaped backslash does not start such a byte.
                 let whole = if first == '\\' { 2.min(rest.len()) } else { first.len_utf8() };
                 let whole = (whole..=rest.len()).find(|end| rest.is_char_boundary(*end));
                 let (this, next) = rest.split_at(whole.unwrap_or(rest.len()));
                 out.push_str(this);
                 if this == "[" && next.starts_with('^') {
-                    // Whatever a class leaves open, it does not reach across directories.
+                    // A negated class does not match the separator.
                     out.push_str("^/");
                     rest = &next[1..];
                     continue;
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_fit_what_people_expect() {
+    fn patterns_match_like_shell_globs() {
         for (glob, path, fits) in [
             ("*.rs", "main.rs", true),
             ("*.rs", "src/main.rs", false),
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_a_pattern_are_known() {
+    fn literal_names_in_a_pattern_are_found() {
         let has = |text: &str, name: &str| {
             pattern(text).literal_names.filter_decision(name.as_bytes()) != FilterDecision::Default
         };

@@ -1,4 +1,6 @@
-//! Images: what they are is read from their headers. Only one that is to be shrunk is decoded.
+//! Images for models.
+//!
+//! Type and size are read from the header. Only an image that has to be scaled down is decoded.
 
 #[cfg(feature = "images")]
 use std::io::Cursor;
@@ -11,34 +13,34 @@ use crate::Settings;
 use crate::limits::{MAX_DECODED_BYTES, MAX_DECODED_SIDE};
 use crate::limits::{MAX_IMAGE_BYTES, MAX_IMAGE_SIDE};
 
-/// A picture that a model can look at.
+/// An image that a model can read.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Its media type.
     pub mime: &'static str,
     /// Its bytes.
     pub data: Vec<u8>,
-    /// How wide it is, in pixels.
+    /// Its width in pixels.
     pub width: usize,
-    /// How high it is, in pixels.
+    /// Its height in pixels.
     pub height: usize,
-    /// How wide and high it was before it was shrunk.
+    /// Its width and height before it was scaled down.
     pub shrunk_from: Option<(usize, usize)>,
 }
 
-/// Why there is no picture.
+/// Why an image cannot be shown.
 #[derive(Debug)]
 pub(crate) enum NoPicture {
-    /// It is too large in some way.
+    /// It has too many bytes or pixels.
     TooLarge(String),
-    /// It is not what it says it is.
+    /// It cannot be decoded.
     Damaged,
-    /// Nobody waits for it any more.
+    /// The deadline passed.
     #[cfg_attr(not(feature = "images"), expect(dead_code, reason = "only decoding takes long"))]
-    TooLong,
+    TimedOut,
 }
 
-/// How large a picture may be before it is shrunk; `None` where it is not.
+/// The maximum size of an image that is not scaled down; `None` for no maximum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shrink {
     side: Option<usize>,
@@ -55,17 +57,17 @@ impl Shrink {
     }
 }
 
-/// The media types of pictures that models can look at.
+/// Whether models can read images of this media type.
 pub(crate) fn is_picture(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
-/// A picture that a model can look at.
+/// Checks an image, and scales it down if the settings ask for it.
 pub(crate) fn picture(
     mime: &'static str,
     data: Vec<u8>,
     shrink: Shrink,
-    lasts: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Result<Picture, NoPicture> {
     let size = imagesize::blob_size(&data).map_err(|_| NoPicture::Damaged)?;
     let (width, height) = (size.width, size.height);
@@ -73,7 +75,7 @@ pub(crate) fn picture(
     let too_wide = shrink.side.is_some_and(|side| longest > side);
     let too_heavy = shrink.bytes.is_some_and(|bytes| data.len() as u64 > bytes);
     if too_wide || too_heavy || shrink.is_set() && longest > MAX_IMAGE_SIDE {
-        return shrunk(mime, &data, (width, height), shrink, lasts);
+        return shrunk(mime, &data, (width, height), shrink, keep_going);
     }
     if longest > MAX_IMAGE_SIDE {
         return Err(NoPicture::TooLarge(format!(
@@ -83,20 +85,20 @@ pub(crate) fn picture(
     Ok(Picture { mime, data, width, height, shrunk_from: None })
 }
 
-/// What speaks against an image of so many bytes.
+/// The problem with an image of this size, if it is too large.
 pub(crate) fn too_many_bytes(size: u64) -> Option<String> {
     (size > MAX_IMAGE_BYTES)
         .then(|| format!("it has {size} bytes, and more than {MAX_IMAGE_BYTES} cannot be shown"))
 }
 
-/// The picture with fewer pixels: as many as may be, and then fewer until it has few enough bytes.
+/// Scales an image down to the maximum side, and further until it has few enough bytes.
 #[cfg(feature = "images")]
 fn shrunk(
     mime: &str,
     data: &[u8],
     (width, height): (usize, usize),
     shrink: Shrink,
-    lasts: &dyn Fn() -> bool,
+    keep_going: &dyn Fn() -> bool,
 ) -> Result<Picture, NoPicture> {
     let too_large = || {
         NoPicture::TooLarge(format!(
@@ -115,22 +117,22 @@ fn shrunk(
         image::ImageError::Limits(_) => too_large(),
         _ => NoPicture::Damaged,
     })?;
-    let most = shrink.bytes.unwrap_or(u64::MAX).min(MAX_IMAGE_BYTES);
+    let max_bytes = shrink.bytes.unwrap_or(u64::MAX).min(MAX_IMAGE_BYTES);
     let mut side =
         shrink.side.unwrap_or(MAX_IMAGE_SIDE).min(MAX_IMAGE_SIDE).min(width.max(height)).max(1);
     let mut small = picture;
     loop {
-        if !lasts() {
-            return Err(NoPicture::TooLong);
+        if !keep_going() {
+            return Err(NoPicture::TimedOut);
         }
         let longest = u32::try_from(side).unwrap_or(u32::MAX);
-        // A thumbnail is made in one pass over the pixels, of which there are fewer each time.
+        // `thumbnail` takes one pass over the pixels, and there are fewer each time.
         small = small.thumbnail(longest, longest);
         let (mime, data) = encoded(&small, format).ok_or(NoPicture::Damaged)?;
-        if data.len() as u64 > most && side == 1 {
-            return Err(NoPicture::TooLarge(format!("it cannot be shrunk to {most} bytes")));
+        if data.len() as u64 > max_bytes && side == 1 {
+            return Err(NoPicture::TooLarge(format!("it cannot be shrunk to {max_bytes} bytes")));
         }
-        if data.len() as u64 <= most {
+        if data.len() as u64 <= max_bytes {
             let (new_width, new_height) = (small.width() as usize, small.height() as usize);
             let shrunk_from = Some((width, height));
             return Ok(Picture { mime, data, width: new_width, height: new_height, shrunk_from });
@@ -139,7 +141,7 @@ fn shrunk(
     }
 }
 
-/// Refuses the picture: nothing here decodes it.
+/// Refuses the image: this build cannot decode it.
 #[cfg(not(feature = "images"))]
 fn shrunk(
     _: &str,
@@ -153,7 +155,7 @@ fn shrunk(
     )))
 }
 
-/// Photographs stay photographs; all else is kept without loss.
+/// Encodes a JPEG as JPEG, and every other format as PNG, without loss.
 #[cfg(feature = "images")]
 fn encoded(picture: &DynamicImage, format: ImageFormat) -> Option<(&'static str, Vec<u8>)> {
     const QUALITY: u8 = 85;
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_shrunk_only_if_asked_and_only_if_too_large() {
+    fn images_are_scaled_down_only_if_the_settings_ask_for_it() {
         let data = png(300, 200);
         let asked = |side, bytes| {
             picture("image/png", data.clone(), Shrink { side, bytes }, &|| true).unwrap()
@@ -198,9 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_to_decode_is_refused() {
+    fn images_too_large_to_decode_are_refused() {
         let mut huge = png(3, 2);
-        // The header says otherwise than the pixels.
+        // The header claims 60,000 x 60,000 pixels.
         huge[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);
         for shrink in [Shrink { side: None, bytes: None }, Shrink { side: Some(100), bytes: None }]
         {

@@ -1,7 +1,7 @@
-//! Jupyter notebooks, as text: cells in order, what is in them, and what came of them.
+//! Renders Jupyter notebooks as text: the cells in order, each with its source and outputs.
 //!
-//! Formats 3 and 4 are known. Nothing in a notebook is trusted to be what it should be: what is
-//! missing or of another kind is left out.
+//! Formats 3 and 4 are supported. The content is not trusted: a value that is missing or has the wrong
+//! type is left out.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,10 +13,10 @@ use crate::limits::{
     MAX_NOTEBOOK_PARTS,
 };
 
-/// A notebook, made readable.
+/// A notebook, rendered as text.
 #[derive(Clone, Debug, Default)]
 pub struct Notebook {
-    /// All cells, with what came of them. An image stands as a line that has its number.
+    /// All cells with their outputs. An image is a line with its number.
     pub text: String,
     /// The images among the outputs: media type, and data in base64.
     pub images: Vec<(String, String)>,
@@ -25,13 +25,13 @@ pub struct Notebook {
     image_bytes: u64,
 }
 
-/// Makes a notebook readable; what is wrong with it if it is none.
+/// Renders a notebook; the error says why the content is not one.
 pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     if parts(content) > MAX_NOTEBOOK_PARTS {
         return Err(format!("it has more than {MAX_NOTEBOOK_PARTS} parts"));
     }
-    // The parser refuses what is nested too deep for the stack.
+    // The parser refuses JSON that is nested too deeply for the stack.
     let json: Value = serde_json::from_slice(content).map_err(|error| error.to_string())?;
     let cells = match (&json["cells"], &json["worksheets"]) {
         (Value::Array(cells), _) => cells.iter().collect(),
@@ -48,7 +48,7 @@ pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
     Ok(notebook)
 }
 
-/// How many values a JSON text has, about.
+/// The approximate number of values in a JSON text.
 fn parts(content: &[u8]) -> usize {
     let (mut parts, mut quoted, mut escaped) = (0, false, false);
     for byte in content {
@@ -67,7 +67,7 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Text that is a string, or a list of strings.
+/// The text of a string, or of an array of strings.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -82,7 +82,7 @@ impl Notebook {
         self.text.push('\n');
     }
 
-    /// Text as it is, ended by a line end.
+    /// Appends text, and a newline if it does not end with one.
     fn lines(&mut self, text: &str) {
         self.text.push_str(text);
         if !text.is_empty() && !text.ends_with('\n') {
@@ -133,16 +133,17 @@ impl Notebook {
                     other => items(other).iter().filter_map(Value::as_str).collect(),
                 };
                 let (name, value) = (text(&output["ename"]), text(&output["evalue"]));
-                match traceback.is_empty() {
-                    true => self.cut_lines(&format!("{name}: {value}")),
-                    false => self.cut_lines(&traceback.join("\n")),
+                if traceback.is_empty() {
+                    self.cut_lines(&format!("{name}: {value}"));
+                } else {
+                    self.cut_lines(&traceback.join("\n"));
                 }
             }
             "display_data" | "execute_result" | "pyout" | "update_display_data" => {
                 self.line("--- Output ---");
                 match output["data"].as_object() {
                     Some(data) => self.add_data(data),
-                    // Format 3 has them beside each other, by short names.
+                    // In format 3 the data are fields of the output, with short names.
                     None => {
                         let data = output.as_object().map(short_names).unwrap_or_default();
                         self.add_data(&data);
@@ -153,12 +154,12 @@ impl Notebook {
         }
     }
 
-    /// What a cell shows, in as many forms as the notebook has it: the plainest, and images.
+    /// Adds the images of an output, and its plainest text representation.
     fn add_data(&mut self, data: &Map<String, Value>) {
         for (kind, value) in data {
             if is_picture(kind) {
                 let data: String = text(value).split_ascii_whitespace().collect();
-                match self.unfit(&data) {
+                match self.refusal(&data) {
                     Some(why) => self.line(&format!("[{kind}, not shown: {why}]")),
                     None => {
                         self.image_bytes += data.len() as u64;
@@ -183,8 +184,8 @@ impl Notebook {
         }
     }
 
-    /// Why an image is not shown.
-    fn unfit(&self, data: &str) -> Option<&'static str> {
+    /// Why an image cannot be shown, if so.
+    fn refusal(&self, data: &str) -> Option<&'static str> {
         if self.images.len() >= MAX_NOTEBOOK_IMAGES {
             return Some("there are too many images");
         }
@@ -199,7 +200,7 @@ impl Notebook {
         }
     }
 
-    /// Output without colours, cut if it is long.
+    /// Appends output without terminal escapes, cut if it is long.
     fn cut_lines(&mut self, output: &str) {
         let plain = without_escapes(output);
         match plain.char_indices().nth(MAX_NOTEBOOK_OUTPUT_CHARS) {
@@ -212,7 +213,7 @@ impl Notebook {
     }
 }
 
-/// The outputs of format 3, by media types.
+/// The data of a format 3 output, by media type.
 fn short_names(output: &Map<String, Value>) -> Map<String, Value> {
     let kinds = [
         ("text", "text/plain"),
@@ -228,12 +229,12 @@ fn short_names(output: &Map<String, Value>) -> Map<String, Value> {
     kinds.into_iter().filter_map(named).collect()
 }
 
-/// A name that somebody chose, on one line and not endless.
+/// A name from the notebook, without control characters, cut to 100 characters.
 fn one_line(name: &str) -> String {
     name.chars().filter(|character| !character.is_control()).take(100).collect()
 }
 
-/// Text without the sequences that make a terminal change colours or move its cursor.
+/// Text without terminal escape sequences.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -243,11 +244,11 @@ fn without_escapes(text: &str) -> String {
             continue;
         }
         match rest.next() {
-            // Parameters, then a letter that says what is to be done.
+            // CSI: parameters, then a final byte.
             Some('[') => {
                 rest.find(|character| ('\u{40}'..='\u{7e}').contains(character));
             }
-            // A text for the terminal itself, until a bell or an escape.
+            // OSC: a text, until BEL or ESC.
             Some(']') => {
                 let last = rest.find(|character| matches!(character, '\u{7}' | '\u{1b}'));
                 if last == Some('\u{1b}') {
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_come_in_order_with_what_came_of_them() {
+    fn cells_come_in_order_with_their_outputs() {
         let notebook = read(json!({"nbformat": 4, "cells": [
             {"cell_type": "markdown", "id": "m1", "source": ["# Title\n", "text"],
              "attachments": {"a.png": {"image/png": "AAAA"}}},
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn format_3_is_known() {
+    fn format_3_is_supported() {
         let notebook = read(json!({"nbformat": 3, "worksheets": [{"cells": [
             {"cell_type": "code", "prompt_number": 7, "input": ["1+1"], "outputs": [
                 {"output_type": "pyout", "prompt_number": 7, "text": ["2"], "png": PNG},
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn long_outputs_are_cut_and_say_so() {
+    fn long_outputs_are_cut_with_a_note() {
         let long = "é".repeat(MAX_NOTEBOOK_OUTPUT_CHARS + 5);
         let notebook = read(json!({"cells": [{"cell_type": "code", "source": "", "outputs": [
             {"output_type": "stream", "text": long}
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_notebook_is_said() {
+    fn content_that_is_no_notebook_is_an_error() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for content in ["{", "[]", "{\"cells\": 3}", "", &deep] {
             assert!(notebook(content.as_bytes()).is_err());

@@ -140,7 +140,7 @@ impl Open {
         let (place, content) = self.whole(view, size)?;
         let shrink = Shrink::new(view.session().settings());
         match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
-            Err(NoPicture::TooLong) => Err(view.timed_out(&self.path())),
+            Err(NoPicture::TimedOut) => Err(view.timed_out(&self.path())),
             Ok(picture) => Ok(Opened::Image(place, picture)),
             Err(NoPicture::TooLarge(problem)) => Err(too_large(problem)),
             Err(NoPicture::Damaged) => Err(Error::Binary { path: self.path(), mime, size }),

@@ -16,8 +16,8 @@ use pinfold_confine::{
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
-    BinaryNote, Hit, Hits, Keeping, Line, MatchWindow, Named, PageLine, Scan, Scanner,
-    SearchPattern, Wanted, page,
+    BinaryNote, Hit, Hits, KeepLines, Line, MatchWindow, Named, PageLine, Scan, ScanMode, Scanner,
+    SearchPattern, page,
 };
 use crate::similar_names::similar_names;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
@@ -121,11 +121,11 @@ impl Search {
         }
     }
 
-    fn wanted(&self) -> Wanted {
+    fn scan_mode(&self) -> ScanMode {
         match self.answer {
-            AnswerWith::Files => Wanted::Whether,
-            AnswerWith::Counts => Wanted::Count,
-            AnswerWith::Lines { before, after } => Wanted::Lines { before, after },
+            AnswerWith::Files => ScanMode::Files,
+            AnswerWith::Counts => ScanMode::Count,
+            AnswerWith::Lines { before, after } => ScanMode::Lines { before, after },
         }
     }
 }
@@ -186,10 +186,10 @@ impl Operation for Search {
         let scan = Scan {
             search_pattern: &compiled,
             multiline: search_pattern.multiline,
-            wanted: self.wanted(),
+            mode: self.scan_mode(),
             max_line_chars: view.session().settings().max_line_chars,
             deadline: &deadline,
-            keeping: Keeping::While(&room),
+            keep: KeepLines::All(&room),
         };
         let mut named = Named::No;
         let (mut hits, searched, skipped) = match self.named_file(view)? {
@@ -228,7 +228,7 @@ impl Operation for Search {
                 hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
                 let bytes = self.budget.saturating_add(1);
                 let again = |place: &Place, (from, to): (u64, u64)| {
-                    let scan = Scan { keeping: Keeping::Window { from, to, bytes }, ..scan };
+                    let scan = Scan { keep: KeepLines::Window { from, to, bytes }, ..scan };
                     match self.search_again(view, &scan, place, named) {
                         // Gone, or something else by now: then nothing is found there any more.
                         Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
@@ -259,8 +259,8 @@ impl Operation for Search {
     }
 }
 
-/// All that a walk has found, how many files it searched, and what it left out.
-type Everything = (Vec<(Hit, SystemTime)>, u64, Skipped);
+/// The hits of a walk, how many files it searched, and how many entries it skipped.
+type WalkResult = (Vec<(Hit, SystemTime)>, u64, Skipped);
 
 impl Search {
     /// The file that the path names, if it is one.
@@ -279,7 +279,7 @@ impl Search {
         scan: &Scan<'_>,
         filter: Option<&Filter>,
         types: Option<&Types>,
-    ) -> Result<Everything, Error> {
+    ) -> Result<WalkResult, Error> {
         let starts = view.starts(self.path.as_ref())?;
         let filter_decision = |candidate: &Candidate<'_>| {
             let said =

@@ -1,9 +1,9 @@
-//! Regex searches that the deadline can end.
+//! Regex searches that stop at the deadline.
 //!
-//! The regex engine cannot be stopped inside a call, and a call may take as many steps as the pattern
-//! has positions for each byte. So a text that would cost too many steps is searched line by line, and
-//! a line that still would is fed to a lazy DFA byte by byte, with a look at the deadline in between.
-//! Both find exactly what the engine would have found.
+//! A call of the regex engine cannot be interrupted, and it may take as many steps for each byte as the
+//! pattern has positions. So a text that would cost too many steps is searched line by line, and a line
+//! that is still too costly is fed to a lazy DFA byte by byte, with checks of the deadline in between.
+//! Both find the same matches as the engine.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,10 +18,10 @@ use regex_automata::{Anchored, Input};
 use crate::limits::{MAX_CALL_STEPS, MAX_LINE_STEPS, MAX_UNSTOPPABLE_STEPS};
 use crate::search::Compiled;
 
-/// One thread's matcher, which heeds the deadline.
+/// The matcher of one thread; it checks the deadline.
 pub(super) struct BoundedMatcher<'m> {
     compiled: &'m Compiled,
-    /// Its own, since what a regex remembers while it searches cannot be shared.
+    /// A clone for this thread: threads cannot share the cache of a regex.
     matcher: RegexMatcher,
     deadline: &'m Deadline,
     cache: RefCell<Option<regex::Cache>>,
@@ -31,11 +31,11 @@ pub(super) struct BoundedMatcher<'m> {
     max_call_steps: u64,
 }
 
-/// What a byte-by-byte search came to.
+/// The result of a byte-by-byte search.
 enum Stepped {
-    /// The offset that it looked for.
+    /// The start or end of the match, if there is one.
     Found(Option<usize>),
-    /// The DFA does not know: a Unicode word boundary beside a character beyond ASCII.
+    /// The DFA gave up: it cannot decide a Unicode word boundary next to a non-ASCII character.
     Unknown,
 }
 
@@ -59,8 +59,8 @@ impl<'m> BoundedMatcher<'m> {
         if self.deadline.has_passed() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
-    /// Where the first match that starts at `at` or later ends; the shortest one if `earliest`. With
-    /// its start, unless it is the shortest.
+    /// The first match that starts at `at` or later. If `earliest`, only the end of the shortest match
+    /// is correct.
     fn stepped(&self, text: &[u8], at: usize, earliest: bool) -> io::Result<Option<Match>> {
         let steps = self.steps(text.len() - at);
         let refused = || {
@@ -92,7 +92,7 @@ impl<'m> BoundedMatcher<'m> {
         Ok(self.matcher.find_at(text, at)?)
     }
 
-    /// After how many bytes to look at the deadline: a step of a heavy pattern takes longer.
+    /// After how many bytes to check the deadline: a step of a heavy pattern takes longer.
     fn interval(&self) -> usize {
         (65_536 / self.compiled.weight.max(1)).clamp(16, 4_096)
     }
@@ -120,7 +120,7 @@ impl<'m> BoundedMatcher<'m> {
                 state = next;
                 if state.is_tagged() {
                     match tag(state) {
-                        // A match is known one byte after its end.
+                        // The DFA reports a match one byte after its end.
                         Tag::Match => end = Some(offset),
                         Tag::Dead => return Ok(Stepped::Found(end)),
                         Tag::Quit => return Ok(Stepped::Unknown),
@@ -137,7 +137,7 @@ impl<'m> BoundedMatcher<'m> {
         Ok(Stepped::Found(if state.is_match() { Some(text.len()) } else { end }))
     }
 
-    /// Where the match with a known end starts, at `from` or later.
+    /// The start, at `from` or later, of the match with this end.
     fn start_of_match(
         &self,
         dfa: &DFA,
@@ -182,7 +182,7 @@ impl<'m> BoundedMatcher<'m> {
     }
 }
 
-/// What is special about a state.
+/// The kind of a tagged DFA state.
 enum Tag {
     Match,
     Dead,
@@ -232,8 +232,8 @@ impl Matcher for &BoundedMatcher<'_> {
         self.matcher.line_terminator()
     }
 
-    /// As many whole lines at a time as one call may take. A longer line is a candidate, which the
-    /// searcher then asks about by itself.
+    /// Searches as many whole lines per call as the step limit allows. A longer line is returned as a
+    /// candidate, which the searcher then searches by itself.
     fn find_candidate_line(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         if self.steps(text.len()) <= self.max_call_steps {
             return Ok(self.matcher.find_candidate_line(text)?);
@@ -244,7 +244,7 @@ impl Matcher for &BoundedMatcher<'_> {
         while start < text.len() {
             self.check_deadline()?;
             let rest = &text[start..];
-            // Without the last line end: after it, another line starts that is not in this piece.
+            // Without the last line feed: the line after it is not in this piece.
             let piece = match memchr::memrchr(b'\n', &rest[..max.min(rest.len())]) {
                 _ if rest.len() <= max => rest,
                 Some(end) => &rest[..end],

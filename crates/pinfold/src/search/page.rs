@@ -1,10 +1,10 @@
-//! The part of what was found that one answer shows.
+//! Selects the matches of a search that one answer shows, within its budget.
 
 use pinfold_confine::Place;
 
 use crate::search::{BinaryNote, Hits, Line, Role};
 
-/// A file in which something was found.
+/// A file with matches.
 #[derive(Debug)]
 pub(crate) struct Hit {
     pub(crate) place: Place,
@@ -17,34 +17,34 @@ pub(crate) struct MatchPage {
     pub(crate) files: Vec<(Place, Vec<Line>, Option<BinaryNote>)>,
     /// How many matching lines are shown.
     pub(crate) matches: u64,
-    /// How many there are in all.
+    /// How many matching lines there are in total.
     pub(crate) total: u64,
 }
 
 /// Which matches a page shows, and how much of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatchWindow {
-    /// How many matches are left out at the beginning, and how many are shown at the most.
+    /// How many matches to skip, and the maximum number to show.
     pub(crate) skip: u64,
     pub(crate) most: u64,
-    /// How many lines are shown before and after each.
+    /// How many context lines to show before and after each match.
     pub(crate) before: usize,
     pub(crate) after: usize,
-    /// How many bytes all of it may take, and how many a line does.
+    /// The maximum size of the page in bytes, and the function that returns the size of a line.
     pub(crate) budget: usize,
     pub(crate) line_cost: fn(&PageLine<'_>) -> usize,
 }
 
-/// A line on its way to a page, for whoever says how many bytes it takes there.
+/// A line of a page, passed to the function that returns its size in the answer.
 #[derive(Debug)]
 pub struct PageLine<'l> {
     /// The absolute path of its file.
     pub path: &'l str,
     /// Its number, counting from 1.
     pub number: u64,
-    /// The line with its end.
+    /// The line with its line ending.
     pub text: &'l [u8],
-    /// Whether context was asked for, and the line does not follow the one before it on the page.
+    /// Whether context was requested, and lines are missing between this line and the one before it.
     pub after_gap: bool,
 }
 
@@ -60,22 +60,22 @@ pub(crate) fn page<E>(
 ) -> Result<MatchPage, E> {
     let end = request.skip.saturating_add(request.most);
     let mut shown = MatchPage::default();
-    let mut filling = Filling { request, left: request.budget, any: false, full: false };
+    let mut filler = PageFiller { request, left: request.budget, any: false, full: false };
     for Hit { place, mut hits } in files {
         let first = shown.total;
         let window = (request.skip.saturating_sub(first), end.saturating_sub(first));
-        let wanted = |count: u64| first < end && count > window.0;
-        if !filling.full && wanted(hits.count) && hits.lines.is_none() {
+        let in_window = |count: u64| first < end && count > window.0;
+        if !filler.full && in_window(hits.count) && hits.lines.is_none() {
             hits = again(&place, window)?;
         }
         shown.total += hits.count;
-        if filling.full || !wanted(hits.count) {
+        if filler.full || !in_window(hits.count) {
             continue;
         }
         let lines = window_of(hits.lines.unwrap_or_default(), hits.first, window, request);
-        let (lines, mut matches) = filling.take(lines, &path_of(&place), shown.matches > 0);
-        // Of a binary file it is only said that it matches.
-        let note = hits.note.filter(|_| !filling.full && window.1 >= hits.count);
+        let (lines, mut matches) = filler.take(lines, &path_of(&place), shown.matches > 0);
+        // A binary file is only reported as matching.
+        let note = hits.note.filter(|_| !filler.full && window.1 >= hits.count);
         if note.is_some() {
             matches = matches.max(hits.count - window.0);
         }
@@ -87,17 +87,17 @@ pub(crate) fn page<E>(
     Ok(shown)
 }
 
-/// A page while it is filled.
-struct Filling {
+/// Fills a page until its budget is used up.
+struct PageFiller {
     request: MatchWindow,
     left: usize,
-    /// Whether there is a line on it already.
+    /// Whether the page has a line.
     any: bool,
     full: bool,
 }
 
-impl Filling {
-    /// As many of a file's lines as fit, and how many of them are matches.
+impl PageFiller {
+    /// Returns the lines of a file that fit, and how many of them are matches.
     fn take(&mut self, lines: Vec<Line>, path: &str, mut has_match: bool) -> (Vec<Line>, u64) {
         let mut taken: Vec<Line> = Vec::new();
         let mut waiting: Vec<Line> = Vec::new();
@@ -107,7 +107,7 @@ impl Filling {
                 waiting.push(line);
                 continue;
             }
-            // What is nearest to the first match is kept, if its lines do not fit.
+            // If the context of the first match does not fit, the lines nearest to the match are kept.
             while !has_match
                 && !waiting.is_empty()
                 && self.cost(&taken, &waiting, &line, path) > self.left
@@ -123,7 +123,7 @@ impl Filling {
             matches += 1;
             has_match = true;
         }
-        // What is left came after the last match, or before one that did not fit or is not shown.
+        // The other lines follow the last match, or precede a match that does not fit or is not shown.
         let last = taken.last().map_or(0, |line| line.number);
         for line in waiting {
             let near = line.number - last <= self.request.after as u64 && !taken.is_empty();
@@ -176,7 +176,7 @@ impl Filling {
     }
 }
 
-/// The matches with numbers in a window of one file, and the lines around them. `first` is the number
+/// The matches of one file whose numbers are in a window, and their context lines. `first` is the number
 /// of the first match among `lines`.
 fn window_of(
     lines: Vec<Line>,
@@ -196,18 +196,18 @@ fn window_of(
     let (from, to) = (index(from), index(to));
     let inside = &matches[from..to];
     let near = |number: u64| {
-        let next = inside.partition_point(|wanted| *wanted < number);
-        inside.get(next).is_some_and(|wanted| wanted - number <= before)
+        let next = inside.partition_point(|found| *found < number);
+        inside.get(next).is_some_and(|found| found - number <= before)
             || next.checked_sub(1).is_some_and(|last| number - inside[last] <= after)
     };
     let mut number = 0;
     let mut window = Vec::new();
     for mut line in lines {
         let is_match = line.role == Role::Match;
-        let wanted = is_match && (from..to).contains(&number);
+        let is_shown = is_match && (from..to).contains(&number);
         number += usize::from(is_match);
-        if wanted || near(line.number) {
-            if is_match && !wanted {
+        if is_shown || near(line.number) {
+            if is_match && !is_shown {
                 line.role = Role::Elsewhere;
             }
             window.push(line);
@@ -216,28 +216,28 @@ fn window_of(
     window
 }
 
-/// A line, cut to some characters around the byte at `place` if it has more.
-pub(crate) fn around(line: &[u8], place: usize, most: usize) -> Vec<u8> {
+/// A line; if it has more than `max_chars` characters, cut around the byte at `offset`.
+pub(crate) fn around(line: &[u8], offset: usize, max_chars: usize) -> Vec<u8> {
     let body = line.strip_suffix(b"\n").unwrap_or(line);
-    // There are at least as many bytes as characters.
-    if body.len() <= most {
+    // A text has at least as many bytes as characters.
+    if body.len() <= max_chars {
         return line.to_vec();
     }
     let characters = |bytes: &[u8]| bytes.utf8_chunks().map(characters_in).sum::<usize>();
     let total = characters(body);
-    if total <= most {
+    if total <= max_chars {
         return line.to_vec();
     }
-    let match_at = characters(&body[..place.min(body.len())]);
-    // Most of what is shown comes after the start of the match.
-    let from = match_at.saturating_sub(most / 4).min(total - most);
-    let (start, end) = (offset_of(body, from), offset_of(body, from + most));
+    let match_at = characters(&body[..offset.min(body.len())]);
+    // At most a quarter of the shown text precedes the match, unless the line ends before.
+    let from = match_at.saturating_sub(max_chars / 4).min(total - max_chars);
+    let (start, end) = (offset_of(body, from), offset_of(body, from + max_chars));
     let mut text = Vec::with_capacity(end - start + 50);
     if from > 0 {
         text.extend_from_slice(format!("[+{from} characters] ...").as_bytes());
     }
     text.extend_from_slice(&body[start..end]);
-    let left = total - from - most;
+    let left = total - from - max_chars;
     if left > 0 {
         text.extend_from_slice(format!("... [+{left} characters]").as_bytes());
     }
@@ -249,7 +249,7 @@ fn characters_in(chunk: std::str::Utf8Chunk<'_>) -> usize {
     chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty())
 }
 
-/// Where the character with a number starts.
+/// The offset of the character with this number.
 fn offset_of(text: &[u8], number: usize) -> usize {
     let (mut left, mut offset) = (number, 0);
     for chunk in text.utf8_chunks() {

@@ -1,8 +1,8 @@
-//! Searching one file after the other, as ripgrep does.
+//! Searches one file after the other, with the same results as ripgrep.
 //!
-//! A small file is read with one call and searched in place. One with NUL bytes or a byte order mark
-//! goes through the searcher that streams, since what is found in such files depends on how they are
-//! read; a large one too, so that memory stays bounded and the call's time is watched.
+//! A small file is read with one call and searched in memory. A file with NUL bytes or a byte order mark
+//! is streamed, since its results depend on how it is read. A large file is streamed too, so that memory
+//! stays bounded and the deadline is checked.
 
 mod collect;
 
@@ -17,25 +17,25 @@ use crate::search::Compiled;
 use crate::search::bounded::BoundedMatcher;
 use crate::search::scan::collect::Collector;
 
-/// What is to be known about a file.
+/// What a search reports about a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Wanted {
+pub(crate) enum ScanMode {
     /// Whether it matches.
-    Whether,
-    /// How often.
+    Files,
+    /// How many matches it has.
     Count,
-    /// The lines that match, with some around them.
+    /// The matching lines and their context lines.
     Lines { before: usize, after: usize },
 }
 
-/// What was found in a file.
+/// The matches in a file.
 #[derive(Debug, Default)]
 pub(crate) struct Hits {
-    /// How many lines match; matches, where they were counted and can span lines.
+    /// How many lines match; how many matches, if they were counted and can span lines.
     pub(crate) count: u64,
-    /// The lines, unless they were too many to be kept.
+    /// The lines; `None` if there were too many to keep.
     pub(crate) lines: Option<Vec<Line>>,
-    /// The number of the first match among the lines, counting from 0.
+    /// The number of the first match in `lines`, counting from 0.
     pub(crate) first: u64,
     pub(crate) note: Option<BinaryNote>,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Hits {
 pub struct Line {
     /// Its number, counting from 1.
     pub number: u64,
-    /// The line with its end, cut if it is long.
+    /// The line with its line ending, cut if it is long.
     pub text: Vec<u8>,
-    /// Why it is here.
+    /// Whether it matches or is context.
     pub role: Role,
 }
 
@@ -56,42 +56,42 @@ pub struct Line {
 pub enum Role {
     /// It matches.
     Match,
-    /// It is near one that does.
+    /// It is a context line of a match.
     Context,
-    /// It matches and is near one on this page, but is itself on another.
+    /// It matches, but belongs to another page; here it is a context line.
     Elsewhere,
 }
 
-/// What else there is to say about a file with NUL bytes in it.
+/// A note on a file with NUL bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BinaryNote {
-    /// The search stopped at this byte, after some lines had matched.
+    /// The search stopped at the NUL byte at this offset, after a match.
     Stopped(u64),
-    /// It matches, but its lines are not shown; this byte is not text.
+    /// It matches, but its lines are not shown; the NUL byte is at this offset.
     Matches(u64),
 }
 
-/// What the threads of one search share.
+/// The state that the threads of one search share.
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
     pub(crate) search_pattern: &'s Compiled,
     pub(crate) multiline: bool,
-    pub(crate) wanted: Wanted,
+    pub(crate) mode: ScanMode,
     pub(crate) max_line_chars: usize,
     pub(crate) deadline: &'s Deadline,
-    pub(crate) keeping: Keeping<'s>,
+    pub(crate) keep: KeepLines<'s>,
 }
 
-/// Which lines are kept.
+/// Which lines are kept in memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keeping<'s> {
-    /// All, as long as there is room for so many bytes in all files together.
-    While(&'s AtomicUsize),
-    /// Those of some matches of a file, by their numbers counted from 0, up to so many bytes.
+pub(crate) enum KeepLines<'s> {
+    /// All, while the remaining bytes, shared by all files, suffice.
+    All(&'s AtomicUsize),
+    /// Those of the matches `from..to` of a file, counting from 0, up to so many bytes.
     Window { from: u64, to: u64, bytes: usize },
 }
 
-/// One thread's tools for a search.
+/// The searcher of one thread.
 pub(crate) struct Scanner<'s> {
     scan: &'s Scan<'s>,
     matcher: BoundedMatcher<'s>,
@@ -99,7 +99,7 @@ pub(crate) struct Scanner<'s> {
     buffer: Vec<u8>,
 }
 
-/// Whether a file was asked for by name, or found on the way.
+/// Whether the call names the file, or the walk found it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Named {
     Yes,
@@ -110,11 +110,11 @@ impl<'s> Scanner<'s> {
     pub(crate) fn new(scan: &'s Scan<'s>) -> Self {
         let mut builder = SearcherBuilder::new();
         builder
-            .line_number(matches!(scan.wanted, Wanted::Lines { .. }))
+            .line_number(matches!(scan.mode, ScanMode::Lines { .. }))
             .multi_line(scan.multiline)
             .memory_map(MmapChoice::never())
             .heap_limit(Some(MAX_SEARCH_HEAP_BYTES));
-        if let Wanted::Lines { before, after } = scan.wanted {
+        if let ScanMode::Lines { before, after } = scan.mode {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
@@ -124,7 +124,7 @@ impl<'s> Scanner<'s> {
 
     /// Searches a file.
     pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
-        // Ripgrep gives up on binary files that it comes across, but not on those it is told to search.
+        // Like ripgrep: a NUL byte ends the search of a file that the walk found, but not of a named file.
         let (detection, whole) = match named {
             Named::Yes => (BinaryDetection::convert(0), MAX_WHOLE_NAMED_FILE_BYTES),
             Named::No => (BinaryDetection::quit(0), MAX_WHOLE_FILE_BYTES),
@@ -142,7 +142,7 @@ impl<'s> Scanner<'s> {
                     || content.starts_with(b"\xFF\xFE")
                     || content.starts_with(b"\xFE\xFF");
                 let odd = marked || memchr::memchr(0, content).is_some();
-                // Ripgrep maps a file that it is told to search, and so looks at all of it at once.
+                // Ripgrep maps a named file into memory and searches all of it at once.
                 if !odd && len as u64 <= MAX_WHOLE_FILE_BYTES || odd && named == Named::Yes {
                     searcher.search_slice(matcher, content, &mut sink)
                 } else {
@@ -160,8 +160,7 @@ impl<'s> Scanner<'s> {
             Ok(()) => Ok(sink.hits),
             Err(_) if self.scan.deadline.has_passed() => Err(ConfineError::TimedOut),
             Err(_) if self.matcher.too_costly.take() => Err(ConfineError::TooLarge),
-            // The searcher has no other word for a line that is longer than it may hold; a test of
-            // such a line pins these.
+            // The searcher reports a line that exceeds the heap limit only by this text; a test pins it.
             Err(error) if error.to_string().contains("allocation limit") => {
                 Err(ConfineError::TooLarge)
             }
@@ -170,7 +169,7 @@ impl<'s> Scanner<'s> {
     }
 }
 
-/// Reads a whole file into a buffer that is used again; `None` if it has grown since it was opened.
+/// Reads a whole file into a reusable buffer; `None` if it has grown since it was opened.
 fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineError> {
     let needed = usize::try_from(file.meta().len).unwrap_or(usize::MAX).saturating_add(1);
     if buffer.len() < needed {
@@ -186,7 +185,7 @@ fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineE
     Ok(None)
 }
 
-/// A reader that ends with an error when the call's time is up.
+/// A reader that fails with `TimedOut` after the deadline.
 struct DeadlineReader<'p, R> {
     inner: R,
     deadline: &'p Deadline,

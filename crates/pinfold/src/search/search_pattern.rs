@@ -1,4 +1,4 @@
-//! What is searched for: a compiled pattern, set up as ripgrep sets up its own.
+//! Compiles search patterns with ripgrep's settings.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -15,18 +15,18 @@ use crate::limits::{
 };
 use crate::{Error, RegexMistake};
 
-/// A pattern, and how it is to be read.
+/// A pattern and its options.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct SearchPattern {
     pub(crate) pattern: String,
     pub(crate) literal: bool,
     pub(crate) ignore_case: bool,
-    /// Whether matches may span lines, and `.` stands for line ends too.
+    /// Whether matches may span lines, and `.` matches line endings.
     pub(crate) multiline: bool,
 }
 
 impl SearchPattern {
-    /// Looked at first: taking a long pattern apart takes many times its length.
+    /// Checked before parsing, which takes many times the length of the pattern.
     fn check_length(&self) -> Result<(), Error> {
         if self.pattern.len() > MAX_PATTERN_BYTES {
             let problem = format!("it has more than {MAX_PATTERN_BYTES} bytes");
@@ -49,7 +49,7 @@ impl SearchPattern {
             .case_insensitive(self.ignore_case)
             .size_limit(MAX_REGEX_BYTES)
             .dfa_size_limit(MAX_REGEX_CACHE_BYTES)
-            // No line of text has it, and what does is not searched as text.
+            // Text has no NUL bytes, and binary files are not searched as text.
             .ban_byte(Some(0));
         if self.multiline {
             builder.dot_matches_new_line(true);
@@ -71,13 +71,13 @@ impl SearchPattern {
 }
 
 impl SearchPattern {
-    /// How many positions of the pattern a search may be at, at once: what each byte of text costs at
-    /// worst. Text is found quickly, so it has none.
+    /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a
+    /// byte of text. A literal costs nothing: it is found fast.
     fn weight(&self) -> usize {
         if self.literal {
             return 0;
         }
-        // Patterns for bytes that are not text are patterns too.
+        // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
         parser.parse(&self.pattern).map_or(1, |hir| weight(&hir).max(1))
     }
@@ -98,18 +98,18 @@ impl SearchPattern {
         builder.build(&format!("(?:{})", self.pattern)).ok()
     }
 
-    /// What is wrong with the pattern as it was written, and where.
+    /// The syntax error in the pattern as the caller wrote it, with its position.
     fn mistake(&self) -> Option<(String, RegexMistake)> {
         if self.literal {
             return None;
         }
         let error = ast::parse::Parser::new().parse(&self.pattern).err()?;
-        let place = self.pattern.get(..error.span().start.offset)?.chars().count() + 1;
+        let position = self.pattern.get(..error.span().start.offset)?.chars().count() + 1;
         let kind = match error.kind() {
             ast::ErrorKind::UnsupportedLookAround => RegexMistake::LookAround,
             _ => RegexMistake::Syntax,
         };
-        Some((format!("{} (at character {place})", error.kind()), kind))
+        Some((format!("{} (at character {position})", error.kind()), kind))
     }
 }
 
@@ -129,14 +129,14 @@ fn weight(hir: &Hir) -> usize {
     }
 }
 
-/// A pattern that can be searched for.
+/// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) matcher: RegexMatcher,
-    /// How many steps each byte of text costs at worst.
+    /// The worst cost of a byte of text, in steps.
     pub(crate) weight: usize,
     search_pattern: SearchPattern,
-    /// Made when a line is met that needs it.
+    /// Built for the first line that needs it.
     lazy_regex: OnceLock<Option<regex::Regex>>,
 }
 
@@ -147,18 +147,18 @@ impl Compiled {
     }
 }
 
-/// The patterns that a session has compiled last: agents search for one thing in several places.
+/// The last patterns that a session compiled: agents search for one pattern in several directories.
 #[derive(Debug, Default)]
 pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
 
 impl PatternCache {
-    /// A pattern, compiled.
+    /// Compiles a pattern, or returns it from the cache.
     pub(crate) fn compiled(&self, search_pattern: &SearchPattern) -> Result<Arc<Compiled>, Error> {
         search_pattern.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
         if let Some(found) = kept.iter().position(|(known, _)| known == search_pattern) {
-            // The last one used is the last one to go.
+            // The least recently used pattern is evicted first.
             let known = kept.remove(found);
             let compiled = known.1.clone();
             kept.push(known);
@@ -172,7 +172,7 @@ impl PatternCache {
             lazy_regex: OnceLock::new(),
         });
         if compiled.weight > MAX_KEPT_PATTERN_WEIGHT {
-            // It takes too much memory to be kept for later.
+            // It takes too much memory to be cached.
             return Ok(compiled);
         }
         let mut kept = lock();
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_is_too_long_is_not_taken_apart() {
+    fn a_pattern_that_is_too_long_is_not_parsed() {
         let pattern = "(a?b+c*|d)".repeat(1_000_000);
         let search_pattern =
             SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };

@@ -1,6 +1,6 @@
-//! Taking down what the searcher finds in one file: how often it matches, and the lines that are kept.
+//! Collects the matches that the searcher finds in one file: their count, and the lines to keep.
 //!
-//! When the room for lines is used up, matches are only counted, so the count is right all the same.
+//! When the memory for lines is used up, matches are still counted, so the count is always exact.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -8,23 +8,23 @@ use std::sync::atomic::Ordering;
 use grep_matcher::Matcher as _;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use super::{BinaryNote, Hits, Keeping, Line, Named, Role, Scan, Wanted};
+use super::{BinaryNote, Hits, KeepLines, Line, Named, Role, Scan, ScanMode};
 use crate::search::bounded::BoundedMatcher;
 use crate::search::page::around;
 
 impl Scan<'_> {
-    fn keeps(&self) -> Option<Vec<Line>> {
-        let room = match self.keeping {
-            Keeping::While(room) => room.load(Ordering::Relaxed) > 0,
-            Keeping::Window { .. } => true,
+    fn new_lines(&self) -> Option<Vec<Line>> {
+        let room = match self.keep {
+            KeepLines::All(room) => room.load(Ordering::Relaxed) > 0,
+            KeepLines::Window { .. } => true,
         };
-        (room && matches!(self.wanted, Wanted::Lines { .. })).then(Vec::new)
+        (room && matches!(self.mode, ScanMode::Lines { .. })).then(Vec::new)
     }
 
     fn first_kept(&self) -> u64 {
-        match (self.keeping, self.wanted) {
-            // Matches before the window can be context for those in it.
-            (Keeping::Window { from, .. }, Wanted::Lines { before, .. }) => {
+        match (self.keep, self.mode) {
+            // Matches before the window can be context lines of matches in it.
+            (KeepLines::Window { from, .. }, ScanMode::Lines { before, .. }) => {
                 from.saturating_sub(before as u64)
             }
             _ => 0,
@@ -32,17 +32,17 @@ impl Scan<'_> {
     }
 }
 
-/// What takes down the matches of one file.
+/// Collects the matches of one file.
 pub(super) struct Collector<'c> {
     scan: &'c Scan<'c>,
     matcher: &'c BoundedMatcher<'c>,
-    /// Whether the search ends at the first NUL.
+    /// Whether the search ends at the first NUL byte.
     quits: bool,
     pub(super) hits: Hits,
     binary: Option<u64>,
     /// The number of matches so far. Every 512th checks the deadline.
     matches_seen: usize,
-    /// How many bytes of lines were kept.
+    /// How many bytes of lines are kept.
     kept: usize,
 }
 
@@ -52,17 +52,17 @@ impl<'c> Collector<'c> {
             scan,
             matcher,
             quits: named == Named::No,
-            hits: Hits { lines: scan.keeps(), first: scan.first_kept(), ..Hits::default() },
+            hits: Hits { lines: scan.new_lines(), first: scan.first_kept(), ..Hits::default() },
             binary: None,
             matches_seen: 0,
             kept: 0,
         }
     }
 
-    /// Whether a line is kept that is, or comes before, the match with a number.
+    /// Whether to keep a line that is the match with this number, or context before it.
     fn keeps(&self, number: u64) -> bool {
-        let Keeping::Window { to, bytes, .. } = self.scan.keeping else { return true };
-        let Wanted::Lines { after, .. } = self.scan.wanted else { return false };
+        let KeepLines::Window { to, bytes, .. } = self.scan.keep else { return true };
+        let ScanMode::Lines { after, .. } = self.scan.mode else { return false };
         let last = to.saturating_add(after as u64);
         (self.hits.first..=last).contains(&number) && self.kept <= bytes
     }
@@ -73,32 +73,32 @@ impl<'c> Collector<'c> {
             Role::Context => around(text, 0, self.scan.max_line_chars),
             _ => {
                 let body = text.strip_suffix(b"\n").unwrap_or(text);
-                // Only a line that is too long has to be searched again.
-                let start = match body.len() > self.scan.max_line_chars {
-                    true => self.matcher.find(body).ok().flatten().map_or(0, |found| found.start()),
-                    false => 0,
+                // Only a line that is cut has to be searched again, for the start of its match.
+                let start = if body.len() > self.scan.max_line_chars {
+                    self.matcher.find(body).ok().flatten().map_or(0, |found| found.start())
+                } else {
+                    0
                 };
                 around(text, start, self.scan.max_line_chars)
             }
         };
-        /// What a line takes besides its text.
+        /// The memory of a line besides its text.
         const OVERHEAD: usize = size_of::<Line>();
         let size = text.len() + OVERHEAD;
-        let has_room = match self.scan.keeping {
-            Keeping::Window { .. } => true,
-            Keeping::While(room) => {
+        let has_room = match self.scan.keep {
+            KeepLines::Window { .. } => true,
+            KeepLines::All(room) => {
                 let enough = |room: usize| room.checked_sub(size);
                 let had = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough);
                 had.map_err(|_| room.store(0, Ordering::Relaxed)).is_ok()
             }
         };
-        match has_room {
-            true => {
-                self.kept += text.len();
-                lines.push(Line { number: number.unwrap_or(0), text, role });
-            }
-            // From here on only counted, in this file and all later ones.
-            false => self.hits.lines = None,
+        if has_room {
+            self.kept += text.len();
+            lines.push(Line { number: number.unwrap_or(0), text, role });
+        } else {
+            // From here on matches are only counted, in this file and all later ones.
+            self.hits.lines = None;
         }
     }
 
@@ -110,9 +110,9 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// How many matches there are in what was found, which may be several lines.
+    /// How many matches a reported match contains: it may span several lines.
     fn count(&self, found: &SinkMatch<'_>) -> io::Result<u64> {
-        /// How far ripgrep lets a match look beyond the lines that it is in.
+        /// How many bytes after its lines ripgrep lets a match look at.
         const LOOK_AHEAD: usize = 128;
         let range = found.bytes_range_in_buffer();
         let text = found.buffer();
@@ -133,20 +133,18 @@ impl Sink for &mut Collector<'_> {
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.check_time()?;
-        match self.scan.wanted {
-            Wanted::Whether => {
+        match self.scan.mode {
+            ScanMode::Files => {
                 self.hits.count = 1;
                 return Ok(false);
             }
-            Wanted::Count => {
-                self.hits.count += match searcher.multi_line_with_matcher(self.matcher) {
-                    true => self.count(found)?,
-                    false => 1,
-                };
+            ScanMode::Count => {
+                let multi_line = searcher.multi_line_with_matcher(self.matcher);
+                self.hits.count += if multi_line { self.count(found)? } else { 1 };
             }
-            Wanted::Lines { .. } => {
+            ScanMode::Lines { .. } => {
                 if !self.quits && self.binary.is_some() {
-                    // It matches, which is all that is said of a binary file.
+                    // A binary file is only reported as matching.
                     self.hits.count += 1;
                     return Ok(false);
                 }
@@ -177,15 +175,16 @@ impl Sink for &mut Collector<'_> {
     }
 
     fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
-        match self.scan.wanted {
-            Wanted::Lines { .. } if self.hits.count > 0 => {
-                self.hits.note = self.binary.map(|offset| match self.quits {
-                    true => BinaryNote::Stopped(offset),
-                    false => BinaryNote::Matches(offset),
+        match self.scan.mode {
+            ScanMode::Lines { .. } if self.hits.count > 0 => {
+                self.hits.note = self.binary.map(if self.quits {
+                    BinaryNote::Stopped
+                } else {
+                    BinaryNote::Matches
                 });
             }
-            // What was found before it turned out to be binary does not count.
-            Wanted::Whether | Wanted::Count
+            // Matches before the NUL byte do not count.
+            ScanMode::Files | ScanMode::Count
                 if self.quits && finish.binary_byte_offset().is_some() =>
             {
                 self.hits.count = 0;
