@@ -61,7 +61,8 @@ pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{
-    Durability, Kind, Metadata, OpenMethod, Place, RawPath, RelPath, Skipped, escaped,
+    Deadline, Durability, Error as ConfineError, Kind, Metadata, OpenMethod, Place, RawPath,
+    RelPath, Skipped, Workspace, escaped,
 };
 pub use pinfold_text::{
     Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,

@@ -12,6 +12,7 @@ use pinfold_text::MatchMode;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Visitor, value};
 
+use crate::similar_names::similar_names;
 use crate::{Permissions, ReadRule, limits};
 
 /// Everything that can be set; each has a default.
@@ -240,11 +241,9 @@ impl BadName {
         if known.contains(&key) {
             return Ok(());
         }
-        let similarity = |known: &str| strsim::jaro_winkler(key, known);
         Err(Self::renamed_key(key).unwrap_or_else(|| {
-            let similar = known.iter().filter(|known| similarity(known) > 0.8);
-            let similar = similar.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-            Self::Unknown { key: key.to_owned(), similar: similar.map(|name| (*name).to_owned()) }
+            let similar = similar_names(key, known.iter().copied(), 1).pop().map(str::to_owned);
+            Self::Unknown { key: key.to_owned(), similar }
         }))
     }
 }

@@ -96,7 +96,7 @@ pub fn similar_names<'n>(
 }
 
 /// How similar two names are, from 0 to 1, whatever their case. One that starts with
-/// the other, or has three letters or more of it inside, is similar.
+/// the other, or with all but the last letter of it, or has three letters or more of it inside, is similar.
 pub(crate) fn similarity(one: &str, other: &str) -> f64 {
     /// Longer names are not mistyped but made up, and comparing them takes long.
     const MAX_LEN: usize = 80;
@@ -106,7 +106,11 @@ pub(crate) fn similarity(one: &str, other: &str) -> f64 {
     let [one, other] = [one, other].map(str::to_lowercase);
     let alike = strsim::normalized_damerau_levenshtein(&one, &other);
     let (short, long) = if one.len() < other.len() { (&one, &other) } else { (&other, &one) };
-    let is_part = long.starts_with(short) || short.len() > 2 && long.contains(short);
+    let mut stem = short.chars();
+    stem.next_back();
+    let is_part = long.starts_with(short)
+        || short.len() > 2 && long.contains(short)
+        || short.len() > 3 && long.starts_with(stem.as_str());
     if is_part { alike.max(MIN_SIMILARITY) } else { alike }
 }
 

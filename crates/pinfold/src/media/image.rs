@@ -169,7 +169,8 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Option<(&'static str,
     Some(("image/png", data.into_inner()))
 }
 
-#[cfg(all(test, feature = "images"))]
+#[cfg(test)]
+#[cfg(feature = "images")]
 mod tests {
     use super::*;
 

@@ -13,6 +13,22 @@ use crate::{ChangeSet, Error, Operation, ReadRule, View};
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
 ///
 /// An empty text to replace in the first of them creates the file, or fills an empty one.
+///
+/// ```
+/// use pinfold::operations::{Edit, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("a.txt", "buy milk\nbuy bread\n"))?;
+/// let edited = session.perform(&Edit::new("a.txt", "milk", "tea"))?.outcome;
+/// assert_eq!(edited.lines, [(1, 1)]);
+///
+/// // The text occurs twice, so it is not clear which of them is meant.
+/// assert!(session.perform(&Edit::new("a.txt", "buy", "sell")).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Edit {

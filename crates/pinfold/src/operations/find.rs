@@ -14,6 +14,21 @@ use crate::operations::search::by_path;
 use crate::{Error, NoChange, Operation, View};
 
 /// Finds files below a directory.
+///
+/// ```
+/// use pinfold::operations::{Find, FindOrder, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("src/main.rs", ""))?;
+/// session.perform(&Write::new("src/tools/read.rs", ""))?;
+/// let done = session.perform(&Find::new("**/*.rs").with_order(FindOrder::Path))?;
+/// let paths: Vec<_> = done.outcome.files.iter().map(|file| session.relative(&file.place)).collect();
+/// assert_eq!(paths, ["src/main.rs", "src/tools/read.rs"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Find {

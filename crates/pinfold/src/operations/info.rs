@@ -6,6 +6,20 @@ use pinfold_text::{PageError, count_lines, text_type};
 use crate::{Error, NoChange, Operation, View};
 
 /// Describes what is at a path. A link is described as itself.
+///
+/// ```
+/// use pinfold::operations::{Info, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("a.txt", "one\ntwo\n"))?;
+/// let described = session.perform(&Info::new("a.txt"))?.outcome;
+/// assert_eq!(described.meta.len, 8);
+/// assert_eq!(described.lines, Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Info {

@@ -15,6 +15,21 @@ use crate::operations::search::by_path;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
+///
+/// ```
+/// use pinfold::operations::{List, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("src/main.rs", ""))?;
+/// session.perform(&Write::new("README.md", "hello\n"))?;
+/// let done = session.perform(&List::new("."))?;
+/// let paths: Vec<_> = done.outcome.entries.iter().map(|entry| session.relative(&entry.place)).collect();
+/// assert_eq!(paths, ["README.md", "src"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct List {

@@ -16,6 +16,21 @@ use crate::view::TrackedFile;
 use crate::{Error, NoChange, Operation, View};
 
 /// Reads a file, whatever is in it.
+///
+/// ```
+/// use pinfold::operations::{Open, Opened, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("a.txt", "one\n"))?;
+/// match session.perform(&Open::new("a.txt"))?.outcome {
+///     Opened::Text(reading, _) => assert_eq!(reading.page.content, "one\n"),
+///     other => panic!("{other:?} is not text"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Open {

@@ -6,6 +6,20 @@ use pinfold_text::{Page, PageError, PageRequest, Style, read_page, read_page_fro
 use crate::{Error, NoChange, Operation, View, limits};
 
 /// Reads a window of lines.
+///
+/// ```
+/// use pinfold::operations::{Read, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("a.txt", "one\ntwo\nthree\n"))?;
+/// let done = session.perform(&Read::new("a.txt").with_first(2).with_lines(Some(1)))?;
+/// assert_eq!(done.outcome.page.content, "two\n");
+/// assert_eq!(done.outcome.page.total, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Read {

@@ -23,6 +23,21 @@ use crate::similar_names::similar_names;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Searches files for a pattern.
+///
+/// ```
+/// use pinfold::operations::{Search, Write};
+/// use pinfold::Session;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("a.rs", "fn one() {}\nfn two() {}\n"))?;
+/// session.perform(&Write::new("b.txt", "fn three\n"))?;
+/// let done = session.perform(&Search::new(r"fn \w+").with_glob(Some("*.rs".into())))?;
+/// assert_eq!(done.outcome.matching_files, 1);
+/// assert_eq!(done.outcome.matches, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Search {
