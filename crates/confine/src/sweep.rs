@@ -3,7 +3,8 @@
 //! A writer locks its temp file, and a displaced file is only there while the directory is locked.
 //! So a temp file that can be locked by the holder of the directory's lock was left behind. It is
 //! deleted only if its content is known to be needed by nobody: what Pinfold wrote, or a displaced
-//! file that is as the call found it. Anything else stays, and its name is reported.
+//! file that is as the call found it. Anything else stays, and its name is reported. Only such a
+//! displaced file is ever moved to the name that it had: the name of a temp file proves nothing.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
 use crate::temp_file::{TempContent, TempName, keep, retry};
-use crate::{Deadline, Identity, Name, sys};
+use crate::{Deadline, Identity, Kind, Name, sys};
 
 /// The directories that this process has swept.
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
@@ -62,30 +63,36 @@ impl Dir {
     /// Gives the name under which unverified content is.
     fn sweep_one(&self, temp: &TempName, name: Name, deadline: &Deadline) -> Option<Name> {
         let meta = self.meta(&name).ok()?;
+        // Pinfold gives such a name to nothing else.
+        if !matches!(meta.kind, Kind::File | Kind::Symlink) {
+            return None;
+        }
         let content = temp.content(&meta);
         if content == TempContent::Unknown && !temp.is_specific() || !self.is_abandoned(&name) {
             return None;
         }
-        let verified = || temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok());
-        let verified = match content {
-            TempContent::Written => true,
-            TempContent::Displaced => verified(),
-            TempContent::Unknown => false,
-        };
-        // Nothing took its place: the change never happened.
-        if let Some(target) = temp.aside_of()
-            && self.put_back(&name, target)
-        {
-            return None;
-        }
-        if verified {
-            let _ = sys::remove(self.fd(), name.as_bytes());
-            return None;
-        }
         match content {
-            // It would be hidden under this name.
-            TempContent::Displaced => Some(keep(self, &name).unwrap_or(name)),
-            _ => Some(name),
+            TempContent::Written => {
+                let _ = sys::remove(self.fd(), name.as_bytes());
+                None
+            }
+            TempContent::Displaced => {
+                let verified = temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok());
+                // Nothing took its place: the change never happened.
+                if let Some(target) = temp.aside_of().filter(|_| verified)
+                    && self.put_back(&name, target)
+                {
+                    return None;
+                }
+                if verified {
+                    let _ = sys::remove(self.fd(), name.as_bytes());
+                    return None;
+                }
+                // It would be hidden under this name.
+                Some(keep(self, &name).unwrap_or(name))
+            }
+            // It may have this name by chance, or by design: it is not moved to another.
+            TempContent::Unknown => Some(name),
         }
     }
 

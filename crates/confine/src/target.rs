@@ -144,9 +144,9 @@ impl Workspace {
         };
         let lock = FileLock::take(dir.identity(), names.clone(), deadline)?;
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
+        names.iter().try_for_each(check_new_name)?;
         let mut missing = names;
         let name = missing.pop().ok_or(Error::IsDirectory)?;
-        check_new_name(&name)?;
         let (directory, _) = path.split().ok_or(Error::IsDirectory)?;
         let location = Location { root: self.root(place.root).clone(), directory };
         let place = self.in_innermost_root(Place { root: place.root, path });
@@ -155,7 +155,7 @@ impl Workspace {
     }
 }
 
-/// Refuses to create a file that would look like a temp file: it could be hidden, and swept.
+/// Refuses to create what would look like a temp file: it could be hidden, and swept.
 fn check_new_name(name: &Name) -> Result<()> {
     match TempName::parse(name.as_bytes()) {
         Some(_) => Err(Error::BadPath("has the name of one of Pinfold's temp files")),

@@ -132,12 +132,12 @@ impl TempName {
 
     /// What a file with this name and metadata is.
     pub(crate) fn content(&self, meta: &Metadata) -> TempContent {
-        let created = self.inode.is_none() && self.displaces.is_none() && meta.len == 0;
+        let created = !self.is_specific() && meta.len == 0;
+        // What Pinfold writes is never set aside.
+        let written = self.aside_of.is_none() && meta.kind == Kind::File;
         match self.displaces {
             _ if meta.kind == Kind::Directory => TempContent::Unknown,
-            _ if meta.kind == Kind::File
-                && (created || self.inode == Some(meta.identity.inode())) =>
-            {
+            _ if written && (created || self.inode == Some(meta.identity.inode())) => {
                 TempContent::Written
             }
             Some(digest) if digest.stat == stat_digest(meta) => TempContent::Displaced,

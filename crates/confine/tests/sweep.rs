@@ -63,6 +63,34 @@ fn only_what_is_surely_left_behind_is_swept() {
     assert_eq!(write(), sorted(vec![&written, users[0], users[1], users[2], "f"]));
 }
 
+/// Anybody can give a file such a name: a repository that is checked out, for example.
+#[test]
+fn a_name_alone_puts_nothing_in_the_place_of_another() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let random = ".pinfold-0123456789abcdef";
+    let directory = format!("{random}-n1.aside..git");
+    fs::create_dir(at(&directory)).unwrap();
+    fs::write(at(&directory).join("config"), "theirs").unwrap();
+    let inode = fs::metadata(at(&directory)).unwrap().ino();
+    fs::rename(at(&directory), at(&format!("{random}-n{inode:x}.aside..git"))).unwrap();
+    fs::write(at("new"), "theirs").unwrap();
+    let inode = fs::metadata(at("new")).unwrap().ino();
+    fs::rename(at("new"), at(&format!("{random}-n{inode:x}.aside..envrc"))).unwrap();
+    for name in ["-n1.aside..a", ".aside..b", "-s1.aside..c", "-t1-c1.aside..d", "-n1-s1.aside..e"]
+    {
+        fs::write(at(&format!("{random}{name}")), "").unwrap();
+    }
+    symlink("nowhere", at(&format!("{random}-s1.aside..f"))).unwrap();
+    let before = names(dir.path());
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    let target = workspace.target(&"x".into(), &Default::default()).unwrap();
+    target.replace(b"x", Durability::None).map(drop).unwrap();
+    let mut after = names(dir.path());
+    after.retain(|name| name != "x");
+    assert_eq!(after, before);
+}
+
 const OLD: &str = "old content";
 const NEW: &str = "new content";
 const THEIRS: &str = "THR content";

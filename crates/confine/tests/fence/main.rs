@@ -294,3 +294,18 @@ fn near_misses_can_be_looked_for() {
         assert_eq!(workspace.entries(&place, 9).unwrap().len(), 1);
     });
 }
+
+#[test]
+fn nothing_new_gets_the_name_of_a_temp_file() {
+    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+        let dir = TempDir::new().unwrap();
+        let workspace = Workspace::open([dir.path()], Some(method)).unwrap();
+        let temp = ".pinfold-0123456789abcdef-n1.aside..git";
+        for path in
+            [temp, &format!("{temp}/config"), &format!("a/{temp}/b"), &format!("a/b/{temp}")]
+        {
+            let target = workspace.target(&path.into(), &Default::default());
+            assert!(matches!(target, Err(Error::BadPath(_))), "{path}: {target:?}");
+        }
+    }
+}
