@@ -132,7 +132,7 @@ impl Target {
             Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
             other => other?,
         }
-        if let Err(error) = self.check_directory(dir) {
+        if let Err(error) = self.check_directory(dir).and_then(|()| self.deadline.check()) {
             retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
             return Err(error);
         }
@@ -239,13 +239,13 @@ impl Replacement<'_> {
         Ok(())
     }
 
-    /// Whether the change is where the path leads, and as durable as it has to be.
+    /// Whether the change is where the path leads, as durable as it has to be, and in time.
     fn check_placed(&self) -> Result<()> {
         self.target.check_directory(self.dir)?;
         if self.durability == Durability::Full {
             self.dir.sync()?;
         }
-        Ok(())
+        self.target.deadline.check()
     }
 
     /// Takes back [`Self::place`].

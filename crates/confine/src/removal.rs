@@ -161,7 +161,7 @@ impl Removal {
         if durability == Durability::Full {
             self.dir.sync()?;
         }
-        Ok(())
+        self.deadline.check()
     }
 
     /// Whether the renamed file is the one that was found, with the same content.

@@ -5,9 +5,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinfold_confine::fault::{Fault, When, inject};
-use pinfold_confine::{Committed, Durability, Error, OpenMethod, Workspace};
+use pinfold_confine::fault::{Fault, When, inject, inject_while};
+use pinfold_confine::{Committed, Deadline, Durability, Error, OpenMethod, Workspace};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -203,5 +205,36 @@ fn a_failing_removal_leaves_the_file_or_nothing() {
                 }
             }
         }
+    }
+}
+
+/// The deadline passes while the directory is flushed, after the rename.
+#[test]
+fn a_change_that_ends_after_its_deadline_is_rolled_back() {
+    let cannot = (When::Every("exchange"), Fault::Errno(Errno::INVAL.raw_os_error()));
+    for (action, faults, call) in [
+        ("replace", &[][..], "fsync"),
+        ("replace", &[cannot], "fsync"),
+        ("create", &[], "fsync"),
+        ("remove", &[], "fsync"),
+        ("link", &[], "symlinkat"),
+    ] {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("file"), OLD).unwrap();
+        let workspace = Workspace::open([dir.path()], None).unwrap();
+        let passed = Arc::new(AtomicBool::new(false));
+        let (set, get) = (passed.clone(), passed);
+        let deadline = Deadline::lasting_while(move || !get.load(Ordering::Relaxed));
+        let slow = (call, 1, Box::new(move || set.store(true, Ordering::Relaxed)) as Box<_>);
+        let target = |name: &str| workspace.target(&name.into(), &deadline);
+        let report = inject_while(faults, vec![slow], || match action {
+            "replace" => target("file")?.replace(NEW, Durability::Full).map(drop),
+            "create" => target("new")?.replace(NEW, Durability::Full).map(drop),
+            "link" => target("new")?.link(b"file"),
+            _ => workspace.removal(&"file".into(), &deadline)?.remove(Durability::Full).map(drop),
+        });
+        assert!(matches!(report.result, Err(Error::TimedOut)), "{action}: {:?}", report.result);
+        assert_eq!(names(dir.path()), ["file"], "{action}");
+        assert_eq!(fs::read(dir.path().join("file")).unwrap(), OLD, "{action}");
     }
 }
