@@ -85,12 +85,9 @@ impl Root {
         let gone = || Error::RootGone(self.given.display().to_string());
         let opened = self.opened();
         let fresh = match &self.outer {
-            // One call, since this is done for every tool call.
-            None => match sys::stat_path(&self.given) {
-                Ok(stat) if Metadata::of(&stat).identity == opened.identity => return Ok(()),
-                Ok(_) => open(&self.given).map_err(|_| gone())?,
-                Err(_) => return Err(gone()),
-            },
+            // One or two calls, since this is done for every tool call.
+            None if self.is_where_it_was(&opened) => return Ok(()),
+            None => open(&self.given).map_err(|_| gone())?,
             // Only a look-up that follows no symlink proves that it is still in the outer root.
             Some((outer, path)) => {
                 outer.refresh()?;
@@ -98,13 +95,25 @@ impl Root {
                 OpenedRoot::new(handle, Vec::new())?
             }
         };
-        if fresh.identity != opened.identity {
+        let same_names = fresh.canonical_names == opened.canonical_names;
+        if fresh.identity != opened.identity || !same_names {
             if sys::is_denied_by_policy(&fresh.handle) {
                 return Err(Error::RootReplaced(self.given.display().to_string()));
             }
             *self.opened.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
         }
         Ok(())
+    }
+
+    /// Whether the given path and the real path both still lead to the open directory. It may have
+    /// been moved, and a symlink to its new place put in the old one.
+    fn is_where_it_was(&self, opened: &OpenedRoot) -> bool {
+        let leads = |stat: Result<_, Errno>| {
+            stat.is_ok_and(|stat| Metadata::of(&stat).identity == opened.identity)
+        };
+        let is_real = self.given_names == opened.canonical_names;
+        leads(sys::lstat_path(&path_of(&opened.canonical_names)))
+            && (is_real || leads(sys::stat_path(&self.given)))
     }
 
     /// Whether the path below this root still leads to a directory that was opened before.

@@ -74,6 +74,11 @@ pub(crate) fn stat_path(path: &Path) -> Result<Stat> {
     call("stat", || fs::stat(path))
 }
 
+/// As [`stat_path`], but a symlink at the end is not followed.
+pub(crate) fn lstat_path(path: &Path) -> Result<Stat> {
+    call("stat", || fs::lstat(path))
+}
+
 /// Below the handle, following no symlink of any kind.
 #[cfg(target_os = "linux")]
 const BENEATH: fs::ResolveFlags = fs::ResolveFlags::BENEATH

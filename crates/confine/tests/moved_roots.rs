@@ -100,6 +100,37 @@ fn a_root_that_is_a_symlink_is_what_the_symlink_says() {
     }
 }
 
+#[test]
+fn a_root_that_gets_another_real_path_is_known_by_that() {
+    for (method, is_link) in
+        METHODS.into_iter().flat_map(|method| [(method, true), (method, false)])
+    {
+        let dir = TempDir::new().unwrap();
+        let at = fs::canonicalize(dir.path()).unwrap();
+        let first = if is_link { "a" } else { "ws" };
+        fs::create_dir(at.join(first)).unwrap();
+        fs::write(at.join(first).join("f"), "text").unwrap();
+        if is_link {
+            symlink("a", at.join("ws")).unwrap();
+        }
+        let workspace = Workspace::open([at.join("ws")], Some(method)).unwrap();
+        assert_eq!(read(&workspace, "f").unwrap(), "text");
+        fs::rename(at.join(first), at.join("c")).unwrap();
+        if is_link {
+            fs::remove_file(at.join("ws")).unwrap();
+        }
+        symlink("c", at.join("ws")).unwrap();
+        let place = workspace.lstat(&"f".into()).unwrap().place;
+        let real = at.join("c/f").display().to_string();
+        assert_eq!(workspace.real_path(&place), real.as_bytes());
+        assert_eq!(read(&workspace, &real).unwrap(), "text");
+        if is_link {
+            let stale = read(&workspace, &at.join("a/f").display().to_string());
+            assert!(matches!(stale, Err(Error::Outside)), "{stale:?}");
+        }
+    }
+}
+
 /// Moves a directory just before the n-th call of a kind, for every n.
 fn move_at_every_call(action: impl Fn(&Workspace) -> Result<(), Error>, existing: bool) {
     for (call, to) in
