@@ -465,10 +465,13 @@ fn log() -> Name {
 
 /// Whether a name is that of a backup, or of a log that is being rewritten.
 fn is_own_name(name: &Name) -> bool {
-    let (name, temp) = (name.as_bytes(), b".pinfold-");
-    let id = name.strip_suffix(b".before");
-    id.is_some_and(|id| id.iter().all(u8::is_ascii_alphanumeric))
-        || (name.starts_with(temp) && name.ends_with(b".tmp"))
+    let name = name.as_bytes();
+    let is_id = |id: &[u8]| id.len() == ID_CHARS && id.iter().all(|it| LETTERS.contains(it));
+    let is_temp = |temp: &[u8]| {
+        temp.len() >= 16 && temp[..16].iter().all(u8::is_ascii_hexdigit) && temp.ends_with(b".tmp")
+    };
+    name.strip_suffix(b".before").is_some_and(is_id)
+        || name.strip_prefix(b".pinfold-").is_some_and(is_temp)
 }
 
 fn usage_file() -> Name {
@@ -494,12 +497,15 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The letters of an id, and how many it has.
+const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const ID_CHARS: usize = 10;
+
 /// A name for a change or a session: short enough to type, and nobody else's.
 pub(crate) fn fresh_id() -> Result<String, ConfineError> {
-    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut number = pinfold_confine::random_number()?;
-    let mut id = String::with_capacity(10);
-    for _ in 0..10 {
+    let mut id = String::with_capacity(ID_CHARS);
+    for _ in 0..ID_CHARS {
         id.push(char::from(LETTERS[(number % 32) as usize]));
         number /= 32;
     }

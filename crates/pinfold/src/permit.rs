@@ -15,7 +15,7 @@ use std::time::Instant;
 use blake3::Hash;
 use pinfold_confine::{Name, Place, RawPath, RelPath};
 
-use crate::policy::{Decision, as_spelled};
+use crate::policy::{Decision, Policy, as_spelled};
 use crate::preview::Proposal;
 use crate::{Access, ApprovalAnswer, ApprovalRequest, Denial, Error, Reason, View};
 
@@ -284,8 +284,13 @@ impl View<'_> {
     }
 
     /// Whether an entry of a walk can be shown without asking.
-    pub(crate) fn shows(&self, root: usize, below: &[u8], directory: bool) -> bool {
-        let policy = self.session().policy();
+    pub(crate) fn shows(
+        &self,
+        policy: &Policy,
+        root: usize,
+        below: &[u8],
+        directory: bool,
+    ) -> bool {
         // In a narrowed workspace the directories above its root count as well.
         if !self.session().workspace().is_narrowed() && policy.no_rule_can_match(below) {
             return true;
@@ -303,7 +308,7 @@ impl View<'_> {
 
     /// Whether a place can be shown without asking.
     pub(crate) fn shows_place(&self, place: &Place, directory: bool) -> bool {
-        self.shows(place.root, place.path.as_bytes(), directory)
+        self.shows(&self.session().policy(), place.root, place.path.as_bytes(), directory)
     }
 
     fn denied(&self, access: Access, path: &RawPath, real: Option<&Path>, reason: Reason) -> Error {

@@ -163,6 +163,8 @@ pub enum Reason {
     MakesCodeRun,
     /// The file belongs to Pinfold.
     Own,
+    /// The file is in none of the roots that the rules are relative to: a root was moved while the call ran.
+    RootMoved,
 }
 
 impl fmt::Display for Reason {
@@ -173,6 +175,7 @@ impl fmt::Display for Reason {
             Self::Secret => out.write_str("it may hold secrets"),
             Self::MakesCodeRun => out.write_str("what is written there may be run"),
             Self::Own => out.write_str("it is Pinfold's own"),
+            Self::RootMoved => out.write_str("its root was moved while the call ran"),
         }
     }
 }
@@ -187,7 +190,7 @@ pub(crate) struct Policy {
     /// The roots that patterns are relative to: those that the user gave, however much the workspace has been
     /// narrowed since.
     roots: Vec<PathBuf>,
-    /// Pinfold's own files and directories that are inside a root.
+    /// Pinfold's own files and directories, wherever they are.
     own: Vec<PathBuf>,
     /// The same, relative to each root that they are in; empty for a root that is inside one.
     own_below_roots: Vec<PathBuf>,
@@ -212,6 +215,24 @@ impl Policy {
         })
     }
 
+    /// Whether the rules are relative to just these roots.
+    pub(crate) fn has_roots(&self, roots: &[PathBuf]) -> bool {
+        self.roots == roots
+    }
+
+    /// The same rules, relative to other roots.
+    pub(crate) fn with_roots(
+        &self,
+        permissions: &Permissions,
+        roots: Vec<PathBuf>,
+        spelled: &[PathBuf],
+    ) -> Self {
+        let policy = Self::new(permissions, roots, spelled);
+        let mut policy = policy.expect("the rules were parsed when the session was opened");
+        policy.keep_out(self.own.iter().cloned());
+        policy
+    }
+
     /// The same rules with another mode.
     pub(crate) fn in_mode(&self, mode: Mode) -> Self {
         Self { mode, ..self.clone() }
@@ -226,6 +247,9 @@ impl Policy {
         real: Option<&Path>,
         directory: bool,
     ) -> Decision {
+        if real.is_some_and(|real| self.below_roots(real).next().is_none()) {
+            return Decision::Deny(Reason::RootMoved);
+        }
         let mut known = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
         let plain = |below: &Path| self.no_rule_can_match(below.as_os_str().as_bytes());
         if self.allow.is_empty() && known.all(plain) {
@@ -294,11 +318,8 @@ impl Policy {
                 Ok(below) => Some(below.to_owned()),
                 Err(_) => root.starts_with(&own).then(PathBuf::new),
             });
-            let below: Vec<_> = below.collect();
-            if !below.is_empty() {
-                self.own_below_roots.extend(below);
-                self.own.push(own);
-            }
+            self.own_below_roots.extend(below);
+            self.own.push(own);
         }
     }
 

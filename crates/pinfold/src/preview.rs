@@ -103,7 +103,7 @@ impl Version {
 
     /// Whether the diff says everything about it.
     fn is_plain_text(&self) -> bool {
-        self.encoding().is_some() && self.escaped().is_some()
+        self.encoding().is_some_and(shows_bytes) && self.escaped().is_some()
     }
 
     /// The content with escapes, if it reads as text.
@@ -113,16 +113,20 @@ impl Version {
             Content::Text(encoding) => narrow(content, encoding),
             Content::Binary(_) => content.into(),
         };
-        let legacy = |it: Encoding| matches!(it.charset, Charset::Utf8 | Charset::Legacy(_));
-        let text = self.encoding().is_some_and(legacy);
+        let text = self.encoding().is_some_and(shows_bytes);
         (text || 10 * unreadable(&content) <= 3 * content.len()).then(|| escaped_text(&content))
     }
+}
+
+/// Whether ASCII text in an encoding has the same bytes as the text that is shown.
+fn shows_bytes(encoding: Encoding) -> bool {
+    matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_))
 }
 
 /// Text in UTF-16 or UTF-32 as UTF-8, if it is all ASCII: then a program that reads bytes and skips NUL
 /// reads the same. Any other text is shown by its bytes.
 fn narrow(content: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
-    if matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_)) {
+    if shows_bytes(encoding) {
         return content.into();
     }
     let (text, _) = encoding.decode_lossy(content);

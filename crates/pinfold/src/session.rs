@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
@@ -43,7 +43,10 @@ pub struct Session {
     pattern_cache: Arc<PatternCache>,
     line_indexes: LineIndexCache,
     pdf_reader: Arc<dyn PdfReader>,
-    policy: Arc<Policy>,
+    policy: RwLock<Arc<Policy>>,
+    /// The workspace as the user gave it, however much this session's has been narrowed. Rules are relative to its
+    /// roots.
+    whole_workspace: Arc<Workspace>,
     approver: Option<Arc<dyn Approver>>,
     grants: Arc<Grants>,
     audit: Option<Arc<Audit>>,
@@ -112,6 +115,7 @@ impl Session {
             .keep_out(journal.iter().flat_map(|journal| symlinks_and_target(journal.directory())));
         let id = fresh_id().unwrap_or_default();
         Ok(Self {
+            whole_workspace: workspace.clone(),
             workspace,
             settings,
             ledger: Arc::default(),
@@ -119,7 +123,7 @@ impl Session {
             pattern_cache: Arc::default(),
             line_indexes: LineIndexCache::default(),
             pdf_reader: Arc::new(DefaultPdfReader),
-            policy: Arc::new(policy),
+            policy: RwLock::new(Arc::new(policy)),
             approver: None,
             grants: Arc::default(),
             audit: audit.map(Arc::new),
@@ -138,8 +142,8 @@ impl Session {
     /// audit log are denied anyway.
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
-        let policy = Arc::make_mut(&mut self.policy);
-        policy.keep_out(own.into_iter().flat_map(|path| symlinks_and_target(&path)));
+        let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(policy).keep_out(own.into_iter().flat_map(|path| symlinks_and_target(&path)));
         self
     }
 
@@ -173,7 +177,7 @@ impl Session {
     pub fn in_mode(&self, mode: Mode) -> Self {
         let mut session = self.with_workspace(self.workspace.clone());
         session.settings.permissions.mode = mode;
-        session.policy = Arc::new(self.policy.in_mode(mode));
+        session.policy = RwLock::new(Arc::new(self.policy().in_mode(mode)));
         session
     }
 
@@ -186,7 +190,8 @@ impl Session {
             pattern_cache: self.pattern_cache.clone(),
             line_indexes: LineIndexCache::default(),
             pdf_reader: self.pdf_reader.clone(),
-            policy: self.policy.clone(),
+            policy: RwLock::new(self.policy()),
+            whole_workspace: self.whole_workspace.clone(),
             approver: self.approver.clone(),
             grants: self.grants.clone(),
             audit: self.audit.clone(),
@@ -266,8 +271,18 @@ impl Session {
         }
     }
 
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
+    /// The policy, with its rules relative to the roots' real paths as they are now: those change if a root is a
+    /// symlink that leads elsewhere.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let roots: Vec<_> = real_roots(&self.whole_workspace).collect();
+        if policy.has_roots(&roots) {
+            return policy;
+        }
+        let given: Vec<_> = self.whole_workspace.roots().map(Path::to_owned).collect();
+        let policy = Arc::new(policy.with_roots(&self.settings.permissions, roots, &given));
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy.clone();
+        policy
     }
 
     /// The approver that calls without one of their own use.

@@ -154,9 +154,10 @@ impl<'s> View<'s> {
             self.call.progress.count_entry();
             filter_decision(candidate)
         };
+        let policy = self.session.policy();
         let visibility = |candidate: &Candidate<'_>| {
             let directory = candidate.kind == Kind::Directory;
-            if self.shows(candidate.root, candidate.below_root(), directory) {
+            if self.shows(&policy, candidate.root, candidate.below_root(), directory) {
                 Visibility::Visible
             } else if missed(candidate) {
                 Visibility::Withheld

@@ -88,7 +88,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
     let mut expected = Vec::new();
     let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
     for number in 0..1_800 {
-        let id = format!("e{number}");
+        let id = format!("{number:010}");
         fs::write(dir.path().join(format!("{id}.before")), &id).unwrap();
         add(&journal, &id);
         match number % 3 {
@@ -106,7 +106,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
     assert!(fs::read_dir(dir.path()).unwrap().count() < 1_500);
     assert!(journal.store().unwrap().segments().unwrap().len() >= 2);
     // What was kept is found wherever it is.
-    for id in ["e1", "e1799"] {
+    for id in ["0000000001", "0000001799"] {
         assert_eq!(journal.backup(&entry(id, 1)).unwrap(), id.as_bytes());
     }
     // And all of it goes when it is too old.
@@ -214,14 +214,14 @@ fn a_backup_that_could_never_fit_is_refused_and_displaces_nothing() {
 fn a_backup_that_a_killed_process_left_is_removed_unless_a_process_is_about_to_log_it() {
     let dir = tempfile::tempdir().unwrap();
     add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "a");
-    for name in ["a.before", "left.before", ".pinfold-0123456789abcdef.tmp"] {
+    for name in ["a.before", "deadbeef00.before", ".pinfold-0123456789abcdef.tmp"] {
         fs::write(dir.path().join(name), "").unwrap();
     }
     let other = BackupStore::open(dir.path()).unwrap();
     let lock = other.lock_shared(&Deadline::default()).unwrap();
     make_tidying_due(dir.path());
     add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "b");
-    assert!(dir.path().join("left.before").exists());
+    assert!(dir.path().join("deadbeef00.before").exists());
     drop(lock);
     add(&Journal::new(dir.path().to_owned(), DAY, u64::MAX), "c");
     let mut names: Vec<_> = fs::read_dir(dir.path())

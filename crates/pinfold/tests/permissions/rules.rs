@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use pinfold::operations::{Delete, Find, Info, List, Open, Read, Search, Show, Undo, Write};
-use pinfold::{Access, Denial, Error, JournalSetting, Mode, Reason, Settings};
+use pinfold::{Access, Denial, Error, JournalSetting, Mode, Reason, Session, Settings};
+use tempfile::TempDir;
 
 use crate::{denial, denying, edit, permissions, session, workspace};
 
@@ -200,7 +201,7 @@ fn whether_a_denied_file_is_there_is_not_said() {
 
 #[test]
 fn what_was_deleted_is_shown_only_to_those_who_could_have_read_it() {
-    let (dir, journal) = (workspace(), tempfile::TempDir::new().unwrap());
+    let (dir, journal) = (workspace(), TempDir::new().unwrap());
     let journaled = |deny: &[&str]| {
         let journal = Some(JournalSetting::Directory(journal.path().join("journal")));
         let permissions = permissions(Mode::SecureFileAccess, &[], &[], deny);
@@ -250,4 +251,32 @@ fn our_own_files_are_out_of_reach() {
     let found = session.perform(&Find::new("**/*.{jsonl,toml}")).unwrap();
     assert_eq!(found.outcome.total, 0);
     assert!(session.perform(&Undo::newest()).is_ok());
+}
+
+#[test]
+fn the_rules_follow_a_root_that_leads_elsewhere() {
+    let (first, second) = (workspace(), workspace());
+    let home = TempDir::new().unwrap();
+    let root = home.path().join("ws");
+    symlink(first.path(), &root).unwrap();
+    let mut settings = permissions(Mode::SecureFileAccess, &[], &[], &["Read(secrets/**)"]);
+    settings.journal = Some(JournalSetting::Directory(second.path().join("journal")));
+    let session = Session::with_settings([&root], settings).unwrap();
+    let refused = |session: &Session| {
+        let rule = Denial::Policy(Reason::Rule("Read(secrets/**)".into()));
+        assert_eq!(denial(session, &Read::new("secrets/key.txt")), rule);
+        assert!(matches!(denial(session, &Read::new(".env")), Denial::NoApprover { .. }));
+        let hook = Write::new(".git/hooks/x", "");
+        assert!(matches!(denial(session, &hook), Denial::NoApprover { .. }));
+    };
+    refused(&session);
+    fs::remove_file(&root).unwrap();
+    symlink(second.path(), &root).unwrap();
+    refused(&session);
+    let journal = Write::new("journal/log.jsonl", "");
+    assert_eq!(denial(&session, &journal), Denial::Policy(Reason::Own));
+    let found = session.perform(&Find::new("**/*.txt")).unwrap().outcome;
+    assert!(found.files.iter().all(|file| !file.place.path.to_string().starts_with("secrets")));
+    session.perform(&Write::new("src/new.txt", "x")).unwrap();
+    assert!(second.path().join("src/new.txt").exists());
 }
