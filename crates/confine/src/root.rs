@@ -116,6 +116,25 @@ impl Root {
             && (is_real || leads(sys::stat_path(&self.given)))
     }
 
+    /// The mount of the root, if the kernel's caches show that its path still leads to the open directory, and
+    /// that is on a local file system. Waits for nobody, also if the path crosses a mount that hangs.
+    pub(crate) fn current_local_mount(&self) -> Option<u64> {
+        let opened = self.opened();
+        let mount = opened.local_mount?;
+        let found = match &self.outer {
+            None => sys::open_root_cached(&self.given),
+            Some((outer, path)) => {
+                outer.current_local_mount()?;
+                outer.open_cached(path, sys::DIR_PATH)
+            }
+        };
+        let found = found.ok()?;
+        // The mount first: only on the local one does `fstat` wait for nobody.
+        let same = sys::stat_cached(&found).ok()?.mount == mount
+            && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
+        same.then_some(mount)
+    }
+
     /// Whether the path below this root still leads to a directory that was opened before.
     pub(crate) fn leads_to(&self, path: &RelPath, directory: Identity) -> Result<bool> {
         match self.refresh() {
@@ -187,10 +206,6 @@ impl Root {
 
     pub(crate) fn open_method(&self) -> OpenMethod {
         self.method
-    }
-
-    pub(crate) fn local_mount(&self) -> Option<u64> {
-        self.opened().local_mount
     }
 
     /// The names of the root's real path, which has no symlinks in it.

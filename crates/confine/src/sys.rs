@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result, retry_on_intr};
 
-pub(crate) use cached::{is_local, open_cached, read_cached, stat_cached};
+pub(crate) use cached::{is_local, open_cached, open_root_cached, read_cached, stat_cached};
 
 /// Flags that every open has: never waits, never takes a terminal, is not inherited.
 const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);

@@ -186,6 +186,20 @@ impl Workspace {
 
     /// The root and the steps that a path means. A relative one starts at the base.
     pub(crate) fn parse_path(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
+        let (root, below) = match self.find_root(path) {
+            // A root may have another real path by now.
+            Err(Error::Outside) => {
+                self.roots.iter().for_each(|root| _ = root.refresh());
+                self.find_root(path)?
+            }
+            found => found?,
+        };
+        self.roots[root].refresh()?;
+        Ok((root, below))
+    }
+
+    /// As [`Self::parse_path`], by the roots' names when they were last refreshed. Makes no system call.
+    fn find_root(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
         }
@@ -193,25 +207,15 @@ impl Workspace {
             return Err(Error::BadPath("is too long"));
         }
         let steps = steps(path.as_str().as_bytes())?;
-        let find = || match &self.base {
-            _ if path.is_absolute() => self.enter(steps.clone()),
+        match &self.base {
+            _ if path.is_absolute() => self.enter(steps),
             // The base of a narrowed workspace may be outside of it: `.` is then its first root.
             Some(base) if !steps.is_empty() || !self.narrowed => {
                 let base = base.canonical_names().into_iter().map(Step::Name);
-                self.enter(base.chain(steps.iter().cloned()).collect())
+                self.enter(base.chain(steps).collect())
             }
-            _ => Ok((0, steps.clone())),
-        };
-        let (root, below) = match find() {
-            // A root may have another real path by now.
-            Err(Error::Outside) => {
-                self.roots.iter().for_each(|root| _ = root.refresh());
-                find()?
-            }
-            found => found?,
-        };
-        self.roots[root].refresh()?;
-        Ok((root, below))
+            _ => Ok((0, steps)),
+        }
     }
 
     /// Opens the regular file that a path leads to.
@@ -226,16 +230,19 @@ impl Workspace {
     }
 
     /// Opens the regular file at a path and reads it, if that never waits for a disk or a network: it has at
-    /// most `max_bytes` bytes, no symlink is on the way, it is on the root's own mount, of a local file
-    /// system, and the whole path and content are in the kernel's caches.
+    /// most `max_bytes` bytes, no symlink is on the way from the root, it is on the root's own mount, of a
+    /// local file system, and the whole path and content are in the kernel's caches.
+    ///
+    /// No other root is looked at, and the way to this one only in the caches: a mount that hangs on it, or
+    /// that another root is on, holds up nothing.
     pub fn cached_file(&self, path: &RawPath, max_bytes: usize) -> Option<(Place, File)> {
-        let (number, steps) = self.parse_path(path).ok()?;
+        let (number, steps) = self.find_root(path).ok()?;
         let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
         if below.split().is_some_and(|(_, name)| TempName::parse(name.as_bytes()).is_some()) {
             return None;
         }
         let root = &self.roots[number];
-        let mount = root.local_mount()?;
+        let mount = root.current_local_mount()?;
         let len = |handle: &OwnedFd| {
             let found = sys::stat_cached(handle).ok()?;
             let fits = found.mount == mount && found.kind == FileType::RegularFile;

@@ -3,12 +3,14 @@
 //!
 //! Where a system has no such calls, they always fail, and the caller uses the ordinary ones.
 
+use std::path::Path;
+
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::{Errno, Result};
 #[cfg(target_os = "linux")]
 use {
-    crate::sys::{BENEATH, call, with_always},
+    crate::sys::{BENEATH, DIR_PATH, call, with_always},
     rustix::fs::{self, AtFlags, Mode},
 };
 
@@ -24,6 +26,21 @@ pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> {
+    Err(Errno::AGAIN)
+}
+
+/// Opens the directory that an absolute path leads to, symlinks followed, if every name on the way is in the
+/// dentry cache and no server or process has to be asked whether it still is right.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_root_cached(path: &Path) -> Result<OwnedFd> {
+    call("openat2", || {
+        let flags = with_always(DIR_PATH);
+        fs::openat2(fs::CWD, path, flags, Mode::empty(), fs::ResolveFlags::CACHED)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_root_cached(_: &Path) -> Result<OwnedFd> {
     Err(Errno::AGAIN)
 }
 
@@ -97,8 +114,6 @@ pub(crate) fn read_cached(_: impl AsFd, _: &mut [u8], _: u64) -> Result<usize> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::sys::open_root;
 

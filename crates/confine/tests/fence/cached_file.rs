@@ -92,3 +92,61 @@ fn a_file_on_a_mount_inside_the_root_is_not_cached() {
         assert_eq!(cached_file.is_some(), found, "{root}");
     }
 }
+
+#[test]
+fn a_cached_read_makes_no_call_that_waits_for_a_root() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let dir = tree();
+    let roots = [dir.path().join("second"), dir.path().join("ws")];
+    let file = dir.path().join("ws/top.txt").display().to_string();
+    let open = || Workspace::open(&roots, Some(OpenMethod::Openat2)).unwrap();
+    let fails =
+        |call, errno: rustix::io::Errno| (When::Every(call), Fault::Errno(errno.raw_os_error()));
+    let workspace = open();
+    let narrowed = workspace.narrowed([dir.path().join("ws")]).unwrap();
+    for workspace in [&workspace, &narrowed] {
+        let report = inject(&[], || workspace.cached_file(&file.as_str().into(), 99).is_some());
+        assert!(report.result || !is_on_a_usual_disk(Path::new(&file)));
+        // `stat` and `open` of a whole path wait for every mount on the way.
+        for call in ["stat", "open", "openat", "fstatat"] {
+            assert!(!report.calls.contains(&call), "{call}: {:?}", report.calls);
+        }
+    }
+    // The way to the root is not in the caches, or crosses a mount whose server would have to be asked.
+    let report = inject(&[fails("openat2", rustix::io::Errno::AGAIN)], || {
+        workspace.cached_file(&file.as_str().into(), 99).is_some()
+    });
+    assert_eq!((report.result, report.calls), (false, vec!["openat2"]));
+    // Nothing at all is asked of a root that is not known to be local, nor for a path in no root.
+    let remote = inject(&[fails("fstatfs", rustix::io::Errno::NOSYS)], open).result;
+    let outside = dir.path().join("outside/secret.txt").display().to_string();
+    for (workspace, path) in [(&remote, &file), (&workspace, &outside)] {
+        let report = inject(&[], || workspace.cached_file(&path.as_str().into(), 99).is_some());
+        assert_eq!((report.result, report.calls), (false, vec![]), "{path}");
+    }
+}
+
+#[test]
+fn a_file_of_a_root_that_was_replaced_is_not_cached() {
+    let dir = tree();
+    let (root, inner) = (dir.path().join("ws"), dir.path().join("ws/a"));
+    let workspace = Workspace::open([&root], Some(OpenMethod::Openat2)).unwrap();
+    let narrowed = workspace.narrowed([&inner]).unwrap();
+    let file = inner.join("b/deep.txt").display().to_string();
+    let is_cached =
+        |workspace: &Workspace| workspace.cached_file(&file.as_str().into(), 99).is_some();
+    let usually = is_on_a_usual_disk(&root);
+    assert_eq!([is_cached(&workspace), is_cached(&narrowed)], [usually; 2]);
+    for (replaced, whole) in [(&inner, usually), (&root, false)] {
+        fs::rename(replaced, dir.path().join("old")).unwrap();
+        fs::create_dir_all(inner.join("b")).unwrap();
+        fs::write(&file, "new").unwrap();
+        assert_eq!([is_cached(&workspace), is_cached(&narrowed)], [whole, false], "{replaced:?}");
+        fs::remove_dir_all(dir.path().join("old")).unwrap();
+    }
+    // Once a call has opened the new one, it is.
+    for workspace in [&workspace, &narrowed] {
+        workspace.file(&file.as_str().into()).unwrap();
+        assert_eq!(is_cached(workspace), usually);
+    }
+}
