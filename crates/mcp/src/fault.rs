@@ -42,22 +42,35 @@ pub(crate) fn too_many_values(text: &[u8]) -> bool {
     false
 }
 
-/// The answer to a text with too many values.
-pub(crate) fn too_many() -> Fault {
+/// The answer to a text with too many values. `None` if it is a notification.
+pub(crate) fn too_many(text: &[u8]) -> Option<Fault> {
     let max = limits::MAX_MESSAGE_VALUES;
     let problem = format!("a message can have {max} values; this one has more");
-    Box::new((ErrorData::invalid_request(problem, None), None))
+    let id = match Envelope::parse(text) {
+        Some(Envelope { id: None, method: Some(_) }) => {
+            tracing::debug!("a notification is dropped: {problem}");
+            return None;
+        }
+        envelope => envelope.and_then(|envelope| envelope.id),
+    };
+    Some(Box::new((ErrorData::invalid_request(problem, None), id)))
 }
 
 /// The error to answer, and the id of the request if it can be read.
 pub(crate) type Fault = Box<(ErrorData, Option<RequestId>)>;
 
-/// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate pair
-/// or a number that no float can hold may be in it.
+/// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate
+/// pair, invalid UTF-8 or a number that no float can hold may be in it.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<RequestId>,
     method: Option<IgnoredAny>,
+}
+
+impl Envelope {
+    fn parse(text: &[u8]) -> Option<Self> {
+        serde_json::from_str(&String::from_utf8_lossy(text)).ok()
+    }
 }
 
 /// The answer to a text that is no message, given the error of the parser. `None` if it is a notification.
@@ -82,8 +95,7 @@ pub(crate) fn fault(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
 /// The answer to a text that does not parse. If only a value in it cannot be represented, it is a request all the
 /// same.
 fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
-    let envelope = str::from_utf8(text).ok().and_then(|text| serde_json::from_str(text).ok());
-    let Some(Envelope { id, method: Some(_) }) = envelope else {
+    let Some(Envelope { id, method: Some(_) }) = Envelope::parse(text) else {
         let problem = format!("this is not JSON: {problem}");
         return Some(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
     };
@@ -92,8 +104,9 @@ fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
         return None;
     };
     let problem = format!(
-        "invalid_argument: a value of the request cannot be represented: {problem}; send characters beyond \
-         U+FFFF as themselves or as a whole pair of surrogates, and numbers that a 64-bit float can hold"
+        "invalid_argument: a value of the request cannot be represented: {problem}; send text as UTF-8, \
+         characters beyond U+FFFF as themselves or as a whole pair of surrogates, and numbers that a 64-bit \
+         float can hold"
     );
     let data = serde_json::json!({ "error": "invalid_argument" });
     Some(Box::new((ErrorData::invalid_params(problem, Some(data)), Some(id))))
@@ -103,10 +116,35 @@ fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
 mod tests {
     use super::*;
 
-    fn answered(text: &str) -> Option<(i32, Option<RequestId>)> {
-        let problem = serde_json::from_str::<Value>(text).unwrap_err();
-        let (error, id) = *fault(text.as_bytes(), &problem)?;
+    fn answered(text: impl AsRef<[u8]>) -> Option<(i32, Option<RequestId>)> {
+        let problem = serde_json::from_slice::<Value>(text.as_ref()).unwrap_err();
+        let (error, id) = *fault(text.as_ref(), &problem)?;
         Some((error.code.0, id))
+    }
+
+    #[test]
+    fn a_request_with_invalid_utf_8_is_answered_by_its_id() {
+        for value in [&b"\"\xff\""[..], b"{\"\xc3\": 1}", b"[\"a\xe2\x82\"]"] {
+            let rest = [br#"{"method":"tools/call","params":"#, value].concat();
+            let request = [&rest, &br#","id":7}"#[..]].concat();
+            assert_eq!(answered(request), Some((-32602, Some(RequestId::Number(7)))), "{value:?}");
+            assert_eq!(answered([&rest, &b"}"[..]].concat()), None, "{value:?}");
+            assert_eq!(answered(&rest), Some((-32700, None)), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_with_too_many_values_is_answered_by_its_id() {
+        let many = "0,".repeat(limits::MAX_MESSAGE_VALUES + 1);
+        let id = |text: String| {
+            assert!(too_many_values(text.as_bytes()));
+            too_many(text.as_bytes()).map(|fault| fault.1)
+        };
+        let params = format!(r#""method":"tools/call","params":[{many}0]"#);
+        assert_eq!(id(format!(r#"{{{params},"id":7}}"#)), Some(Some(RequestId::Number(7))));
+        assert_eq!(id(format!("{{{params}}}")), None);
+        assert_eq!(id(format!("[{many}0]")), Some(None));
+        assert_eq!(id(format!("[{many}")), Some(None));
     }
 
     #[test]

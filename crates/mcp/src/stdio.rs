@@ -241,7 +241,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             return Ok(None);
         }
         if too_many_values(text) {
-            return Err(too_many());
+            return too_many(text).map_or(Ok(None), Err);
         }
         let message = match line::message(text) {
             Ok(message) => message,
