@@ -63,9 +63,12 @@ pub(crate) async fn call(
         state = CallState::open(shared.codec.as_ref(), &binding, &request).inspect_err(audit)?;
     }
     let options = &shared.options;
-    let roots =
-        resolve_roots(options.client_roots, conversation, key, &mut state, &request, &context);
-    let tools = match roots.await.inspect_err(audit)? {
+    let roots = resolve_roots(shared, conversation, key, &mut state, &request, &context);
+    let roots = tokio::select! {
+        roots = roots => roots,
+        () = stop.received() => return refuse(Error::Cancelled.into()),
+    };
+    let tools = match roots.inspect_err(audit)? {
         RootsState::Known(Ok(tools)) => tools,
         RootsState::Known(Err(nothing_left)) => return refuse(nothing_left),
         RootsState::Ask(ask) => return Ok((*ask).into()),
@@ -119,8 +122,7 @@ pub(crate) async fn call(
     let mut work = run(&shared.running, work);
     let mut reports = Reports::new(token, options.progress_every);
     let seconds = tools.session().settings().deadline_seconds;
-    // The engine ends a call at its deadline by itself, unless the thread hangs.
-    let limit = Duration::from_secs(seconds).saturating_add(limits::STUCK_AFTER);
+    let limit = answer_after(seconds);
     let ended = {
         let mut approvals = std::pin::pin!(route.forward(&context));
         loop {
@@ -165,6 +167,38 @@ pub(crate) async fn call(
         return Err(ErrorData::internal_error("the call failed: a bug in the server", None));
     };
     finish((conversation, &context), name, begin, done).await
+}
+
+/// How long after its beginning a call is answered, whatever its thread does. The engine ends a call at its
+/// deadline by itself, unless the thread hangs.
+pub(crate) fn answer_after(deadline_seconds: u64) -> Duration {
+    Duration::from_secs(deadline_seconds).saturating_add(limits::STUCK_AFTER)
+}
+
+/// Runs work on a thread, and waits for it. If the wait ends before, the thread is counted as stuck until it is done.
+pub(crate) async fn run_or_leave<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    struct Left<'s, T: Send + 'static>(&'s StuckThreads, Option<JoinHandle<Option<T>>>);
+    impl<T: Send + 'static> Drop for Left<'_, T> {
+        fn drop(&mut self) {
+            if let Some(work) = self.1.take() {
+                self.0.watch(work);
+            }
+        }
+    }
+    if let Some(stuck) = shared.stuck.at_limit() {
+        return Err(stuck);
+    }
+    let mut left = Left(&shared.stuck, Some(run(&shared.running, work)));
+    let work = left.1.as_mut().expect("it is taken when it is dropped");
+    let done = work.await;
+    left.1 = None;
+    done.ok().flatten().ok_or_else(|| {
+        tracing::error!("a thread panicked");
+        Error::Cancelled
+    })
 }
 
 /// Runs work on a thread of the pool. If the pool has no thread and the system gives none, it runs here, and other

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use percent_encoding::percent_decode_str;
 use pinfold::Error;
+use pinfold_dialects::Toolbox;
 use rmcp::model::{
     CallToolRequestParams, ClientResult, InputRequest, InputRequests, InputRequiredResult,
     ListRootsRequest, ListRootsResult, Root, ServerRequest,
@@ -15,8 +17,10 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::approve::{CallState, ask_client};
+use crate::call::{answer_after, run_or_leave};
 use crate::conversation::{Conversation, SessionKey, Tools};
 use crate::server::is_stateless;
+use crate::service::Shared;
 use crate::{ClientRoots, limits};
 
 /// Whether the client's roots are known.
@@ -33,16 +37,17 @@ const ROOTS: &str = "roots";
 /// The tools for a call, on what the client's roots leave of the workspace. A client without a connection does not
 /// report changes of its roots, so it is asked for them in every call; they stay in the `state` of the call.
 pub(crate) async fn resolve_roots(
-    setting: ClientRoots,
+    shared: &Shared,
     conversation: &Conversation,
     key: SessionKey,
     state: &mut CallState,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<RootsState, ErrorData> {
-    if setting == ClientRoots::Ignore {
+    if shared.options.client_roots == ClientRoots::Ignore {
         return Ok(RootsState::Known(Ok(conversation.whole().clone())));
     }
+    let begin = Instant::now();
     let connected = key == SessionKey::Connection;
     let changes = conversation.roots_changes();
     if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(ROOTS)) {
@@ -55,8 +60,11 @@ pub(crate) async fn resolve_roots(
         state.roots = Some(roots);
     }
     if let Some(roots) = &state.roots {
-        let tools = narrowed(conversation, roots);
-        let tools = if connected { conversation.set_tools(tools, changes) } else { tools };
+        let tools = match narrow_in_time(shared, conversation, roots.clone(), begin).await {
+            Ok(tools) if connected => conversation.set_tools(tools, changes),
+            Ok(tools) => tools,
+            Err(hangs) => Err(hangs),
+        };
         return Ok(RootsState::Known(tools));
     }
     if connected && let Some(tools) = conversation.tools() {
@@ -71,16 +79,26 @@ pub(crate) async fn resolve_roots(
         let inputs = InputRequests::from([(ROOTS.to_owned(), input)]);
         return Ok(RootsState::Ask(Box::new(InputRequiredResult::from_input_requests(inputs))));
     }
-    let _asking = conversation.asking.lock().await;
+    let seconds = deadline_seconds(conversation);
+    let asking = conversation.asking.lock();
+    // The call that has the lock waits for the client, and then for a thread.
+    let limit = answer_after(seconds).saturating_add(limits::ROOTS_WAIT);
+    let Ok(_asking) = tokio::time::timeout(limit, asking).await else {
+        return Ok(RootsState::Known(Err(Error::Timeout { seconds }.into())));
+    };
     if let Some(tools) = conversation.tools() {
         return Ok(RootsState::Known(tools));
     }
     let changes = conversation.roots_changes();
     let request = ServerRequest::ListRootsRequest(ListRootsRequest::default());
+    let asked = Instant::now();
     let problem = match ask_client(&context.peer, request, limits::ROOTS_WAIT).await {
         Some(Ok(ClientResult::ListRootsResult(answer))) => {
-            let tools = narrowed(conversation, &answer.roots);
-            return Ok(RootsState::Known(conversation.set_tools(tools, changes)));
+            // The time that the client takes does not count.
+            let begin = begin + asked.elapsed();
+            let tools = narrow_in_time(shared, conversation, answer.roots, begin).await;
+            let tools = tools.and_then(|tools| conversation.set_tools(tools, changes));
+            return Ok(RootsState::Known(tools));
         }
         Some(Ok(_)) => "its answer is of another kind".to_owned(),
         Some(Err(problem)) => problem,
@@ -94,9 +112,36 @@ fn has_roots(context: &RequestContext<RoleServer>) -> bool {
     context.client_capabilities().is_some_and(|capabilities| capabilities.roots.is_some())
 }
 
+fn deadline_seconds(conversation: &Conversation) -> u64 {
+    conversation.whole().session().settings().deadline_seconds
+}
+
+/// [`narrowed`] on a thread, since a directory may be on a file system that hangs. Fails at the deadline of a
+/// call that began at `begin`; what was found by then says nothing of the roots, and is not kept.
+async fn narrow_in_time(
+    shared: &Shared,
+    conversation: &Conversation,
+    roots: Vec<Root>,
+    begin: Instant,
+) -> Result<Tools, Arc<Error>> {
+    let whole = conversation.whole().clone();
+    if roots.is_empty() {
+        return Ok(Ok(whole));
+    }
+    let seconds = deadline_seconds(conversation);
+    let left = answer_after(seconds).saturating_sub(begin.elapsed());
+    let work = run_or_leave(shared, move || narrowed(&whole, &roots));
+    match tokio::time::timeout(left, work).await {
+        Ok(tools) => Ok(tools?),
+        Err(_) => {
+            tracing::warn!("the client's roots cannot be looked up; the thread is left behind");
+            Err(Error::Timeout { seconds }.into())
+        }
+    }
+}
+
 /// The tools on what the client's roots leave of the workspace. An empty list leaves everything.
-fn narrowed(conversation: &Conversation, roots: &[Root]) -> Tools {
-    let whole = conversation.whole();
+fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> Tools {
     if roots.is_empty() {
         return Ok(whole.clone());
     }
