@@ -73,7 +73,7 @@ fn what_is_no_message_is_answered_and_the_server_goes_on() {
         (&b"hello"[..], -32700),
         (b"{\"jsonrpc\":", -32700),
         (b"\xFF\xFE{}", -32700),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xFF\"}", -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xFF\"}", -32602),
         (deep.as_bytes(), -32700),
         (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600),
         (b"3", -32600),
