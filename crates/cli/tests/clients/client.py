@@ -53,28 +53,34 @@ async def check(server, root, calls, mode):
             assert "there is no tool" in str(error), error
 
 
-async def check_asking(server, root, mode):
-    """The person at the client is asked before something is changed, and decides."""
+async def check_asking(server, root, mode, connection):
+    """The user at the client is asked before something is changed. Without a connection of its own, a client
+    that does not name its session is not offered "allow for this session"."""
+    session = {} if connection else {"meta": {"pinfold/session": "s1"}}
     answers = ["allow once", "deny", "allow for this session"]
+    offered = []
 
-    async def person(context, params):
+    async def user(context, params):
         assert "Allow changing" in params.message and "asked.txt" in params.message, params
+        offered.append(params.requested_schema["properties"]["answer"]["enum"])
         content = {"answer": answers.pop(0), "reason": "not now"}
         return types.ElicitResult(action="accept", content=content)
 
-    async with Client(server, mode=mode, elicitation_callback=person) as client:
+    async with Client(server, mode=mode, elicitation_callback=user) as client:
 
-        async def write(content):
-            result = await client.call_tool("file.write", {"path": "asked.txt", "content": content})
+        async def write(content, **options):
+            arguments = {"path": "asked.txt", "content": content}
+            result = await client.call_tool("file.write", arguments, **options)
             return result.content[0].text
 
         assert '"success":true' in await write("1")
+        assert ("allow for this session" in offered[0]) == connection, offered
         denied = await write("2")
         assert "permission_denied" in denied and "not now" in denied, denied
         assert (pathlib.Path(root) / "asked.txt").read_text() == "1"
-        assert '"success":true' in await write("3")
-        assert '"success":true' in await write("4")
-        assert not answers
+        assert '"success":true' in await write("3", **session)
+        assert '"success":true' in await write("4", **session)
+        assert not answers and len(offered) == 3, offered
 
 
 def workspace():
@@ -94,7 +100,7 @@ async def over_stdio(pinfold):
         with workspace() as root:
             arguments = ["serve", "--no-journal", "--root", root, "--dialect", "dotted"]
             server = StdioServerParameters(command=pinfold, args=[*arguments, "--mode", "default"])
-            await check_asking(server, root, mode)
+            await check_asking(server, root, mode, True)
             print(f"stdio, {mode}, asking: 4 calls")
 
 
@@ -114,7 +120,8 @@ async def over_http(pinfold):
                 async with httpx2.AsyncClient(headers=headers) as http:
                     await check(streamable_http_client(url, http_client=http), root, calls, mode)
                 async with httpx2.AsyncClient(headers=headers) as http:
-                    await check_asking(streamable_http_client(url, http_client=http), root, mode)
+                    remote = streamable_http_client(url, http_client=http)
+                    await check_asking(remote, root, mode, mode == "legacy")
             finally:
                 server.terminate()
                 server.wait()
