@@ -60,7 +60,7 @@ impl HttpOptions {
             max_body_bytes: limits::MAX_MESSAGE_BYTES,
             sessions: limits::MAX_SESSIONS,
             session_idle: limits::SESSION_IDLE,
-            session_busy: limits::SESSION_BUSY,
+            session_busy: limits::http::SESSION_BUSY,
         }
     }
 }
@@ -91,7 +91,7 @@ pub async fn serve_handler<H: ServerHandler + Send + 'static>(
         options.guard.listening_on(address.ip());
     }
     let endpoint = Arc::new(Endpoint::new(new_handler, options, stop.clone()));
-    let open = Connections::new(limits::MAX_CONNECTIONS);
+    let open = Connections::new(limits::http::MAX_CONNECTIONS);
     let tasks = TaskTracker::new();
     let sweeping = endpoint.clone();
     let _sweeping = AbortOnDropHandle::new(tokio::spawn(async move { sweeping.sweep().await }));
@@ -137,7 +137,7 @@ async fn serve_connection<H: ServerHandler + Send + 'static>(
         async move { Ok::<_, Infallible>(endpoint.answer(request, &connection).await) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits::HEAD_WAIT);
+    http.timer(TokioTimer::new()).header_read_timeout(limits::http::HEAD_WAIT);
     let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(stream), answer));
     let ended = tokio::select! {
         ended = &mut served => ended,
@@ -317,7 +317,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
         let limit = self.options.max_body_bytes;
         let body = Limited::new(body, limit).collect();
-        match tokio::time::timeout(limits::BODY_WAIT, body).await {
+        match tokio::time::timeout(limits::http::BODY_WAIT, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_long()),
             Ok(Err(error)) => {

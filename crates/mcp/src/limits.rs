@@ -42,21 +42,8 @@ pub(crate) const MAX_SESSIONS: usize = 256;
 /// How long a conversation over HTTP lasts after its last request: users take lunch breaks.
 pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// The sweep for idle sessions runs every half of the time that a session may be idle, within these bounds.
-pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(10);
-pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-
 /// The longest name that a client may give a session.
 pub(crate) const MAX_SESSION_NAME_BYTES: usize = 200;
-
-/// How many connections are open at once: half of the files that a process may usually open.
-pub(crate) const MAX_CONNECTIONS: usize = 512;
-
-/// How long a client may take to send the head of a request.
-pub(crate) const HEAD_WAIT: Duration = Duration::from_secs(10);
-
-/// How long a client may take to send the body.
-pub(crate) const BODY_WAIT: Duration = Duration::from_secs(30);
 
 /// How long clients may cache the list of tools: only a restart changes it, but a client that outlives the server
 /// should notice.
@@ -64,10 +51,6 @@ pub(crate) const LIST_TTL: Duration = Duration::from_secs(5 * 60);
 
 /// The shortest time between two progress reports.
 pub(crate) const MIN_PROGRESS_INTERVAL: Duration = Duration::from_millis(1);
-
-/// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
-/// threads of their own.
-pub(crate) const MAX_MESSAGE_THREADS: usize = 4;
 
 /// How long the user may take to answer an approval request.
 pub(crate) const APPROVAL_WAIT: Duration = Duration::from_secs(5 * 60);
@@ -91,8 +74,31 @@ pub(crate) const MAX_REQUESTS: usize = 64;
 /// How long to wait for a client that does not read a message, where something else depends on it.
 pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
 
-/// A session over HTTP that was used in this time does not end to make room for another.
-pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);
-
 /// The capacity of the output pipe, where the system allows it.
 pub(crate) const PIPE_BYTES: usize = 1024 * 1024;
+
+/// Limits of the HTTP server alone.
+#[cfg(feature = "http")]
+pub(crate) mod http {
+    use std::time::Duration;
+
+    /// The sweep for idle sessions runs every half of the time that a session may be idle, within these bounds.
+    pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(10);
+    pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+    /// How many connections are open at once: half of the files that a process may usually open.
+    pub(crate) const MAX_CONNECTIONS: usize = 512;
+
+    /// How long a client may take to send the head of a request.
+    pub(crate) const HEAD_WAIT: Duration = Duration::from_secs(10);
+
+    /// How long a client may take to send the body.
+    pub(crate) const BODY_WAIT: Duration = Duration::from_secs(30);
+
+    /// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
+    /// threads of their own.
+    pub(crate) const MAX_MESSAGE_THREADS: usize = 4;
+
+    /// A session over HTTP that was used in this time does not end to make room for another.
+    pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);
+}

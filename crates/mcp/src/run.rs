@@ -33,7 +33,7 @@ pub fn serve_http(
 ) -> io::Result<()> {
     let mut builder = Builder::new_multi_thread();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    builder.worker_threads(cores.min(limits::MAX_MESSAGE_THREADS));
+    builder.worker_threads(cores.min(limits::http::MAX_MESSAGE_THREADS));
     let runtime = runtime(builder)?;
     let served = runtime.block_on(async {
         listener.set_nonblocking(true)?;

@@ -37,7 +37,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     /// Ends sessions that were idle for too long. Never returns.
     pub(super) async fn sweep(&self) {
         let every = (self.options.session_idle / 2)
-            .clamp(limits::MIN_SWEEP_INTERVAL, limits::MAX_SWEEP_INTERVAL);
+            .clamp(limits::http::MIN_SWEEP_INTERVAL, limits::http::MAX_SWEEP_INTERVAL);
         loop {
             tokio::time::sleep(every).await;
             let _beginning = self.beginning.lock().await;
