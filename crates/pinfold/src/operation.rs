@@ -1,4 +1,4 @@
-//! What an operation is: it plans on a view of the workspace, and the session commits its changes.
+//! The trait of operations: an operation plans on a view of the workspace, and the session commits its changes.
 
 use pinfold_confine::RawPath;
 
@@ -6,7 +6,7 @@ use crate::change::ChangeSet;
 use crate::commit::{CommitError, Receipt, commit};
 use crate::{Error, View};
 
-/// Something that a session can perform. Its implementations are in [`operations`](crate::operations).
+/// A request that a session can perform. Its implementations are in [`operations`](crate::operations).
 ///
 /// `plan` reads through the [`View`] and returns the changes; the session commits them, so permissions,
 /// dry run, journal and conflicts are handled in one place for all operations.
@@ -37,7 +37,7 @@ pub trait Operation: sealed::Sealed {
 pub trait Changes: sealed::Sealed + Sized {
     /// Whether an operation with such changes leaves the disk alone.
     const READ_ONLY: bool;
-    /// How the commit went.
+    /// The receipt of the commit.
     type Receipt;
 
     #[doc(hidden)]
@@ -81,11 +81,11 @@ mod sealed {
     seal!(Delete, Edit, Find, Info, List, Open, Read, Search, Show, Undo, Write);
 }
 
-/// An operation that was performed.
+/// The result of an operation that was performed.
 pub struct Done<O: Operation> {
     /// Its result.
     pub outcome: O::Outcome,
-    /// How the commit went; nothing for operations that only read.
+    /// The receipt of the commit; `()` for operations that only read.
     pub receipt: <O::Changes as Changes>::Receipt,
 }
 

@@ -18,7 +18,7 @@ pub use delete::{Delete, Deleted};
 pub use edit::{Edit, Edited};
 pub use find::{Find, FindOrder, FoundFile, FoundFiles};
 pub use info::{Described, Info};
-pub use list::{List, ListEntry, ListOrder, Listed, Which};
+pub use list::{Include, List, ListEntry, ListOrder, Listed};
 pub use open::{Open, Opened};
 pub use read::{PastEnd, Read, Reading};
 pub use search::{AnswerWith, Matched, Search, Searched};

@@ -183,12 +183,15 @@ impl<'s> View<'s> {
     }
 
     /// Opens a file that a walk found.
-    pub(crate) fn found_file(&self, place: &Place) -> Result<File, ConfineError> {
+    pub(crate) fn open_place(&self, place: &Place) -> Result<File, ConfineError> {
         self.session.workspace().open_place(place)
     }
 
     /// The metadata of an entry that a walk found, and where it points if it is a symlink.
-    pub(crate) fn found(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), ConfineError> {
+    pub(crate) fn lstat_place(
+        &self,
+        place: &Place,
+    ) -> Result<(Metadata, Option<Vec<u8>>), ConfineError> {
         self.session.workspace().lstat_place(place)
     }
 
@@ -309,7 +312,7 @@ impl<'s> View<'s> {
     }
 
     /// The error for a file that is to be changed and does not exist.
-    pub(crate) fn nothing_at(&self, path: &RawPath) -> Error {
+    pub(crate) fn not_found(&self, path: &RawPath) -> Error {
         self.path_error(path, ConfineError::NotFound)
     }
 

@@ -31,7 +31,7 @@ impl Tool for Glob {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Find, Error> {
         Ok(operations::Find::new(self.pattern.as_str())
             .with_path(self.path.as_ref().map(|path| path.raw("path", ctx)).transpose()?)
-            .with_most(ctx.session.settings().max_glob_files))
+            .with_max_files(ctx.session.settings().max_glob_files))
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {

@@ -70,7 +70,7 @@ impl Tool for Grep {
     type Reply = ToolResult;
 
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Search, Error> {
-        let most = self.head_limit.unwrap_or(limits::DEFAULT_GREP_MATCHES);
+        let max_results = self.head_limit.unwrap_or(limits::DEFAULT_GREP_MATCHES);
         Ok(operations::Search::new(self.pattern.as_str())
             .with_literal(self.literal.unwrap_or(false))
             .with_ignore_case(self.ignore_case.unwrap_or(false))
@@ -80,7 +80,7 @@ impl Tool for Grep {
             .with_file_type(self.r#type.clone())
             .with_answer(self.answer())
             .with_skip(self.offset.unwrap_or(0))
-            .with_most((most > 0).then_some(most))
+            .with_max_results((max_results > 0).then_some(max_results))
             .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
             .with_line_cost(if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost }))
     }

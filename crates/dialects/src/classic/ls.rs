@@ -1,6 +1,6 @@
 //! `LS`
 
-use pinfold::operations::{self, ListEntry, ListOrder, Which};
+use pinfold::operations::{self, Include, ListEntry, ListOrder};
 use pinfold::{Done, Error, Kind, escaped, limits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,10 +30,10 @@ impl Tool for List {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::List, Error> {
         Ok(operations::List::new(self.path.raw("path", ctx)?)
             .with_ignore(self.ignore.clone().unwrap_or_default())
-            .with_which(Which::All)
+            .with_include(Include::All)
             .with_sniff(true)
             .with_order(ListOrder::DirectoriesFirst)
-            .with_most(limits::MAX_LS_ENTRIES))
+            .with_max_entries(limits::MAX_LS_ENTRIES))
     }
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> ToolResult {

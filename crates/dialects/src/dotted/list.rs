@@ -57,7 +57,7 @@ impl Tool for List {
         Ok(operations::Find::in_directory(directory)
             .with_pattern(self.pattern.clone())
             .with_order(FindOrder::Path)
-            .with_most(limits::MAX_LIST_ENTRIES))
+            .with_max_files(limits::MAX_LIST_ENTRIES))
     }
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> Reply {

@@ -68,7 +68,7 @@ impl Tool for Search {
             .with_path(self.path.as_ref().map(RelativePath::raw).transpose()?)
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
-            .with_most(Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)))
+            .with_max_results(Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)))
             .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES)))
     }
 

@@ -1,6 +1,6 @@
 //! `list_directory`
 
-use pinfold::operations::{self, ListOrder, Which};
+use pinfold::operations::{self, Include, ListOrder};
 use pinfold::{Done, Error, Kind, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,11 +69,11 @@ impl Tool for List {
             (Some(true), None) => usize::MAX,
         };
         let hidden = self.include_hidden.unwrap_or(false);
-        let which = if hidden { Which::NotIgnored } else { Which::Visible };
+        let include = if hidden { Include::NotIgnored } else { Include::Visible };
         Ok(operations::List::new(self.path.raw()?)
             .with_depth(depth)
             .with_glob(self.glob.clone())
-            .with_which(which)
+            .with_include(include)
             .with_order(ListOrder::Path))
     }
 

@@ -82,7 +82,7 @@ impl Tool for Search {
             .with_path(self.path.as_ref().map(RelativePath::raw).transpose()?)
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
-            .with_most(Some(limits::MAX_SEARCH_RESULTS))
+            .with_max_results(Some(limits::MAX_SEARCH_RESULTS))
             .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES)))
     }
 

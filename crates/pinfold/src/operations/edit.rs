@@ -95,7 +95,7 @@ impl Operation for Edit {
         let mut target = view.target(&self.path)?;
         let before = match target.meta() {
             None if creates => None,
-            None => return Err(view.nothing_at(&self.path)),
+            None => return Err(view.not_found(&self.path)),
             Some(meta) => {
                 self.check_size(view, meta.len)?;
                 let bytes = target.content();

@@ -1,4 +1,4 @@
-//! FindVisitor files by their names.
+//! Finds files by their names.
 
 use std::cmp::Ordering;
 use std::time::SystemTime;
@@ -32,37 +32,37 @@ use crate::{Error, NoChange, Operation, View};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Find {
-    /// The directory; all roots if not said.
+    /// The directory; all roots if `None`.
     pub path: Option<RawPath>,
-    /// What the paths of the files look like, counted from there; all files of the directory itself
-    /// if not said.
+    /// A glob that the path below the directory has to match. If `None`, all files of the directory itself
+    /// are found.
     pub pattern: Option<String>,
-    /// The order in which they are named.
+    /// The order of the files.
     pub order: FindOrder,
-    /// How many are named at the most.
-    pub most: usize,
+    /// How many files are returned at the most.
+    pub max_files: usize,
 }
 
 /// The order of files that were found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FindOrder {
-    /// By when they were last changed, and then by path.
+    /// By modification time, the newest first, then by path.
     NewestFirst,
     /// By path.
     Path,
 }
 
-/// What was found.
+/// The files that match.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FoundFiles {
     /// The files.
     pub files: Vec<FoundFile>,
-    /// The directories beside them, by path, where no pattern was given.
+    /// The directories beside the files, by path, if there is no pattern.
     pub directories: Vec<Place>,
-    /// How many there are in all.
+    /// How many files match in all.
     pub total: u64,
-    /// What was not looked at.
+    /// How many entries were skipped, and why.
     pub skipped: Skipped,
 }
 
@@ -70,11 +70,11 @@ pub struct FoundFiles {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FoundFile {
-    /// Where it is.
+    /// The place of the file or symlink.
     pub place: Place,
-    /// Its size in bytes; if it is a link, that of the file it leads to.
+    /// The size in bytes; of a symlink, the size of its target.
     pub size: u64,
-    /// When it was last changed.
+    /// The modification time.
     pub modified: SystemTime,
 }
 
@@ -82,16 +82,16 @@ impl Find {
     /// Finds files in all roots, the newest first.
     pub fn new(pattern: impl Into<String>) -> Self {
         let pattern = Some(pattern.into());
-        Self { path: None, pattern, order: FindOrder::NewestFirst, most: MAX_GLOB_FILES }
+        Self { path: None, pattern, order: FindOrder::NewestFirst, max_files: MAX_GLOB_FILES }
     }
 
     /// Finds the files of a directory itself, the newest first.
     pub fn in_directory(path: impl Into<RawPath>) -> Self {
         let path = Some(path.into());
-        Self { path, pattern: None, order: FindOrder::NewestFirst, most: MAX_GLOB_FILES }
+        Self { path, pattern: None, order: FindOrder::NewestFirst, max_files: MAX_GLOB_FILES }
     }
 
-    /// Where to start: the path, and what of the pattern comes before its first wildcard.
+    /// Where the walk starts: the path, joined with the part of the pattern before its first wildcard.
     fn start(&self, pattern: Option<&Pattern>) -> Option<RawPath> {
         let directory = pattern.map(|pattern| pattern.directory.as_str()).unwrap_or_default();
         match &self.path {
@@ -99,7 +99,7 @@ impl Find {
             None if directory.is_empty() => None,
             None => Some(directory.into()),
             Some(path) if directory.is_empty() => Some(path.clone()),
-            // Errors repeat what was given, and nobody gave this dot.
+            // Errors name the path as the caller gave it, without this dot.
             Some(path) if path.as_str() == "." => Some(directory.into()),
             Some(path) => Some(format!("{}/{directory}", path.as_str()).into()),
         }
@@ -110,7 +110,7 @@ builder!(Find {
     with_path(path: Option<RawPath>),
     with_pattern(pattern: Option<String>),
     with_order(order: FindOrder),
-    with_most(most: usize),
+    with_max_files(max_files: usize),
 });
 
 struct FindVisitor<'f> {
@@ -133,13 +133,13 @@ impl Visitor for FindVisitor<'_> {
         }
         let meta: Metadata = match found.kind {
             Kind::Symlink => match found.linked_file() {
-                // What a link leads to is known by its own name.
+                // Policy decides by the real path of the target.
                 Ok((place, _)) if !self.view.shows_place(&place, false) => {
                     self.withheld += 1;
                     return Ok(());
                 }
                 Ok((_, file)) => *file.meta(),
-                // It leads out, to a directory, or nowhere: no file.
+                // It points outside, to a directory, or nowhere.
                 Err(_) => return Ok(()),
             },
             _ => found.meta()?,
@@ -164,7 +164,7 @@ impl Operation for Find {
         }
         let start = self.start(pattern);
         let starts = match view.starts(start.as_ref()) {
-            // The path is there, so it is the pattern that leads nowhere: nothing fits it.
+            // The path exists, so the directory named in the pattern does not: nothing matches.
             Err(Error::DirectoryNotFound { .. } | Error::NotADirectory { .. }) => Vec::new(),
             other => other?,
         };
@@ -197,7 +197,7 @@ impl Operation for Find {
             directories.extend(part.directories);
         }
         directories.sort_unstable_by(by_path);
-        directories.truncate(self.most);
+        directories.truncate(self.max_files);
         let total = files.len() as u64;
         let order = |one: &FoundFile, other: &FoundFile| {
             let newer = match self.order {
@@ -206,10 +206,10 @@ impl Operation for Find {
             };
             newer.then_with(|| by_path(&one.place, &other.place))
         };
-        if files.len() > self.most {
-            // Only those that are named need to be sorted.
-            files.select_nth_unstable_by(self.most, order);
-            files.truncate(self.most);
+        if files.len() > self.max_files {
+            // Only the files that are returned need to be sorted.
+            files.select_nth_unstable_by(self.max_files, order);
+            files.truncate(self.max_files);
         }
         files.sort_unstable_by(order);
         Ok((FoundFiles { files, directories, total, skipped }, NoChange))

@@ -1,11 +1,11 @@
-//! What is known about a path without reading it to anybody.
+//! Describes a path: metadata, media type and number of lines, without its content.
 
 use pinfold_confine::{Kind, Metadata, Place, RawPath};
 use pinfold_text::{PageError, count_lines, text_type};
 
 use crate::{Error, NoChange, Operation, View};
 
-/// Describes what is at a path. A link is described as itself.
+/// Describes a file, directory or other entry. A symlink is not followed.
 ///
 /// ```
 /// use pinfold::operations::{Info, Write};
@@ -27,24 +27,24 @@ pub struct Info {
     pub path: RawPath,
 }
 
-/// What is at a path.
+/// The description of an entry.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Described {
-    /// Where it is.
+    /// The place of the entry.
     pub place: Place,
-    /// What the file system knows about it.
+    /// Its metadata.
     pub meta: Metadata,
     /// Its media type.
     pub mime: &'static str,
     /// How many lines it has, if it is text.
     pub lines: Option<u64>,
-    /// Where it points, as it is written in the link.
+    /// The target of a symlink, as the link stores it.
     pub link_target: Option<Vec<u8>>,
 }
 
 impl Info {
-    /// Describes what is at a path.
+    /// Describes the entry at a path.
     pub fn new(path: impl Into<RawPath>) -> Self {
         Self { path: path.into() }
     }
@@ -82,7 +82,7 @@ impl Info {
         place: &Place,
     ) -> Result<(&'static str, Option<u64>), Error> {
         let mut file = match view.file(&self.path) {
-            // What it holds is not known, but all the rest is.
+            // The content may not be read, but the metadata is known.
             Err(Error::AccessDenied { .. }) => return Ok(("application/octet-stream", None)),
             other => other?.1,
         };

@@ -1,4 +1,4 @@
-//! Listing what is in a directory.
+//! Lists the entries of a directory, or of a tree.
 
 use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,51 +37,51 @@ pub struct List {
     pub path: RawPath,
     /// How many levels; 1 is the directory's own entries.
     pub depth: usize,
-    /// Only entries that this glob is about.
+    /// Lists only the entries that this glob matches.
     pub glob: Option<String>,
-    /// No entries that one of these globs is about.
+    /// Leaves out the entries that one of these globs matches.
     pub ignore: Vec<String>,
-    /// Which of the entries are meant.
-    pub which: Which,
-    /// Whether it is found out which files are binary.
+    /// Which entries are listed.
+    pub include: Include,
+    /// Whether the beginning of each file is read to see whether it is binary.
     pub sniff: bool,
-    /// The order in which they are listed.
+    /// The order of the entries.
     pub order: ListOrder,
-    /// How many are listed at the most.
-    pub most: usize,
+    /// How many entries are listed at the most.
+    pub max_entries: usize,
 }
 
 /// Which entries are listed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Which {
-    /// All that are there.
+pub enum Include {
+    /// All entries.
     All,
-    /// All but what ignore files leave out.
+    /// Entries that no ignore file leaves out.
     NotIgnored,
-    /// All but what is ignored or hidden.
+    /// Entries that are neither ignored nor hidden.
     Visible,
 }
 
 /// The order of a list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ListOrder {
-    /// Directories before all others, both by path.
+    /// Directories before everything else, each group by path.
     DirectoriesFirst,
     /// By path.
     Path,
 }
 
-/// What is in a directory.
+/// A directory and its entries.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Where the directory is.
+    /// The place of the directory.
     pub place: Place,
     /// Its entries.
     pub entries: Vec<ListEntry>,
-    /// How many there are in all.
+    /// How many entries there are in all.
     pub total: u64,
-    /// What was left out.
+    /// How many entries were left out, and why.
     pub skipped: Skipped,
 }
 
@@ -89,30 +89,30 @@ pub struct Listed {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListEntry {
-    /// Where it is.
+    /// The place of the entry.
     pub place: Place,
-    /// What it is.
+    /// Whether it is a file, a directory, a symlink or something else.
     pub kind: Kind,
     /// Its size in bytes.
     pub size: u64,
-    /// Where it points, as it is written in the link.
+    /// The target of a symlink, as the link stores it.
     pub link_target: Option<Vec<u8>>,
-    /// Whether it is a file that is not text, where that was to be found out.
+    /// Whether it is a binary file; false unless [`List::sniff`] is set.
     pub binary: bool,
 }
 
 impl List {
-    /// Lists a directory's own entries, all of them.
+    /// Lists all entries of a directory, one level deep.
     pub fn new(path: impl Into<RawPath>) -> Self {
         Self {
             path: path.into(),
             depth: 1,
             glob: None,
             ignore: Vec::new(),
-            which: Which::All,
+            include: Include::All,
             sniff: false,
             order: ListOrder::Path,
-            most: MAX_LIST_ENTRIES,
+            max_entries: MAX_LIST_ENTRIES,
         }
     }
 }
@@ -121,17 +121,17 @@ builder!(List {
     with_depth(depth: usize),
     with_glob(glob: Option<String>),
     with_ignore(ignore: Vec<String>),
-    with_which(which: Which),
+    with_include(include: Include),
     with_sniff(sniff: bool),
     with_order(order: ListOrder),
-    with_most(most: usize),
+    with_max_entries(max_entries: usize),
 });
 
-/// What one thread of the walk has found.
+/// The entries that one thread of the walk has found.
 struct Listing<'l> {
     list: &'l List,
     glob: Option<&'l Filter>,
-    /// How many were found by all threads.
+    /// How many entries all threads have found.
     found: &'l AtomicUsize,
     entries: Vec<Entry>,
     buffer: Vec<u8>,
@@ -140,12 +140,12 @@ struct Listing<'l> {
 struct Entry {
     place: Place,
     kind: Kind,
-    /// `None` as long as it was not looked at.
-    about: Option<About>,
+    /// `None` until the entry is read.
+    details: Option<Details>,
 }
 
-/// What is told about an entry besides its name.
-struct About {
+/// The metadata of an entry.
+struct Details {
     meta: Metadata,
     link_target: Option<Vec<u8>>,
     binary: bool,
@@ -156,39 +156,37 @@ impl Visitor for Listing<'_> {
         if self.glob.is_some_and(|glob| !glob.includes(found.below_start(), found.kind)) {
             return Ok(());
         }
-        // Most directories are listed as a whole, and here their handle is at hand. Of one that is larger,
-        // it is not known yet which entries are listed.
-        let about = match self.found.fetch_add(1, Ordering::Relaxed) < self.list.most {
-            true => match self.look(found) {
-                Ok(about) => Some(about),
-                Err(gone) => {
-                    self.found.fetch_sub(1, Ordering::Relaxed);
-                    return Err(gone);
-                }
-            },
-            false => None,
+        // Here the directory is open. In a directory with more than `max_entries` the order decides later
+        // which entries are listed, and only these are read.
+        let details = if self.found.fetch_add(1, Ordering::Relaxed) < self.list.max_entries {
+            let details = self.details(found);
+            Some(details.inspect_err(|_| {
+                self.found.fetch_sub(1, Ordering::Relaxed);
+            })?)
+        } else {
+            None
         };
-        self.entries.push(Entry { place: found.place(), kind: found.kind, about });
+        self.entries.push(Entry { place: found.place(), kind: found.kind, details });
         Ok(())
     }
 }
 
 impl Listing<'_> {
-    fn look(&mut self, found: &WalkEntry<'_>) -> Result<About, ConfineError> {
+    fn details(&mut self, found: &WalkEntry<'_>) -> Result<Details, ConfineError> {
         if self.list.sniff
             && found.kind == Kind::File
             && let Ok(file) = found.open()
         {
             let meta = *file.meta();
             let binary = is_binary(file, &mut self.buffer).unwrap_or(false);
-            return Ok(About { meta, link_target: None, binary });
+            return Ok(Details { meta, link_target: None, binary });
         }
         let meta = found.meta()?;
         let link_target = match meta.kind {
             Kind::Symlink => found.link_target().ok(),
             _ => None,
         };
-        Ok(About { meta, link_target, binary: false })
+        Ok(Details { meta, link_target, binary: false })
     }
 }
 
@@ -200,7 +198,7 @@ impl Operation for List {
         let glob =
             self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let place = view.directory(&self.path)?;
-        // An absolute glob is about paths below the root, the others about paths below the directory.
+        // An absolute glob matches paths below the root, a relative one paths below the directory.
         let root = view.session().absolute(&Place { path: RelPath::root(), ..place });
         let below_root = |glob: &String| {
             let below = glob.strip_prefix(root.trim_end_matches('/'))?;
@@ -227,13 +225,13 @@ impl Operation for List {
         let filter_decision = |candidate: &Candidate<'_>| {
             if is_ignored(candidate) {
                 FilterDecision::Exclude
-            } else if self.which == Which::All {
+            } else if self.include == Include::All {
                 FilterDecision::Force
             } else {
                 glob.as_ref().map_or(FilterDecision::Default, |glob| glob.name_decision(candidate))
             }
         };
-        let hidden = self.which != Which::Visible;
+        let hidden = self.include != Include::Visible;
         let found = AtomicUsize::new(0);
         let new_visitor = || Listing {
             list: self,
@@ -261,49 +259,49 @@ impl Operation for List {
             kinds.then_with(|| by_path(&one.place, &other.place))
         });
         let mut total = entries.len() as u64;
-        entries.truncate(self.most);
+        entries.truncate(self.max_entries);
         let listed = entries.len();
         let mut buffer = Vec::new();
         let entries = entries
             .into_iter()
             .filter_map(|entry| self.listed(view, entry, (&mut skipped, &mut buffer)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        // What was gone when it was looked at was not left out.
+        // An entry that is gone by now is not counted.
         total -= (listed - entries.len()) as u64;
         Ok((Listed { place, entries, total, skipped }, NoChange))
     }
 }
 
 impl List {
-    /// An entry with all that is told about it; `None` if it is gone by now.
+    /// The entry with its details; `None` if it is gone by now.
     fn listed(
         &self,
         view: &View<'_>,
         entry: Entry,
         later: (&mut Skipped, &mut Vec<u8>),
     ) -> Option<Result<ListEntry, Error>> {
-        let Entry { place, kind, about } = entry;
-        let about = match about {
-            Some(about) => about,
-            None => match self.look_later(view, &place, kind, later) {
-                Ok(about) => about?,
+        let Entry { place, kind, details } = entry;
+        let details = match details {
+            Some(details) => details,
+            None => match self.later_details(view, &place, kind, later) {
+                Ok(details) => details?,
                 Err(ended) => return Some(Err(ended)),
             },
         };
-        let About { meta, link_target, binary } = about;
+        let Details { meta, link_target, binary } = details;
         Some(Ok(ListEntry { place, kind: meta.kind, size: meta.len, link_target, binary }))
     }
 
-    /// Looks at an entry after the walk.
-    fn look_later(
+    /// The details of an entry that the walk did not read; `None` if it is gone.
+    fn later_details(
         &self,
         view: &View<'_>,
         place: &Place,
         kind: Kind,
         (skipped, buffer): (&mut Skipped, &mut Vec<u8>),
-    ) -> Result<Option<About>, Error> {
+    ) -> Result<Option<Details>, Error> {
         view.check_time()?;
-        let (meta, link_target) = match view.found(place) {
+        let (meta, link_target) = match view.lstat_place(place) {
             Ok(found) => found,
             Err(ConfineError::NotFound | ConfineError::NotADirectory | ConfineError::Changed) => {
                 return Ok(None);
@@ -315,19 +313,19 @@ impl List {
         };
         let binary = self.sniff
             && kind == Kind::File
-            && view.found_file(place).is_ok_and(|file| is_binary(file, buffer).unwrap_or(false));
-        Ok(Some(About { meta, link_target, binary }))
+            && view.open_place(place).is_ok_and(|file| is_binary(file, buffer).unwrap_or(false));
+        Ok(Some(Details { meta, link_target, binary }))
     }
 }
 
-/// Whether a file is not text, by its beginning.
+/// Whether the beginning of a file is binary.
 fn is_binary(mut file: File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
     let len = usize::try_from(file.meta().len).unwrap_or(usize::MAX);
-    let most = len.saturating_add(1).min(SNIFF_BYTES);
-    if buffer.len() < most {
-        buffer.resize(most, 0);
+    let wanted = len.saturating_add(1).min(SNIFF_BYTES);
+    if buffer.len() < wanted {
+        buffer.resize(wanted, 0);
     }
-    let start = &mut buffer[..most];
+    let start = &mut buffer[..wanted];
     let mut filled = 0;
     while filled < start.len() {
         match file.read(&mut start[filled..])? {

@@ -1,4 +1,4 @@
-//! Reading a file, whatever is in it: text, an image, a PDF, a notebook.
+//! Reads a file of any supported kind: text, image, PDF or notebook.
 
 use std::io::Read as _;
 
@@ -15,7 +15,7 @@ use crate::settings::Documents;
 use crate::view::TrackedFile;
 use crate::{Error, NoChange, Operation, View};
 
-/// Reads a file, whatever is in it.
+/// Reads a file of any supported kind.
 ///
 /// ```
 /// use pinfold::operations::{Open, Opened, Write};
@@ -34,36 +34,36 @@ use crate::{Error, NoChange, Operation, View};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Open {
-    /// Which lines of a text are shown, and how.
+    /// Which lines of a text file are shown, and how.
     pub read: Read,
-    /// Whether a window of lines was asked for, which only text has.
+    /// Whether the caller asked for a window of lines, which only text has.
     pub has_window: bool,
     /// Which pages of a PDF are shown, counting from 1.
     pub pages: Option<(u64, u64)>,
 }
 
-/// What was read. A new kind is a new variant and a breaking change, so that each dialect has to word it.
+/// The content of a file. A new kind is a new variant and a breaking change: every dialect has to handle it.
 #[derive(Debug)]
 pub enum Opened {
-    /// Lines of text; with what is wrong, if it should have been a notebook.
+    /// Lines of text, and why the file is no notebook if its name ends in `.ipynb`.
     Text(Reading, Option<String>),
     /// An image.
     Image(Place, Picture),
-    /// Pages of a PDF, from this one on.
+    /// Pages of a PDF, and the number of the first one.
     Pdf(Place, u64, Extracted),
-    /// Lines of a notebook that was made readable.
+    /// Lines of a notebook that was rendered as text.
     Notebook(Reading, Notebook),
 }
 
 impl Open {
-    /// Reads a file: all of it, up to the budget.
+    /// Reads a whole file, up to the budget.
     pub fn new(path: impl Into<RawPath>) -> Self {
         Read::new(path).into()
     }
 }
 
 impl From<Read> for Open {
-    /// Reads a file, and of a text these lines.
+    /// Reads a file; of a text file, the lines of `read`.
     fn from(read: Read) -> Self {
         Self { read, has_window: false, pages: None }
     }
@@ -124,7 +124,7 @@ impl Open {
         }
     }
 
-    /// What kind of office document an archive is, by the names at its end.
+    /// The media type of an office document, by the names at the end of the archive.
     fn office(&self, view: &View<'_>, size: u64) -> Result<Option<&'static str>, Error> {
         let (_, mut file) = view.file(&self.read.path)?;
         file.seek_to(size.saturating_sub(SNIFF_BYTES as u64));
@@ -212,7 +212,7 @@ impl Open {
         Ok(Opened::Text(reading, Some(problem)))
     }
 
-    /// The lines of a notebook that were asked for, as of a text.
+    /// The lines of a notebook that the caller asked for.
     fn windowed(&self, view: &View<'_>, place: Place, notebook: Notebook) -> Result<Opened, Error> {
         let request = PageRequest {
             first: self.read.first.max(1),
@@ -240,14 +240,14 @@ impl Open {
     }
 }
 
-/// All of a file that is not much larger than it was a moment ago.
+/// Reads a whole file. Stops 1 MiB after `size`, if the file has grown since.
 fn read_whole(file: &mut TrackedFile<'_>, size: u64) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     file.take(size.saturating_add(1024 * 1024)).read_to_end(&mut content)?;
     Ok(content)
 }
 
-/// What people call the documents that are not read.
+/// The names of document formats that are not supported.
 fn document_name(mime: &str) -> Option<&'static str> {
     Some(match mime {
         "application/x-ole-storage" => "that of old office programs (DOC, XLS, PPT)",

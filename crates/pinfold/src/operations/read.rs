@@ -1,4 +1,4 @@
-//! Reading part of a text file.
+//! Reads lines of a text file.
 
 use pinfold_confine::{Place, RawPath};
 use pinfold_text::{Page, PageError, PageRequest, Style, read_page, read_page_from};
@@ -31,33 +31,33 @@ pub struct Read {
     pub lines: Option<u64>,
     /// How lines are written.
     pub style: Style,
-    /// How many bytes the lines may take together.
+    /// How many bytes the lines may take in all.
     pub budget: usize,
     /// What to do if the file has fewer lines than `first`.
     pub past_end: PastEnd,
 }
 
-/// What a window after the last line is.
+/// What a window after the last line gives.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PastEnd {
     /// A page without lines.
     Empty,
-    /// An error that says how many lines there are.
+    /// An error with the number of lines.
     Refuse,
 }
 
-/// What was read.
+/// Lines of a file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reading {
-    /// Where the file is.
+    /// The place of the file.
     pub place: Place,
-    /// The lines, and what is known about all of them.
+    /// The lines, and their total number, encoding and line ending.
     pub page: Page,
 }
 
 impl Read {
-    /// Reads a whole file, as it is, up to the budget.
+    /// Reads a whole file without line numbers, up to the budget.
     pub fn new(path: impl Into<RawPath>) -> Self {
         Self {
             path: path.into(),

@@ -1,4 +1,4 @@
-//! Searching the content of files.
+//! Searches the content of files.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -41,29 +41,29 @@ use crate::{Error, GlobUsage, NoChange, Operation, View};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Search {
-    /// What is searched for.
+    /// The regex, or the text if `literal` is set.
     pub pattern: String,
-    /// Whether the pattern is text as it is, and no regex.
+    /// Whether the pattern is literal text instead of a regex.
     pub literal: bool,
-    /// Whether upper and lower case are the same.
+    /// Whether case is ignored.
     pub ignore_case: bool,
     /// Whether matches may span lines, and `.` matches line ends.
     pub multiline: bool,
-    /// The file or directory to search; everything if not said.
+    /// The file or directory to search; all roots if `None`.
     pub path: Option<RawPath>,
     /// Which files to search: globs separated by commas, `!` excludes.
     pub glob: Option<String>,
     /// Which files to search: the name of one of ripgrep's file types.
     pub file_type: Option<String>,
-    /// What is wanted.
+    /// What the search answers with.
     pub answer: AnswerWith,
-    /// How many matching lines, or files, are left out at the beginning.
+    /// How many matching lines, or files, are skipped before the first one shown.
     pub skip: u64,
     /// How many are shown at the most; `None` for as many as fit.
-    pub most: Option<u64>,
+    pub max_results: Option<u64>,
     /// How many bytes the lines of the answer may take. Files and counts are not limited by it.
     pub budget: usize,
-    /// How many bytes of it a line takes, as the caller prints it.
+    /// How many bytes of the budget a line takes, as the caller prints it.
     pub line_cost: fn(&PageLine<'_>) -> usize,
 }
 
@@ -72,9 +72,9 @@ pub struct Search {
 pub enum AnswerWith {
     /// The files that match, the newest first.
     Files,
-    /// The files that match, by path, and how often.
+    /// The files that match, by path, and the number of matches in each.
     Counts,
-    /// The lines that match, with so many before and after them.
+    /// The lines that match, with context lines.
     Lines {
         /// Lines before a match.
         before: usize,
@@ -83,7 +83,7 @@ pub enum AnswerWith {
     },
 }
 
-/// What a search has found.
+/// The results of a search.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Searched {
@@ -93,13 +93,13 @@ pub struct Searched {
     pub shown: u64,
     /// How many there are in all.
     pub total: u64,
-    /// How often the pattern matched in all; where only files were wanted, how many did.
+    /// How often the pattern matched in all; with [`AnswerWith::Files`] the number of files.
     pub matches: u64,
     /// How many files match.
     pub matching_files: u64,
     /// How many files were searched.
     pub searched: u64,
-    /// What was not searched.
+    /// How many entries were not searched, and why.
     pub skipped: Skipped,
 }
 
@@ -109,16 +109,16 @@ pub struct Searched {
 pub struct Matched {
     /// Where it is.
     pub place: Place,
-    /// How often the pattern matched, where that was wanted.
+    /// The number of matches, with [`AnswerWith::Counts`].
     pub count: u64,
-    /// The lines on this page, where they were wanted.
+    /// The lines on this page, with [`AnswerWith::Lines`].
     pub lines: Vec<Line>,
-    /// What else there is to say about a file that is not text.
+    /// A note about a binary file.
     pub note: Option<BinaryNote>,
 }
 
 impl Search {
-    /// Searches everything for a regex, and answers with lines.
+    /// Searches all roots for a regex, and answers with lines.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -130,7 +130,7 @@ impl Search {
             file_type: None,
             answer: AnswerWith::Lines { before: 0, after: 0 },
             skip: 0,
-            most: None,
+            max_results: None,
             budget: MAX_OUTPUT_BYTES,
             line_cost: |line| line.text.len(),
         }
@@ -154,7 +154,7 @@ builder!(Search {
     with_file_type(file_type: Option<String>),
     with_answer(answer: AnswerWith),
     with_skip(skip: u64),
-    with_most(most: Option<u64>),
+    with_max_results(max_results: Option<u64>),
     with_budget(budget: usize),
     with_line_cost(line_cost: fn(&PageLine<'_>) -> usize),
 });
@@ -190,7 +190,7 @@ impl Operation for Search {
             pattern: self.pattern.clone(),
             literal: self.literal,
             ignore_case: self.ignore_case,
-            // A literal with a line end in it can mean nothing else.
+            // A literal that contains a line ending can only match across lines.
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
         let compiled = view.session().pattern_cache().compiled(&search_pattern)?;
@@ -245,14 +245,14 @@ impl Operation for Search {
                 let again = |place: &Place, (from, to): (u64, u64)| {
                     let scan = Scan { keep: KeepLines::Window { from, to, bytes }, ..scan };
                     match self.search_again(view, &scan, place, named) {
-                        // Gone, or something else by now: then nothing is found there any more.
+                        // The file is gone or was replaced: it has no matches any more.
                         Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
                         other => other.map(|(hits, _)| hits),
                     }
                 };
                 let request = MatchWindow {
                     skip: self.skip,
-                    most: self.most.unwrap_or(u64::MAX),
+                    max_matches: self.max_results.unwrap_or(u64::MAX),
                     before,
                     after,
                     budget: self.budget,
@@ -297,16 +297,16 @@ impl Search {
     ) -> Result<WalkResult, Error> {
         let starts = view.starts(self.path.as_ref())?;
         let filter_decision = |candidate: &Candidate<'_>| {
-            let said =
+            let by_glob =
                 filter.map_or(FilterDecision::Default, |filter| filter.filter_decision(candidate));
             let other = |types: &Types| {
                 let name = OsStr::from_bytes(candidate.name());
                 candidate.kind != Kind::Directory && types.matched(name, false).is_ignore()
             };
-            // As with ripgrep, a file that the glob asks for may be of any type.
-            match said {
+            // As with ripgrep, a file that the glob includes may be of any type.
+            match by_glob {
                 FilterDecision::Default if types.is_some_and(other) => FilterDecision::Exclude,
-                said => said,
+                by_glob => by_glob,
             }
         };
         let new_visitor =
@@ -326,16 +326,17 @@ impl Search {
         named: Named,
     ) -> Result<(Hits, SystemTime), Error> {
         let path = || self.path.clone().unwrap_or_else(|| view.session().absolute(place).into());
-        let mut file = view.found_file(place).map_err(|error| Error::from_read(&path(), error))?;
+        let mut file = view.open_place(place).map_err(|error| Error::from_read(&path(), error))?;
         let hits = Scanner::new(scan).search(&mut file, named);
         let hits = hits.map_err(|error| view.path_error(&path(), error))?;
         Ok((hits, file.meta().modified))
     }
 
-    /// Files as rows: a page of them.
+    /// Puts the files on this page into the outcome.
     fn rows(&self, hits: Vec<(Hit, SystemTime)>, outcome: &mut Searched) {
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
-        let most = self.most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let most =
+            self.max_results.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let hits = hits.into_iter().skip(skip).take(most);
         let row = |(Hit { place, hits }, _)| Matched {
             place,
@@ -348,7 +349,7 @@ impl Search {
     }
 }
 
-/// The order of `rg --sort path`: name by name.
+/// The order of `rg --sort path`: compares paths name by name.
 pub(crate) fn by_path(one: &Place, other: &Place) -> Ordering {
     let key = |byte: u8| if byte == b'/' { 0 } else { byte };
     let [one_path, other_path] = [one, other].map(|place| place.path.as_bytes());
@@ -360,7 +361,7 @@ pub(crate) fn by_path(one: &Place, other: &Place) -> Ordering {
     one.root.cmp(&other.root).then_with(paths)
 }
 
-/// The files of a type that ripgrep knows.
+/// The matcher for one of ripgrep's file types.
 fn types(name: &str) -> Result<Types, Error> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();
@@ -377,10 +378,10 @@ fn types(name: &str) -> Result<Types, Error> {
 }
 
 fn unknown_type(name: &str, known: &HashMap<String, String>) -> Error {
-    /// How many similar ones are named.
+    /// How many similar types are suggested.
     const MAX_NAMED: usize = 3;
     let asked = name.to_lowercase();
-    // Many ask for `tsx`, which is a part of `ts`.
+    // Models often send `tsx`, which is an extension of the type `ts`.
     let has_extension = |globs: &str| globs.split(' ').any(|glob| glob == format!("*.{asked}"));
     let mut near: Vec<_> = known
         .iter()

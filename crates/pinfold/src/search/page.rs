@@ -26,7 +26,7 @@ pub(crate) struct MatchPage {
 pub(crate) struct MatchWindow {
     /// How many matches to skip, and the maximum number to show.
     pub(crate) skip: u64,
-    pub(crate) most: u64,
+    pub(crate) max_matches: u64,
     /// How many context lines to show before and after each match.
     pub(crate) before: usize,
     pub(crate) after: usize,
@@ -58,7 +58,7 @@ pub(crate) fn page<E>(
     path_of: impl Fn(&Place) -> String,
     mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
 ) -> Result<MatchPage, E> {
-    let end = request.skip.saturating_add(request.most);
+    let end = request.skip.saturating_add(request.max_matches);
     let mut shown = MatchPage::default();
     let mut filler = PageFiller { request, left: request.budget, any: false, full: false };
     for Hit { place, mut hits } in files {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use pinfold::operations::{List, ListOrder, Which};
+use pinfold::operations::{Include, List, ListOrder};
 use pinfold_confine::fault::{Fault, When, inject};
 
 use crate::{workspace, write};
@@ -23,13 +23,13 @@ fn lists_show_what_is_asked_for() {
     };
     let list = List::new(".");
     assert_eq!(names(&list), [".gitignore", ".hidden", "a.log", "b.txt", "dir"]);
-    let not_ignored = List::new(".").with_which(Which::NotIgnored);
+    let not_ignored = List::new(".").with_include(Include::NotIgnored);
     assert_eq!(names(&not_ignored), [".gitignore", ".hidden", "b.txt", "dir"]);
-    let visible = List::new(".").with_which(Which::Visible).with_depth(5);
+    let visible = List::new(".").with_include(Include::Visible).with_depth(5);
     assert_eq!(names(&visible), ["b.txt", "dir", "dir/c.txt"]);
     let glob = visible.clone().with_glob(Some("*.txt".into()));
     assert_eq!(names(&glob), ["b.txt", "dir/c.txt"]);
-    let hidden = List::new(".").with_glob(Some(".hid*".into())).with_which(Which::Visible);
+    let hidden = List::new(".").with_glob(Some(".hid*".into())).with_include(Include::Visible);
     assert_eq!(names(&hidden), [".hidden"]);
     let ignore = List::new(".").with_ignore(vec!["*.txt".into(), ".*".into()]);
     assert_eq!(names(&ignore), ["a.log", "dir"]);
@@ -40,7 +40,7 @@ fn lists_show_what_is_asked_for() {
         let below = List::new("dir").with_ignore(vec![glob.clone()]);
         assert_eq!(names(&below).is_empty(), glob.contains("**"), "{glob}");
     }
-    let cut = session.perform(&List::new(".").with_most(2)).unwrap();
+    let cut = session.perform(&List::new(".").with_max_entries(2)).unwrap();
     assert_eq!((cut.outcome.entries.len(), cut.outcome.total), (2, 5));
 }
 
@@ -48,7 +48,7 @@ fn lists_show_what_is_asked_for() {
 fn what_cannot_be_looked_at_is_counted_during_the_walk_and_after_it() {
     let (dir, session) = workspace(&[]);
     (0..40).for_each(|number| write(dir.path(), &format!("f{number:02}"), b"text"));
-    let list = List::new(".").with_most(7);
+    let list = List::new(".").with_max_entries(7);
     let (mut listed, mut unreadable) = (0, 0);
     for nth in 1.. {
         let denied = (When::Nth(nth), Fault::Errno(13));
@@ -75,8 +75,10 @@ fn a_list_that_is_cut_tells_as_much_about_each_entry_as_one_that_is_not() {
     symlink("f01", dir.path().join("a-link")).unwrap();
     fs::create_dir(dir.path().join("z-dir")).unwrap();
     let list = |most| {
-        let list =
-            List::new(".").with_sniff(true).with_most(most).with_order(ListOrder::DirectoriesFirst);
+        let list = List::new(".")
+            .with_sniff(true)
+            .with_max_entries(most)
+            .with_order(ListOrder::DirectoriesFirst);
         let listed = session.perform(&list).unwrap().outcome;
         assert_eq!(listed.total, 42);
         let entries = listed.entries.into_iter();

@@ -37,7 +37,7 @@ proptest! {
         let session = Session::open([dir.path()]).unwrap();
         let mut found = Vec::new();
         loop {
-            let page = search(&session, &Search::new("match").with_skip(found.len() as u64).with_most(Some(most)).with_budget(budget).with_answer(with_context(context, context)));
+            let page = search(&session, &Search::new("match").with_skip(found.len() as u64).with_max_results(Some(most)).with_budget(budget).with_answer(with_context(context, context)));
             prop_assert_eq!(page.total, expected.len() as u64);
             prop_assert_eq!(page.shown, lines(&page).len() as u64);
             prop_assert!(page.shown <= most);
@@ -71,7 +71,8 @@ fn a_page_is_found_again_where_its_lines_were_too_many_to_keep() {
     }
     let session = Session::open([dir.path()]).unwrap();
     for skip in [0, 4_999, 150_000, 299_995] {
-        let page = search(&session, &Search::new("matches").with_skip(skip).with_most(Some(3)));
+        let page =
+            search(&session, &Search::new("matches").with_skip(skip).with_max_results(Some(3)));
         assert_eq!((page.total, page.shown), (300_000, 3));
         let first = &lines(&page)[0];
         let (file, line) = (skip / 5_000, skip % 5_000 + 1);
@@ -85,7 +86,10 @@ fn context_at_the_edge_of_a_page_belongs_to_matches_on_it() {
     let shown = |skip, most| {
         let page = search(
             &session,
-            &Search::new("M").with_skip(skip).with_most(Some(most)).with_answer(with_context(1, 1)),
+            &Search::new("M")
+                .with_skip(skip)
+                .with_max_results(Some(most))
+                .with_answer(with_context(1, 1)),
         );
         let lines = page.files[0].lines.iter();
         lines.map(|line| (line.number, line.role)).collect::<Vec<_>>()

@@ -88,7 +88,7 @@ fn files_come_newest_first_and_then_by_path() {
         found.outcome.files.iter().map(|file| file.place.path.to_string()).collect();
     // `a` comes before `a.rs`, as in a sorted tree.
     assert_eq!(paths, ["a/new.rs", "a/y.rs", "a.rs", "b/x.rs"]);
-    let two = session.perform(&Find::new("**/*.rs").with_most(2)).unwrap();
+    let two = session.perform(&Find::new("**/*.rs").with_max_files(2)).unwrap();
     assert_eq!((two.outcome.files.len(), two.outcome.total), (2, 4));
     assert_eq!(two.outcome.files[1].place.path.to_string(), "a/y.rs");
     let found = search(&session, &Search::new("M").with_answer(AnswerWith::Files));
