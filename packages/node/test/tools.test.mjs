@@ -102,7 +102,7 @@ test("a tool can be called by the name that a provider was given", async (t) => 
 test("options that are wrong are named", (t) => {
   const root = workspace(t);
   for (const [options, message] of [
-    [{ root, dryRun: true }, /no option `dryRun`; did you mean `dry_run`/],
+    [{ root, dryRun: true }, /no setting `dryRun`; did you mean `dry_run`/],
     [{ root, canUseToolCallback: () => true }, /no option `canUseToolCallback` is a function; `canUseTool` is/],
     [{ root, canUseTool: "yes" }, /`canUseTool` must be a function/],
     [{ root, permissions: { mode: "careful" } }, /careful/],

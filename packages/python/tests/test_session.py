@@ -99,7 +99,7 @@ class Calls(Workspace):
 
     def test_options_that_are_wrong_are_named(self) -> None:
         cases: list[tuple[dict[str, Any], str]] = [
-            ({"durabilty": "full"}, "no option `durabilty`; did you mean `durability`?"),
+            ({"durabilty": "full"}, "no setting `durabilty`; did you mean `durability`?"),
             ({"durability": "most"}, "most"),
             ({"permissions": {"modes": "plan"}}, "did you mean `mode`?"),
             ({"permissions": {"deny": ["Fly(**)"]}}, "Fly"),
