@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The tree that `--corpus DIR` names among the arguments; without it, Debian's kernel source.
-pub fn corpus(benchmark: &str) -> PathBuf {
-    let given: Vec<String> = std::env::args().skip(1).collect();
+pub(crate) fn corpus(benchmark: &str) -> PathBuf {
+    let given: Vec<String> = std::env::args().skip(2).collect();
     let tree = match given.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => fetched(),
         ["--corpus", path] => PathBuf::from(path),

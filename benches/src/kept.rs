@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 /// One connection over HTTP that is used again and again, for requests that stand alone.
 #[derive(Debug)]
-pub struct Kept {
+pub(crate) struct Kept {
     stream: BufReader<TcpStream>,
     head: String,
 }
 
 impl Kept {
     /// Connects.
-    pub fn new(web: &Web) -> Self {
+    pub(crate) fn new(web: &Web) -> Self {
         let stream = web.connect();
         stream.set_nodelay(true).unwrap();
         let head = web.head(&["MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call"]);
@@ -23,7 +23,7 @@ impl Kept {
     }
 
     /// Calls a tool, and returns the result.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments, "_meta": alone("bench")});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let body = body.to_string();

@@ -1,14 +1,12 @@
 //! The packages for Node and Python: what a small read costs over the library, and over the language's own.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::compare_slow;
 use pinfold::Session;
-use pinfold_benches::compare_slow;
 use pinfold_dialects::{CLASSIC, Toolbox};
 use serde_json::json;
 
@@ -17,7 +15,7 @@ const LINE: &str = "let total = items.iter().map(|item| item.price * item.count)
 /// How many reads are timed together, so that what drives them does not count.
 const TOGETHER: u32 = 200;
 
-fn main() {
+pub(crate) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     fs::write(&path, LINE.repeat(100)).unwrap();

@@ -3,8 +3,6 @@
 //! Each case of the corpus is an edit that a model gets wrong in some way. A script takes over the lines that
 //! the refusal shows, as a model would, and calls again.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 mod corpus;
 
 use std::fs;
@@ -26,7 +24,7 @@ struct Repair {
     message: String,
 }
 
-fn main() -> ExitCode {
+pub(crate) fn run() -> ExitCode {
     let verbose = std::env::args().any(|argument| argument == "--verbose");
     let cases = corpus();
     let (mut refused, mut mended, mut named) = (0, 0, 0);
@@ -103,5 +101,5 @@ fn taken_over(message: &str) -> String {
 #[test]
 fn refusals_carry_what_the_next_call_needs() {
     assert!(corpus().len() >= 200);
-    assert!(matches!(main(), code if format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS)));
+    assert!(matches!(run(), code if format!("{code:?}") == format!("{:?}", ExitCode::SUCCESS)));
 }

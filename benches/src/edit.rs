@@ -1,15 +1,13 @@
 //! What an edit costs: of a large file, against copying it; of a small one, against rewriting it.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 use std::fs;
 use std::process::Command;
 
+use crate::{compare, compare_slow};
 use pinfold::operations::Edit;
 use pinfold::{Durability, JournalSetting, Session, Settings};
-use pinfold_benches::{compare, compare_slow};
 
-fn main() {
+pub(crate) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let ws = dir.path().join("ws");
     fs::create_dir(&ws).unwrap();

@@ -1,20 +1,18 @@
 //! The server: from its start to its first answer, and what a call through it costs over the library.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::{Kept, compare, compare_slow};
 use pinfold::Session;
-use pinfold_benches::{Kept, compare, compare_slow};
 use pinfold_dialects::{CLASSIC, Toolbox};
 use pinfold_testkit::mcp::{Lines, Web};
 use serde_json::json;
 
 const LINE: &str = "let total = items.iter().map(|item| item.price * item.count).sum();\n";
 
-fn main() {
+pub(crate) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     fs::write(&path, LINE.repeat(100)).unwrap();

@@ -1,25 +1,61 @@
-//! Measuring two ways of doing the same, interleaved, so that a noisy machine disturbs both alike.
+//! Measures two ways of doing the same, interleaved, so that a noisy machine disturbs both alike.
+//!
+//! One program for all benchmarks: each would take longer to link than to compile.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
 mod corpus;
+mod documents;
+mod edit;
+mod fence;
+mod journal;
 mod kept;
+mod packages;
+mod peers;
+mod read;
+mod repair;
+mod search;
+mod serve;
+mod soak;
 
-pub use corpus::corpus;
-pub use kept::Kept;
-
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+use corpus::corpus;
+use kept::Kept;
+
+/// Runs the benchmark that the first argument names; it reads the other arguments itself.
+fn main() -> ExitCode {
+    match std::env::args().nth(1).unwrap_or_default().as_str() {
+        "documents" => documents::run(),
+        "edit" => edit::run(),
+        "fence" => fence::run(),
+        "journal" => journal::run(),
+        "packages" => packages::run(),
+        "peers" => peers::run(),
+        "read" => read::run(),
+        "repair" => return repair::run(),
+        "search" => search::run(),
+        "serve" => serve::run(),
+        "soak" => return soak::run(),
+        name => {
+            eprintln!("there is no benchmark `{name}`");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
 
 /// Times `ours` and `theirs` in turns and prints the medians and their ratio.
 ///
 /// Short calls are timed some at a time, so that the clock does not count.
-pub fn compare(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
+pub(crate) fn compare(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
     measure(what, rounds, 20, ours, theirs);
 }
 
 /// As [`compare`], for what takes so long that each call is timed by itself.
-pub fn compare_slow(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
+pub(crate) fn compare_slow(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
     measure(what, rounds, 1, ours, theirs);
 }
 

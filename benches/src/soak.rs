@@ -2,13 +2,11 @@
 //!
 //! `soak [CALLS]`, 100,000 if not said, first on standard input and output and then over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "a run that cannot be set up has nothing to show")]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use pinfold_benches::Kept;
+use crate::Kept;
 use pinfold_testkit::mcp::{Lines, Web};
 use serde_json::{Value, json};
 
@@ -20,8 +18,8 @@ const FILES: usize = 50;
 const MEASURED: [(&str, f64); 3] =
     [("memory (KB)", 3_000.0), ("open files", 4.0), ("threads", 8.0)];
 
-fn main() -> ExitCode {
-    let calls = std::env::args().nth(1).map_or(100_000, |number| number.parse().unwrap());
+pub(crate) fn run() -> ExitCode {
+    let calls = std::env::args().nth(2).map_or(100_000, |number| number.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("ws");
     let mut good = true;
@@ -29,7 +27,7 @@ fn main() -> ExitCode {
         prepare(&root);
         let mut server = Lines::initialized(&mut serve(dir.path(), &root, &[]), json!({}));
         let process = server.process().id();
-        good &= run("stdio", calls, process, &root, |tool, arguments| server.call(tool, arguments));
+        good &= drive("stdio", calls, process, &root, |tool, arguments| server.call(tool, arguments));
     }
     {
         prepare(&root);
@@ -37,7 +35,7 @@ fn main() -> ExitCode {
         let mut connection = Kept::new(&web);
         let process = web.process().id();
         good &=
-            run("HTTP", calls, process, &root, |tool, arguments| connection.call(tool, arguments));
+            drive("HTTP", calls, process, &root, |tool, arguments| connection.call(tool, arguments));
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -104,7 +102,7 @@ fn measured(process: u32) -> [f64; 3] {
     [field("VmRSS:"), f64::from(u32::try_from(files).unwrap()), field("Threads:")]
 }
 
-fn run(
+fn drive(
     door: &str,
     calls: usize,
     process: u32,

@@ -3,15 +3,13 @@
 //! Each sample is what `pinfold call`, `undo` or `log` does: a new session, one operation. Both journals are
 //! measured in turn, in one run; what counts is the ratio.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot set up its case has failed")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::compare_slow;
 use pinfold::operations::{Undo, Write};
 use pinfold::{Durability, JournalSetting, Session, Settings};
-use pinfold_benches::compare_slow;
 
 const ENTRIES: usize = 1_000_000;
 /// Entries between two real changes while the history is made: about a segment.
@@ -71,7 +69,7 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap()
 }
 
-fn main() {
+pub(crate) fn run() {
     let base = tempfile::tempdir().unwrap();
     let (empty, long) = (Place::new(base.path(), "empty"), Place::new(base.path(), "long"));
     let start = Instant::now();

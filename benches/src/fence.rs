@@ -1,18 +1,16 @@
 //! What the fence costs: opening, reading and writing through it, against the same without its care.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
+use crate::compare;
 use pinfold::{Session, Settings};
-use pinfold_benches::compare;
 use pinfold_confine::{Durability, OpenMethod, RawPath, Workspace};
 use pinfold_dialects::{DOTTED, Toolbox};
 use serde_json::json;
 
-fn main() {
+pub(crate) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("src/deep/er")).unwrap();

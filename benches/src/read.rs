@@ -1,19 +1,17 @@
 //! Reading: a window at the end of a large file against `sed`, small files against `cat`.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
+use crate::{compare, compare_slow};
 use pinfold::operations::Read;
 use pinfold::{Session, Style};
-use pinfold_benches::{compare, compare_slow};
 use serde_json::json;
 
 const LINE: &str = "let total = items.iter().map(|item| item.price * item.count).sum();\n";
 
-fn main() {
+pub(crate) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let lines = 1_000_000_000 / LINE.len();
     let mut file = std::io::BufWriter::new(fs::File::create(dir.path().join("large")).unwrap());

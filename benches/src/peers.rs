@@ -3,8 +3,6 @@
 //!
 //! `peers [--corpus DIR]`: the tree that is searched; without it, Debian's kernel source is fetched.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 mod client;
 mod operations;
 
@@ -13,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pinfold_benches::corpus;
+use crate::corpus;
 
 use client::Client;
 use operations::{Operation, Server, operations};
@@ -21,7 +19,7 @@ use operations::{Operation, Server, operations};
 /// A time for each of [`Server::ALL`]; none for those that cannot do it.
 type Times = [Option<Duration>; Server::ALL.len()];
 
-fn main() {
+pub(crate) fn run() {
     let tree = corpus("peers");
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

@@ -3,15 +3,13 @@
 //! `--corpus DIR` names the tree; without it, Debian's kernel source is fetched. Smaller trees are cut
 //! out of it. Answers are compared before anything is timed.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::{compare_slow, corpus};
 use pinfold::{Permissions, Session, Settings};
-use pinfold_benches::{compare_slow, corpus};
 use pinfold_dialects::{CLASSIC, Toolbox};
 use serde_json::{Value, json};
 
@@ -76,7 +74,7 @@ const FINDS: [(&str, &str); 3] = [
     ("**/sched_fair_no_such.c", "sched_fair_no_such.c"),
 ];
 
-fn main() {
+pub(crate) fn run() {
     let corpus = corpus("search");
     let cut = tempfile::tempdir().unwrap();
     for files in [1_000, 10_000] {
