@@ -27,15 +27,17 @@ pub(crate) fn run() -> ExitCode {
         prepare(&root);
         let mut server = Lines::initialized(&mut serve(dir.path(), &root, &[]), json!({}));
         let process = server.process().id();
-        good &= drive("stdio", calls, process, &root, |tool, arguments| server.call(tool, arguments));
+        good &=
+            drive("stdio", calls, process, &root, |tool, arguments| server.call(tool, arguments));
     }
     {
         prepare(&root);
         let mut web = Web::start(&mut serve(dir.path(), &root, &["--http", "127.0.0.1:0"]));
         let mut connection = Kept::new(&web);
         let process = web.process().id();
-        good &=
-            drive("HTTP", calls, process, &root, |tool, arguments| connection.call(tool, arguments));
+        good &= drive("HTTP", calls, process, &root, |tool, arguments| {
+            connection.call(tool, arguments)
+        });
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -20,7 +20,8 @@ pub(crate) fn run(packages: &Packages) -> Result<()> {
         packages.complain();
         return Ok(());
     };
-    let build = ["build", "--package", "pinfold-mcp", "--example", "conformance"];
+    // With the features that the whole workspace has, as for the other tests, so that nothing is built twice.
+    let build = ["build", "--workspace", "--example", "conformance"];
     crate::run(&build, &[])?;
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     let root = target.join("conformance");

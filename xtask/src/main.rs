@@ -6,9 +6,10 @@ mod checks;
 mod conformance;
 mod packages;
 mod release;
+mod test;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
@@ -16,6 +17,7 @@ use packages::{Packages, Profile};
 
 const HELP: &str = "\
 cargo xtask test           all checks and tests that a change has to pass
+cargo xtask packages       builds the native parts of the Node and Python packages, into them; `--release`
 cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
@@ -30,7 +32,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["test"] => test(),
+        ["test"] => test::run_all(),
+        ["packages"] => packages::build(Profile::Dev),
+        ["packages", "--release"] => packages::build(Profile::Release),
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", rest @ ..] => fuzz(rest),
@@ -53,51 +57,34 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that a change has to pass.
-fn test() -> Result<()> {
-    checks::run()?;
-    run(&["fmt", "--all", "--check"], &[])?;
-    run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    run(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
-    let rg = tool("rg", "ripgrep", "15.2.0")?;
-    let mut packages = Packages::install()?;
-    packages.install_for_own()?;
-    let own = packages.build_own(Profile::Dev)?;
-    let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
-    let mut environment = vec![("PINFOLD_RG", rg.as_str())];
-    environment.extend(node_modules.as_deref().map(|path| ("PINFOLD_NODE_MODULES", path)));
-    environment.extend(python.as_deref().map(|path| ("PINFOLD_PYTHON", path)));
-    environment.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
-    if has_nextest() {
-        run(&["nextest", "run", "--workspace", "--no-fail-fast"], &environment)?;
-    } else {
-        eprintln!("xtask: without cargo-nextest, the same tests run under `cargo test`");
-        run(&["test", "--workspace", "--all-targets", "--no-fail-fast"], &environment)?;
-    }
-    // Neither of them runs the examples in the documentation.
-    run(&["test", "--workspace", "--doc"], &[])?;
-    packages.test_own()?;
-    conformance::run(&packages)?;
-    packages.complain();
-    Ok(())
-}
-
 /// A program that tests or benchmarks compare with: installed below `target`, once.
 fn tool(name: &str, package: &str, version: &str) -> Result<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools").join(version);
+    installed(name, package, version, &root, &[])
+}
+
+/// The same, where its speed does not matter: it is built in a fraction of the time.
+fn slow_tool(name: &str, package: &str, version: &str) -> Result<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/debug").join(version);
+    installed(name, package, version, &root, &["--debug", "--quiet"])
+}
+
+fn installed(
+    name: &str,
+    package: &str,
+    version: &str,
+    root: &Path,
+    options: &[&str],
+) -> Result<String> {
     let program = root.join("bin").join(name);
     if !program.exists() {
         let root = root.display().to_string();
-        run(&["install", package, "--version", version, "--locked", "--root", &root], &[])?;
+        let mut arguments =
+            vec!["install", package, "--version", version, "--locked", "--root", &root];
+        arguments.extend(options);
+        run(&arguments, &[])?;
     }
     Ok(program.display().to_string())
-}
-
-fn has_nextest() -> bool {
-    let mut ask = Command::new("cargo");
-    ask.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    ask.status().is_ok_and(|status| status.success())
 }
 
 /// Random calls, each kind for some seconds.
@@ -124,7 +111,8 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
     if name == "packages" {
         let mut packages = Packages::default();
         packages.install_for_own()?;
-        own.extend(packages.build_own(Profile::Release)?);
+        packages::build(Profile::Release)?;
+        own.extend(packages.build_layers()?);
     }
     if name == "peers" {
         own.push(("PINFOLD_PEERS", packages::peers()?.display().to_string()));
@@ -134,7 +122,7 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
     own.push(("PINFOLD_BIN", program.display().to_string()));
     let mut arguments =
-        vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--bin", name, "--"];
+        vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--", name];
     arguments.extend(rest);
     let environment: Vec<_> = own.iter().map(|(name, value)| (*name, value.as_str())).collect();
     run(&arguments, &environment)

@@ -4,16 +4,20 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 /// Where the packages are named that clients in tests need.
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/tests/clients");
 
 /// Where Pinfold's own packages are.
 const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packages");
+
+/// The crates that Pinfold's own packages contain.
+const OWN_CRATES: [&str; 3] = ["pinfold-cli", "pinfold-node", "pinfold-python"];
 
 /// The packages that could be installed, and loud words about those that could not.
 #[derive(Default)]
@@ -36,6 +40,47 @@ pub(crate) enum Profile {
     Dev,
     /// As they are published.
     Release,
+}
+
+impl Profile {
+    /// Where cargo puts what it builds.
+    fn directory(self) -> PathBuf {
+        let name = match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+        };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(name)
+    }
+}
+
+/// Builds the native parts of Pinfold's own packages, and puts them into the packages.
+pub(crate) fn build(profile: Profile) -> Result<()> {
+    let mut arguments = vec!["build", "--locked"];
+    arguments.extend(OWN_CRATES.iter().flat_map(|name| ["--package", name]));
+    if matches!(profile, Profile::Release) {
+        arguments.push("--release");
+    }
+    crate::run(&arguments, &[])?;
+    lay(profile)
+}
+
+/// Puts the native parts that cargo built into the packages' directories.
+pub(crate) fn lay(profile: Profile) -> Result<()> {
+    let parts = [
+        ("pinfold", "node/native/pinfold"),
+        ("libpinfold_node.so", "node/native/pinfold.node"),
+        ("pinfold", "python/python/pinfold/bin/pinfold"),
+        ("lib_native.so", "python/python/pinfold/_native.abi3.so"),
+    ];
+    for (built, part) in parts {
+        let (built, part) = (profile.directory().join(built), Path::new(OURS).join(part));
+        fs::create_dir_all(part.parent().unwrap_or(Path::new(OURS)))?;
+        let new = part.with_extension("new");
+        fs::copy(&built, &new).with_context(|| format!("cannot copy {}", built.display()))?;
+        // Not written over: a process may be running from it.
+        fs::rename(new, part)?;
+    }
+    Ok(())
 }
 
 impl Packages {
@@ -70,23 +115,14 @@ impl Packages {
         install().map(Some).map_err(|problem| anyhow!("{what}: {problem}"))
     }
 
-    /// Builds Pinfold's own packages. Gives what tests and benchmarks have to be told.
-    pub(crate) fn build_own(&self, profile: Profile) -> Result<Vec<(&'static str, String)>> {
-        // The builder of the Node package names the target, so what it has built is found by that.
-        let target = format!("--target {}", host()?);
-        let (script, arguments) = match profile {
-            Profile::Dev => ("build:debug", format!("--profile dev {target}")),
-            Profile::Release => ("build", target),
-        };
+    /// Compiles the TypeScript of the Node package. Gives what tests and benchmarks of the packages have to be told.
+    pub(crate) fn build_layers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut environment = Vec::new();
         if self.own_node {
-            must(npm().args(["run", script]))?;
+            must(npm().args(["run", "build:layer"]))?;
             environment.push(("PINFOLD_NODE_PACKAGE", "built".to_owned()));
         }
         if let Some(python) = &self.own_python {
-            let mut pip = pip(python);
-            pip.arg("--force-reinstall").arg("--no-deps").arg(Path::new(OURS).join("python"));
-            must(pip.env("MATURIN_PEP517_ARGS", arguments))?;
             environment.push(("PINFOLD_PYTHON_PACKAGE", python.display().to_string()));
         }
         Ok(environment)
@@ -117,7 +153,7 @@ impl Packages {
 fn node() -> Result<PathBuf, String> {
     // The package `node` puts its program in place by a script.
     let modules = modules("node", Path::new(CLIENTS), "--foreground-scripts")?;
-    run(Command::new(modules.join(".bin/node")).arg("--version"))?;
+    quiet(Command::new(modules.join(".bin/node")).arg("--version"))?;
     Ok(modules)
 }
 
@@ -136,7 +172,7 @@ fn modules(name: &str, named: &Path, scripts: &str) -> Result<PathBuf, String> {
             fs::copy(file, place.join(file.file_name().unwrap_or_default())).map_err(words)?;
         }
         let mut npm = Command::new("npm");
-        run(npm.args(["ci", "--no-audit", "--no-fund", scripts]).current_dir(&place))
+        quiet(npm.args(["ci", "--no-audit", "--no-fund", scripts]).current_dir(&place))
     })?;
     Ok(place.join("node_modules"))
 }
@@ -147,15 +183,28 @@ fn own_node() -> Result<(), String> {
     if !Path::new(OURS).join("node/node_modules").exists() {
         let _ = fs::remove_file(place.join("installed"));
     }
-    once(&place, || run(npm().args(["ci", "--no-audit", "--no-fund"])))
+    once(&place, || quiet(npm().args(["ci", "--no-audit", "--no-fund"])))
 }
 
 fn clients_python() -> Result<PathBuf, String> {
     python("python", &Path::new(CLIENTS).join("requirements.txt"))
 }
 
+/// A Python that imports Pinfold's own package from where it is developed.
 fn own_python() -> Result<PathBuf, String> {
-    python("own-python", &Path::new(OURS).join("python/requirements-dev.txt"))
+    let requirements = Path::new(OURS).join("python/requirements-dev.txt");
+    let python = python("python-package", &requirements)?;
+    let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let said = Command::new(&python).args(["-c", code]).output().map_err(words)?;
+    let packages = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    let source = Path::new(OURS).join("python/python").canonicalize().map_err(words)?;
+    let source = source.display();
+    fs::write(packages.join("pinfold.pth"), format!("{source}\n")).map_err(words)?;
+    let script = python.with_file_name("pinfold");
+    let start = "import sys\nfrom pinfold.__main__ import main\nsys.exit(main())\n";
+    fs::write(&script, format!("#!{}\n{start}", python.display())).map_err(words)?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(words)?;
+    Ok(python)
 }
 
 /// A Python of its own with the packages that a file names.
@@ -163,8 +212,8 @@ fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
     let place = place(name, &[requirements.to_owned()])?;
     let python = place.join("bin/python");
     once(&place, || {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-        run(pip(&python).arg("-r").arg(requirements))
+        quiet(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+        quiet(pip(&python).arg("-r").arg(requirements))
     })?;
     Ok(python)
 }
@@ -203,14 +252,6 @@ fn once(place: &Path, install: impl FnOnce() -> Result<(), String>) -> Result<()
     fs::write(mark, "").map_err(words)
 }
 
-/// The machine that programs are built on, and for.
-fn host() -> Result<String> {
-    let said = Command::new("rustc").arg("-vV").output()?;
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| anyhow!("`rustc -vV` names no host"))
-}
-
 fn must(command: &mut Command) -> Result<()> {
     match run(command) {
         Ok(()) => Ok(()),
@@ -218,17 +259,38 @@ fn must(command: &mut Command) -> Result<()> {
     }
 }
 
+/// Runs a command, and shows what it printed if it failed: installations run beside cargo.
+fn quiet(command: &mut Command) -> Result<(), String> {
+    let said = line(command);
+    eprintln!("xtask: {said}");
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let printed = [output.stdout, output.stderr].concat();
+            Err(format!(
+                "`{said}` ended with {}\n{}",
+                output.status,
+                String::from_utf8_lossy(&printed)
+            ))
+        }
+        Err(error) => Err(format!("`{said}`: {error}")),
+    }
+}
+
 fn run(command: &mut Command) -> Result<(), String> {
-    let mut said: Vec<_> = vec![command.get_program()];
-    said.extend(command.get_args());
-    let said = said.join(OsStr::new(" "));
-    let said = said.display();
+    let said = line(command);
     eprintln!("xtask: {said}");
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("`{said}` ended with {status}")),
         Err(error) => Err(format!("`{said}`: {error}")),
     }
+}
+
+fn line(command: &Command) -> String {
+    let mut words: Vec<_> = vec![command.get_program()];
+    words.extend(command.get_args());
+    words.join(OsStr::new(" ")).display().to_string()
 }
 
 fn words(error: std::io::Error) -> String {

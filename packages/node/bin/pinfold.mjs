@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 // Runs the command line that lies beside the native part, on this process's own streams.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { fileURLToPath } from "node:url";
+import { program as find } from "../dist/native.js";
 
-const program = fileURLToPath(new URL(`../native/pinfold-${process.platform}-${process.arch}`, import.meta.url));
-if (!existsSync(program)) {
-  console.error(`pinfold: this package has no ${program}; it was built for another machine, or not at all`);
+let program;
+try {
+  program = find();
+} catch (error) {
+  console.error(`pinfold: ${error.message}`);
   process.exit(2);
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });

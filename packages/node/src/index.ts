@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { NativeCall, NativeSession, schemas } from "../native/index.js";
+import { load, type NativeCall, type NativeSession } from "./native.js";
 import { plain, wordsOf, written } from "./plain.js";
 import { isSignal, watch } from "./signals.js";
 import type {
@@ -20,6 +20,8 @@ import type {
 export type * from "./generated.js";
 export type * from "./types.js";
 
+const native = load();
+
 /** One agent's conversation with a workspace: it remembers what was read. Calls can be made at once. */
 export class Session {
   readonly #native: NativeSession;
@@ -33,7 +35,7 @@ export class Session {
       throw new TypeError("the option `canUseTool` must be a function");
     }
     this.#canUseTool = canUseTool;
-    this.#native = new NativeSession(JSON.stringify(plain(rest, "")));
+    this.#native = new native.NativeSession(JSON.stringify(plain(rest, "")));
     this.tools = this.#plugins();
   }
 
@@ -43,7 +45,7 @@ export class Session {
     args: ArgsOf<Name>,
     context?: ToolContext,
   ): Promise<ToolResult<DataOf<Name>>> {
-    const call = new NativeCall();
+    const call = new native.NativeCall();
     const said = written(args);
     const about = contextOf(context, said.problem);
     const stops = about.signals.map((signal) => watch(signal, () => call.cancel()));
@@ -120,7 +122,7 @@ export function toolSchemas(
     throw new TypeError(`there is no option \`${name}\` here; there is \`dialect\``);
   }
   const dialects = dialect ?? "classic";
-  return listed(schemas(format, typeof dialects === "string" ? [dialects] : [...dialects]));
+  return listed(native.schemas(format, typeof dialects === "string" ? [dialects] : [...dialects]));
 }
 
 function decider(

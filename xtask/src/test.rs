@@ -1,0 +1,72 @@
+//! `cargo xtask test`: everything that a change has to pass.
+//!
+//! Nothing is compiled twice: the tests, the packages and the server of the conformance suite come from one build of the
+//! whole workspace, with one set of features. What other registries have is installed while cargo compiles.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+
+use crate::packages::{self, Packages, Profile};
+use crate::{checks, conformance, run, slow_tool};
+
+pub(crate) fn run_all() -> Result<()> {
+    let start = Instant::now();
+    let installing = thread::spawn(install);
+    timed("files", checks::run)?;
+    timed("format", || run(&["fmt", "--all", "--check"], &[]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    timed("clippy", || run(&clippy, &[]))?;
+    let doc = ["doc", "--workspace", "--no-deps"];
+    timed("documentation", || run(&doc, &[("RUSTDOCFLAGS", "-D warnings")]))?;
+    timed("build", || run(&["build", "--workspace", "--all-targets"], &[]))?;
+    let installed = timed("the rest of installing", || installing.join())
+        .map_err(|_| anyhow!("installing panicked"))?;
+    let (rg, packages) = installed?;
+    packages::lay(Profile::Dev)?;
+    let own = timed("TypeScript", || packages.build_layers())?;
+    let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
+    let mut environment = vec![("PINFOLD_RG", rg.as_str())];
+    environment.extend(node_modules.as_deref().map(|path| ("PINFOLD_NODE_MODULES", path)));
+    environment.extend(python.as_deref().map(|path| ("PINFOLD_PYTHON", path)));
+    environment.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
+    let tests = if has_nextest() {
+        ["nextest", "run", "--workspace", "--no-fail-fast"]
+    } else {
+        eprintln!("xtask: without cargo-nextest, the same tests run under `cargo test`");
+        ["test", "--workspace", "--all-targets", "--no-fail-fast"]
+    };
+    timed("tests", || run(&tests, &environment))?;
+    // Neither of them runs the examples in the documentation.
+    timed("examples in the documentation", || run(&["test", "--workspace", "--doc"], &[]))?;
+    timed("tests of the packages", || packages.test_own())?;
+    timed("conformance", || conformance::run(&packages))?;
+    packages.complain();
+    eprintln!("xtask: all of it took {} s", start.elapsed().as_secs());
+    Ok(())
+}
+
+/// Installs what is compared with, and what other languages' registries have.
+fn install() -> Result<(String, Packages)> {
+    let mut packages = Packages::install()?;
+    packages.install_for_own()?;
+    Ok((slow_tool("rg", "ripgrep", "15.2.0")?, packages))
+}
+
+/// Runs a step, and says how long it took.
+fn timed<T>(step: &str, run: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = run();
+    eprintln!("xtask: {step}: {:.0} s", start.elapsed().as_secs_f64());
+    result
+}
+
+fn has_nextest() -> bool {
+    let mut ask = Command::new("cargo");
+    ask.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    ask.status().is_ok_and(|status| status.success())
+}
