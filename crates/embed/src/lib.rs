@@ -6,12 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod approval;
-mod context;
 mod options;
 mod pool;
 mod reply;
 mod tools;
 
 pub use approval::{DecisionSlot, Host};
+pub use options::NameStyle;
 pub use pool::answer_cancelled;
 pub use tools::{Request, Tools, check, describe, schemas};

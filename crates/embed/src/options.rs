@@ -7,7 +7,30 @@ use pinfold_dialects::{Dialect, named_dialects};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The roots and the dialects; every other option is one of the settings, by its name there.
+/// How a language spells the names of options.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NameStyle {
+    /// `dry_run`, as in the configuration file.
+    Snake,
+    /// `dryRun`.
+    Camel,
+}
+
+impl NameStyle {
+    /// The name of an option, from its name in the configuration file.
+    pub fn spell(self, name: &str) -> String {
+        let mut words = name.split('_');
+        match self {
+            Self::Snake => name.to_owned(),
+            Self::Camel => {
+                let first = words.next().unwrap_or_default().to_owned();
+                words.fold(first, |start, word| start + &word[..1].to_uppercase() + &word[1..])
+            }
+        }
+    }
+}
+
+/// The roots, the dialects and the settings.
 pub(crate) struct Options {
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) dialects: Vec<&'static Dialect>,
@@ -22,14 +45,14 @@ enum OneOrMore {
 }
 
 impl Options {
-    /// The options, or what is wrong with them.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Parses options: `root`, `dialect`, and settings by their names in the style.
+    pub(crate) fn parse(text: &str, style: NameStyle) -> Result<Self, String> {
         let options: Result<Map<String, Value>, _> = serde_json::from_str(text);
         let mut options = options.map_err(|error| format!("the options are no object: {error}"))?;
         // A null means that the option is not given.
         options.retain(|_, value| !value.is_null());
         let known = serde_names::<Settings>().iter().chain(&["root", "dialect"]);
-        check_names(&options, &known.copied().collect::<Vec<_>>())?;
+        let mut options = config_names(options, &known.copied().collect::<Vec<_>>(), style)?;
         let roots =
             options.remove("root").map_or(Ok(vec![".".into()]), |root| names("root", root))?;
         if roots.is_empty() {
@@ -39,9 +62,10 @@ impl Options {
             options.remove("dialect").map_or(Ok(Vec::new()), |names_| names("dialect", names_))?;
         let dialects = named_dialects(dialects.iter().map(String::as_str));
         let dialects = dialects.map_err(|problem| format!("the option `dialect`: {problem}"))?;
-        match options.get("permissions") {
+        match options.remove("permissions") {
             Some(Value::Object(permissions)) => {
-                check_names(permissions, serde_names::<Permissions>())?;
+                let permissions = config_names(permissions, serde_names::<Permissions>(), style)?;
+                options.insert("permissions".to_owned(), permissions.into());
             }
             Some(_) => return Err("the option `permissions` must be an object".into()),
             None => {}
@@ -49,7 +73,8 @@ impl Options {
         for (name, value) in &options {
             // One at a time, so that the message names the option.
             let alone = Map::from_iter([(name.clone(), value.clone())]);
-            settings(alone).map_err(|problem| format!("the option `{name}`: {problem}"))?;
+            settings(alone)
+                .map_err(|problem| format!("the option `{}`: {problem}", style.spell(name)))?;
         }
         let roots = roots.into_iter().map(PathBuf::from).collect();
         let settings = settings(options)?;
@@ -58,15 +83,28 @@ impl Options {
     }
 }
 
-/// Checks that every option is known and that no value was renamed.
-fn check_names(options: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
-    for (key, value) in options {
-        BadName::check_key(key, known).map_err(|problem| problem.to_string())?;
-        if let Some(problem) = value.as_str().and_then(|value| BadName::renamed_value(key, value)) {
-            return Err(problem.to_string());
+/// The options by their names in the configuration file. Refuses unknown options and values that were renamed.
+fn config_names(
+    options: Map<String, Value>,
+    known: &[&str],
+    style: NameStyle,
+) -> Result<Map<String, Value>, String> {
+    let spelled: Vec<String> = known.iter().map(|name| style.spell(name)).collect();
+    let config_name = |(key, value): (String, Value)| {
+        let Some(number) = spelled.iter().position(|name| *name == key) else {
+            let spelled: Vec<&str> = spelled.iter().map(String::as_str).collect();
+            let unknown = BadName::check_key(&key, &spelled).err();
+            return Err(unknown.map_or_else(String::new, |unknown| unknown.to_string()));
+        };
+        let name = known[number];
+        match value.as_str().and_then(|value| BadName::renamed_value(name, value)) {
+            Some(BadName::RenamedValue { old, new, .. }) => {
+                Err(BadName::RenamedValue { key, old, new }.to_string())
+            }
+            _ => Ok((name.to_owned(), value)),
         }
-    }
-    Ok(())
+    };
+    options.into_iter().map(config_name).collect()
 }
 
 fn names(option: &str, value: Value) -> Result<Vec<String>, String> {
@@ -89,19 +127,20 @@ mod tests {
     fn options_are_settings_by_their_names() {
         let options = r#"{"root": ["/a", "/b"], "dialect": ["dotted", "all"], "read_before_write": "off",
                           "journal": null, "permissions": {"mode": "plan"}}"#;
-        let Options { roots, dialects, settings } = Options::parse(options).unwrap();
+        let Options { roots, dialects, settings } =
+            Options::parse(options, NameStyle::Snake).unwrap();
         assert_eq!(roots, [PathBuf::from("/a"), "/b".into()]);
         let names: Vec<_> = dialects.iter().map(|dialect| dialect.name).collect();
         assert_eq!(names, ["dotted", "classic", "scoped"]);
         assert_eq!(settings.permissions.mode, pinfold::Mode::Plan);
-        let Options { roots, dialects, settings } = Options::parse("{}").unwrap();
+        let Options { roots, dialects, settings } = Options::parse("{}", NameStyle::Snake).unwrap();
         assert_eq!(roots, [PathBuf::from(".")]);
         assert!(dialects.is_empty());
         assert_eq!(settings, Settings::default());
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_option_is_named() {
         for (options, named) in [
             (r#"{"dryRun": true}"#, "there is no setting `dryRun`; did you mean `dry_run`?"),
             (r#"{"roots": "/a"}"#, "there is no setting `roots`; did you mean `root`?"),
@@ -120,7 +159,26 @@ mod tests {
             ("[]", "no object"),
             ("{", "no object"),
         ] {
-            let problem = Options::parse(options).err().unwrap();
+            let problem = Options::parse(options, NameStyle::Snake).err().unwrap();
+            assert!(problem.contains(named), "{options}: {problem}");
+        }
+    }
+
+    #[test]
+    fn camel_case_options_are_read_and_named_in_camel_case() {
+        let options =
+            r#"{"root": "/a", "dryRun": true, "readBeforeWrite": "off", "maxGlobFiles": 7}"#;
+        let Options { settings, .. } = Options::parse(options, NameStyle::Camel).unwrap();
+        assert!(settings.dry_run);
+        assert_eq!(settings.read_before_write, Some(pinfold::ReadRule::Off));
+        assert_eq!(settings.max_glob_files, 7);
+        for (options, named) in [
+            (r#"{"dry_run": true}"#, "there is no setting `dry_run`; did you mean `dryRun`?"),
+            (r#"{"dryRun": "yes"}"#, "the option `dryRun`: invalid type"),
+            (r#"{"journalFailure": "say"}"#, "the value `say` of `journalFailure` is now `warn`"),
+            (r#"{"permissions": {"modes": "plan"}}"#, "no setting `modes`; did you mean `mode`?"),
+        ] {
+            let problem = Options::parse(options, NameStyle::Camel).err().unwrap();
             assert!(problem.contains(named), "{options}: {problem}");
         }
     }

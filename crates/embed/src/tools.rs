@@ -1,4 +1,4 @@
-//! Tools, as a program in another language has them.
+//! The tools of a session, called with JSON text.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,26 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pinfold::{CallOptions, Cancel, Error, Mode, Session};
 use pinfold_confine::device_and_inode;
-use pinfold_dialects::{Format, Toolbox, list, named_dialects, tools_of};
+use pinfold_dialects::{Format, ToolInfo, Toolbox, list, named_dialects, tools_of};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::approval::HostApprover;
-use crate::context::Context;
 use crate::options::Options;
-use crate::{Host, pool, reply};
+use crate::{Host, NameStyle, pool, reply};
 
-/// How many combinations of directory and mode are kept ready.
-const VARIANTS: usize = 64;
+/// How many combinations of directory and mode have a toolbox.
+const MAX_VARIANTS: usize = 64;
 
-/// The tools of one conversation.
+/// The tools of one session.
 #[derive(Debug)]
 pub struct Tools {
     toolbox: Arc<Toolbox>,
-    /// The same, for calls that start elsewhere or in another mode.
+    /// The toolboxes for calls with another working directory or mode.
     variants: Mutex<HashMap<Variant, Arc<Toolbox>>>,
 }
 
-/// Where calls start, by path and by what it led to, and in which mode.
+/// The working directory, its device and inode, and the mode.
 type Variant = (Option<PathBuf>, Option<(u64, u64)>, Option<Mode>);
 
 /// A call.
@@ -35,24 +35,24 @@ pub struct Request {
     pub tool: String,
     /// Its arguments, as JSON text.
     pub arguments: String,
-    /// What holds for this call, as JSON text: `workdir`, `permission_mode`, `dry_run`, and
-    /// `problem` if the call cannot be made. May be empty.
+    /// The context, as JSON text: `workdir`, `permission_mode`, `dry_run`, and `problem` if the call cannot be
+    /// made. May be empty.
     pub context: String,
-    /// Lets somebody end the call.
+    /// Cancels the call.
     pub cancel: Cancel,
 }
 
 impl Tools {
-    /// Opens a session. `options` are JSON text: `root`, `dialect`, and settings by their names. What is
-    /// wrong with them is said in words for the programmer.
-    pub fn open(options: &str) -> Result<Self, String> {
-        let Options { roots, dialects, settings } = Options::parse(options)?;
+    /// Opens a session. `options` are JSON text: `root`, `dialect`, and settings by their names. The error is for
+    /// the programmer.
+    pub fn open(options: &str, style: NameStyle) -> Result<Self, String> {
+        let Options { roots, dialects, settings } = Options::parse(options, style)?;
         let session = Session::with_settings(roots, settings).map_err(|error| error.to_string())?;
         let toolbox = Arc::new(Toolbox::new(session, &dialects));
         Ok(Self { toolbox, variants: Mutex::default() })
     }
 
-    /// Makes a call, and waits for its answer: JSON text, whatever happens.
+    /// Calls a tool, and returns its result as JSON text. Failures are results too.
     pub fn call(&self, request: &Request, host: Option<impl Host>) -> String {
         let ready = Context::parse(&request.context).and_then(|mut context| {
             context.problem.take().map_or(Ok(()), Err)?;
@@ -75,8 +75,8 @@ impl Tools {
         }
     }
 
-    /// Makes a call on another thread. Its answer goes to `done`, there or, where there is no thread to be
-    /// had, here.
+    /// Calls a tool on another thread, which passes the result to `done`. If the system has no thread left, `done`
+    /// is called here with an error.
     pub fn start(
         self: &Arc<Self>,
         request: Request,
@@ -94,12 +94,12 @@ impl Tools {
         });
     }
 
-    /// The answer to a call that is not made.
+    /// The result of a call that is refused.
     fn refuse(&self, request: &Request, error: Error) -> String {
         reply::text(self.toolbox.refuse_call(&request.tool, error, &CallOptions::default()))
     }
 
-    /// The arguments of a call on one line, for a person.
+    /// The arguments of a call on one line, for the user.
     pub fn compact(&self, tool: &str, arguments: &str) -> String {
         match serde_json::from_str(arguments) {
             Ok(value) => self.toolbox.compact(tool, &value),
@@ -112,14 +112,14 @@ impl Tools {
         descriptions(self.toolbox.tools())
     }
 
-    /// The tools in the form of a provider, as JSON text.
+    /// The tools in the format of a model provider, as JSON text.
     pub fn schemas(&self, format: &str) -> Result<String, String> {
         Ok(list(self.toolbox.tools(), format.parse::<Format>()?).to_string())
     }
 
-    /// The tools for what a context says.
+    /// The toolbox for the working directory and mode of a context.
     fn for_context(&self, context: &Context) -> Result<Arc<Toolbox>, String> {
-        // Relative to where the process is now, which may change.
+        // Relative to the current directory, which may change.
         let workdir = context.workdir.as_ref().map(std::path::absolute);
         let workdir =
             workdir.transpose().map_err(|error| format!("the call's context: {error}"))?;
@@ -127,9 +127,9 @@ impl Tools {
         if workdir.is_none() && mode.is_none() {
             return Ok(self.toolbox.clone());
         }
-        // What is at the path now may not be what was there before.
-        let there = workdir.as_deref().and_then(device_and_inode);
-        let key = (workdir.clone(), there, mode);
+        // Another directory may have taken this path since.
+        let inode = workdir.as_deref().and_then(device_and_inode);
+        let key = (workdir.clone(), inode, mode);
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = variants.get(&key) {
             return Ok(known.clone());
@@ -152,7 +152,7 @@ impl Tools {
             Some(session) => Arc::new(self.toolbox.on(session)),
             None => self.toolbox.clone(),
         };
-        if variants.len() >= VARIANTS {
+        if variants.len() >= MAX_VARIANTS {
             variants.clear();
         }
         variants.insert(key, toolbox.clone());
@@ -160,18 +160,51 @@ impl Tools {
     }
 }
 
-/// What is wrong with a text that is to be JSON. Languages whose strings are no Unicode can make such.
-fn problem(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.contains("surrogate") || text.contains("hex escape") {
-        true => "a string in them has half of a surrogate pair, which is no character".to_owned(),
-        false => text,
+/// The context of a call.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Context {
+    /// Where relative paths and searches start, inside the workspace.
+    workdir: Option<PathBuf>,
+    /// The mode; the session's by default.
+    permission_mode: Option<String>,
+    /// Whether changes are only described; by default as the session's settings say.
+    dry_run: Option<bool>,
+    /// Why the call cannot be made, if the package's own layer found that out.
+    problem: Option<String>,
+}
+
+impl Context {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(text).map_err(|error| format!("the call's context: {error}"))
+    }
+
+    fn mode(&self) -> Result<Option<Mode>, String> {
+        let mode = self.permission_mode.as_deref().map(str::parse);
+        mode.transpose().map_err(|problem| {
+            let name = self.permission_mode.as_deref().unwrap_or_default();
+            format!("the call's context: there is no permission mode `{name}`; {problem}")
+        })
     }
 }
 
-/// What is wrong with options, if something is, as far as that can be said without their roots.
-pub fn check(options: &str) -> Result<(), String> {
-    Options::parse(options).map(|_| ())
+/// Why a text is not JSON. Strings of other languages can have lone surrogates, which `serde_json` reports without
+/// the word string.
+fn problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if text.contains("surrogate") || text.contains("hex escape") {
+        "a string in them has half of a surrogate pair, which is no character".to_owned()
+    } else {
+        text
+    }
+}
+
+/// Checks options, except that the roots exist.
+pub fn check(options: &str, style: NameStyle) -> Result<(), String> {
+    Options::parse(options, style).map(|_| ())
 }
 
 /// The tools of some dialects, as JSON text: see [`Tools::describe`].
@@ -179,13 +212,13 @@ pub fn describe(dialects: &[&str]) -> Result<String, String> {
     Ok(descriptions(&tools_of(&named_dialects(dialects.iter().copied())?)))
 }
 
-/// The tools of some dialects in the form of a provider, as JSON text.
+/// The tools of some dialects in the format of a model provider, as JSON text.
 pub fn schemas(format: &str, dialects: &[&str]) -> Result<String, String> {
     let tools = tools_of(&named_dialects(dialects.iter().copied())?);
     Ok(list(&tools, format.parse::<Format>()?).to_string())
 }
 
-fn descriptions(tools: &[pinfold_dialects::ToolInfo]) -> String {
+fn descriptions(tools: &[ToolInfo]) -> String {
     let described = tools.iter().map(|tool| {
         json!({
             "name": tool.entry.name,
@@ -197,4 +230,19 @@ fn descriptions(tools: &[pinfold_dialects::ToolInfo]) -> String {
         })
     });
     Value::from_iter(described).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lone_surrogate_is_named_as_such() {
+        for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0041""#, r#""\ud800x""#] {
+            let error = serde_json::from_str::<Value>(text).unwrap_err();
+            assert!(problem(&error).contains("half of a surrogate pair"), "{text}: {error}");
+        }
+        let error = serde_json::from_str::<Value>("[1,").unwrap_err();
+        assert_eq!(problem(&error), error.to_string());
+    }
 }

@@ -1,15 +1,15 @@
-//! Calls as the packages make them.
+//! Calls with JSON text, as the packages make them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use std::fs;
 
-use pinfold_embed::{Host, Request, Tools, describe, schemas};
+use pinfold_embed::{Host, NameStyle, Request, Tools, describe, schemas};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Somebody who always decides the same.
+/// A host that always makes the same decision.
 struct Always(&'static str);
 
 impl Host for Always {
@@ -20,7 +20,7 @@ impl Host for Always {
     }
 }
 
-const NOBODY: Option<Always> = None;
+const NO_HOST: Option<Always> = None;
 
 fn stage(options: Value) -> (TempDir, Tools) {
     let dir = TempDir::new().unwrap();
@@ -28,7 +28,7 @@ fn stage(options: Value) -> (TempDir, Tools) {
     fs::write(dir.path().join("sub/a.txt"), "one\n").unwrap();
     let mut all = json!({ "root": dir.path() });
     all.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
-    let tools = Tools::open(&all.to_string()).unwrap();
+    let tools = Tools::open(&all.to_string(), NameStyle::Snake).unwrap();
     (dir, tools)
 }
 
@@ -38,7 +38,7 @@ fn request(tool: &str, arguments: Value, context: Value) -> Request {
 }
 
 fn call(tools: &Tools, tool: &str, arguments: Value, context: Value) -> Value {
-    serde_json::from_str(&tools.call(&request(tool, arguments, context), NOBODY)).unwrap()
+    serde_json::from_str(&tools.call(&request(tool, arguments, context), NO_HOST)).unwrap()
 }
 
 #[test]

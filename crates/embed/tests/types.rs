@@ -1,5 +1,5 @@
-//! The types of the packages' options, arguments and answers are made from the schemas, and kept beside
-//! the packages' sources. `PINFOLD_BLESS=1 cargo test -p pinfold-embed --test types` writes them.
+//! The types of the packages' options, arguments and results are generated from the schemas, and committed with the
+//! packages' sources. `PINFOLD_BLESS=1 cargo test -p pinfold-embed --test types` writes them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -9,17 +9,22 @@ use std::path::Path;
 
 use pinfold::Settings;
 use pinfold_dialects::{dialects, tools_of};
+use pinfold_embed::NameStyle;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Compares a file with what it should be, or writes it.
+/// Compares a generated file with the committed one, or writes it.
 fn check(path: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     if std::env::var_os("PINFOLD_BLESS").is_some() {
         std::fs::write(&path, text).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "{} is not what the schemas say", path.display());
+    assert!(
+        found == text,
+        "{} is not up to date; run this test with `PINFOLD_BLESS=1`",
+        path.display()
+    );
 }
 
 fn settings() -> Value {
@@ -40,7 +45,7 @@ fn properties(schema: &Value) -> Vec<(&String, &Value, bool)> {
         .collect()
 }
 
-/// What one schema allows: its alternatives, or itself.
+/// The alternatives of a schema, or the schema itself.
 fn alternatives(schema: &Value) -> Vec<Value> {
     let listed = ["anyOf", "oneOf"].iter().find_map(|key| schema[key].as_array());
     if let Some(listed) = listed {
@@ -62,8 +67,8 @@ fn alternatives(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// The words about a property: what it is, its values, its default.
-fn words(schema: &Value) -> Vec<String> {
+/// The lines of a property's comment: description, values, default.
+fn doc_lines(schema: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let text = schema["description"].as_str().unwrap_or_default();
     let first_paragraph = text.split("\n\n").next().unwrap_or_default();
@@ -89,7 +94,7 @@ fn words(schema: &Value) -> Vec<String> {
 mod typescript {
     use super::*;
 
-    fn of(schema: &Value, indent: usize) -> String {
+    fn type_of(schema: &Value, indent: usize) -> String {
         let mut names: Vec<String> = Vec::new();
         for one in alternatives(schema) {
             let name = match (&one["const"], one["type"].as_str()) {
@@ -97,10 +102,12 @@ mod typescript {
                 (Value::Null, Some("integer" | "number")) => "number".into(),
                 (Value::Null, Some("boolean")) => "boolean".into(),
                 (Value::Null, Some("null")) => "null".into(),
-                (Value::Null, Some("array")) => format!("Array<{}>", of(&one["items"], indent)),
+                (Value::Null, Some("array")) => {
+                    format!("Array<{}>", type_of(&one["items"], indent))
+                }
                 (Value::Null, Some("object")) => {
                     let end = " ".repeat(indent);
-                    format!("{{\n{}{end}}}", fields(&one, indent + 2))
+                    format!("{{\n{}{end}}}", fields(&one, indent + 2, NameStyle::Snake))
                 }
                 (Value::Null, other) => panic!("{other:?} in {one}"),
                 (value, _) => value.to_string(),
@@ -112,16 +119,16 @@ mod typescript {
         names.join(" | ")
     }
 
-    fn fields(schema: &Value, indent: usize) -> String {
+    fn fields(schema: &Value, indent: usize, style: NameStyle) -> String {
         let mut text = String::new();
         let blank = " ".repeat(indent);
         for (name, property, required) in properties(schema) {
-            doc(&mut text, &words(property), &blank);
+            doc(&mut text, &doc_lines(property), &blank);
             let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-            let name = if plain { name.clone() } else { format!("\"{name}\"") };
+            let name = if plain { style.spell(name) } else { format!("\"{name}\"") };
             let mark = if required { "" } else { "?" };
-            let kind = of(property, indent);
-            // What is left out and what is null are the same to us.
+            let kind = type_of(property, indent);
+            // A null means that the field is left out.
             let kind = if required {
                 kind
             } else {
@@ -156,23 +163,36 @@ mod typescript {
 
     pub(super) fn module() -> String {
         let mut text = String::from(
-            "// Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: not for editing.\n\n",
+            "// Generated from Pinfold's schemas by `cargo test -p pinfold-embed --test types`. Do not edit.\n\n",
         );
-        doc(&mut text, &["What can be set, by the names of the configuration file.".into()], "");
-        writeln!(text, "export interface Settings {{\n{}}}\n", fields(&settings(), 2)).unwrap();
+        doc(&mut text, &["The settings of the configuration file, in camelCase.".into()], "");
+        writeln!(
+            text,
+            "export interface Settings {{\n{}}}\n",
+            fields(&settings(), 2, NameStyle::Camel)
+        )
+        .unwrap();
         let tools = tools_of(&dialects());
         for tool in &tools {
             doc(&mut text, &[format!("The arguments of `{}`.", tool.entry.name)], "");
             let name = type_name(tool.entry.name);
-            writeln!(text, "export interface {name}Args {{\n{}}}\n", fields(tool.input(), 2))
-                .unwrap();
+            writeln!(
+                text,
+                "export interface {name}Args {{\n{}}}\n",
+                fields(tool.input(), 2, NameStyle::Snake)
+            )
+            .unwrap();
             if let Some(output) = tool.output() {
-                doc(&mut text, &[format!("What `{}` answers.", tool.entry.name)], "");
-                writeln!(text, "export interface {name}Data {{\n{}}}\n", fields(&output, 2))
-                    .unwrap();
+                doc(&mut text, &[format!("The result of `{}`.", tool.entry.name)], "");
+                writeln!(
+                    text,
+                    "export interface {name}Data {{\n{}}}\n",
+                    fields(&output, 2, NameStyle::Snake)
+                )
+                .unwrap();
             }
         }
-        doc(&mut text, &["Every tool's arguments, by its name.".into()], "");
+        doc(&mut text, &["The arguments of every tool, by tool name.".into()], "");
         text.push_str("export interface ToolArgs {\n");
         for tool in &tools {
             writeln!(text, "  \"{}\": {}Args;", tool.entry.name, type_name(tool.entry.name))
@@ -181,7 +201,7 @@ mod typescript {
         text.push_str("}\n\n");
         doc(
             &mut text,
-            &["What tools answer that answer with an object, by their names.".into()],
+            &["The results of the tools that return an object, by tool name.".into()],
             "",
         );
         text.push_str("export interface ToolData {\n");
@@ -197,7 +217,7 @@ mod typescript {
 mod python {
     use super::*;
 
-    fn of(schema: &Value) -> String {
+    fn type_of(schema: &Value) -> String {
         let mut literals: Vec<String> = Vec::new();
         let mut names: Vec<String> = Vec::new();
         for one in alternatives(schema) {
@@ -206,7 +226,7 @@ mod python {
                 (Value::Null, Some("integer")) => "int".into(),
                 (Value::Null, Some("boolean")) => "bool".into(),
                 (Value::Null, Some("null")) => "None".into(),
-                (Value::Null, Some("array")) => format!("list[{}]", of(&one["items"])),
+                (Value::Null, Some("array")) => format!("list[{}]", type_of(&one["items"])),
                 (Value::Null, other) => panic!("{other:?} in {one}"),
                 (value, _) => {
                     literals.push(value.to_string());
@@ -226,14 +246,14 @@ mod python {
             .unwrap();
         for (key, property, _) in properties(schema) {
             text.push('\n');
-            for line in words(property) {
+            for line in doc_lines(property) {
                 writeln!(text, "    # {line}").unwrap();
             }
             let kind = match key.as_str() {
                 "permissions" => "Permissions".into(),
-                // To a schema, a path is just a string.
-                "audit" | "journal" => of(property).replace("str", "str | PathLike[str]"),
-                _ => of(property),
+                // In the schema, a path is a string.
+                "audit" | "journal" => type_of(property).replace("str", "str | PathLike[str]"),
+                _ => type_of(property),
             };
             writeln!(text, "    {key}: {kind}").unwrap();
         }
@@ -241,14 +261,14 @@ mod python {
 
     pub(super) fn module() -> String {
         let mut text = String::from(
-            "\"\"\"What can be set, by the names of the configuration file.\n\n\
-             Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: not for editing.\n\
+            "\"\"\"The settings, by their names in the configuration file.\n\n\
+             Generated from Pinfold's schemas by `cargo test -p pinfold-embed --test types`. Do not edit.\n\
              \"\"\"\n\nfrom __future__ import annotations\n\nfrom os import PathLike\nfrom typing import Literal, TypedDict\n",
         );
         let settings = settings();
         let permissions = &settings["properties"]["permissions"];
-        class(&mut text, "Permissions", "Who may do what.", permissions);
-        class(&mut text, "Settings", "Everything that can be set.", &settings);
+        class(&mut text, "Permissions", "The permission mode and rules.", permissions);
+        class(&mut text, "Settings", "The settings.", &settings);
         text
     }
 }

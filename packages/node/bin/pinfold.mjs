@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs the command line that lies beside the native part, on this process's own streams.
+// Runs the command line with this process's standard streams.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { program as find } from "../dist/native.js";

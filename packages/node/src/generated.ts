@@ -1,17 +1,17 @@
-// Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: not for editing.
+// Generated from Pinfold's schemas by `cargo test -p pinfold-embed --test types`. Do not edit.
 
-/** What can be set, by the names of the configuration file. */
+/** The settings of the configuration file, in camelCase. */
 export interface Settings {
   /**
    * Whether tools that require absolute paths also accept relative ones, which start at the first root.
    * Default: `false`.
    */
-  relative_paths?: boolean | null | undefined;
+  relativePaths?: boolean | null | undefined;
   /**
    * Whether changes are described instead of made.
    * Default: `false`.
    */
-  dry_run?: boolean | null | undefined;
+  dryRun?: boolean | null | undefined;
   /**
    * What is flushed to the disk before a change is complete.
    * `none`: Nothing: the change survives a crash of the process, but perhaps not a loss of power.
@@ -25,7 +25,7 @@ export interface Settings {
    * `require`: The session must have read the file, and the file must not have changed since.
    * `off`: Any file can be changed.
    */
-  read_before_write?: "require" | "off" | null | undefined;
+  readBeforeWrite?: "require" | "off" | null | undefined;
   /**
    * How an edit finds the text that it replaces.
    * `lenient`: The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation.
@@ -37,33 +37,33 @@ export interface Settings {
    * The largest file that can be edited, in bytes.
    * Default: `104857600`.
    */
-  max_edit_bytes?: number | null | undefined;
+  maxEditBytes?: number | null | undefined;
   /** Whether changes are journalled, so that they can be undone. If not set, the command line keeps a journal and the library does not. */
   journal?: boolean | string | null | undefined;
   /**
    * For how many days the journal keeps backups.
    * Default: `30`.
    */
-  journal_days?: number | null | undefined;
+  journalDays?: number | null | undefined;
   /**
    * How many bytes of backups the journal keeps.
    * Default: `1073741824`.
    */
-  max_journal_bytes?: number | null | undefined;
+  maxJournalBytes?: number | null | undefined;
   /**
    * What happens to a change that cannot be journalled.
    * `refuse`: The change is refused.
    * `warn`: The change is made, and the result warns that it cannot be undone.
    * Default: `"refuse"`.
    */
-  journal_failure?: "refuse" | "warn" | null | undefined;
+  journalFailure?: "refuse" | "warn" | null | undefined;
   /** How many bytes of text one result may have; by dialect if not set. */
-  max_output_bytes?: number | null | undefined;
+  maxOutputBytes?: number | null | undefined;
   /**
    * How many characters of a line are shown.
    * Default: `2000`.
    */
-  max_line_chars?: number | null | undefined;
+  maxLineChars?: number | null | undefined;
   /**
    * What happens to PDF files.
    * `extract`: Their text is extracted.
@@ -72,19 +72,19 @@ export interface Settings {
    */
   documents?: "extract" | "reject" | null | undefined;
   /** Images with a longer side, in pixels, are scaled down; none if not set. */
-  max_image_side?: number | null | undefined;
+  maxImageSide?: number | null | undefined;
   /** Images with more bytes are scaled down; none if not set. */
-  max_image_bytes?: number | null | undefined;
+  maxImageBytes?: number | null | undefined;
   /**
    * How many files `Glob` lists.
    * Default: `1000`.
    */
-  max_glob_files?: number | null | undefined;
+  maxGlobFiles?: number | null | undefined;
   /**
    * How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
    * Default: `60`.
    */
-  deadline_seconds?: number | null | undefined;
+  deadlineSeconds?: number | null | undefined;
   /** The audit log: a file that gets a line for every call. */
   audit?: string | null | undefined;
   /**
@@ -93,7 +93,7 @@ export interface Settings {
    * `ignore`: Changes are made.
    * Default: `"refuse"`.
    */
-  audit_failure?: "refuse" | "ignore" | null | undefined;
+  auditFailure?: "refuse" | "ignore" | null | undefined;
   /** The permission mode and rules. */
   permissions?: {
     /**
@@ -233,7 +233,7 @@ export interface FileReadArgs {
   limit?: number | null | undefined;
 }
 
-/** What `file.read` answers. */
+/** The result of `file.read`. */
 export interface FileReadData {
   /** The lines, each with its number and a tab before it. */
   content: string;
@@ -255,7 +255,7 @@ export interface FileWriteArgs {
   content: string;
 }
 
-/** What `file.write` answers. */
+/** The result of `file.write`. */
 export interface FileWriteData {
   /** Whether the file has the content now. */
   success: boolean;
@@ -278,7 +278,7 @@ export interface FilePatchArgs {
   }>;
 }
 
-/** What `file.patch` answers. */
+/** The result of `file.patch`. */
 export interface FilePatchData {
   /** Whether the patches are applied. */
   success: boolean;
@@ -294,7 +294,7 @@ export interface FileDeleteArgs {
   path: string;
 }
 
-/** What `file.delete` answers. */
+/** The result of `file.delete`. */
 export interface FileDeleteData {
   /** Whether the file is gone. */
   success: boolean;
@@ -310,7 +310,7 @@ export interface FileListArgs {
   pattern?: string | null | undefined;
 }
 
-/** What `file.list` answers. */
+/** The result of `file.list`. */
 export interface FileListData {
   /** The files, by path. */
   files: Array<{
@@ -345,7 +345,7 @@ export interface FileSearchArgs {
   max_results?: number | null | undefined;
 }
 
-/** What `file.search` answers. */
+/** The result of `file.search`. */
 export interface FileSearchData {
   /** The matches, by path. */
   matches: Array<{
@@ -374,7 +374,7 @@ export interface ReadFileArgs {
   endLine?: number | null | undefined;
 }
 
-/** What `read_file` answers. */
+/** The result of `read_file`. */
 export interface ReadFileData {
   /** The lines as they are in the file. */
   content: string;
@@ -402,7 +402,7 @@ export interface WriteFileArgs {
   createDirs?: boolean | null | undefined;
 }
 
-/** What `write_file` answers. */
+/** The result of `write_file`. */
 export interface WriteFileData {
   /** The file. */
   path: string;
@@ -426,7 +426,7 @@ export interface ListDirectoryArgs {
   includeHidden?: boolean | null | undefined;
 }
 
-/** What `list_directory` answers. */
+/** The result of `list_directory`. */
 export interface ListDirectoryData {
   /** The entries, by path. */
   entries: Array<{
@@ -465,7 +465,7 @@ export interface SearchFilesArgs {
   glob?: string | null | undefined;
 }
 
-/** What `search_files` answers. */
+/** The result of `search_files`. */
 export interface SearchFilesData {
   /** The matches, by path. */
   matches: Array<{
@@ -499,7 +499,7 @@ export interface GetFileInfoArgs {
   path: string;
 }
 
-/** What `get_file_info` answers. */
+/** The result of `get_file_info`. */
 export interface GetFileInfoData {
   /** Its name, without directories. */
   name: string;
@@ -521,7 +521,7 @@ export interface GetFileInfoData {
   symlinkTarget: string | null;
 }
 
-/** Every tool's arguments, by its name. */
+/** The arguments of every tool, by tool name. */
 export interface ToolArgs {
   "Read": ReadArgs;
   "Write": WriteArgs;
@@ -544,7 +544,7 @@ export interface ToolArgs {
   "get_file_info": GetFileInfoArgs;
 }
 
-/** What tools answer that answer with an object, by their names. */
+/** The results of the tools that return an object, by tool name. */
 export interface ToolData {
   "file.read": FileReadData;
   "file.write": FileWriteData;

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { load, type NativeCall, type NativeSession } from "./native.js";
-import { plain, wordsOf, written } from "./plain.js";
+import { messageOf, plain, stringify } from "./plain.js";
 import { isSignal, watch } from "./signals.js";
 import type {
   ArgsOf,
@@ -22,15 +22,15 @@ export type * from "./types.js";
 
 const native = load();
 
-/** One agent's conversation with a workspace: it remembers what was read. Calls can be made at once. */
+/** The tools on a workspace, for one agent. A session remembers which files were read. Calls may run at the same time. */
 export class Session {
   readonly #native: NativeSession;
   readonly #canUseTool: CanUseTool | undefined;
-  /** The tools, which all work on this session. */
+  /** The tools on this session. */
   readonly tools: readonly ToolPlugin[];
 
   constructor(options: Options = {}) {
-    const { canUseTool, ...rest } = plainly(options);
+    const { canUseTool, ...rest } = checkPlain(options);
     if (canUseTool !== undefined && typeof canUseTool !== "function") {
       throw new TypeError("the option `canUseTool` must be a function");
     }
@@ -39,37 +39,37 @@ export class Session {
     this.tools = this.#plugins();
   }
 
-  /** Makes a call. Failures are results, not rejections. */
+  /** Calls a tool. Failures are results, not rejections. */
   async call<const Name extends string>(
     tool: Name,
     args: ArgsOf<Name>,
     context?: ToolContext,
   ): Promise<ToolResult<DataOf<Name>>> {
     const call = new native.NativeCall();
-    const said = written(args);
-    const about = contextOf(context, said.problem);
-    const stops = about.signals.map((signal) => watch(signal, () => call.cancel()));
+    const json = stringify(args);
+    const about = contextOf(context, json.problem);
+    const unwatch = about.signals.map((signal) => watch(signal, () => call.cancel()));
     try {
-      // What somebody decides about is what is done, whatever becomes of the arguments meanwhile.
-      const ask = this.#asker(String(tool), said.text, context, call);
-      const answer = await this.#native.start(String(tool), said.text, about.text, call, ask);
+      // The callback gets a copy of the arguments that the call runs with: the caller may change the object meanwhile.
+      const ask = this.#asker(String(tool), json.text, context, call);
+      const answer = await this.#native.start(String(tool), json.text, about.text, call, ask);
       return result(answer) as ToolResult<DataOf<Name>>;
     } finally {
-      stops.forEach((stop) => stop());
+      unwatch.forEach((stop) => stop());
     }
   }
 
-  /** The tools in the form of a provider. */
+  /** The tools in the format of a model provider. */
   toolSchemas(format: SchemaFormat): Array<Record<string, unknown>> {
     return listed(this.#native.schemas(format));
   }
 
-  /** The arguments of a call on one line, for a person. */
+  /** The arguments of a call on one line, for the user. */
   formatCompactParams(tool: string, params: unknown): string {
-    return this.#native.compact(tool, written(params).text);
+    return this.#native.compact(tool, stringify(params).text);
   }
 
-  /** Puts questions to whoever decides, if somebody does. */
+  /** Passes approval requests to the callback, if there is one. */
   #asker(
     tool: string,
     args: string,
@@ -82,10 +82,10 @@ export class Session {
     }
     const decided = async (question: string): Promise<string> => {
       try {
-        const { text, problem } = written(await decide(JSON.parse(question) as Question));
+        const { text, problem } = stringify(await decide(JSON.parse(question) as Question));
         return problem === undefined ? text : denial(problem);
       } catch (error) {
-        return denial(wordsOf(error));
+        return denial(messageOf(error));
       }
     };
     return (question) => {
@@ -107,17 +107,17 @@ export class Session {
   }
 }
 
-/** Tools on a session of their own. */
+/** The tools on a new session. */
 export function createTools(options?: Options): ToolPlugin[] {
   return [...new Session(options).tools];
 }
 
-/** The tools of some dialects in the form of a provider, for a request to a model. */
+/** The tools of some dialects in the format of a model provider. */
 export function toolSchemas(
   format: SchemaFormat,
   options: { dialect?: Dialect | readonly Dialect[] } = {},
 ): Array<Record<string, unknown>> {
-  const { dialect, ...unknown } = plainly(options);
+  const { dialect, ...unknown } = checkPlain(options);
   for (const name of Object.keys(unknown)) {
     throw new TypeError(`there is no option \`${name}\` here; there is \`dialect\``);
   }
@@ -147,11 +147,11 @@ function decider(
 }
 
 function denial(problem: string): string {
-  return JSON.stringify({ behavior: "deny", message: `whoever decides here failed: ${problem}` });
+  return JSON.stringify({ behavior: "deny", message: `the approval callback failed: ${problem}` });
 }
 
-/** The options, which must not hide anything. */
-function plainly(options: Options): Options {
+/** Refuses options that are no plain object, and functions other than `canUseTool`. */
+function checkPlain(options: Options): Options {
   const prototype: unknown = typeof options === "object" && options && Object.getPrototypeOf(options);
   if (prototype !== Object.prototype && !(prototype === null && options !== null)) {
     throw new TypeError("the options must be a plain object");
@@ -164,12 +164,12 @@ function plainly(options: Options): Options {
   return options;
 }
 
-/** What the engine is told about a call, and the signals that end it. */
+/** The context as JSON text for the native part, and the signals that cancel the call. */
 function contextOf(
   context: ToolContext | undefined,
-  unwritten: string | undefined,
+  argsProblem: string | undefined,
 ): { text: string; signals: AbortSignal[] } {
-  let problem = unwritten && `the arguments are not JSON: ${unwritten}`;
+  let problem = argsProblem && `the arguments are not JSON: ${argsProblem}`;
   const signals: AbortSignal[] = [];
   for (const name of ["abortSignal", "signal"] as const) {
     const signal = context?.[name];
@@ -186,12 +186,12 @@ function contextOf(
   }
   const workdir = context?.workdir;
   const about = {
-    // Now, and not when the call gets its turn.
+    // Relative to the current directory now, not when the call runs.
     workdir: typeof workdir === "string" ? resolve(workdir) : workdir,
     permission_mode: context?.permissionMode,
     dry_run: context?.dryRun,
   };
-  const { text, problem: wrong } = written(about);
+  const { text, problem: wrong } = stringify(about);
   problem ??= wrong && `the call's context: ${wrong}`;
   return { text: problem === undefined ? text : JSON.stringify({ problem }), signals };
 }
@@ -204,7 +204,7 @@ function listed(text: string): Array<Record<string, unknown>> {
 function result(text: string): ToolResult {
   const answer = JSON.parse(text) as ToolResult;
   if (answer.data !== undefined) {
-    // An object, which a model reads as JSON.
+    // The model reads the object as JSON.
     answer.content = answer.success ? JSON.stringify(answer.data) : "";
   }
   return answer;

@@ -1,4 +1,4 @@
-/** A copy of what is plain data; what JSON would leave out or change without a word is refused by its name. */
+/** Copies plain data. Throws a `TypeError` that names the option for values that JSON would drop or change. */
 export function plain(value: unknown, name: string): unknown {
   if (value === null || value === undefined || typeof value === "string" || typeof value === "boolean") {
     return value;
@@ -18,33 +18,33 @@ export function plain(value: unknown, name: string): unknown {
         return Object.fromEntries(fields.map(([key, field]) => [key, plain(field, join(name, key))]));
       }
     }
-    throw new TypeError(`${said(name)} must be a plain object`);
+    throw new TypeError(`${label(name)} must be a plain object`);
   }
-  throw new TypeError(`${said(name)} cannot be a ${typeof value}${typeof value === "number" ? ` (${value})` : ""}`);
+  throw new TypeError(`${label(name)} cannot be a ${typeof value}${typeof value === "number" ? ` (${value})` : ""}`);
 }
 
 function join(name: string, key: string): string {
   return name === "" ? key : `${name}.${key}`;
 }
 
-function said(name: string): string {
+function label(name: string): string {
   return name === "" ? "the options" : `the option \`${name}\``;
 }
 
-/** What an error says, whatever was thrown. */
-export function wordsOf(error: unknown): string {
+/** The message of an error, or of any other value that was thrown. */
+export function messageOf(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
   } catch {
-    return "it threw something that has no words";
+    return "it threw a value that cannot be printed";
   }
 }
 
-/** A value as JSON, or why it is none. What is not given is an empty object. */
-export function written(value: unknown): { text: string; problem?: string } {
+/** A value as JSON text, or why it has none. `undefined` and `null` become an empty object. */
+export function stringify(value: unknown): { text: string; problem?: string } {
   try {
     return { text: JSON.stringify(value ?? {}) ?? "null" };
   } catch (error) {
-    return { text: "null", problem: wordsOf(error) };
+    return { text: "null", problem: messageOf(error) };
   }
 }

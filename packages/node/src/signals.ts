@@ -1,7 +1,7 @@
-/** What a signal ends. One listener does for all calls of a signal. */
+/** The calls that each signal cancels: one listener for all calls of a signal. */
 const watched = new WeakMap<AbortSignal, { calls: Set<() => void>; listener: () => void }>();
 
-/** Ends a call when a signal says so. What comes back stops watching. */
+/** Calls `cancel` when the signal aborts. Returns a function that stops watching. */
 export function watch(signal: AbortSignal, cancel: () => void): () => void {
   if (signal.aborted) {
     cancel();
@@ -25,7 +25,7 @@ export function watch(signal: AbortSignal, cancel: () => void): () => void {
   };
 }
 
-/** Whether something can be watched. */
+/** Whether a value has the methods of an `AbortSignal`. */
 export function isSignal(value: unknown): value is AbortSignal {
   const signal = value as Partial<AbortSignal> | null;
   return (

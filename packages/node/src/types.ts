@@ -1,52 +1,52 @@
 import type { Settings, ToolArgs, ToolData } from "./generated.js";
 
-/** The families of tools. */
+/** The dialects: families of tools. */
 export type Dialect = "classic" | "dotted" | "scoped" | "all";
 
-/** The model providers whose form a list of tools can have. */
+/** The formats of tool lists. */
 export type SchemaFormat = "openai" | "anthropic" | "gemini" | "mcp";
 
-/** What holds where no rule says otherwise. */
+/** Permission mode for operations that no rule matches. */
 export type PermissionMode = NonNullable<NonNullable<Settings["permissions"]>["mode"]>;
 
-/** What a session is made with: where it works, which tools it has, and settings by their names in the configuration file. */
+/** The options of a session: roots, dialects, approval callback, and the settings of the configuration file in camelCase. */
 export interface Options extends Settings {
-  /** The directory that the tools may work in, or several. Default: the current directory. */
+  /** The root directory, or several. Default: the current directory. */
   root?: string | readonly string[] | undefined;
-  /** The tools. Default: `classic`. */
+  /** The dialect, or several. Default: `classic`. */
   dialect?: Dialect | readonly Dialect[] | undefined;
-  /** Decides what the permissions say a person is to be asked about. Without it, the answer is no. */
+  /** Answers approval requests. Without it they are denied. */
   canUseTool?: CanUseTool | undefined;
 }
 
-/** What a person is to be asked. */
+/** An approval request. */
 export interface Question {
   /** The question on one line. */
   question: string;
   /** The tool that the agent calls. */
   tool: string;
-  /** What it would do. */
+  /** The operation. */
   operation: "Read" | "Write" | "Delete";
   /** The path, as the agent gave it. */
   given: string;
-  /** The file or directory that it leads to. */
+  /** The real path of the file or directory. */
   path: string;
-  /** Why the question comes up. */
+  /** Why the user is asked. */
   reason: string;
-  /** What would change, where that can be shown. */
+  /** The diff of the change, if it can be shown. */
   diff: string | null;
 }
 
-/** An answer to a question. */
+/** The answer to an approval request. */
 export interface Decision {
   behavior: "allow" | "deny";
-  /** Words for the agent that go with a no. */
+  /** The reason for a denial, for the agent. */
   message?: string | undefined;
-  /** After a yes: the same operation on the same file is not asked about again in this session. */
+  /** Whether the approval holds for the same operation on the same file for the whole session. */
   remember?: boolean | undefined;
 }
 
-/** Decides whether a tool may do something. Whatever it throws is a no, and so is anything but a clear yes. */
+/** Answers approval requests. An exception, and anything but a clear yes, denies. */
 export type CanUseTool = (
   toolName: string,
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -54,7 +54,7 @@ export type CanUseTool = (
   question: Question,
 ) => boolean | Decision | Promise<boolean | Decision>;
 
-/** What a permission manager is asked. */
+/** The approval request that a permission manager gets. */
 export interface PermissionRequest extends Question {
   toolName: string;
   toolInput: Record<string, unknown>;
@@ -62,73 +62,73 @@ export interface PermissionRequest extends Question {
   canUseToolCallback: CanUseTool | undefined;
 }
 
-/** Decides in place of `canUseToolCallback`, which it is given. */
+/** Answers approval requests instead of `canUseToolCallback`, which it gets with the request. */
 export interface PermissionManager {
   checkPermission(request: PermissionRequest): boolean | Decision | Promise<boolean | Decision>;
 }
 
-/** What holds for one call. */
+/** The context of a call. */
 export interface ToolContext {
   /** A directory in the workspace: relative paths, and searches without a path, start there. Default: the first root. */
   workdir?: string | undefined;
-  /** The mode for this call, in place of the session's. */
+  /** The permission mode of this call. Default: the session's. */
   permissionMode?: string | undefined;
-  /** Decides for this call, in place of the session's `canUseTool`. */
+  /** Answers the approval requests of this call. Default: the session's `canUseTool`. */
   canUseToolCallback?: CanUseTool | undefined;
-  /** Decides for this call, before anybody else, if it is a `PermissionManager`. */
+  /** Answers the approval requests of this call first, if it is a `PermissionManager`. */
   permissionManager?: object | undefined;
-  /** Ends the call: its result then has the code `cancelled`. */
+  /** Cancels the call: its result has the code `cancelled`. */
   abortSignal?: AbortSignal | undefined;
-  /** The same, by the name that `fetch` has for it. */
+  /** The same as `abortSignal`. */
   signal?: AbortSignal | undefined;
-  /** Whether changes are only described, in place of the session's setting. */
+  /** Whether changes are described instead of made. Default: the session's setting. */
   dryRun?: boolean | undefined;
 }
 
-/** A picture in a result. */
+/** An image in a result. */
 export interface ToolImage {
-  /** The picture's bytes in base64. */
+  /** Base64. */
   data: string;
   mediaType: string;
 }
 
-/** What comes of a call. */
+/** The result of a call. */
 export interface ToolResult<Data = unknown> {
-  /** Whether the call did what it was asked for. */
+  /** Whether the call succeeded. */
   success: boolean;
-  /** What the model reads; empty on failure. */
+  /** The text for the model; empty on failure. */
   content: string;
-  /** One line for a person. */
+  /** One line for the user. */
   shortResult?: string;
-  /** What went wrong, and what to try next: for the model. */
+  /** The error message for the model, with a hint. */
   error?: string;
   images?: ToolImage[];
-  /** The file that it was about. */
+  /** The path of the file. */
   filePath?: string;
-  /** Facts for programs; `code` says what kind of failure it is. */
+  /** Data for programs; `code` is the kind of failure. */
   metadata?: Record<string, unknown>;
-  /** The answer of a tool that answers with an object (`dotted`, `scoped`); `content` is its JSON. */
+  /** The result of a tool that returns an object (`dotted`, `scoped`); `content` is its JSON. */
   data?: Data;
 }
 
-/** What a tool's result has in `data`. */
+/** The type of `data` in a tool's result. */
 export type DataOf<Name> = Name extends keyof ToolData
   ? ToolData[Name] | { error: string; message: string }
   : unknown;
 
-/** What a tool takes. */
+/** The type of a tool's arguments. */
 export type ArgsOf<Name> = Name extends keyof ToolArgs ? ToolArgs[Name] : unknown;
 
 /** A tool. */
 export interface ToolPlugin {
   name: string;
-  /** What a model is told about it, in the form of OpenAI's functions. */
+  /** The tool as a function of OpenAI's chat completions. */
   config: {
     type: "function";
     function: { name: string; description: string; parameters: Record<string, unknown> };
   };
-  /** Makes a call. Failures are results, not rejections. */
+  /** Calls the tool. Failures are results, not rejections. */
   execute: (args: Record<string, unknown>, context?: ToolContext) => Promise<ToolResult>;
-  /** The arguments on one line, for a person. */
+  /** The arguments on one line, for the user. */
   formatCompactParams: (params: Record<string, unknown>, context?: ToolContext) => string;
 }

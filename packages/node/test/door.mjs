@@ -1,8 +1,11 @@
-// The scenario corpus through this package: a call a line in, an answer a line out.
+// The scenario corpus through this package: reads one call per line, prints one result per line.
 import { createInterface } from "node:readline";
 import { Session } from "pinfold";
 
-const session = new Session(JSON.parse(process.argv[2]));
+// The corpus has the names of the configuration file.
+const camelCase = (name) => name.replace(/_[a-z]/g, ([, letter]) => letter.toUpperCase());
+const options = Object.entries(JSON.parse(process.argv[2])).map(([name, value]) => [camelCase(name), value]);
+const session = new Session(Object.fromEntries(options));
 const tools = new Map(session.tools.map((tool) => [tool.name, tool]));
 
 for await (const line of createInterface({ input: process.stdin })) {

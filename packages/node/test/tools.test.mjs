@@ -102,7 +102,7 @@ test("a tool can be called by the name that a provider was given", async (t) => 
 test("options that are wrong are named", (t) => {
   const root = workspace(t);
   for (const [options, message] of [
-    [{ root, dryRun: true }, /no setting `dryRun`; did you mean `dry_run`/],
+    [{ root, dry_run: true }, /no setting `dry_run`; did you mean `dryRun`/],
     [{ root, canUseToolCallback: () => true }, /no option `canUseToolCallback` is a function; `canUseTool` is/],
     [{ root, canUseTool: "yes" }, /`canUseTool` must be a function/],
     [{ root, permissions: { mode: "careful" } }, /careful/],
@@ -126,7 +126,7 @@ test("options that are wrong are named", (t) => {
 
 test("settings have the names of the configuration file", async (t) => {
   const root = workspace(t, { "a.txt": "one\n" });
-  const session = new Session({ root, relative_paths: true, dry_run: true, read_before_write: "off", journal: null });
+  const session = new Session({ root, relativePaths: true, dryRun: true, readBeforeWrite: "off", journal: null });
   const result = await session.call("Write", { file_path: "a.txt", content: "two\n" });
   assert.match(result.content, /^\[Dry Run\] Would/);
   assert.equal(readFileSync(join(root, "a.txt"), "utf8"), "one\n");
@@ -137,7 +137,7 @@ test("settings have the names of the configuration file", async (t) => {
 
 test("a working directory is where relative paths and searches start", async (t) => {
   const root = workspace(t, { "top.txt": "here\n", "sub/in.txt": "here\n" });
-  const session = new Session({ root, relative_paths: true });
+  const session = new Session({ root, relativePaths: true });
   const workdir = join(root, "sub");
   const read = await session.call("Read", { file_path: "in.txt" }, { workdir });
   assert.equal(read.success, true, read.error);

@@ -1,4 +1,4 @@
-// Not run: it holds if it compiles. First the contract that plugins are written to, as agents have it.
+// Compiled, not run. First the interface of plugins, as agents define it.
 import { Session, createTools, toolSchemas } from "pinfold";
 import type { Options, ToolContext, ToolPlugin, ToolResult } from "pinfold";
 
@@ -32,12 +32,13 @@ const options: Options = {
   root: ["/a", "/b"],
   dialect: ["classic", "dotted"],
   durability: "none",
+  readBeforeWrite: "off",
   permissions: { mode: "acceptEdits", deny: ["Read(secrets/**)"] },
   canUseTool: (tool, args, question) => question.operation === "Read" && tool !== "" && args != null,
 };
 
 // @ts-expect-error: there is no such option
-export const misspelled: Options = { dryRun: true };
+export const misspelled: Options = { dry_run: true };
 // @ts-expect-error: there is no such mode
 export const careful: Options = { permissions: { mode: "careful" } };
 

@@ -1,4 +1,4 @@
-"""What pip builds the package with: maturin, after the command line has been put into the package."""
+"""The build backend: builds the command line into the package, then calls maturin."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOME = pathlib.Path(__file__).resolve().parent.parent
 
 
 def put_program(*profile: str) -> None:
-    """Builds the command line and puts it into the package; not where its source is not, in a source distribution."""
+    """Builds the command line and copies it into the package. A source distribution has no source for it."""
     if not (HOME.parent.parent / "crates" / "cli").is_dir():
         print("pinfold: no source of the command line here; the package will be without it")
         return
@@ -47,12 +47,12 @@ def put_program(*profile: str) -> None:
     place = HOME / "python" / "pinfold" / "bin" / "pinfold"
     place.parent.mkdir(exist_ok=True)
     shutil.copy(built[-1], place.with_name("new"))
-    # Not written over: a server may be running from it.
+    # Replaced, not overwritten: a server may be running from it.
     os.replace(place.with_name("new"), place)
 
 
 def put_program_like(config_settings: Any) -> None:
-    """Builds it with the profile that maturin builds the rest with."""
+    """Builds the command line with maturin's profile."""
     arguments = " ".join(maturin.get_maturin_pep517_args(config_settings)).replace("=", " ")
     put_program(*([] if "--profile dev" in arguments else ["--release"]))
 

@@ -1,37 +1,34 @@
-//! The native part of the Python package: JSON text in, JSON text out, with the interpreter let go.
+//! The native part of the Python package: takes and returns JSON text, and runs calls without the GIL.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use pinfold_embed::{DecisionSlot, Host, Request, Tools};
+use pinfold_embed::{DecisionSlot, Host, NameStyle, Request, Tools};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// How long a call may take before signals are looked for, and from then on how often.
-const PULSE: Duration = Duration::from_millis(50);
+/// How often a call that runs on the caller's thread checks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How many threads of ours are in the interpreter, or about to be. Python takes its threads apart while it
-/// ends, so by then there must be none.
+/// How many threads of the pool are in the interpreter, or about to enter it. There must be none when it is
+/// finalized.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the interpreter is ending.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Does something in the interpreter, on a thread of ours. `None` if there is no interpreter any more.
+/// Attaches a thread of the pool to the interpreter for `work`. `None` if the interpreter is ending.
 fn enter<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     INSIDE.fetch_add(1, Ordering::SeqCst);
-    let outcome = match ENDING.load(Ordering::SeqCst) {
-        true => None,
-        false => Python::try_attach(work),
-    };
+    let outcome = if ENDING.load(Ordering::SeqCst) { None } else { Python::try_attach(work) };
     INSIDE.fetch_sub(1, Ordering::SeqCst);
     outcome
 }
 
-/// Keeps threads of ours out of the interpreter from now on, and waits for those that are in it. They are never
-/// there for long.
+/// Keeps threads of the pool out of the interpreter from now on, and waits for those that are in it. None stays
+/// for long.
 #[pyfunction]
 fn end(py: Python<'_>) {
     ENDING.store(true, Ordering::SeqCst);
@@ -43,13 +40,13 @@ fn end(py: Python<'_>) {
     });
 }
 
-/// A process that was forked has none of its parent's threads.
+/// Called in a forked process, which has none of its parent's threads.
 #[pyfunction]
 fn forked() {
     INSIDE.store(0, Ordering::SeqCst);
 }
 
-/// One call: what it is ended by, and where decisions for it are left.
+/// One call: its cancellation, and the slot for decisions.
 #[pyclass(frozen)]
 #[derive(Default)]
 struct Call {
@@ -64,21 +61,21 @@ impl Call {
         Self::default()
     }
 
-    /// Asks the call to end soon.
+    /// Cancels the call.
     fn cancel(&self) {
         self.cancel.cancel();
         self.decision.close();
         pinfold_embed::answer_cancelled();
     }
 
-    /// Leaves the decision that the call waits for: JSON text.
+    /// Passes on the decision that the call waits for, as JSON text.
     fn decide(&self, decision: String) {
         self.decision.put(decision);
     }
 }
 
-/// What interrupts a call that is made on this thread: a signal such as Ctrl-C, or what a callback raised that
-/// is no mere failure.
+/// The exception that interrupts a call on the caller's thread: raised by a signal handler, such as
+/// `KeyboardInterrupt`, or by the callback if it is no `Exception`.
 struct Interruption {
     thread: ThreadId,
     last: Mutex<Instant>,
@@ -91,13 +88,13 @@ impl Interruption {
         Self { thread, last: Mutex::new(Instant::now()), raised: Mutex::default() }
     }
 
-    /// Whether something has come up. Signals are looked for on the thread that makes the call, every so often.
-    fn beat(&self) -> bool {
+    /// Whether a signal handler has raised an exception. Checks only on the thread that made the call.
+    fn check_signals(&self) -> bool {
         if thread::current().id() != self.thread {
             return false;
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() < PULSE {
+        if last.elapsed() < SIGNAL_INTERVAL {
             return false;
         }
         *last = Instant::now();
@@ -119,14 +116,14 @@ impl Interruption {
     }
 }
 
-/// Asks on the thread that makes the call, which what is raised there ends.
-struct Here {
+/// Calls the approval callback on the caller's thread. An exception that it raises ends the call.
+struct BlockingHost {
     ask: Py<PyAny>,
     cancel: pinfold::Cancel,
     interruption: Arc<Interruption>,
 }
 
-impl Host for Here {
+impl Host for BlockingHost {
     fn ask(&self, question: &str) -> String {
         let decision = Python::try_attach(|py| {
             let decision = self.ask.call1(py, (question,));
@@ -144,13 +141,13 @@ impl Host for Here {
     }
 }
 
-/// Has a Python function put the question somewhere, and waits for the decision.
-struct Elsewhere {
+/// Passes approval requests to a Python function, and waits for the decision in the slot.
+struct AsyncHost {
     ask: Py<PyAny>,
     decision: Arc<DecisionSlot>,
 }
 
-impl Host for Elsewhere {
+impl Host for AsyncHost {
     fn ask(&self, question: &str) -> String {
         let put = enter(|py| match self.ask.call1(py, (question,)) {
             Ok(_) => true,
@@ -166,7 +163,7 @@ impl Host for Elsewhere {
     }
 }
 
-/// The tools of one conversation.
+/// The tools of one session.
 #[pyclass(frozen, name = "Tools")]
 struct NativeTools(Arc<Tools>);
 
@@ -174,11 +171,12 @@ struct NativeTools(Arc<Tools>);
 impl NativeTools {
     #[new]
     fn new(py: Python<'_>, options: &str) -> PyResult<Self> {
-        let tools = py.detach(|| Tools::open(options)).map_err(PyValueError::new_err)?;
+        let tools =
+            py.detach(|| Tools::open(options, NameStyle::Snake)).map_err(PyValueError::new_err)?;
         Ok(Self(Arc::new(tools)))
     }
 
-    /// Makes a call on this thread, and gives its answer. Questions are put to `ask`.
+    /// Calls a tool on this thread, and returns its result. Approval requests go to `ask`.
     #[pyo3(signature = (tool, arguments, context, call, ask=None))]
     fn call(
         &self,
@@ -190,11 +188,11 @@ impl NativeTools {
         ask: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let interruption = Arc::new(Interruption::new());
-        let beat = interruption.clone();
-        let cancel = call.cancel.with_poll(move || beat.beat());
+        let signals = interruption.clone();
+        let cancel = call.cancel.with_poll(move || signals.check_signals());
         let host = ask.map(|ask| {
             let (cancel, interruption) = (cancel.clone(), interruption.clone());
-            Here { ask, cancel, interruption }
+            BlockingHost { ask, cancel, interruption }
         });
         let request = Request { tool, arguments, context, cancel };
         let answer = py.detach(|| self.0.call(&request, host));
@@ -204,8 +202,8 @@ impl NativeTools {
         }
     }
 
-    /// Begins a call on another thread. Questions are put to `ask`, whose decisions `call` is given, and the
-    /// answer to `done`.
+    /// Starts a call on another thread. Approval requests go to `ask`, which passes decisions to `call`; the result
+    /// goes to `done`.
     #[allow(clippy::too_many_arguments, reason = "only the package's own layer calls it")]
     fn start(
         &self,
@@ -219,18 +217,18 @@ impl NativeTools {
     ) {
         let request = Request { tool, arguments, context, cancel: call.cancel.clone() };
         if ENDING.load(Ordering::SeqCst) {
-            // No thread could give the answer back, and nobody can be asked any more.
-            let answer = py.detach(|| self.0.call(&request, None::<Elsewhere>));
+            // No thread may enter the interpreter any more, so the call runs here and every approval is denied.
+            let answer = py.detach(|| self.0.call(&request, None::<AsyncHost>));
             finish(py, done, answer);
             return;
         }
-        let host = ask.map(|ask| Elsewhere { ask, decision: call.decision.clone() });
+        let host = ask.map(|ask| AsyncHost { ask, decision: call.decision.clone() });
         self.0.start(request, host, move |answer| {
             enter(|py| finish(py, done, answer));
         });
     }
 
-    /// The arguments of a call on one line, for a person.
+    /// The arguments of a call on one line, for the user.
     fn compact(&self, tool: &str, arguments: &str) -> String {
         self.0.compact(tool, arguments)
     }
@@ -240,7 +238,7 @@ impl NativeTools {
         self.0.describe()
     }
 
-    /// The tools in the form of a provider, as JSON text.
+    /// The tools in the format of a model provider, as JSON text.
     fn schemas(&self, format: &str) -> PyResult<String> {
         self.0.schemas(format).map_err(PyValueError::new_err)
     }
@@ -252,10 +250,10 @@ fn finish(py: Python<'_>, done: Py<PyAny>, answer: String) {
     }
 }
 
-/// What is wrong with options, as a `ValueError`.
+/// Raises a `ValueError` if the options are invalid.
 #[pyfunction]
 fn check(options: &str) -> PyResult<()> {
-    pinfold_embed::check(options).map_err(PyValueError::new_err)
+    pinfold_embed::check(options, NameStyle::Snake).map_err(PyValueError::new_err)
 }
 
 /// The tools of some dialects, as JSON text.
@@ -265,14 +263,14 @@ fn describe(dialects: Vec<String>) -> PyResult<String> {
     pinfold_embed::describe(&dialects).map_err(PyValueError::new_err)
 }
 
-/// The tools of some dialects in the form of a provider, as JSON text.
+/// The tools of some dialects in the format of a model provider, as JSON text.
 #[pyfunction]
 fn schemas(format: &str, dialects: Vec<String>) -> PyResult<String> {
     let dialects: Vec<&str> = dialects.iter().map(String::as_str).collect();
     pinfold_embed::schemas(format, &dialects).map_err(PyValueError::new_err)
 }
 
-/// What `pinfold` is made of.
+/// The module `pinfold._native`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Call>()?;

@@ -70,7 +70,8 @@ class Shapes(AsyncWorkspace):
         register_file_tools(registry)
         self.assertEqual(registry.names(), NAMES)
         self.assertEqual(registry.get_all_schemas("openai"), tool_schemas("openai"))
-        self.assertEqual(registry.get_all_schemas("anthropic"), tool_schemas("anthropic"))
+        for format in ("anthropic", "gemini", "mcp"):
+            self.assertEqual(registry.get_all_schemas(format), tool_schemas(format))
         with self.assertRaisesRegex(ValueError, "the formats are"):
             registry.get_all_schemas("morse")  # type: ignore[arg-type]
         with self.assertRaisesRegex(ValueError, "`Read` already"):

@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> int:
-    """Becomes the program that lies in the package."""
+    """Executes the binary in the package."""
     program = pathlib.Path(__file__).parent / "bin" / "pinfold"
     try:
         os.execv(program, ["pinfold", *sys.argv[1:]])

@@ -1,6 +1,6 @@
-"""What can be set, by the names of the configuration file.
+"""The settings, by their names in the configuration file.
 
-Made from Pinfold's own schemas by `cargo test -p pinfold-embed --test types`: not for editing.
+Generated from Pinfold's schemas by `cargo test -p pinfold-embed --test types`. Do not edit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 
 
 class Permissions(TypedDict, total=False):
-    """Who may do what."""
+    """The permission mode and rules."""
 
     # Permission mode for operations that no rule matches.
     # `default`: Reads are allowed; changes ask.
@@ -36,7 +36,7 @@ class Permissions(TypedDict, total=False):
 
 
 class Settings(TypedDict, total=False):
-    """Everything that can be set."""
+    """The settings."""
 
     # Whether tools that require absolute paths also accept relative ones, which start at the first root.
     # Default: `false`.

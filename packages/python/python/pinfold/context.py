@@ -1,4 +1,4 @@
-"""What holds for one call, and who decides about it."""
+"""The context of a call: working directory, mode, approval callback and cancellation."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import Any, TypeAlias, TypedDict, Union
 
 
 class Question(TypedDict):
-    """What a person is to be asked."""
+    """An approval request."""
 
     # The question on one line.
     question: str
     # The tool that the agent calls.
     tool: str
-    # What it would do: `Read`, `Write` or `Delete`.
+    # The operation: `Read`, `Write` or `Delete`.
     operation: str
     # The path, as the agent gave it.
     given: str
-    # The file or directory that it leads to.
+    # The real path of the file or directory.
     path: str
-    # Why the question comes up.
+    # Why the user is asked.
     reason: str
-    # What would change, where that can be shown.
+    # The diff of the change, if it can be shown.
     diff: str | None
 
 
 @dataclass(frozen=True)
 class Decision:
-    """An answer to a question."""
+    """The answer to an approval request."""
 
     allow: bool
-    # Words for the agent that go with a no.
+    # The reason for a denial, for the agent.
     message: str | None = None
-    # After a yes: the same operation on the same file is not asked about again in this session.
+    # Whether the approval holds for the same operation on the same file for the whole session.
     remember: bool = False
 
 
 Answer: TypeAlias = Union[bool, Decision]
 
-# Decides whether a tool may do something, given its name and its arguments; and the question, if it takes three
-# or calls one `question`. Whatever it raises is a no, and so is anything but a clear yes. It may be asynchronous.
+# Answers approval requests. It gets the name of the tool and its arguments, and also the request if it takes three
+# parameters or one called `question`. It may be asynchronous. An exception, and anything but a clear yes, denies.
 CanUseTool: TypeAlias = Union[
     Callable[[str, dict[str, Any]], Union[Answer, Awaitable[Answer]]],
     Callable[[str, dict[str, Any], Question], Union[Answer, Awaitable[Answer]]],
@@ -51,15 +51,15 @@ CanUseTool: TypeAlias = Union[
 
 
 class CancelToken:
-    """Ends the calls that it was given to: their results then have the code `cancelled`."""
+    """Cancels the calls that have this token. Their results have the code `cancelled`."""
 
     def __init__(self) -> None:
-        # Without a lock, since a signal's handler may cancel what it has interrupted.
+        # No lock: a signal handler may call `cancel` while this thread is in `_watch`.
         self._cancelled = False
         self._watchers: dict[Callable[[], object], None] = {}
 
     def cancel(self) -> None:
-        """Asks the calls to end soon. From any thread, or a signal's handler."""
+        """Cancels the calls. Can be called from any thread and from a signal handler."""
         self._cancelled = True
         while self._watchers:
             try:
@@ -69,7 +69,7 @@ class CancelToken:
             watcher()
 
     def is_cancelled(self) -> bool:
-        """Whether that was asked."""
+        """Whether `cancel` was called."""
         return self._cancelled
 
     def _watch(self, watcher: Callable[[], object]) -> None:
@@ -83,29 +83,29 @@ class CancelToken:
 
 @dataclass
 class ExecutionContext:
-    """What holds for one call."""
+    """The context of a call."""
 
-    # Where relative paths and searches start; where the session does if not given. For tools without a session it
-    # is also their workspace, and the current directory if not given.
+    # Where relative paths and searches start. Default: the session's first root. For tools without a session it is
+    # also the workspace. Default there: the current directory.
     working_dir: str | PathLike[str] | None = None
-    # Describe changes, and make none.
+    # Whether changes are described instead of made.
     dry_run: bool = False
-    # The mode, in place of the session's.
+    # The permission mode. Default: the session's.
     permission_mode: str | None = None
-    # Decides, in place of the session's.
+    # Answers approval requests. Default: the session's.
     can_use_tool: CanUseTool | None = None
-    # Lets somebody end the call.
+    # Cancels the call.
     cancel: CancelToken | None = None
-    # Tells conversations apart, for tools without a session: each remembers what it has read.
+    # For tools without a session: each id has a session of its own.
     session_id: str | None = None
 
 
 def put(callback: CanUseTool, tool: str, args: dict[str, Any], question: Question) -> Any:
-    """Asks whoever decides, with as much as they take."""
+    """Calls the callback with as many arguments as it takes."""
     asked: Callable[..., Any] = callback
     try:
         signature = inspect.signature(asked)
-    except (TypeError, ValueError):  # a builtin that does not say what it takes
+    except (TypeError, ValueError):  # a builtin without a signature
         return asked(tool, args)
     named = signature.parameters.get("question")
     if named is not None and named.kind is not inspect.Parameter.POSITIONAL_ONLY:
@@ -118,7 +118,7 @@ def put(callback: CanUseTool, tool: str, args: dict[str, Any], question: Questio
 
 
 def written(decision: object) -> str:
-    """A decision as the engine takes it. What is no decision is no yes either."""
+    """A decision as JSON text. A value of another type denies."""
     if isinstance(decision, Decision):
         decision = {
             "behavior": "allow" if decision.allow is True else "deny",
@@ -129,7 +129,7 @@ def written(decision: object) -> str:
 
 
 def failure(error: BaseException) -> str:
-    """The decision of somebody who could not decide."""
-    words = str(error) or type(error).__name__
-    decision = {"behavior": "deny", "message": f"whoever decides here failed: {words}"}
+    """A denial, because the callback failed."""
+    problem = str(error) or type(error).__name__
+    decision = {"behavior": "deny", "message": f"the approval callback failed: {problem}"}
     return json.dumps(decision)

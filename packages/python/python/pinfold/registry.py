@@ -1,13 +1,13 @@
-"""Tools by their names."""
+"""A registry of tools by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from .context import CanUseTool, ExecutionContext
 from .results import ToolResult
-from .session import Session, Sessions
+from .session import SchemaFormat, Session, Sessions
 from .tools import BaseTool, file_tools
 
 if TYPE_CHECKING:
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class ToolRegistry:
-    """Tools by their names, Pinfold's and yours."""
+    """A registry of tools by name: Pinfold's and the program's own."""
 
     def __init__(self) -> None:
         self._tools: dict[str, BaseTool] = {}
 
     def register(self, tool: BaseTool) -> None:
-        """Adds a tool. A name that is taken is a `ValueError`."""
+        """Adds a tool. Raises `ValueError` if the name is taken."""
         if tool.name in self._tools:
             raise ValueError(f"there is a tool `{tool.name}` already")
         self._tools[tool.name] = tool
 
     def get(self, name: str) -> BaseTool | None:
-        """The tool with a name."""
+        """The tool with this name, or `None`."""
         return self._tools.get(name)
 
     def names(self) -> list[str]:
@@ -45,18 +45,22 @@ class ToolRegistry:
     def __len__(self) -> int:
         return len(self._tools)
 
-    def get_all_schemas(
-        self, format: Literal["openai", "anthropic"] = "openai"
-    ) -> list[dict[str, Any]]:
-        """All tools in the form of a provider, for a request to a model."""
+    def get_all_schemas(self, format: SchemaFormat = "openai") -> list[dict[str, Any]]:
+        """All tools in the format of a model provider."""
         if format == "openai":
             return [tool.to_openai_schema() for tool in self]
         if format == "anthropic":
             return [tool.to_anthropic_schema() for tool in self]
-        raise ValueError(f"there is no format `{format}`; the formats are openai, anthropic")
+        if format == "gemini":
+            return [{"functionDeclarations": [tool.to_gemini_schema() for tool in self]}]
+        if format == "mcp":
+            return [tool.to_mcp_schema() for tool in self]
+        raise ValueError(
+            f"there is no format `{format}`; the formats are openai, anthropic, gemini, mcp"
+        )
 
     async def execute(self, name: str, context: ExecutionContext, /, **kwargs: Any) -> ToolResult:
-        """Makes a call by a tool's name, as a model does."""
+        """Calls a tool by its name."""
         tool = self.get(name)
         if tool is None:
             known = ", ".join(self._tools)
@@ -73,10 +77,10 @@ def register_file_tools(
     can_use_tool: CanUseTool | None = None,
     **settings: Unpack[Settings],
 ) -> None:
-    """Adds Pinfold's tools, which share what they remember: on a session, or on one of their own for each
-    working directory, with the settings."""
+    """Adds Pinfold's tools. They use `session`, or else one session for each working directory, with these
+    settings."""
     if session is not None and (settings or can_use_tool is not None):
-        raise TypeError("a session has its own settings; give either")
+        raise TypeError("give either a session or settings")
     tools = file_tools(session or Sessions(can_use_tool=can_use_tool, **settings))
     for tool in tools:
         if tool.name in registry:

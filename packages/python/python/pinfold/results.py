@@ -1,4 +1,4 @@
-"""What comes of a call."""
+"""The result of a call."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Image:
-    """A picture in a result."""
+    """An image in a result."""
 
-    # The picture's bytes in base64.
+    # Base64.
     data: str
     media_type: str
 
 
 @dataclass
 class ToolResult:
-    """What comes of a call. A failure is a result too."""
+    """The result of a call, which succeeded or failed."""
 
-    # Whether the call did what it was asked for.
+    # Whether the call succeeded.
     success: bool
-    # What the model reads; empty on failure.
+    # The text for the model; empty on failure.
     output: str = ""
-    # What went wrong, and what to try next: for the model.
+    # The error message for the model, with a hint.
     error: str | None = None
-    # Facts for programs; `code` says what kind of failure it is.
+    # Data for programs; `code` is the kind of failure.
     metadata: dict[str, Any] = field(default_factory=dict)
     images: list[Image] = field(default_factory=list)
-    # One line for a person.
+    # One line for the user.
     short_result: str | None = None
-    # The file that it was about; also in the metadata.
+    # The path of the file; also in the metadata.
     file_path: str | None = None
-    # The answer of a tool that answers with an object (`dotted`, `scoped`); `output` is its JSON.
+    # The result of a tool that returns an object (`dotted`, `scoped`); `output` is its JSON.
     data: dict[str, Any] | None = None
 
     @classmethod
@@ -49,7 +49,7 @@ class ToolResult:
         return cls(success=False, error=error, metadata=metadata, file_path=file_path)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as Pinfold's tools give it through every other door: a plain object for JSON."""
+        """The result as a plain object for JSON, as the other front ends return it."""
         if self.data is not None:
             return self.data
         metadata = {key: value for key, value in self.metadata.items() if key != "file_path"}
@@ -66,7 +66,7 @@ class ToolResult:
 
 
 def parse_result(text: str) -> ToolResult:
-    """The result that the engine's answer stands for."""
+    """Parses the JSON text that the native part returns."""
     answer = json.loads(text)
     data = answer.get("data")
     output = answer.get("content", "")

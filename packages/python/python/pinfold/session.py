@@ -1,4 +1,4 @@
-"""One agent's conversation with a workspace."""
+"""Sessions: the tools on a workspace."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ StrPath: TypeAlias = Union[str, "PathLike[str]"]
 Dialect: TypeAlias = Literal["classic", "dotted", "scoped", "all"]
 SchemaFormat: TypeAlias = Literal["openai", "anthropic", "gemini", "mcp"]
 
-# How many sessions `Sessions` keeps; the one that was not used for longest goes first.
-_MOST_SESSIONS = 256
+# How many sessions `Sessions` keeps; the least recently used one is dropped first.
+_MAX_SESSIONS = 256
 
 
 class Session:
-    """One agent's conversation with a workspace: it remembers what was read.
+    """The tools on a workspace, for one agent. A session remembers which files were read.
 
     Calls can be made from several threads and tasks at once. Settings are keywords, by their names in the
-    configuration file; what is wrong with them is a `ValueError`.
+    configuration file; invalid ones raise `ValueError`.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Session:
         self._can_use_tool = _callable(can_use_tool)
 
     def call(self, name: str, /, **args: Any) -> ToolResult:
-        """Makes a call and waits for its result. Failures are results, not exceptions."""
+        """Calls a tool and waits for its result. Failures are results, not exceptions."""
         return self.run(name, args)
 
     def run(
         self, name: str, args: Mapping[str, Any], context: ExecutionContext | None = None
     ) -> ToolResult:
-        """The same, with something said for this call alone."""
+        """Calls a tool with a context."""
         job = _Job(self, name, args, context)
 
         def ask(question: str) -> str:
@@ -79,7 +79,7 @@ class Session:
     async def execute(
         self, name: str, args: Mapping[str, Any], context: ExecutionContext | None = None
     ) -> ToolResult:
-        """Makes a call without blocking the event loop. If the task is cancelled, so is the call."""
+        """Calls a tool without blocking the event loop. If the task is cancelled, so is the call."""
         loop = asyncio.get_running_loop()
         job = _Job(self, name, args, context)
         settled: asyncio.Future[str] = loop.create_future()
@@ -87,7 +87,7 @@ class Session:
         asked: list[asyncio.Task[None]] = []
 
         def done(answer: str) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(_settle, settled, answer)
 
         async def decide(question: str) -> None:
@@ -119,7 +119,7 @@ class Session:
                 answer = await asyncio.shield(settled)
             except asyncio.CancelledError:
                 job.native.cancel()
-                # What it did after this would surprise.
+                # No change may be made after the exception was raised.
                 await asyncio.wait([settled])
                 raise
             finally:
@@ -135,24 +135,24 @@ class Session:
         return file_tools(self)
 
     def tool_schemas(self, format: SchemaFormat) -> list[dict[str, Any]]:
-        """The tools in the form of a provider, for a request to a model."""
+        """The tools in the format of a model provider."""
         return _listed(self._native.schemas(format))
 
     def format_compact_params(self, name: str, args: Mapping[str, Any]) -> str:
-        """The arguments of a call on one line, for a person."""
+        """The arguments of a call on one line, for the user."""
         return self._native.compact(name, _options(args))
 
 
 class Sessions:
-    """A session for each working directory, all with the same settings: what tools have that are used with
-    an `ExecutionContext` alone."""
+    """A session for each working directory, all with the same settings, for tools that have no session of
+    their own."""
 
     def __init__(
         self, *, can_use_tool: CanUseTool | None = None, **settings: Unpack[Settings]
     ) -> None:
         for name in ("root", "dialect"):
             if name in settings:
-                raise TypeError(f"`{name}` is for a `Session`; the tools here are of working directories")
+                raise TypeError(f"`{name}` is for a `Session`; here the working directory is the root")
         _native.check(_options(settings))
         self._can_use_tool = _callable(can_use_tool)
         self._settings = settings
@@ -166,7 +166,7 @@ class Sessions:
             there = os.stat(directory)
         except OSError as error:
             raise ValueError(f"cannot use `{directory}` as a root: {error.strerror}") from None
-        # What is at the path now may not be what was there before.
+        # Another directory may have taken this path since.
         key = (directory, there.st_dev, there.st_ino, context.session_id)
         with self._lock:
             session = self._open.get(key)
@@ -174,13 +174,13 @@ class Sessions:
                 session = Session(directory, can_use_tool=self._can_use_tool, **self._settings)
                 self._open[key] = session
             self._open.move_to_end(key)
-            while len(self._open) > _MOST_SESSIONS:
+            while len(self._open) > _MAX_SESSIONS:
                 self._open.popitem(last=False)
         return session
 
 
 class _Job:
-    """One call: what the engine is told, and what ends it."""
+    """One call: its name, arguments and context as JSON text, and its cancellation."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class _Job:
         context: ExecutionContext | None,
     ) -> None:
         context = context or ExecutionContext()
-        # A name that is no text is one that no tool has.
+        # No tool has a name with surrogates in it.
         self.name = str(name).encode("utf-8", "replace").decode()
         self.native = _native.Call()
         self.token = context.cancel
@@ -202,7 +202,7 @@ class _Job:
         about: dict[str, Any] = {"dry_run": True if context.dry_run else None}
         try:
             if context.working_dir is not None:
-                # Now, and not when the call gets its turn.
+                # Relative to the current directory now, not when the call runs.
                 about["workdir"] = os.path.abspath(os.fsdecode(context.working_dir))
             if context.permission_mode is not None:
                 about["permission_mode"] = str(context.permission_mode)
@@ -211,7 +211,7 @@ class _Job:
             about_text = _problem("the call's context", error)
         self.text = "null"
         try:
-            # What is no mapping is refused by the engine, in its own words.
+            # The engine refuses arguments that are no mapping.
             given = dict(args) if isinstance(args, Mapping) else args
             self.text = json.dumps(given, default=_plain, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -219,8 +219,8 @@ class _Job:
         self.about = about_text
 
     def put(self, question: str) -> Any:
-        """Puts a question to whoever decides, about just what is to be done."""
-        assert self.can_use_tool is not None, "nobody is asked if nobody decides"
+        """Passes an approval request to the callback, with a copy of the arguments that the call runs with."""
+        assert self.can_use_tool is not None, "without a callback there are no approval requests"
         return put(self.can_use_tool, self.name, json.loads(self.text), json.loads(question))
 
     def __enter__(self) -> None:
@@ -235,7 +235,7 @@ class _Job:
 def tool_schemas(
     format: SchemaFormat, dialect: Dialect | Sequence[Dialect] = "classic"
 ) -> list[dict[str, Any]]:
-    """The tools of some dialects in the form of a provider, for a request to a model."""
+    """The tools of some dialects in the format of a model provider."""
     dialects = [dialect] if isinstance(dialect, str) else list(dialect)
     return _listed(_native.schemas(format, [str(name) for name in dialects]))
 
@@ -251,7 +251,7 @@ def _paths(root: StrPath | Sequence[StrPath]) -> list[str]:
         raise TypeError(f"`root` must be a path or a list of paths, not {type(root).__name__}")
     paths = [os.fsdecode(path) for path in roots]
     for path in paths:
-        path.encode()  # a name that is no text cannot be passed on: a `UnicodeEncodeError` says so
+        path.encode()  # raises `UnicodeEncodeError` for a name that is not UTF-8
     return paths
 
 
@@ -270,7 +270,7 @@ def _callable(can_use_tool: CanUseTool | None) -> CanUseTool | None:
 
 
 def _plain(value: object) -> str:
-    """What JSON does not know, but a person would write as text."""
+    """Paths as JSON."""
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
@@ -282,7 +282,7 @@ def _settle(future: asyncio.Future[str], answer: str) -> None:
 
 
 def _wait_for(decision: Awaitable[Any]) -> Any:
-    """Waits for an asynchronous decision in a call that blocks, which takes a loop of its own."""
+    """Waits for an asynchronous decision in a blocking call, on an event loop of its own."""
 
     async def waited() -> Any:
         return await decision
@@ -299,6 +299,6 @@ def _wait_for(decision: Awaitable[Any]) -> Any:
     raise RuntimeError("in a running event loop, only `await execute` can await a decision")
 
 
-# The interpreter must not end while a thread of ours is in it.
+# The interpreter must not end while a thread of the pool is in it.
 atexit.register(_native.end)
 os.register_at_fork(after_in_child=_native.forked)

@@ -1,22 +1,23 @@
-"""Tools as objects: a name, a description, parameters, and `execute`."""
+"""Tools as objects with a name, a description, parameters and `execute`."""
 
 from __future__ import annotations
 
 import enum
 import json
 from abc import ABC, abstractmethod
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from . import _native
 from .context import ExecutionContext
 from .results import ToolResult
-from .session import Session, Sessions
+from .session import Session, Sessions, tool_schemas
 
 
 class ToolCategory(str, enum.Enum):
-    """What a tool is about."""
+    """The category of a tool."""
 
     FILE = "file"
     OTHER = "other"
@@ -34,7 +35,7 @@ class ToolParameter:
     enum: list[Any] | None = None
     minimum: int | None = None
     maximum: int | None = None
-    # What the elements of an array look like.
+    # The schema of the elements of an array.
     items: dict[str, Any] | None = None
 
     def to_schema(self) -> dict[str, Any]:
@@ -47,36 +48,36 @@ class ToolParameter:
             "maximum": self.maximum,
             "items": self.items,
         }
-        said = {key: value for key, value in given.items() if value is not None}
-        return {"type": self.type, **said}
+        keywords = {key: value for key, value in given.items() if value is not None}
+        return {"type": self.type, **keywords}
 
 
 class BaseTool(ABC):
-    """A tool, yours or Pinfold's. One of yours has these properties and `_execute`."""
+    """A tool. A subclass defines the abstract properties and `_execute`."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the model calls it."""
+        """The name that the model uses."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What it does, for the model."""
+        """The description for the model."""
 
     @property
     def category(self) -> ToolCategory:
-        """What it is about."""
+        """The category."""
         return ToolCategory.OTHER
 
     @property
     @abstractmethod
     def parameters(self) -> list[ToolParameter]:
-        """What it takes."""
+        """The parameters."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """What it takes, as a JSON schema."""
+        """The parameters as a JSON schema."""
         return {
             "type": "object",
             "additionalProperties": False,
@@ -85,7 +86,7 @@ class BaseTool(ABC):
         }
 
     def to_openai_schema(self) -> dict[str, Any]:
-        """The tool as OpenAI's functions are described."""
+        """The tool as a function of OpenAI's chat completions."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -94,15 +95,31 @@ class BaseTool(ABC):
         return {"type": "function", "function": function}
 
     def to_anthropic_schema(self) -> dict[str, Any]:
-        """The tool as Anthropic's tools are described."""
+        """The tool as a tool of Anthropic's messages."""
         return {
             "name": self.name,
             "description": self.description,
             "input_schema": self.input_schema,
         }
 
+    def to_gemini_schema(self) -> dict[str, Any]:
+        """The tool as a function declaration of Gemini, which refuses `additionalProperties`."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": _without(self.input_schema, "additionalProperties"),
+        }
+
+    def to_mcp_schema(self) -> dict[str, Any]:
+        """The tool as an entry of `tools/list` of the Model Context Protocol."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+        }
+
     async def execute(self, context: ExecutionContext, /, **kwargs: Any) -> ToolResult:
-        """Makes a call. Failures are results, not exceptions."""
+        """Calls the tool. Failures are results, not exceptions."""
         try:
             return await self._execute(context, **kwargs)
         except Exception as error:
@@ -110,12 +127,12 @@ class BaseTool(ABC):
 
     @abstractmethod
     async def _execute(self, context: ExecutionContext, **kwargs: Any) -> ToolResult:
-        """Does the work."""
+        """Performs the call."""
 
 
 class FileTool(BaseTool):
-    """One of Pinfold's tools. Given a session it works on that; otherwise on one for the context's working
-    directory, which all such tools share."""
+    """One of Pinfold's tools. Without a session it uses one for the context's working directory, which all
+    such tools share."""
 
     _name: ClassVar[str]
 
@@ -141,30 +158,32 @@ class FileTool(BaseTool):
         return [
             ToolParameter(
                 name=name,
-                type=said["type"],
-                description=said.get("description", ""),
+                type=keywords["type"],
+                description=keywords.get("description", ""),
                 required=name in required,
-                default=said.get("default"),
-                enum=said.get("enum"),
-                minimum=said.get("minimum"),
-                maximum=said.get("maximum"),
-                items=said.get("items"),
+                default=keywords.get("default"),
+                enum=keywords.get("enum"),
+                minimum=keywords.get("minimum"),
+                maximum=keywords.get("maximum"),
+                items=keywords.get("items"),
             )
-            for name, said in schema["properties"].items()
+            for name, keywords in schema["properties"].items()
         ]
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        # A copy: what a caller does to it is theirs.
-        schema: dict[str, Any] = json.loads(json.dumps(_described()[self._name]["parameters"]))
-        return schema
+        # A copy, which the caller may modify.
+        return deepcopy(cast("dict[str, Any]", _described()[self._name]["parameters"]))
+
+    def to_mcp_schema(self) -> dict[str, Any]:
+        return deepcopy(_mcp_schemas()[self._name])
 
     def format_compact_params(self, context: ExecutionContext, /, **kwargs: Any) -> str:
-        """The arguments of a call on one line, for a person."""
+        """The arguments of a call on one line, for the user."""
         return self._for(context).format_compact_params(self._name, kwargs)
 
     async def execute(self, context: ExecutionContext, /, **kwargs: Any) -> ToolResult:
-        # A model may call an argument whatever it likes, so nothing may be passed on by name.
+        # The model chooses the names of arguments, so `session.execute` takes them as one mapping.
         try:
             session = self._for(context)
         except (TypeError, ValueError) as error:
@@ -228,7 +247,7 @@ class GrepTool(FileTool):
     _name = "Grep"
 
 
-# The sessions of tools that were given none.
+# The sessions of tools that were created without one.
 _SHARED = Sessions()
 
 
@@ -244,3 +263,15 @@ def file_tools(session: Session | Sessions | None = None) -> list[FileTool]:
 def _described() -> dict[str, dict[str, Any]]:
     tools = json.loads(_native.describe(["classic"]))
     return {tool["name"]: tool for tool in tools}
+
+
+@cache
+def _mcp_schemas() -> dict[str, dict[str, Any]]:
+    return {tool["name"]: tool for tool in tool_schemas("mcp")}
+
+
+def _without(value: Any, key: str) -> Any:
+    """A copy of a JSON value without a key, at all levels."""
+    if isinstance(value, dict):
+        return {name: _without(inner, key) for name, inner in value.items() if name != key}
+    return [_without(item, key) for item in value] if isinstance(value, list) else value
