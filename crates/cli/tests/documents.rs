@@ -149,6 +149,12 @@ fn a_process_that_reads_a_document_ends_with_the_one_that_asked() {
     };
     assert!(waited(&|| !children().is_empty()), "no process was started");
     let child = children().trim().to_owned();
+    // It asks to end with its parent, and then limits itself.
+    let limited = || {
+        let limits = fs::read_to_string(format!("/proc/{child}/limits")).unwrap_or_default();
+        limits.lines().any(|line| line.starts_with("Max open files") && line.contains(" 16 "))
+    };
+    assert!(waited(&limited), "it has no limits");
     // Stopped, it cannot end by itself.
     let pid = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
