@@ -62,7 +62,7 @@ impl BackupStore {
     ) -> Result<()> {
         let turn = self.turn(log, deadline)?;
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
-        let fresh = crate::temp_file::TempName::new()?.name()?;
+        let fresh = crate::temp_name::TempName::new()?.name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
         let put = sys::write_all(&fd, text.as_bytes())
             .and_then(|()| sys::rename(self.dir.fd(), fresh.as_bytes(), log.as_bytes()));

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::deadline::PAUSE;
 use crate::sys::Locked;
-use crate::temp_file::is_own_temp;
+use crate::temp_name::is_own_temp;
 use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Result, sys};
 
 /// How long another process may hold a directory's lock. A change holds it for microseconds.

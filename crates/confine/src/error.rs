@@ -70,10 +70,29 @@ pub enum Error {
     #[error("it is a mount point, which cannot be replaced or removed")]
     MountPoint,
     /// The content could not be put back after a conflict: both versions are still there.
-    #[error("the content before this call is now in `{kept}` beside the file")]
+    #[error("the content before this call is now in `{kept}` in the same directory")]
     RollbackFailed {
         /// The name of the file that holds the other version, in the same directory.
         kept: String,
+    },
+    /// The names in the directory could not be changed back, so the old content was written into the new
+    /// file. The file has its old content.
+    #[error(
+        "its directory cannot be changed any more: the file has its old content again, and `{copy}` in the \
+         same directory, which could not be removed, has it too"
+    )]
+    RestoredInPlace {
+        /// The name of the old file, in the same directory.
+        copy: String,
+    },
+    /// A file or symlink that was created could not be removed again after a failure.
+    #[error(
+        "its directory cannot be changed any more: what was created is still there{}",
+        if *.emptied { ", as an empty file" } else { "" }
+    )]
+    CreatedRemains {
+        /// Whether it was made an empty file.
+        emptied: bool,
     },
     /// The file's owner cannot be kept.
     #[error(

@@ -24,6 +24,8 @@ pub enum When {
     Nth(u64),
     /// Every call of this name.
     Every(&'static str),
+    /// The n-th call of this name, counting from 1, and every later one.
+    From(&'static str, usize),
 }
 
 /// What another process does just before the n-th call of a name, counting from 1.
@@ -97,15 +99,18 @@ pub(crate) fn check(name: &'static str) -> Result<()> {
     PLAN.with_borrow_mut(|plan| {
         let Some(plan) = plan else { return Ok(()) };
         let nth = plan.calls.len() as u64;
-        let is = |wanted: fn(&When, u64, &str) -> bool| {
-            plan.faults.iter().find(|(when, _)| wanted(when, nth, name)).map(|(_, fault)| *fault)
+        let times = plan.calls.iter().filter(|call| **call == name).count();
+        let is_due = |(when, _): &&(When, Fault)| match *when {
+            When::Nth(wanted) => wanted == nth,
+            When::Every(every) => every == name,
+            When::From(from, first) => from == name && times >= first,
         };
-        let once = is(|when, nth, _| matches!(when, When::Nth(wanted) if *wanted == nth));
-        let always = is(|when, _, name| matches!(when, When::Every(every) if *every == name));
+        let due: Vec<_> = plan.faults.iter().filter(is_due).copied().collect();
+        let once = due.iter().find(|(when, _)| matches!(when, When::Nth(_)));
         if once.is_some() {
             plan.fired = Some(name);
         }
-        let Some(fault) = once.or(always) else { return Ok(()) };
+        let Some(&(_, fault)) = once.or(due.first()) else { return Ok(()) };
         match fault {
             Fault::Errno(errno) => Err(Errno::from_raw_os_error(errno)),
             Fault::Exit => std::process::exit(9),

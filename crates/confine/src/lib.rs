@@ -13,6 +13,7 @@ mod backups;
 mod deadline;
 mod dir;
 mod error;
+mod exchange;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod file;
@@ -29,6 +30,7 @@ mod sweep;
 mod sys;
 mod target;
 mod temp_file;
+mod temp_name;
 mod walk;
 mod workspace;
 
@@ -49,6 +51,6 @@ pub use path::{Name, RawPath, RelPath, escaped};
 pub use removal::Removal;
 pub use root::OpenMethod;
 pub use target::Target;
-pub use temp_file::random_number;
+pub use temp_name::random_number;
 pub use walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 pub use workspace::{Lstat, Place, Workspace};

@@ -60,6 +60,10 @@ impl Identity {
         self.inode
     }
 
+    pub(crate) fn device(self) -> u64 {
+        self.device
+    }
+
     pub(crate) fn same_device(self, other: Self) -> bool {
         self.device == other.device
     }

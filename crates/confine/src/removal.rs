@@ -9,7 +9,8 @@ use crate::atomic::OldVersion;
 use crate::dir::Dir;
 use crate::lock::FileLock;
 use crate::target::Location;
-use crate::temp_file::{Digest, TempEntry, TempName};
+use crate::temp_file::PutBack;
+use crate::temp_name::Digest;
 use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
@@ -132,22 +133,16 @@ impl Removal {
     pub fn remove(self, durability: Durability) -> Result<OldVersion> {
         self.prepare()?;
         let lock = self.dir.lock(&self.deadline)?;
-        let aside = TempName::displacing(Digest::new(&self.meta, self.hash.get()))?.name()?;
-        let unverified = self.dir.sweep(&lock, &aside, &self.deadline);
+        let unverified = self.dir.sweep(&lock, None, &self.deadline);
         self.location.check(&self.dir)?;
         self.deadline.check()?;
-        let (from, to) = (self.name.as_bytes(), aside.as_bytes());
-        match sys::rename_new(self.dir.fd(), from, to) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Err(Error::Changed),
-            // The name is random, so nothing is replaced.
-            Err(errno) if sys::is_unsupported(errno) => sys::rename(self.dir.fd(), from, to)?,
-            Err(other) => return Err(other.into()),
-        }
-        let mut temp = TempEntry { dir: self.dir.clone(), name: aside, delete_on_drop: false };
+        let digest = Digest::new(&self.meta, self.hash.get());
+        let mut temp = self.dir.set_aside(&self.name, digest, None)?;
         if let Err(error) = self.verify(&temp.name, durability) {
-            let back = self.dir.put_back(&temp.name, &self.name);
-            return Err(if back { error } else { temp.keep() });
+            return Err(match self.dir.put_back(&temp.name, &self.name) {
+                PutBack::Done => error,
+                PutBack::Taken | PutBack::Failed => temp.keep(),
+            });
         }
         temp.delete_on_drop = true;
         Ok(OldVersion::new(temp, lock, unverified))

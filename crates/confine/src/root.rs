@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
-use crate::temp_file::is_temp;
+use crate::temp_name::is_temp;
 use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
 
 /// How paths below a root are opened. Neither method follows a symlink.

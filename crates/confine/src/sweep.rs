@@ -3,8 +3,9 @@
 //! A writer locks its temp file, and a displaced file is only there while the directory is locked.
 //! So a temp file that can be locked by the holder of the directory's lock was left behind. It is
 //! deleted only if its content is known to be needed by nobody: what Pinfold wrote, or a displaced
-//! file that is as the call found it. Anything else stays, and its name is reported. Only such a
-//! displaced file is ever moved to the name that it had: the name of a temp file proves nothing.
+//! file that is as the call found it and whose place the new file has taken. A file that was set aside
+//! goes back to its name if that is free, and if either the file itself or the directory proves that
+//! the name is Pinfold's: anybody can give a file such a name. Anything else stays, and is reported.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,8 +15,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
-use crate::temp_file::{TempContent, TempName, keep, retry};
-use crate::{Deadline, Identity, Kind, Name, sys};
+use crate::temp_file::{PutBack, keep};
+use crate::temp_name::{TempContent, TempName};
+use crate::{Deadline, Identity, Kind, Metadata, Name, sys};
 
 /// The directories that this process has swept.
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
@@ -28,7 +30,12 @@ impl Dir {
     /// hold content which a killed process displaced and nobody verified.
     ///
     /// Without the directory's lock nothing is known to be left behind, and everything stays.
-    pub(crate) fn sweep(&self, lock: &DirLock, own: &Name, deadline: &Deadline) -> Vec<Name> {
+    pub(crate) fn sweep(
+        &self,
+        lock: &DirLock,
+        own: Option<&Name>,
+        deadline: &Deadline,
+    ) -> Vec<Name> {
         let mut unverified = Vec::new();
         if !lock.is_held() || !self.is_first_sweep() {
             return unverified;
@@ -37,7 +44,7 @@ impl Dir {
         let Ok(dir) = self.readable() else { return unverified };
         // A failure is no reason to fail the call: no tool shows a temp file.
         let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
-            if name != own.as_bytes()
+            if own.is_none_or(|own| name != own.as_bytes())
                 && let Some(temp) = TempName::parse(name)
                 && let Ok(name) = Name::parse(name)
             {
@@ -71,52 +78,42 @@ impl Dir {
         if content == TempContent::Unknown && !temp.is_specific() || !self.is_abandoned(&name) {
             return None;
         }
-        match content {
-            TempContent::Written => {
-                let _ = sys::remove(self.fd(), name.as_bytes());
-                None
-            }
-            TempContent::Displaced => {
-                let verified = temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok());
-                // Nothing took its place: the change never happened.
-                if let Some(target) = temp.aside_of().filter(|_| verified)
-                    && self.put_back(&name, target)
-                {
-                    return None;
-                }
-                if verified {
-                    let _ = sys::remove(self.fd(), name.as_bytes());
-                    return None;
-                }
-                // It would be hidden under this name.
-                Some(keep(self, &name).unwrap_or(name))
-            }
-            // It may have this name by chance, or by design: it is not moved to another.
-            TempContent::Unknown => Some(name),
+        if content == TempContent::Written {
+            let _ = sys::remove(self.fd(), name.as_bytes());
+            return None;
         }
+        let is_displaced = content == TempContent::Displaced;
+        let verified =
+            is_displaced && temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok());
+        // Nothing took its place: the change never happened.
+        if let Some(target) = temp.aside_of()
+            && (is_displaced || temp.is_made_for(self.identity()))
+        {
+            match self.put_back(&name, target) {
+                PutBack::Done => return (!verified).then(|| target.clone()),
+                PutBack::Failed => return Some(name),
+                PutBack::Taken => {}
+            }
+        }
+        if verified && temp.inode.is_some_and(|written| self.has_inode(written)) {
+            let _ = sys::remove(self.fd(), name.as_bytes());
+            return None;
+        }
+        // Anything else may have this name by chance, or by design: it is not moved to another.
+        let kept = if is_displaced { keep(self, &name) } else { None };
+        Some(kept.unwrap_or(name))
     }
 
-    /// Moves a file that was set aside back to its own name, unless that is taken.
-    pub(crate) fn put_back(&self, aside: &Name, name: &Name) -> bool {
-        let (aside, name) = (aside.as_bytes(), name.as_bytes());
-        let back = retry(|| match sys::rename_new(self.fd(), aside, name) {
-            Err(Errno::EXIST) => Ok(false),
-            // A hard link replaces nothing either.
-            Err(errno) if sys::is_unsupported(errno) => match sys::link(self.fd(), aside, name) {
-                Err(Errno::EXIST) => Ok(false),
-                Err(_) => match sys::stat_at(self.fd(), name) {
-                    Err(Errno::NOENT) => sys::rename(self.fd(), aside, name).map(|()| true),
-                    Ok(_) => Ok(false),
-                    Err(other) => Err(other),
-                },
-                Ok(()) => {
-                    retry(|| sys::remove(self.fd(), aside));
-                    Ok(true)
-                }
-            },
-            other => other.map(|()| true),
+    /// Whether an entry has this inode, so that the file that was to take another's place has done so.
+    fn has_inode(&self, inode: u64) -> bool {
+        let Ok(dir) = self.readable() else { return false };
+        let mut found = false;
+        let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
+            let stat = sys::stat_at(self.fd(), name);
+            found = stat.is_ok_and(|stat| Metadata::of(&stat).identity.inode() == inode);
+            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        back.unwrap_or(false)
+        found
     }
 
     fn is_abandoned(&self, name: &Name) -> bool {

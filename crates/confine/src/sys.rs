@@ -10,6 +10,7 @@ mod cached;
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -17,7 +18,9 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result, retry_on_intr};
 
-pub(crate) use cached::{is_local, open_cached, open_root_cached, read_cached, stat_cached};
+pub(crate) use cached::{
+    Symlinks, is_local, open_cached, open_root_cached, read_cached, stat_cached,
+};
 
 /// Flags that every open has: never waits, never takes a terminal, is not inherited.
 const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -124,6 +127,30 @@ pub(crate) fn append_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
 
 pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
     call("ftruncate", || fs::ftruncate(file.as_fd(), len))
+}
+
+/// Sets when a file was last modified.
+pub(crate) fn set_modified(file: impl AsFd, modified: SystemTime) -> Result<()> {
+    call("futimens", || fs::futimens(file.as_fd(), &only_modified(modified)))
+}
+
+/// As [`set_modified`], by name; a symlink is not followed.
+pub(crate) fn set_modified_at(dir: impl AsFd, name: &[u8], modified: SystemTime) -> Result<()> {
+    let times = only_modified(modified);
+    call("utimensat", || fs::utimensat(dir.as_fd(), name, &times, AtFlags::SYMLINK_NOFOLLOW))
+}
+
+fn only_modified(modified: SystemTime) -> fs::Timestamps {
+    let omit = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT };
+    let modified = match modified.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => fs::Timespec {
+            tv_sec: since.as_secs().cast_signed(),
+            tv_nsec: since.subsec_nanos().into(),
+        },
+        // Before 1970.
+        Err(_) => fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW },
+    };
+    fs::Timestamps { last_access: omit, last_modification: modified }
 }
 
 pub(crate) fn make_link(dir: impl AsFd, target: &[u8], name: &[u8]) -> Result<()> {

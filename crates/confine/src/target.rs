@@ -10,7 +10,7 @@ use crate::lock::FileLock;
 use crate::path::without_parent_steps;
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
-use crate::temp_file::{TempName, is_temp};
+use crate::temp_name::{TempName, is_temp};
 use crate::{
     Deadline, Error, File, Hash, Kind, Metadata, Name, Place, RawPath, RelPath, Result, Workspace,
     sys,

@@ -12,7 +12,7 @@ use crate::ignore_files::IgnoreCache;
 use crate::path::{Step, steps, without_parent_steps};
 use crate::resolve::{Last, Resolved};
 use crate::root::Root;
-use crate::temp_file::{TempName, is_temp};
+use crate::temp_name::{TempName, is_temp};
 use crate::{Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, sys};
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
+mod landlock;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pinfold_confine::fault::interleave;
+use landlock::{Landlock, OtherProcess, off_and_on, restricted};
+use pinfold_confine::fault::{Fault, When, inject_while, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
@@ -131,8 +134,14 @@ fn a_root_that_gets_another_real_path_is_known_by_that() {
     }
 }
 
-/// Moves a directory just before the n-th call of a kind, for every n.
-fn move_at_every_call(action: impl Fn(&Workspace) -> Result<(), Error>, existing: bool) {
+/// Moves a directory just before the n-th call of a kind, for every n: out of the root, where Landlock lets
+/// nothing be changed any more, or to another place in it.
+fn move_at_every_call(
+    landlock: Landlock,
+    action: impl Fn(&Workspace) -> Result<(), Error> + Sync,
+    existing: bool,
+) {
+    let other = OtherProcess::start();
     for (call, to) in
         ["openat2", "openat", "flock", "exchange", "rename_new", "stat", "fstatat", "fstat"]
             .into_iter()
@@ -148,15 +157,22 @@ fn move_at_every_call(action: impl Fn(&Workspace) -> Result<(), Error>, existing
             }
             let workspace = Workspace::open([&root], None).unwrap();
             let moved = root.join(to);
-            let (from, there) = (root.join("a/b"), moved.clone());
-            let others = Box::new(move || fs::rename(from, there).unwrap());
-            let report = interleave(vec![(call, nth, others)], || action(&workspace));
+            let (from, there, other) = (root.join("a/b"), moved.clone(), other.clone());
+            let report = restricted(landlock, &[&root], || {
+                let moves = move || other.run(move || fs::rename(from, there).unwrap());
+                interleave(vec![(call, nth, Box::new(moves))], || action(&workspace))
+            });
             if !moved.exists() {
                 break;
             }
-            let what = format!("{to} at {call} {nth}: {:?} {:?}", report.result, report.calls);
-            let content = fs::read_to_string(moved.join("f")).ok();
-            match report.result {
+            let what = format!(
+                "{landlock:?}, {to} at {call} {nth}: {:?} {:?}",
+                report.result, report.calls
+            );
+            let content = |name: &str| fs::read_to_string(moved.join(name)).ok();
+            let others: Vec<_> = names(&moved).into_iter().filter(|name| name != "f").collect();
+            let out_of_reach = landlock == Landlock::On && to == "../outside";
+            match &report.result {
                 // Moved after the last look at where the path leads, or the path was made anew.
                 Ok(()) => {
                     let mut made = report.calls.iter().enumerate();
@@ -164,9 +180,24 @@ fn move_at_every_call(action: impl Fn(&Workspace) -> Result<(), Error>, existing
                     let after = !made.any(|(_, made)| *made == "openat2");
                     assert!(after || root.join("a/b/f").exists(), "{what}");
                 }
+                // The error says what is left.
+                Err(Error::RestoredInPlace { copy }) if out_of_reach => {
+                    assert_eq!(content("f").as_deref(), Some("old"), "{what}");
+                    assert_eq!((&others[..], content(copy)), (&[copy.clone()][..], content("f")));
+                }
+                Err(Error::RollbackFailed { kept }) if out_of_reach => {
+                    assert_eq!(content(kept).as_deref(), Some("old"), "{what}");
+                    assert_eq!(names(&moved), [kept.as_str()], "{what}");
+                }
+                Err(Error::CreatedRemains { emptied: true }) if out_of_reach => {
+                    assert_eq!((content("f").as_deref(), existing), (Some(""), false), "{what}");
+                    assert_eq!(others, [""; 0], "{what}");
+                }
                 Err(_) => {
-                    assert_eq!(content.as_deref(), existing.then_some("old"), "{what}");
-                    assert_eq!(names(&moved).len(), usize::from(existing), "{what}");
+                    assert_eq!(content("f").as_deref(), existing.then_some("old"), "{what}");
+                    // A temp file that cannot be deleted is empty.
+                    let empty = others.iter().all(|name| content(name).as_deref() == Some(""));
+                    assert!(others.is_empty() || out_of_reach && empty, "{what}: {others:?}");
                 }
             }
         }
@@ -175,29 +206,89 @@ fn move_at_every_call(action: impl Fn(&Workspace) -> Result<(), Error>, existing
 
 #[test]
 fn a_directory_that_is_moved_does_not_take_the_change_with_it() {
-    move_at_every_call(|workspace| write(workspace, "a/b/f"), true);
-    move_at_every_call(|workspace| write(workspace, "a/b/f"), false);
-    let remove = |workspace: &Workspace| {
-        let removal = workspace.removal(&"a/b/f".into(), &Default::default())?;
-        removal.remove(Durability::None).map(drop)
-    };
-    move_at_every_call(remove, true);
+    for landlock in off_and_on() {
+        move_at_every_call(landlock, |workspace| write(workspace, "a/b/f"), true);
+        move_at_every_call(landlock, |workspace| write(workspace, "a/b/f"), false);
+        let remove = |workspace: &Workspace| {
+            let removal = workspace.removal(&"a/b/f".into(), &Default::default())?;
+            removal.remove(Durability::None).map(drop)
+        };
+        move_at_every_call(landlock, remove, true);
+    }
+}
+
+/// Moves the directory `a` out of the root just before a call, and gives the error and what is in it then.
+fn moved_at(
+    landlock: Landlock,
+    (call, nth): (&'static str, usize),
+    before: Option<&str>,
+    faults: &[(When, Fault)],
+    action: impl FnOnce(&Workspace) -> Result<(), Error> + Send,
+) -> (Error, Vec<(String, String)>) {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir_all(root.join("a")).unwrap();
+    if let Some(content) = before {
+        fs::write(root.join("a/f"), content).unwrap();
+    }
+    let workspace = Workspace::open([&root], None).unwrap();
+    let (from, to) = (root.join("a"), dir.path().join("outside"));
+    let other = OtherProcess::start();
+    let report = restricted(landlock, &[&root], || {
+        let moves = move || other.run(move || fs::rename(from, to).unwrap());
+        inject_while(faults, vec![(call, nth, Box::new(moves))], || action(&workspace))
+    });
+    let outside = dir.path().join("outside");
+    let left = names(&outside).into_iter();
+    let left = left.map(|name| (fs::read_to_string(outside.join(&name)).unwrap(), name));
+    let left = left.map(|(content, name)| (name, content)).collect();
+    (report.result.unwrap_err(), left)
 }
 
 #[test]
 fn a_directory_that_is_moved_at_the_exchange_gets_its_file_back() {
-    for (existing, call) in [(true, "exchange"), (false, "rename_new")] {
-        let dir = TempDir::new().unwrap();
-        let root = dir.path().join("ws");
-        fs::create_dir_all(root.join("a")).unwrap();
-        if existing {
-            fs::write(root.join("a/f"), "old").unwrap();
+    for landlock in off_and_on() {
+        for (before, call) in [(Some("old"), "exchange"), (None, "rename_new")] {
+            let (error, left) =
+                moved_at(landlock, (call, 1), before, &[], |workspace| write(workspace, "a/f"));
+            let content = |of: &str| left.iter().find(|(name, _)| name == of).map(|it| &*it.1);
+            assert_eq!(content("f"), before, "{landlock:?}: {left:?}");
+            if landlock == Landlock::Off {
+                assert!(matches!(error, Error::DirectoryMoved), "{error:?}");
+                assert_eq!(left.len(), usize::from(before.is_some()));
+            } else {
+                // The kernel refuses the exchange itself.
+                assert!(matches!(error, Error::Denied), "{error:?}");
+            }
         }
-        let workspace = Workspace::open([&root], None).unwrap();
-        let (from, to) = (root.join("a"), dir.path().join("outside"));
-        let others = Box::new(move || fs::rename(from, to).unwrap());
-        let report = interleave(vec![(call, 1, others)], || write(&workspace, "a/f"));
-        assert!(matches!(report.result, Err(Error::DirectoryMoved)), "{:?}", report.result);
-        assert_eq!(names(&dir.path().join("outside")).len(), usize::from(existing));
     }
+}
+
+/// After the exchange, the path is looked up by the second of these calls.
+#[test]
+fn what_cannot_be_renamed_back_is_written_back_and_said() {
+    let landlock = *off_and_on().last().unwrap();
+    if landlock == Landlock::Off {
+        return;
+    }
+    let long = "old, and much longer than the new content".repeat(5000);
+    let no_exchange = [(When::Every("exchange"), Fault::Errno(22))];
+    for (old, faults) in [("old", &[][..]), ("", &[]), (&long, &[]), (&long, &no_exchange)] {
+        let (error, left) = moved_at(landlock, ("openat2", 3), Some(old), faults, |workspace| {
+            write(workspace, "a/f")
+        });
+        let Error::RestoredInPlace { copy } = &error else { panic!("{error:?}") };
+        let expected = [(copy.clone(), old.to_owned()), ("f".to_owned(), old.to_owned())];
+        assert_eq!(left, expected, "{}", old.len());
+    }
+    let (error, left) =
+        moved_at(landlock, ("openat2", 3), None, &[], |workspace| write(workspace, "a/f"));
+    assert!(matches!(error, Error::CreatedRemains { emptied: true }), "{error:?}");
+    assert_eq!(left, [("f".to_owned(), String::new())]);
+    let (error, left) = moved_at(landlock, ("openat2", 4), Some("old"), &[], |workspace| {
+        let removal = workspace.removal(&"a/f".into(), &Default::default())?;
+        removal.remove(Durability::None).map(drop)
+    });
+    let Error::RollbackFailed { kept } = &error else { panic!("{error:?}") };
+    assert_eq!(left, [(kept.clone(), "old".to_owned())]);
 }

@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
+mod landlock;
+
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use landlock::{Landlock, off_and_on, restricted};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
@@ -19,12 +22,14 @@ const SECRET: &str = "SECRET, and nobody's business";
 
 #[test]
 fn nothing_outside_is_read_created_or_changed() {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
-        race(method);
+    for landlock in off_and_on() {
+        for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+            race(method, landlock);
+        }
     }
 }
 
-fn race(method: OpenMethod) {
+fn race(method: OpenMethod, landlock: Landlock) {
     let dir = TempDir::new().unwrap();
     let (ws, outside) = (dir.path().join("ws"), dir.path().join("outside"));
     for (place, text) in [(ws.join("swapped"), "inside"), (outside.clone(), SECRET)] {
@@ -35,7 +40,7 @@ fn race(method: OpenMethod) {
     symlink("../outside", ws.join("trap")).unwrap();
     let workspace = Workspace::open([&ws], Some(method)).unwrap();
     let stop = AtomicBool::new(false);
-    let (mut inside, mut refused, mut looks) = (0, 0, 0);
+    let mut counts = [0; 3];
     thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
         scope.spawn(|| {
@@ -44,50 +49,7 @@ fn race(method: OpenMethod) {
                 renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        // On a busy machine, longer: until each has happened.
-        for round in 0..100 * ROUNDS {
-            if round >= ROUNDS && inside > 0 && refused > 0 && looks > 0 {
-                break;
-            }
-            for path in ["swapped/f.txt", "swapped/deep/f.txt", "swapped/../swapped/f.txt"] {
-                match workspace.file(&path.into()) {
-                    Ok((_, mut file)) => {
-                        let mut text = String::new();
-                        file.read_to_string(&mut text).unwrap();
-                        assert!(!text.contains("SECRET"), "read from outside by {method:?}");
-                        inside += 1;
-                    }
-                    Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
-                    Err(other) => panic!("{other:?}"),
-                }
-            }
-            let new = format!("swapped/new-{round}");
-            for path in [new.as_str(), "swapped/f.txt", "swapped/fresh/deeper/f.txt"] {
-                let target = workspace.target(&path.into(), &Default::default());
-                match target.and_then(|target| target.replace(b"ours", Durability::None)) {
-                    Ok(_) => inside += 1,
-                    Err(
-                        Error::Outside | Error::NotFound | Error::Changed | Error::DirectoryMoved,
-                    ) => refused += 1,
-                    Err(other) => panic!("{other:?}"),
-                }
-            }
-            match workspace
-                .removal(&"swapped/f.txt".into(), &Default::default())
-                .and_then(|removal| removal.remove(Durability::None))
-            {
-                Ok(_) => inside += 1,
-                Err(Error::Outside | Error::NotFound | Error::Changed | Error::DirectoryMoved) => {
-                    refused += 1
-                }
-                Err(other) => panic!("{other:?}"),
-            }
-            if let Ok(seen) = workspace.lstat(&"swapped/deep/f.txt".into()) {
-                assert_eq!(seen.place.path.to_string(), "swapped/deep/f.txt");
-                assert!(seen.meta.len < SECRET.len() as u64, "looked at outside by {method:?}");
-                looks += 1;
-            }
-        }
+        counts = restricted(landlock, &[&ws], || call_while_swapped(&workspace, method));
     });
     let mut names: Vec<_> = fs::read_dir(&outside)
         .unwrap()
@@ -97,9 +59,60 @@ fn race(method: OpenMethod) {
     assert_eq!(names, ["deep", "f.txt"], "created outside by {method:?}");
     assert_eq!(fs::read_to_string(outside.join("f.txt")).unwrap(), SECRET);
     assert_eq!(fs::read_to_string(outside.join("deep/f.txt")).unwrap(), SECRET);
+    let [inside, refused, looks] = counts;
     // Without both, the race was not one.
     assert!(inside > 0 && refused > 0, "{method:?}: {inside} inside, {refused} refused");
     assert!(looks > 0, "{method:?}");
+}
+
+/// Makes every kind of call, again and again, and counts those that worked, that were refused, and the looks.
+fn call_while_swapped(workspace: &Workspace, method: OpenMethod) -> [usize; 3] {
+    let (mut inside, mut refused, mut looks) = (0, 0, 0);
+    // On a busy machine, longer: until each has happened.
+    for round in 0..100 * ROUNDS {
+        if round >= ROUNDS && inside > 0 && refused > 0 && looks > 0 {
+            break;
+        }
+        for path in ["swapped/f.txt", "swapped/deep/f.txt", "swapped/../swapped/f.txt"] {
+            match workspace.file(&path.into()) {
+                Ok((_, mut file)) => {
+                    let mut text = String::new();
+                    file.read_to_string(&mut text).unwrap();
+                    assert!(!text.contains("SECRET"), "read from outside by {method:?}");
+                    inside += 1;
+                }
+                Err(Error::Outside | Error::NotFound | Error::Changed) => refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        let new = format!("swapped/new-{round}");
+        for path in [new.as_str(), "swapped/f.txt", "swapped/fresh/deeper/f.txt"] {
+            let target = workspace.target(&path.into(), &Default::default());
+            match target.and_then(|target| target.replace(b"ours", Durability::None)) {
+                Ok(_) => inside += 1,
+                Err(Error::Outside | Error::NotFound | Error::Changed | Error::DirectoryMoved) => {
+                    refused += 1
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        match workspace
+            .removal(&"swapped/f.txt".into(), &Default::default())
+            .and_then(|removal| removal.remove(Durability::None))
+        {
+            Ok(_) => inside += 1,
+            Err(Error::Outside | Error::NotFound | Error::Changed | Error::DirectoryMoved) => {
+                refused += 1
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        if let Ok(seen) = workspace.lstat(&"swapped/deep/f.txt".into()) {
+            assert_eq!(seen.place.path.to_string(), "swapped/deep/f.txt");
+            assert!(seen.meta.len < SECRET.len() as u64, "looked at outside by {method:?}");
+            looks += 1;
+        }
+    }
+    [inside, refused, looks]
 }
 
 /// Ends the other thread also if this one panics.

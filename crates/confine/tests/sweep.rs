@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pinfold_confine::fault::{Fault, Meanwhile, When, inject, inject_while};
-use pinfold_confine::{Durability, Workspace};
+use pinfold_confine::{Durability, Error, Workspace};
 use tempfile::TempDir;
 
 fn names(dir: &Path) -> Vec<String> {
@@ -114,13 +114,47 @@ fn task_of_another_process() {
     let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
     let [dir, action, how, nth] = task.split('|').collect::<Vec<_>>()[..] else { panic!("{task}") };
     let workspace = Workspace::open([dir], None).unwrap();
-    if action == "sweep" {
+    let io = Fault::Errno(rustix::io::Errno::IO.raw_os_error());
+    if let Some(how) = action.strip_prefix("sweep") {
+        // The first call that names the new file is the sweeper's own.
+        let faults: &[_] = match how {
+            " without renames" => &[(When::Every("rename_new"), io), (When::From("rename", 2), io)],
+            _ => &[],
+        };
+        // An existing file, which is exchanged.
+        fs::write(Path::new(dir).join("other"), "").unwrap();
         let target = workspace.target(&"other".into(), &Default::default()).unwrap();
-        let done = target.replace(b"x", Durability::None).unwrap();
-        done.unverified.iter().for_each(|name| println!("kept: {name}"));
+        let report = inject(faults, || target.replace(b"x", Durability::None));
+        report.result.unwrap().unverified.iter().for_each(|name| println!("kept: {name}"));
         return;
     }
     let path = Path::new(dir).join("file");
+    if let Some(action) = action.strip_suffix(", and the rollback fails") {
+        // A replacement gives its temp file a name before, by the first `rename`.
+        let first = if action == "replace" { 2 } else { 1 };
+        let faults = [
+            (When::Every("fsync"), io),
+            (When::From("exchange", 2), io),
+            (When::From("rename_new", 2), io),
+            (When::From("rename", first), io),
+            (When::Every("ftruncate"), io),
+        ];
+        let report = inject(&faults, || match action {
+            "replace" => {
+                let target = workspace.target(&"file".into(), &Default::default())?;
+                target.replace(NEW.as_bytes(), Durability::Full).map(drop)
+            }
+            _ => {
+                let removal = workspace.removal(&"file".into(), &Default::default())?;
+                removal.remove(Durability::Full).map(drop)
+            }
+        });
+        let Err(Error::RollbackFailed { kept }) = report.result else {
+            panic!("{:?}", report.result)
+        };
+        println!("left: {kept}");
+        return;
+    }
     let (no_exchange, call) = match action {
         "replace" => (None, "exchange"),
         "remove" => (None, "rename_new"),
@@ -173,9 +207,10 @@ fn kill_everywhere(action: &str, how: &str) {
             assert!([Some(OLD), new].contains(&file.as_deref()), "{what}: {file:?}");
             assert_eq!(left, [""; 0], "{what}");
         } else {
-            // The editor's save is in its place, or under a name that was said.
+            // The editor's save is in its place, or under a name that was said if another file is there.
             let kept = left.iter().any(|name| content(name).as_deref() == Some(THEIRS));
             assert!(kept || file.as_deref() == Some(THEIRS), "{what}: {file:?}");
+            assert!(file.is_some(), "{what}");
             for name in left {
                 assert!(said.contains(&format!("kept: {name}")), "{what}");
                 assert_eq!(content(&name).as_deref(), Some(THEIRS), "{what}");
@@ -187,6 +222,55 @@ fn kill_everywhere(action: &str, how: &str) {
         }
     }
     panic!("{action} never ends");
+}
+
+/// A sweep that cannot move a file back to its name deletes nothing, and a later one moves it.
+#[test]
+fn a_sweep_that_fails_loses_nothing() {
+    for action in ["replace without exchange", "remove"] {
+        for nth in 1..200 {
+            let dir = TempDir::new().unwrap();
+            let at = dir.path().display();
+            fs::write(dir.path().join("file"), OLD).unwrap();
+            let finished = run(format!("{at}|{action}|not|{nth}")).contains("done:");
+            let before = contents(dir.path());
+            let said = run(format!("{at}|sweep without renames||0"));
+            let after = contents(dir.path());
+            let what = format!("{action} killed at {nth}: {before:?} {after:?} {said}");
+            let has = |contents: &[String], content| contents.iter().any(|it| it == content);
+            let replaced = fs::read_to_string(dir.path().join("file")).ok().as_deref() == Some(NEW);
+            assert!(replaced || !has(&before, OLD) || has(&after, OLD), "{what}");
+            run(format!("{at}|sweep||0"));
+            let file = fs::read_to_string(dir.path().join("file")).ok();
+            assert!(finished || replaced || file.as_deref() == Some(OLD), "{what}: {file:?}");
+            assert!(names(dir.path()).len() <= 2, "{what}: {:?}", names(dir.path()));
+            if finished {
+                break;
+            }
+        }
+    }
+}
+
+fn contents(dir: &Path) -> Vec<String> {
+    names(dir).iter().map(|name| fs::read_to_string(dir.join(name)).unwrap()).collect()
+}
+
+/// The error says where the old content is, so no later sweep may delete it there.
+#[test]
+fn content_that_a_failed_rollback_left_is_never_swept() {
+    for action in ["replace", "remove"] {
+        let dir = TempDir::new().unwrap();
+        let at = dir.path().display();
+        fs::write(dir.path().join("file"), OLD).unwrap();
+        let said = run(format!("{at}|{action}, and the rollback fails||0"));
+        assert!(said.contains("left: .pinfold-"), "{action}: {said}");
+        let said = run(format!("{at}|sweep||0"));
+        assert!(contents(dir.path()).iter().any(|content| content == OLD), "{action}: {said}");
+        assert!(said.contains("kept: "), "{action}: {said}");
+        // What was to be deleted is in its place again.
+        let back = fs::read_to_string(dir.path().join("file")).unwrap();
+        assert_eq!(back, if action == "remove" { OLD } else { NEW });
+    }
 }
 
 #[test]

@@ -104,6 +104,8 @@ pub(crate) struct Applied {
     pub(crate) _old: Option<OldVersion>,
     /// Files beside it that hold content which a killed process displaced.
     pub(crate) unverified: Vec<Name>,
+    /// Whether a file that another process created at the same moment was replaced.
+    pub(crate) may_have_replaced: bool,
 }
 
 /// Replaces a file's whole content, or creates the file.
@@ -213,6 +215,7 @@ impl Change for Replace {
             fingerprint: Some(fingerprint),
             _old: made.old_version,
             unverified: made.unverified,
+            may_have_replaced: made.may_have_replaced,
         })
     }
 }
@@ -267,7 +270,8 @@ impl Change for RestoreLink {
 
     fn apply(self: Box<Self>, _: Durability) -> Result<Applied, ConfineError> {
         self.target.link(self.to.as_bytes())?;
-        Ok(Applied { fingerprint: None, _old: None, unverified: Vec::new() })
+        let (unverified, may_have_replaced) = (Vec::new(), false);
+        Ok(Applied { fingerprint: None, _old: None, unverified, may_have_replaced })
     }
 }
 
@@ -330,7 +334,7 @@ impl Change for Remove {
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         let mut old = self.removal.remove(durability)?;
         let unverified = std::mem::take(&mut old.unverified);
-        Ok(Applied { fingerprint: None, _old: Some(old), unverified })
+        Ok(Applied { fingerprint: None, _old: Some(old), unverified, may_have_replaced: false })
     }
 }
 

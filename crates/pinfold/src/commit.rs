@@ -13,7 +13,7 @@
 
 use pinfold_confine::{Error as ConfineError, RawPath};
 
-use crate::change::{Change, ChangeSet};
+use crate::change::{Applied, Change, ChangeSet};
 use crate::journal::State;
 use crate::permit::Question;
 use crate::record::Record;
@@ -129,14 +129,9 @@ fn make(
         }
     };
     (receipt.id, receipt.warning) = record.end();
-    if let [first, more @ ..] = &applied.unverified[..] {
-        let names = more.iter().fold(format!("`{first}`"), |all, name| format!("{all}, `{name}`"));
-        let found = format!(
-            "in the same directory, {names} holds content that a killed process left: another \
-             program saved it, and it may exist nowhere else"
-        );
-        let known = receipt.warning.take().map(|warning| format!("{warning}; "));
-        receipt.warning = Some(known.unwrap_or_default() + &found);
+    for warning in warnings(&applied) {
+        let known = receipt.warning.take().map(|known| format!("{known}; "));
+        receipt.warning = Some(known.unwrap_or_default() + &warning);
     }
     if let Some([before, after]) = &states {
         view.call().audit_trace().changed(before, after);
@@ -146,6 +141,26 @@ fn make(
         None => session.forget(&place),
     }
     Ok(())
+}
+
+/// What the reader of the answer has to know about a change that was made.
+fn warnings(applied: &Applied) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let [first, more @ ..] = &applied.unverified[..] {
+        let names = more.iter().fold(format!("`{first}`"), |all, name| format!("{all}, `{name}`"));
+        warnings.push(format!(
+            "in the same directory, {names} holds content that a killed process left: another \
+             program saved it, and it may exist nowhere else"
+        ));
+    }
+    if applied.may_have_replaced {
+        warnings.push(
+            "this file system cannot create a file without replacing another: if another program \
+             saved one under this name at the same moment, that is lost"
+                .into(),
+        );
+    }
+    warnings
 }
 
 /// What is there before and after a change, if the journal or the audit log is to have it.

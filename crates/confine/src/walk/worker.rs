@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::dir::kind_of;
 use crate::ignore_files::{IgnoreMatch, Rules, is_ignore_file};
-use crate::temp_file::is_own_temp;
+use crate::temp_name::is_own_temp;
 use crate::walk::queue::{TaskGuard, TaskQueue};
 use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 use crate::workspace::opening;

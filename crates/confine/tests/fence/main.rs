@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 mod cached_file;
+#[path = "../landlock/mod.rs"]
+mod landlock;
 mod links;
 
+use std::cell::Cell;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
@@ -12,6 +15,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use landlock::{Landlock, off_and_on, restricted};
 use pinfold_confine::{Error, Kind, OpenMethod, RawPath, Workspace};
 use tempfile::TempDir;
 
@@ -31,26 +35,45 @@ fn tree() -> TempDir {
     dir
 }
 
+thread_local! {
+    /// Whether what a test reads and writes by [`read`] and [`write`] is restricted to the roots.
+    static LANDLOCK: Cell<Landlock> = const { Cell::new(Landlock::Off) };
+}
+
+/// Runs a test with both ways of opening, with and without Landlock.
 fn both_ways(test: impl Fn(&Path, &Workspace)) {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
-        let dir = tree();
-        let workspace = Workspace::open([dir.path().join("ws")], Some(method)).unwrap();
-        test(dir.path(), &workspace);
+    for landlock in off_and_on() {
+        LANDLOCK.set(landlock);
+        for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+            let dir = tree();
+            let workspace = Workspace::open([dir.path().join("ws")], Some(method)).unwrap();
+            test(dir.path(), &workspace);
+        }
     }
 }
 
+/// Runs code as a server would that is restricted to its roots, if Landlock is on.
+fn as_server<T: Send>(workspace: &Workspace, code: impl FnOnce() -> T + Send) -> T {
+    let roots: Vec<_> = workspace.roots().collect();
+    restricted(LANDLOCK.get(), &roots, code)
+}
+
 fn read(workspace: &Workspace, path: impl Into<RawPath>) -> Result<String, Error> {
-    let (_, mut file) = workspace.file(&path.into())?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).unwrap();
-    Ok(text)
+    let path = path.into();
+    as_server(workspace, || {
+        let (_, mut file) = workspace.file(&path)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        Ok(text)
+    })
 }
 
 fn write(workspace: &Workspace, path: impl Into<RawPath>) -> Result<(), Error> {
-    workspace
-        .target(&path.into(), &Default::default())?
-        .replace(b"new", Default::default())
-        .map(drop)
+    let path = path.into();
+    as_server(workspace, || {
+        let target = workspace.target(&path, &Default::default())?;
+        target.replace(b"new", Default::default()).map(drop)
+    })
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pinfold_confine::{Deadline, Durability, Error, Workspace};
 use rustix::fs::CWD;
 use tempfile::TempDir;
 
-use crate::{put, workspace, write_unseen};
+use crate::{put, workspace, write, write_unseen};
 
 #[test]
 fn a_file_that_changed_since_it_was_found_is_left_alone() {
@@ -331,5 +331,22 @@ fn a_save_survives_where_the_file_system_cannot_exchange() {
                 assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{what}");
             }
         }
+    }
+}
+
+#[test]
+fn a_long_name_is_no_obstacle_where_the_file_system_cannot_exchange() {
+    use pinfold_confine::fault::{Fault, When, inject};
+    let cannot = (When::Every("exchange"), Fault::Errno(rustix::io::Errno::INVAL.raw_os_error()));
+    for length in [100, 150, 160, 190, 255] {
+        let (dir, workspace) = workspace();
+        let name = "n".repeat(length);
+        fs::write(dir.path().join(&name), "old").unwrap();
+        let replaced = inject(&[cannot], || write(&workspace, &name, "new")).result;
+        assert!(replaced.is_ok(), "{length}: {replaced:?}");
+        assert_eq!(fs::read_to_string(dir.path().join(&name)).unwrap(), "new");
+        let removal = workspace.removal(&name.as_str().into(), &Default::default()).unwrap();
+        removal.remove(Durability::None).map(drop).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{length}");
     }
 }

@@ -44,8 +44,10 @@ impl Error {
             ConfineError::DirectoryDenied => {
                 Self::AccessDenied { path, why: Some(error.to_string()) }
             }
-            ConfineError::MountPoint => Self::WriteFailed { path, cause: error.to_string() },
-            ConfineError::RollbackFailed { .. } => {
+            ConfineError::MountPoint
+            | ConfineError::RollbackFailed { .. }
+            | ConfineError::RestoredInPlace { .. }
+            | ConfineError::CreatedRemains { .. } => {
                 Self::WriteFailed { path, cause: error.to_string() }
             }
             ConfineError::Owner { .. } => Self::AccessDenied { path, why: Some(error.to_string()) },
