@@ -14,6 +14,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
+use crate::sys::Symlinks;
 use crate::temp_name::is_temp;
 use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
 
@@ -116,23 +117,27 @@ impl Root {
             && (is_real || leads(sys::stat_path(&self.given)))
     }
 
-    /// The mount of the root, if the kernel's caches show that its path still leads to the open directory, and
-    /// that is on a local file system. Waits for nobody, also if the path crosses a mount that hangs.
+    /// The mount of the root, if the kernel's caches show that the given path and the real path both still lead to
+    /// the open directory, and that is on a local file system. Waits for nobody, also if a path crosses a mount that
+    /// hangs.
     pub(crate) fn current_local_mount(&self) -> Option<u64> {
         let opened = self.opened();
         let mount = opened.local_mount?;
-        let found = match &self.outer {
-            None => sys::open_root_cached(&self.given),
-            Some((outer, path)) => {
-                outer.current_local_mount()?;
-                outer.open_cached(path, sys::DIR_PATH)
-            }
+        let leads = |found: Result<OwnedFd, Errno>| {
+            let found = found.ok()?;
+            // The mount first: only on the local one does `fstat` wait for nobody.
+            let same = sys::stat_cached(&found).ok()?.mount == mount
+                && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
+            same.then_some(mount)
         };
-        let found = found.ok()?;
-        // The mount first: only on the local one does `fstat` wait for nobody.
-        let same = sys::stat_cached(&found).ok()?.mount == mount
-            && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
-        same.then_some(mount)
+        if let Some((outer, path)) = &self.outer {
+            outer.current_local_mount()?;
+            return leads(outer.open_cached(path, sys::DIR_PATH));
+        }
+        if self.given_names != opened.canonical_names {
+            leads(sys::open_root_cached(&self.given, Symlinks::Follow))?;
+        }
+        leads(sys::open_root_cached(&path_of(&opened.canonical_names), Symlinks::Refuse))
     }
 
     /// Whether the path below this root still leads to a directory that was opened before.
@@ -156,19 +161,22 @@ impl Root {
         self.opened.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What of a root is in a directory too: all of it, a part, or nothing.
-    pub(crate) fn narrowed(self: &Arc<Self>, directory: &Path) -> Option<Arc<Self>> {
-        let canonical = std::fs::canonicalize(directory).ok()?;
-        if self.canonical_names().starts_with(&names(&canonical).ok()?) {
+    /// What of a root is in a directory too, which is given by the names of its real path: all of it, a part, or
+    /// nothing.
+    pub(crate) fn narrowed(self: &Arc<Self>, directory: &[Name]) -> Option<Arc<Self>> {
+        let is_in = || self.canonical_names().starts_with(directory);
+        // A root that has nothing to do with it is not looked at: it may be on a mount that hangs.
+        if is_in() && self.refresh().is_ok() && is_in() {
             return Some(self.clone());
         }
-        self.inside(&canonical)
+        self.inside(directory)
     }
 
     /// A directory in a root, or the root itself, as a root.
-    pub(crate) fn inside(self: &Arc<Self>, directory: &Path) -> Option<Arc<Self>> {
-        let canonical = names(&std::fs::canonicalize(directory).ok()?).ok()?;
-        let below = canonical.strip_prefix(self.canonical_names().as_slice())?;
+    pub(crate) fn inside(self: &Arc<Self>, directory: &[Name]) -> Option<Arc<Self>> {
+        directory.strip_prefix(self.canonical_names().as_slice())?;
+        _ = self.refresh();
+        let below = directory.strip_prefix(self.canonical_names().as_slice())?;
         if below.is_empty() {
             return Some(self.clone());
         }
@@ -333,6 +341,11 @@ fn path_of(names: &[Name]) -> PathBuf {
     names
         .iter()
         .fold(PathBuf::from("/"), |path, name| path.join(OsStr::from_bytes(name.as_bytes())))
+}
+
+/// The names of the real path of a directory.
+pub(crate) fn real_names(directory: &Path) -> Option<Vec<Name>> {
+    names(&std::fs::canonicalize(directory).ok()?).ok()
 }
 
 fn names(absolute: &Path) -> Result<Vec<Name>> {

@@ -11,7 +11,7 @@ use crate::dir::{Dir, Entry};
 use crate::ignore_files::IgnoreCache;
 use crate::path::{Step, steps, without_parent_steps};
 use crate::resolve::{Last, Resolved};
-use crate::root::Root;
+use crate::root::{Root, real_names};
 use crate::temp_name::{TempName, is_temp};
 use crate::{Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, sys};
 
@@ -73,15 +73,12 @@ impl Workspace {
     /// The directories are found through the roots' handles, so whatever they are swapped for
     /// meanwhile, what comes of it is never wider than this.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
-        self.roots.iter().for_each(|root| _ = root.refresh());
-        let mut roots: Vec<Arc<Root>> = Vec::new();
-        for directory in to {
-            for root in self.roots.iter().filter_map(|root| root.narrowed(directory.as_ref())) {
-                let same = |known: &Arc<Root>| known.canonical_names() == root.canonical_names();
-                if !roots.iter().any(same) {
-                    roots.push(root);
-                }
-            }
+        let to: Vec<_> = to.into_iter().filter_map(|path| real_names(path.as_ref())).collect();
+        let mut roots = self.roots_in(&to);
+        if roots.is_empty() {
+            // A root may have another real path by now.
+            self.roots.iter().for_each(|root| _ = root.refresh());
+            roots = self.roots_in(&to);
         }
         let first = self.roots.first()?;
         let base = self.base.clone().unwrap_or_else(|| first.clone());
@@ -89,11 +86,29 @@ impl Workspace {
         (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, ignore_cache })
     }
 
+    /// What of the roots is in some directories, each once.
+    fn roots_in(&self, directories: &[Vec<Name>]) -> Vec<Arc<Root>> {
+        let mut roots: Vec<Arc<Root>> = Vec::new();
+        for directory in directories {
+            for root in self.roots.iter().filter_map(|root| root.narrowed(directory)) {
+                let same = |known: &Arc<Root>| known.canonical_names() == root.canonical_names();
+                if !roots.iter().any(same) {
+                    roots.push(root);
+                }
+            }
+        }
+        roots
+    }
+
     /// The same workspace, in which relative paths start at a directory of it. `None` if it is not in
     /// it, or no directory.
     pub fn starting_at(&self, directory: &Path) -> Option<Self> {
-        self.roots.iter().for_each(|root| _ = root.refresh());
-        let base = self.roots.iter().find_map(|root| root.inside(directory))?;
+        let directory = real_names(directory)?;
+        let inside = || self.roots.iter().find_map(|root| root.inside(&directory));
+        let base = inside().or_else(|| {
+            self.roots.iter().for_each(|root| _ = root.refresh());
+            inside()
+        })?;
         let first = self.roots.first()?.canonical_names() == base.canonical_names();
         let base = (!first).then_some(base);
         Some(Self {

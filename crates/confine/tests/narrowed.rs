@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pinfold_confine::fault::inject;
 use pinfold_confine::{Error, OpenMethod, RawPath, Workspace};
 use tempfile::TempDir;
 
@@ -75,6 +76,32 @@ fn what_is_in_one_only_does_not() {
     for to in [&["out"][..], &["ws/to-out"], &["none"], &["ws/none"], &["ws/f"], &[]] {
         assert!(place.narrowed(OpenMethod::Openat2, to).is_none(), "{to:?}");
     }
+}
+
+/// A root that is not in the directory may be on a mount that hangs.
+#[test]
+fn only_the_roots_that_stay_are_looked_at() {
+    let place = Place::new();
+    let calls = |roots: &[&str]| {
+        let roots = roots.iter().map(|root| place.path(root));
+        let workspace = Workspace::open(roots, None).unwrap();
+        let narrowed = || workspace.narrowed([place.path("ws/a")]).unwrap();
+        let started = || workspace.starting_at(&place.path("ws/a")).unwrap();
+        [inject(&[], narrowed).calls, inject(&[], started).calls]
+    };
+    assert_eq!(calls(&["out", "ws"]), calls(&["ws"]));
+}
+
+#[test]
+fn a_root_with_a_new_real_path_is_narrowed_by_that() {
+    let place = Place::new();
+    symlink("ws/b", place.path("root")).unwrap();
+    let workspace = Workspace::open([place.path("root")], None).unwrap();
+    assert!(workspace.narrowed([place.path("ws/a")]).is_none());
+    fs::remove_file(place.path("root")).unwrap();
+    symlink("ws/a", place.path("root")).unwrap();
+    let narrowed = workspace.narrowed([place.path("ws/a")]).unwrap();
+    assert!(opens(&narrowed, &place.path("ws/a/f")));
 }
 
 #[test]

@@ -29,18 +29,24 @@ pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> 
     Err(Errno::AGAIN)
 }
 
-/// Opens the directory that an absolute path leads to, symlinks followed, if every name on the way is in the
-/// dentry cache and no server or process has to be asked whether it still is right.
+/// Whether an absolute path may have symlinks in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Symlinks {
+    Follow,
+    Refuse,
+}
+
+/// Opens the directory that an absolute path leads to, if every name on the way is in the dentry cache and no
+/// server or process has to be asked whether it still is right.
 #[cfg(target_os = "linux")]
-pub(crate) fn open_root_cached(path: &Path) -> Result<OwnedFd> {
-    call("openat2", || {
-        let flags = with_always(DIR_PATH);
-        fs::openat2(fs::CWD, path, flags, Mode::empty(), fs::ResolveFlags::CACHED)
-    })
+pub(crate) fn open_root_cached(path: &Path, symlinks: Symlinks) -> Result<OwnedFd> {
+    let mut how = fs::ResolveFlags::CACHED;
+    how.set(fs::ResolveFlags::NO_SYMLINKS, symlinks == Symlinks::Refuse);
+    call("openat2", || fs::openat2(fs::CWD, path, with_always(DIR_PATH), Mode::empty(), how))
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn open_root_cached(_: &Path) -> Result<OwnedFd> {
+pub(crate) fn open_root_cached(_: &Path, _: Symlinks) -> Result<OwnedFd> {
     Err(Errno::AGAIN)
 }
 

@@ -150,3 +150,21 @@ fn a_file_of_a_root_that_was_replaced_is_not_cached() {
         assert_eq!(is_cached(workspace), usually);
     }
 }
+
+#[test]
+fn a_file_of_a_root_whose_real_path_changed_is_not_cached() {
+    let dir = tree();
+    let at = fs::canonicalize(dir.path()).unwrap();
+    let (root, moved) = (at.join("ws"), at.join("moved"));
+    let workspace = Workspace::open([&root], Some(OpenMethod::Openat2)).unwrap();
+    let is_cached = || workspace.cached_file(&"top.txt".into(), 99).is_some();
+    let usually = is_on_a_usual_disk(&root);
+    assert_eq!(is_cached(), usually);
+    // The path leads to the same directory, which now has another real path.
+    fs::rename(&root, &moved).unwrap();
+    symlink("moved", &root).unwrap();
+    assert!(!is_cached());
+    let (place, _) = workspace.file(&"top.txt".into()).unwrap();
+    assert_eq!(workspace.real_path(&place), moved.join("top.txt").as_os_str().as_encoded_bytes());
+    assert_eq!(is_cached(), usually);
+}
