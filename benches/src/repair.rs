@@ -78,24 +78,10 @@ fn repair(dialect: &str, case: &Case) -> Repair {
     let text = answer["message"].as_str().or(answer["error"].as_str());
     let message = text.unwrap_or_default().to_owned();
     assert!(message.len() < 4096, "{message}");
-    let again = taken_over(&message);
+    let again = pinfold_testkit::shown_lines(&message);
     let mended = refused && !again.is_empty() && edit(&again)["success"] == true;
     let named = case.reasons.iter().any(|reason| message.contains(reason));
     Repair { refused, mended, named, message }
-}
-
-/// The lines that a refusal shows, with the markers for whitespace translated back.
-fn taken_over(message: &str) -> String {
-    let lines = message.split('\n').filter_map(|line| {
-        let (number, rest) = line.split_once('\t')?;
-        number.trim().parse::<u64>().ok()?;
-        Some(rest)
-    });
-    let text = lines.collect::<Vec<_>>().join("\n");
-    if message.contains("are in the file as they are shown)") {
-        return text;
-    }
-    text.replace('\u{b7}', " ").replace('\u{2192}', "\t")
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Approval on the terminal: asks the user who sits there.
+//! Approval on the terminal.
 //!
 //! Keys that were typed before a question do not answer it: they are discarded first.
 

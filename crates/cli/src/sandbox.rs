@@ -67,7 +67,7 @@ fn server_files(session: &Session) -> FileAccess {
     let journal = session.journal().map(|journal| journal.directory().to_owned());
     let own: Vec<PathBuf> = journal.into_iter().chain(state_directory()).collect();
     for directory in &own {
-        // Where it cannot be made, what is written there fails with its own error.
+        // If it cannot be created, writing there fails with its own error.
         _ = make_private_directory(directory);
     }
     let audit = session.settings().audit.clone();

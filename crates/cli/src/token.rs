@@ -69,7 +69,7 @@ impl Token {
         &self.text
     }
 
-    /// A sentence that tells the user where the token is.
+    /// A sentence for the user that names the file with the token.
     pub(crate) fn location(&self) -> String {
         match &self.origin {
             Origin::File(path) | Origin::OwnFile(path) => {

@@ -1,4 +1,4 @@
-//! A person is asked: through the client, in both eras of the protocol, and on the terminal.
+//! Approval: through the client, in both eras of the protocol, and on the terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -128,7 +128,7 @@ fn where_nobody_can_be_asked_the_answer_names_the_rule() {
 }
 
 #[test]
-fn a_call_can_be_cancelled_while_the_person_thinks() {
+fn a_call_can_be_cancelled_while_it_waits_for_approval() {
     let dir = workspace();
     let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
     let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
@@ -165,7 +165,7 @@ fn an_approval_request_ends_with_its_call() {
 }
 
 #[test]
-fn a_connection_that_ends_while_the_person_thinks_changes_nothing() {
+fn a_connection_that_ends_while_a_call_waits_for_approval_changes_nothing() {
     let dir = workspace();
     let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
     let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
@@ -233,7 +233,7 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     let other = round(&web, write("two\n"), None, None)["result"]["requestState"].clone();
     let refused = answer(&round(&web, write("two\n"), Some(&other), Some(denied)));
     assert_eq!(refused["error"], "permission_denied");
-    // Whoever was refused cannot come back with the other answer.
+    // A client cannot replace a denial by an approval.
     let again = round(&web, write("two\n"), Some(&other), Some(accept("allow once")));
     assert_eq!(again["result"]["resultType"], "input_required");
     let done = answer(&round(&web, write("two\n"), Some(state), Some(accept("allow once"))));
@@ -383,7 +383,7 @@ fn called_on_a_terminal(dir: &TempDir, lines: &[&str], arguments: [&str; 2]) -> 
 }
 
 #[test]
-fn a_person_at_the_terminal_is_asked_there() {
+fn a_user_at_the_terminal_is_asked_there() {
     let dir = workspace();
     let arguments = ["file.write", r#"{"path": "a.txt", "content": "two\u001b[2J\n"}"#];
     for (lines, words) in [
@@ -461,7 +461,7 @@ fn every_call_is_in_the_audit_log() {
 }
 
 #[test]
-fn however_many_calls_wait_for_a_person_others_are_answered() {
+fn other_calls_are_answered_however_many_wait_for_approval() {
     let dir = workspace();
     let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
     let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));

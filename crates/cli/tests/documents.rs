@@ -179,13 +179,7 @@ fn a_document_that_unpacks_without_end_takes_no_more_memory_than_it_may() {
     let head =
         format!("<< /Length {} /Filter [/FlateDecode /FlateDecode] >>\nstream\n", packed.len());
     objects.push([head.as_bytes(), &packed, b"\nendstream"].concat());
-    let mut content = b"%PDF-1.7\n".to_vec();
-    for (object, number) in objects.iter().zip(1..) {
-        content.extend_from_slice(format!("{number} 0 obj\n").as_bytes());
-        content.extend_from_slice(object);
-        content.extend_from_slice(b"\nendobj\n");
-    }
-    content.extend_from_slice(b"trailer << /Size 5 /Root 1 0 R >>\n%%EOF\n");
+    let content = assembled(&objects);
     let answer = read(&content, 60);
     assert_eq!(answer["metadata"]["code"], "unsupported_document", "{answer}");
 }
@@ -208,6 +202,11 @@ fn expanding(size: usize) -> Vec<u8> {
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>".to_vec(),
         [head.as_bytes(), &packed, b"\nendstream"].concat(),
     ];
+    assembled(&objects)
+}
+
+/// A PDF of four objects, of which the first is the catalogue.
+fn assembled(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut content = b"%PDF-1.7\n".to_vec();
     for (object, number) in objects.iter().zip(1..) {
         content.extend_from_slice(format!("{number} 0 obj\n").as_bytes());

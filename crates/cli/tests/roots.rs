@@ -82,7 +82,7 @@ fn the_clients_roots_narrow_the_workspace_and_never_widen_it() {
         let refused = answer(&server.request("tools/call", read(&outside)));
         assert_eq!(refused["metadata"]["code"], "path_outside_workspace");
     }
-    // A person can have it otherwise.
+    // The user can change that.
     let mut server =
         Lines::initialized(&mut serve(dir.path(), &["--client-roots", "ignore"]), capabilities);
     assert_eq!(text(&server.call("Read", &json!({"file_path": beside}))), "     1\tbeside\n");

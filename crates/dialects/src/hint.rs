@@ -36,7 +36,7 @@ impl Vocabulary {
         self.message_after(self.problem(error), error, refusal)
     }
 
-    /// What to try next, after other words for what is wrong.
+    /// The hint, after another wording of the message.
     pub(crate) fn message_after(
         &self,
         problem: String,
@@ -47,7 +47,7 @@ impl Vocabulary {
         if let Some(more) = &refusal.door_hint {
             hint = format!("{hint}: {more}");
         }
-        // What shows a part of the file stands by itself.
+        // An excerpt of the file is a paragraph of its own.
         if hint.contains('\n') && !matches!(error, Error::Changed { .. }) {
             format!("{problem}\n{hint}")
         } else {

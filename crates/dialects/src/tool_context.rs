@@ -1,4 +1,4 @@
-//! What a tool has at hand while it serves one call.
+//! The context of a tool call: session, options and dialect.
 
 use std::path::Path;
 

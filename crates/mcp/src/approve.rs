@@ -2,7 +2,7 @@
 //! lets a server send requests, or else by a result that the client answers by repeating the call.
 //!
 //! An answer counts once, and only for the call that it was asked for. It covers a whole session only where the
-//! client has said which session that is.
+//! client has named the session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,7 +74,7 @@ impl ApprovalRoute {
         std::future::pending().await
     }
 
-    /// Answers every later request with "nobody can be asked".
+    /// Answers every later request with [`ApprovalAnswer::Unavailable`].
     pub(crate) fn close(&mut self) {
         if let Self::Elicitation(_) = self {
             *self = Self::None;
@@ -233,7 +233,7 @@ struct Answers {
     /// Whether an approval can be for the session.
     session_grants: bool,
     approved: Vec<(String, bool)>,
-    /// The request that was denied in this round, and the user's words.
+    /// The request that was denied in this round, and the user's reason.
     denied: Option<(String, Option<String>)>,
     /// The request that the client has to ask about next.
     asked: Option<ApprovalRequest>,
@@ -315,7 +315,7 @@ async fn elicit(request: &ApprovalRequest, context: &RequestContext<RoleServer>)
 }
 
 /// Sends a request to the client and waits for the answer; `None` if there is none in time. A request ends with
-/// the call that it belongs to: if this is dropped, the client is told that the request is cancelled.
+/// the call that it belongs to: if this is dropped, the client is notified that the request is cancelled.
 pub(crate) async fn ask_client(
     peer: &Peer<RoleServer>,
     request: ServerRequest,

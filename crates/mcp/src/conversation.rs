@@ -6,7 +6,7 @@ use pinfold::Error;
 use pinfold_dialects::Toolbox;
 use rmcp::model::LoggingLevel;
 
-/// How a request says which conversation it belongs to.
+/// How a request names its conversation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SessionKey {
     /// By the connection, or the HTTP session, that it comes through.

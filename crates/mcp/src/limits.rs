@@ -1,4 +1,4 @@
-//! Every number that somebody chose for the server, and why.
+//! The limits of the server, and why they have these values.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) const MAX_APPROVAL_REQUESTS: usize = 448;
 /// example. Further calls are refused: each such thread takes memory for as long as it hangs.
 pub(crate) const MAX_STUCK_CALLS: usize = 64;
 
-/// How long after its deadline, or after it was cancelled, a call may still end by itself. Then it is answered, and
+/// How long after its deadline, or after it was cancelled, a call may still end normally. Then it is answered, and
 /// its thread is stuck. Less than a second: the answer must go out within one second after the deadline or
 /// cancellation.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(800);

@@ -1,7 +1,9 @@
-//! Messages as lines of text, and lines as messages.
+//! Serialises messages to lines, and parses lines as messages.
 //!
-//! Most of a long answer is one text: escaped in the content, and, where a tool answers with an object,
-//! once more as it is. Both are put in where the rest of the message has gaps for them.
+//! Most of a long result is one text: escaped in the content, and, if a tool returns an object, again as structured
+//! content. The message is serialised without the text, which is then inserted in both places. This is done by hand
+//! because of its cost: with a typed message, `serde_json` and `RawValue` the answer to a read of 9.5 MB takes 1.1 to 1.6
+//! times as long, since `RawValue` parses the text again. Properties compare every line with the output of `serde_json`.
 
 use std::mem::take;
 
@@ -13,13 +15,13 @@ use rmcp::model::{
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// An empty text, and structured content that is not there yet, as they look in a message. Neither can
-/// be found within a string: there, quotes have backslashes before them.
+/// An empty text, and missing structured content, as JSON. Neither can occur within a string, in which quotes are
+/// escaped.
 const TEXT: &[u8] = b"\"text\":\"\"";
 const STRUCTURED: &[u8] = b"\"structuredContent\":null";
 
-/// A message as one line, with its newline. `structuredContent: null` is a placeholder that
-/// [`reply`](crate::reply) left: the JSON of the text is put there.
+/// A message as one line, with its newline. `structuredContent: null` is a placeholder of
+/// [`reply`](crate::reply): the text, which is JSON then, is inserted there.
 pub(crate) fn line(mut message: ServerJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let (text, again) = texts(&mut message).unwrap_or_default();
     let rest = serde_json::to_vec(&message)?;
@@ -44,18 +46,18 @@ pub(crate) fn line(mut message: ServerJsonRpcMessage) -> serde_json::Result<Vec<
     Ok(line)
 }
 
-/// A message, by its text. Most are calls, so that is tried first: it would be the tenth guess.
+/// Parses a message. Most are calls, so that type is tried first; `rmcp` would try it as the tenth.
 pub(crate) fn message(text: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
-    type Guess = JsonRpcMessage<CallToolRequest, IgnoredAny, IgnoredAny>;
+    type Call = JsonRpcMessage<CallToolRequest, IgnoredAny, IgnoredAny>;
     if memmem::find(text, b"\"tools/call\"").is_some()
-        && let Ok(Guess::Request(JsonRpcRequest { id, request, .. })) = serde_json::from_slice(text)
+        && let Ok(Call::Request(JsonRpcRequest { id, request, .. })) = serde_json::from_slice(text)
     {
         return Ok(JsonRpcMessage::request(ClientRequest::CallToolRequest(request), id));
     }
     serde_json::from_slice(text)
 }
 
-/// Takes out the first text of an answer; and whether it is the structured content too.
+/// Takes the first text out of a result. The flag says whether it is the structured content too.
 fn texts(message: &mut ServerJsonRpcMessage) -> Option<(String, bool)> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &mut response.result else { return None };
@@ -63,7 +65,7 @@ fn texts(message: &mut ServerJsonRpcMessage) -> Option<(String, bool)> {
     Some((take(&mut first.text), result.structured_content == Some(Value::Null)))
 }
 
-/// Writes what stands between the quotes of a text in JSON.
+/// Writes a text as JSON, without the quotes around it.
 fn escape(text: &str, line: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let mut plain = 0;
@@ -88,7 +90,7 @@ fn escape(text: &str, line: &mut Vec<u8>) {
     line.extend_from_slice(&bytes[plain..]);
 }
 
-/// Where the first byte is that has to be escaped: a quote, a backslash, or a control character.
+/// The offset of the first byte that has to be escaped: a quote, a backslash, or a control character.
 fn special(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGHS: u64 = ONES << 7;
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_of_a_tool_is_a_line_too() {
+    fn other_messages_are_lines_too() {
         let message =
             ServerJsonRpcMessage::response(ServerResult::empty(()), NumberOrString::Number(7));
         assert_eq!(plain(&message), made(message));
@@ -187,9 +189,8 @@ mod tests {
         assert_eq!(plain(&message), made(message));
     }
 
-    /// A call is guessed first, and everything is understood as if it were not.
     #[test]
-    fn messages_are_what_they_are_without_a_guess() {
+    fn a_message_is_parsed_as_rmcp_parses_it() {
         let calls = [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"}}"#,
             r#"{"params":{"_meta":{"progressToken":3,"x":[1]},"arguments":{"a":{"b":null}},"name":"n"},"id":"x","method":"tools/call","jsonrpc":"2.0"}"#,
@@ -206,7 +207,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"}"#,
         ];
         for text in calls.iter().chain(&others) {
-            let said = |message: serde_json::Result<ClientJsonRpcMessage>| {
+            let printed = |message: serde_json::Result<ClientJsonRpcMessage>| {
                 message.map(|message| format!("{message:?}")).map_err(|error| error.to_string())
             };
             let understood = message(text.as_bytes());
@@ -216,7 +217,7 @@ mod tests {
                     if matches!(request.request, ClientRequest::CallToolRequest(_))
             );
             assert_eq!(is_call, calls.contains(text), "{text}");
-            assert_eq!(said(understood), said(serde_json::from_str(text)), "{text}");
+            assert_eq!(printed(understood), printed(serde_json::from_str(text)), "{text}");
         }
     }
 }

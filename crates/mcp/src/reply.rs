@@ -12,7 +12,7 @@ pub(crate) fn result(answer: Answer, compact: Option<String>) -> CallToolResult 
     }
 }
 
-/// Text for the model; what is for programs and people lies beside it, where no client shows it to
+/// Text for the model; data for programs and the user is in `_meta`, which no client shows to
 /// the model instead.
 fn classic(result: ToolResult, compact: Option<String>) -> CallToolResult {
     let ToolResult { success, content, short_result, error, images, file_path, metadata } = result;

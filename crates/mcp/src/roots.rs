@@ -117,7 +117,7 @@ fn deadline_seconds(conversation: &Conversation) -> u64 {
 }
 
 /// [`narrowed`] on a thread, since a directory may be on a file system that hangs. Fails at the deadline of a
-/// call that began at `begin`; what was found by then says nothing of the roots, and is not kept.
+/// call that began at `begin`; an incomplete result is not kept.
 async fn narrow_in_time(
     shared: &Shared,
     conversation: &Conversation,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http::{self, HttpOptions};
 use crate::{Service, limits, stdio};
 
-/// Serves one client on standard input and output, until the input ends or a signal says so.
+/// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
     // One thread moves the messages and answers small reads; calls run on others. That is the fewest handovers for
     // one client.
@@ -23,7 +23,7 @@ pub fn serve_stdio(service: &Service) -> io::Result<()> {
     served
 }
 
-/// Serves any number of clients over HTTP, until a signal says so. `ready` is called once signals are handled.
+/// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives. `ready` is called once signals are handled.
 #[cfg(feature = "http")]
 pub fn serve_http(
     service: &Service,

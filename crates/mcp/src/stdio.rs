@@ -2,7 +2,7 @@
 //!
 //! `rmcp` has such a transport, too. This one answers what that one drops: lines that are too long, and lines that
 //! are no messages. It keeps requests in a queue while too many others are unanswered, and goes on reading
-//! meanwhile, so neither side waits for the other for ever.
+//! meanwhile, so client and server never wait for each other.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -257,7 +257,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         let JsonRpcMessage::Request(request) = &message else { return Ok(None) };
         match &request.request {
             ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => Ok(Some(message)),
-            // `rmcp` says which versions it knows.
+            // `rmcp` answers with the versions that it supports.
             other if other.get_meta().protocol_version().is_some() => Ok(Some(message)),
             other => {
                 let problem = format!(

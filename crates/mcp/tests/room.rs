@@ -17,7 +17,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// A person who says that there is a question, and answers when told to.
+/// An approver that reports each request, and answers when the test lets it.
 #[derive(Debug)]
 struct Slow {
     asked: Sender<()>,
@@ -88,7 +88,7 @@ impl Served {
 }
 
 #[test]
-fn a_session_that_waits_for_a_person_is_in_use() {
+fn a_session_that_waits_for_approval_is_in_use() {
     let served = Served::new(1, Duration::ZERO);
     let session = served.web.session();
     std::thread::scope(|scope| {
@@ -150,7 +150,7 @@ fn the_session_that_was_idle_longest_makes_room() {
 }
 
 #[test]
-fn a_session_that_waits_for_a_person_does_not_end_as_idle() {
+fn a_session_that_waits_for_approval_does_not_end_as_idle() {
     let served = Served::with(HttpOptions {
         sessions: 2,
         session_busy: Duration::MAX,

@@ -140,7 +140,7 @@ pub(crate) fn page_content(page: &Page<'_>, meter: &mut Meter<'_>) -> Result<Vec
 /// The most bytes that one byte decompresses to.
 const MAX_DEFLATE_RATIO: usize = 1_032;
 
-/// Whether a stream decompresses to more than `room`, found out without holding what it decompresses
+/// Whether a stream decompresses to more than `room`, checked without keeping the data that it decompresses
 /// to. A stream that is compressed twice is treated as if it did: no program makes such content.
 fn expands_beyond(stream: &Stream<'_>, room: usize) -> bool {
     let compresses = |filter: &&Filter| {
@@ -160,7 +160,7 @@ fn expands_beyond(stream: &Stream<'_>, room: usize) -> bool {
     let mut decoder = ZlibDecoder::new(&raw[..]).take(room as u64 + 1);
     let mut buffer = vec![0; 64 * 1024];
     let mut total = 0;
-    // `hayro` uses what a damaged stream has before the damage; it is no longer than this.
+    // `hayro` uses the part of a damaged stream before the damage; it is no longer than this.
     while let Ok(read @ 1..) = decoder.read(&mut buffer) {
         total += read;
     }

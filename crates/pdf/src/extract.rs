@@ -86,8 +86,8 @@ fn draw<'a>(
     let area = Rect::new(0.0, 0.0, width.into(), height.into());
     let mut context = Context::new(transform, area, cache, pdf.xref(), settings);
     let operations = TypedIter::new(&content);
-    // `hayro` cannot be told to stop, so `Lines` unwinds out of it. After that no other page is drawn,
-    // and of what it was working on only `lines` is used, which is consistent between any two glyphs.
+    // `hayro` cannot be stopped, so `Lines` unwinds out of it. After that no other page is drawn, and only `lines` is
+    // used, which is consistent between any two glyphs.
     let drawn = catch_unwind(AssertUnwindSafe(|| {
         interpret(operations, page.resources(), &mut context, lines);
     }));

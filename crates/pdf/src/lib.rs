@@ -4,7 +4,7 @@
 //! lines in the order in which they are drawn, which is the reading order of nearly all files that
 //! were not scanned.
 //!
-//! Content from anybody gives text or an [`ExtractError`]. `Budget` bounds the work that a page may
+//! Any content gives text or an [`ExtractError`]. `Budget` bounds the work that a page may
 //! be, but not the memory or the stack that a hostile file takes: run it where these are limited.
 
 #![forbid(unsafe_code)]

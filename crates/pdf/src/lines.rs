@@ -89,7 +89,7 @@ impl<'k> Lines<'k> {
         }
     }
 
-    /// Counts drawing operations. Unwinds out of the interpreter if there is no use in going on.
+    /// Counts drawing operations. Unwinds out of the interpreter if the budget is spent.
     fn count(&mut self, operations: usize) {
         let full = if self.is_full { Err(Interrupt::Full) } else { Ok(()) };
         if let Err(interrupt) = full.and_then(|()| self.meter.count(operations as u64)) {

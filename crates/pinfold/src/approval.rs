@@ -80,7 +80,7 @@ impl ApprovalRequest {
     }
 
     /// What would change, in at most about `max_chars` characters: a diff of the bytes as they are, in
-    /// which everything that a reader would not see is escaped; for what is not text its kind, size
+    /// which every invisible character is escaped; for binary content its kind, size
     /// and hash. What is left out is counted. Empty if nothing would change.
     pub fn preview(&self, max_chars: usize) -> String {
         self.proposal.as_ref().map_or_else(String::new, |proposal| proposal.preview(max_chars))

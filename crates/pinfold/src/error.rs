@@ -1,6 +1,6 @@
 //! What an operation can answer instead of an outcome.
 //!
-//! The message says what is so, [`Error::hint`] what to try next. Paths are repeated as they were
+//! The message says what is wrong, [`Error::hint`] what to try next. Paths are repeated as they were
 //! given, never as what they led to. The kinds are closed: each dialect names a code for every one.
 
 mod denial;
@@ -37,7 +37,7 @@ pub enum Error {
         /// Paths of things that do exist and are called almost the same.
         near: Vec<String>,
     },
-    /// A link is at the path, and what it points to does not exist.
+    /// A symlink whose target does not exist.
     #[error("`{path}` is a symlink to something that does not exist")]
     Dangling {
         /// The path as it was given.
@@ -101,7 +101,7 @@ pub enum Error {
         path: RawPath,
         /// What was to be done.
         access: Access,
-        /// Who said no, and why.
+        /// Why it was denied.
         denial: Denial,
     },
     /// The audit log cannot be written, and nothing is to be changed without it.
@@ -240,7 +240,7 @@ pub enum Error {
         /// The path as it was given.
         path: RawPath,
     },
-    /// The file is not as this session last saw it, or somebody changes it all the time.
+    /// The file changed since this session read it, or keeps changing.
     #[error("`{path}` has changed since it was last read")]
     Changed {
         /// The path as it was given.
@@ -318,7 +318,7 @@ pub enum Error {
         /// The line that it is on.
         line: u64,
     },
-    /// The operating system said no.
+    /// The operating system denied access.
     #[error("permission denied: `{path}`{}", .why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default())]
     AccessDenied {
         /// The path as it was given.
@@ -337,7 +337,7 @@ pub enum Error {
     ReadFailed {
         /// The path as it was given.
         path: RawPath,
-        /// What the operating system said.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// Writing failed.
@@ -345,7 +345,7 @@ pub enum Error {
     WriteFailed {
         /// The path as it was given.
         path: RawPath,
-        /// What the operating system said.
+        /// The error of the operating system.
         cause: String,
     },
     /// The journal could not be written or read.

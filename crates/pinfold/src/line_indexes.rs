@@ -1,4 +1,4 @@
-//! Where lines of large files begin: who pages through one need not have it counted each time.
+//! Offsets of lines of large files, so that paging through one does not count its lines each time.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::limits::MAX_INDEXED_FILES;
 pub(crate) struct LineIndexCache(Mutex<Vec<(Place, Metadata, Page)>>);
 
 impl LineIndexCache {
-    /// A whole file was read, and this is what was found out about it.
+    /// Keeps the line offsets of a file that was read to its end.
     pub(crate) fn learn(&self, place: &Place, meta: &Metadata, page: &Page) {
         if meta.len < LARGE_FILE_BYTES || page.line_offsets.is_empty() {
             return;

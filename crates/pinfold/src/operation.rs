@@ -33,7 +33,7 @@ pub trait Operation: sealed::Sealed {
     }
 }
 
-/// What an operation may change: nothing, or what is in a [`ChangeSet`].
+/// The changes of an operation: [`NoChange`], or a [`ChangeSet`].
 pub trait Changes: sealed::Sealed + Sized {
     /// Whether an operation with such changes leaves the disk alone.
     const READ_ONLY: bool;

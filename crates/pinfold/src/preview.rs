@@ -101,7 +101,7 @@ impl Version {
         }
     }
 
-    /// Whether the diff says everything about it.
+    /// Whether the diff shows the whole change.
     fn is_plain_text(&self) -> bool {
         self.encoding().is_some_and(shows_bytes) && self.escaped().is_some()
     }
@@ -270,7 +270,7 @@ mod tests {
         out
     }
 
-    /// The bytes that a preview of a new file says are written.
+    /// The bytes of a new file, decoded from its preview.
     fn shown(preview: &str) -> Vec<u8> {
         let mut text = String::new();
         let diff = preview.split_once("@@\n").map_or("", |(_, diff)| diff);

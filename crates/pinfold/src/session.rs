@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// Opens and reads the file of an operation that only reads one, if that waits for nobody: the file is
+    /// Opens and reads the file of an operation that only reads one, if that does not have to wait: the file is
     /// small and in the page cache, the policy allows the read without asking, and there is no audit log. With
     /// it as [`CallOptions::cached_file`], performing the operation takes less time than waking another thread.
     #[doc(hidden)]

@@ -125,9 +125,10 @@ fn a_file_that_shrinks_or_grows_while_it_is_read_ends_in_an_answer() {
         let session = Session::open([dir.path()]).unwrap();
         let change = move || {
             let file = fs::File::options().append(true).open(&path).unwrap();
-            match grows {
-                true => (&file).write_all(&b"more\n".repeat(500_000)).unwrap(),
-                false => file.set_len(300_000).unwrap(),
+            if grows {
+                (&file).write_all(&b"more\n".repeat(500_000)).unwrap();
+            } else {
+                file.set_len(300_000).unwrap();
             }
         };
         let meanwhile: Vec<Meanwhile> = vec![("pread", 3, Box::new(change))];

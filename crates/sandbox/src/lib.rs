@@ -25,7 +25,7 @@ pub enum Scope {
     Process,
 }
 
-/// Lowers a resource limit of this process, also for what it may be raised to.
+/// Lowers a resource limit of this process, soft and hard.
 pub fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
     let Rlimit { current, maximum } = getrlimit(resource);
     let lowest = [current, maximum].into_iter().flatten().fold(max, u64::min);

@@ -1,6 +1,6 @@
 //! Forbids families of system calls, with seccomp.
 //!
-//! This is a list of what is forbidden, not of what is allowed: which harmless calls an allocation, a
+//! This is a deny list, not an allow list: which harmless calls an allocation, a
 //! panic or the end of a thread makes differs between libcs, their versions and architectures, and one
 //! that is missing in a list of allowed calls would end the process on some machine. What is forbidden
 //! fails with `EPERM`, which every caller has to expect.

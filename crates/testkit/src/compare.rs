@@ -1,4 +1,4 @@
-//! Comparing what came with what was expected.
+//! Compares results with the expected ones.
 
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
-//! The scenario corpus, and what runs it through a door.
+//! Runs the scenario corpus through the doors, and has clients for tests of the server.
 //!
-//! `scenarios/README.md` says what a scenario is made of.
+//! `scenarios/README.md` describes the files of a scenario.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "what cannot be set up or looked at fails the test")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 mod compare;
 pub mod mcp;
@@ -20,9 +20,9 @@ pub use stage::Stage;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
-/// A way in: takes calls, one after the other, in one session.
+/// A front end under test: takes calls, one after the other, in one session.
 pub trait Door {
-    /// Makes a call and waits for its answer.
+    /// Calls a tool and returns its result.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value;
 }
 
@@ -31,7 +31,7 @@ pub type Open = fn(&Stage) -> Option<Box<dyn Door>>;
 
 /// Runs every scenario through the doors, one test for each pair. Does not return.
 ///
-/// With `PINFOLD_BLESS=1`, what the first door answers becomes what is expected.
+/// With `PINFOLD_BLESS=1`, the results of the first door become the expected ones.
 pub fn run_corpus(doors: &[(&'static str, Open)]) -> ! {
     let bless = std::env::var_os("PINFOLD_BLESS").is_some();
     let doors = if bless { &doors[..1] } else { doors };
@@ -42,4 +42,19 @@ pub fn run_corpus(doors: &[(&'static str, Open)]) -> ! {
         })
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit()
+}
+
+/// The lines of the file that a refused edit shows, with the markers for whitespace translated back.
+pub fn shown_lines(message: &str) -> String {
+    let lines = message.split('\n').filter_map(|line| {
+        let (number, rest) = line.split_once('\t')?;
+        number.trim().parse::<u64>().ok()?;
+        Some(rest)
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    // The file's own dots and arrows stay: a region that has some shows no markers.
+    if message.contains("are in the file as they are shown)") {
+        return text;
+    }
+    text.replace('\u{b7}', " ").replace('\u{2192}', "\t")
 }

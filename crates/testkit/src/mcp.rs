@@ -1,4 +1,4 @@
-//! Clients of an MCP server that do no more than they are told: for tests that look at every message.
+//! Minimal clients of an MCP server, for tests that check every message.
 
 mod lines;
 mod web;

@@ -1,4 +1,4 @@
-//! A door in another process: a call a line in, an answer a line out.
+//! A door in another process, which reads one call per line and prints one result per line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Door;
 
-/// A process that takes `{"tool", "args"}` a line and answers each with a line, until its input ends.
+/// A process that reads `{"tool", "args"}` lines and prints a result for each, until its input ends.
 #[derive(Debug)]
 pub struct Process {
     child: Child,

@@ -21,7 +21,7 @@ pub struct Stage {
     pub settings: Map<String, Value>,
     /// Calls to make and things to do in between, with `$ROOT` filled in.
     pub calls: Vec<Value>,
-    /// Whether it is about what a session remembers: then every call must be of one session.
+    /// Whether it depends on the memory of a session: then every call must be made in one session.
     pub about_seen: bool,
 }
 
@@ -78,7 +78,7 @@ impl Stage {
         stage
     }
 
-    /// A directory for what a door needs beside the workspace.
+    /// A directory for the files of a door, beside the workspace.
     pub fn backstage(&self) -> &Path {
         self.backstage.as_path()
     }
@@ -115,7 +115,7 @@ impl Stage {
         }
     }
 
-    /// The names for places, each with what it stands for.
+    /// The placeholders for paths, each with its path.
     fn places(&self) -> [(&'static str, String); 2] {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         // The longer path first: the other is its beginning.
@@ -159,7 +159,7 @@ impl Stage {
         all.into_iter().filter_map(|(path, entry)| Some((name(path)?, entry))).collect()
     }
 
-    /// After the calls: as before, but for what is in `after/` and not for what `gone.json` names.
+    /// The files after the calls: as before, with those in `after/` and without those in `gone.json`.
     pub(crate) fn compare_tree(
         &self,
         scenario: &Path,
@@ -234,7 +234,7 @@ fn content(step: &Value) -> Vec<u8> {
     }
     let times = usize::try_from(step["times"].as_u64().unwrap_or(1)).unwrap();
     let text = step["text"].as_str().unwrap_or_default();
-    // Lines that can be told apart, where that is what it is about.
+    // `{n}` numbers the lines.
     (1..=times).map(|number| text.replace("{n}", &number.to_string())).collect::<String>().into()
 }
 

@@ -1,4 +1,4 @@
-//! Whether a file is text, by what it begins with and never by its name.
+//! Detects whether a file is text, by its first bytes and not by its name.
 
 use memchr::memmem;
 
@@ -7,7 +7,7 @@ use crate::Encoding;
 /// How much of a file's beginning is looked at.
 pub const SNIFF_BYTES: usize = 64 * 1024;
 
-/// A file that is not text, as far as its first bytes tell.
+/// A binary file, by its first bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Binary {
     /// The media type, e.g. `image/png`; `application/octet-stream` where nothing is known.
@@ -27,7 +27,7 @@ pub enum Content {
 ///
 /// `whole` says whether `bytes` is the whole file.
 pub fn sniff(bytes: &[u8], whole: bool) -> Content {
-    // A small PDF can be ASCII from end to end and is still no text that anybody wants to read.
+    // A small PDF can be all ASCII, but is not text to read.
     if bytes.starts_with(b"%PDF-") {
         return Content::Binary(Binary { mime: "application/pdf" });
     }
@@ -45,8 +45,8 @@ pub fn sniff(bytes: &[u8], whole: bool) -> Content {
     }
 }
 
-/// Tells text from binary where the whole content is at hand. Its beginning decides, as for any file,
-/// unless that is all ASCII, which says nothing about the encoding.
+/// Detects whether the whole content of a file is text. Its beginning decides, as for any file,
+/// unless that is all ASCII and so fits many encodings.
 pub fn sniff_content(content: &[u8]) -> Content {
     let beginning = &content[..content.len().min(SNIFF_BYTES)];
     let whole = content.len() <= SNIFF_BYTES;
@@ -88,7 +88,7 @@ fn binary(bytes: &[u8]) -> Content {
 
 /// The media type of an office document, from the names in a part of it.
 ///
-/// They are archives like many other things; what is in them tells. All names are at the end.
+/// They are ZIP archives; the names at the end of the archive decide.
 pub fn office_type(bytes: &[u8]) -> Option<&'static str> {
     memmem::find(bytes, b"[Content_Types].xml")?;
     let kinds = [

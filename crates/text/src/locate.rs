@@ -11,7 +11,7 @@ use crate::indent::{Shift, indentation};
 /// How the text was found, from the strictest match to the loosest.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum MatchKind {
-    /// Word for word.
+    /// The exact text.
     Exact,
     /// With other line endings.
     LineEndings,

@@ -136,7 +136,7 @@ pub struct FailedReplacement {
 }
 
 /// Makes replacements one after the other, each on what the one before left, for as long as
-/// `keep_going` says so: it is asked before each of them.
+/// `keep_going` returns true, which is checked before each of them.
 pub fn replace_in_order(
     bytes: &[u8],
     encoding: Encoding,

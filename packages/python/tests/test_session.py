@@ -416,11 +416,11 @@ class Processes(Workspace):
         )  # fmt: skip
 
     def test_control_c_ends_a_call(self) -> None:
-        # A person who never decides, so that the call would go on for ever.
+        # An approval that never comes, so that the call never ends.
         program = (
             "import signal, sys, threading\n"
             "from pinfold import *\n"
-            # Whoever runs the tests may have it ignored.
+            # The signal may be ignored where the tests run.
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "def decide(tool, args):\n"
             "    print('asked', flush=True)\n"

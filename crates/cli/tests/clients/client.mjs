@@ -57,7 +57,7 @@ async function check(transport, root, calls) {
   await client.close();
 }
 
-// The person at the client is asked before something is changed, and decides.
+// The client asks the user for approval before a change.
 async function checkAsking(transport, root) {
   const answers = ["allow once", "deny", "allow for this session"];
   const client = new Client(

@@ -118,7 +118,7 @@ fn whoever_asks_is_told_that_the_server_is_well() {
 fn a_new_token_is_in_a_file_of_its_owners_and_goes_with_the_server() {
     let place = Place::new(&[]);
     let mut web = place.serve(&[]);
-    let file = web.whence.strip_prefix("the token is in ").unwrap().to_owned();
+    let file = web.token_line.strip_prefix("the token is in ").unwrap().to_owned();
     assert!(Path::new(&file).starts_with(place.dir.path().join("state/pinfold")), "{file}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(web.token.len(), 64);
@@ -138,12 +138,12 @@ fn servers_at_one_port_do_not_take_each_others_token() {
     let port = one.address.split(':').nth(1).unwrap();
     let mut command = place.command(&["--http", &format!("127.0.0.2:{port}")]);
     let mut two = Web::start(&mut command);
-    assert_ne!((&one.whence, &one.token), (&two.whence, &two.token));
+    assert_ne!((&one.token_line, &one.token), (&two.token_line, &two.token));
     one.session();
     let process = rustix::process::Pid::from_child(two.process());
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
     assert!(two.process().wait().unwrap().success());
-    assert!(Path::new(one.whence.strip_prefix("the token is in ").unwrap()).exists());
+    assert!(Path::new(one.token_line.strip_prefix("the token is in ").unwrap()).exists());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_token_can_be_given_by_the_environment() {
     let token = "a-token-that-is-long-enough";
     let mut command = place.command(&["--http", "127.0.0.1:0"]);
     let mut web = Web::start(command.env("PINFOLD_TOKEN", token));
-    assert_eq!(web.whence, "the token is the one in PINFOLD_TOKEN");
+    assert_eq!(web.token_line, "the token is the one in PINFOLD_TOKEN");
     web.token = token.into();
     web.session();
     let mut command = place.command(&["--http", "127.0.0.1:0"]);

@@ -1,9 +1,10 @@
-//! Refused edits: the lines that a refusal shows, taken over as a model would, are found by the next call.
+//! Refused edits: the lines that a refusal shows, copied as a model would, are found by the next call.
 
 use std::fs;
 
 use pinfold::Session;
 use pinfold_dialects::{CLASSIC, DOTTED, Toolbox};
+use pinfold_testkit::shown_lines;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -119,19 +120,4 @@ pub(crate) fn taken_over(choices: &mut Choices) {
             tools.call("Read", json!({ "file_path": path }));
         }
     }
-}
-
-/// The lines that a refusal shows, with the markers for whitespace translated back.
-fn shown_lines(message: &str) -> String {
-    let lines = message.split('\n').filter_map(|line| {
-        let (number, rest) = line.split_once('\t')?;
-        number.trim().parse::<u64>().ok()?;
-        Some(rest)
-    });
-    let text = lines.collect::<Vec<_>>().join("\n");
-    // The file's own dots and arrows stay: a region that has some shows no markers.
-    if message.contains("are in the file as they are shown)") {
-        return text;
-    }
-    text.replace('\u{b7}', " ").replace('\u{2192}', "\t")
 }

@@ -123,7 +123,7 @@ impl SessionActivity {
         }
     }
 
-    /// Which of these sessions are idle, and for how long. A session that was never added has been idle for ever.
+    /// Which of these sessions are idle, and for how long. A session that was never added counts as idle since the start.
     /// Sessions that are not among these are forgotten.
     pub(crate) fn idle(&self, sessions: Vec<SessionId>) -> Vec<(Duration, SessionId)> {
         let (now, mut known) = (Instant::now(), self.lock());

@@ -11,7 +11,7 @@ pub enum Denial {
     /// The user, maybe with a message for the agent.
     #[error("the user said no{}", message(.0.as_deref()))]
     User(Option<String>),
-    /// The user has to be asked, and nobody can be.
+    /// Needs approval, and there is no way to ask the user.
     #[error("the user has to be asked ({reason}), and nobody can be")]
     NoApprover {
         /// Why the user has to be asked.

@@ -1,4 +1,4 @@
-//! What to try after an error, as far as that can be said without the names of arguments and flags.
+//! Hints: what to try after an error, without names of arguments and flags.
 //! Dialects and doors add those.
 //!
 //! Every kind is named here, also those that have no hint, so that a new kind asks for one.
@@ -105,10 +105,10 @@ impl Error {
         self.hint_after(self.to_string())
     }
 
-    /// The hint, after other words for the message.
+    /// The hint, after another wording of the message.
     pub fn hint_after(&self, message: String) -> String {
         match self.hint() {
-            // What shows a part of the file stands by itself.
+            // An excerpt of the file is a paragraph of its own.
             Some(hint) if hint.contains('\n') && !matches!(self, Self::Changed { .. }) => {
                 format!("{message}\n{hint}")
             }

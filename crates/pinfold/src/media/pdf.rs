@@ -36,7 +36,7 @@ const MAX_ANSWER_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Reads PDFs, which may be hostile.
 pub trait PdfReader: std::fmt::Debug + Send + Sync {
-    /// Returns the text of some pages, or says what is wrong with the document.
+    /// Returns the text of some pages, or an error message.
     fn read(
         &self,
         file: File,
@@ -138,7 +138,7 @@ impl PdfReader for ThreadPdfReader {
         let (send, receive) = mpsc::channel();
         let thread_deadline = deadline.clone();
         let work = move || {
-            // Held until the thread ends, even if nobody waits for it any more.
+            // Held until the thread ends, even if the call has ended.
             let _admitted = admitted;
             let extracted = read_content(file).map(|content| {
                 extract(content, request, Budget::default(), &|| !thread_deadline.has_passed())

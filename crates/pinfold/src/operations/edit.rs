@@ -205,7 +205,7 @@ impl Edit {
         }
     }
 
-    /// How texts are looked for: as the tool says, unless the person who runs it is stricter.
+    /// The match mode: the tool's, unless the setting is stricter.
     fn matching(&self, view: &View<'_>) -> MatchMode {
         match view.session().settings().matching {
             MatchMode::Exact => MatchMode::Exact,

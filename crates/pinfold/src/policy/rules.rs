@@ -179,7 +179,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     if pinfold_confine::brace_depth(bare) > MAX_GLOB_BRACES || bare.len() > MAX_GLOB_CHARS {
         return Err("has a pattern that is too long or too deeply nested".into());
     }
-    // The matcher takes a bracket that is never closed as a literal, which is not what was meant.
+    // The matcher takes a bracket that is never closed as a literal, which was not intended.
     if let Err(error) = GlobBuilder::new(bare).literal_separator(true).build() {
         return Err(format!("has a bad pattern: {}", error.kind()));
     }

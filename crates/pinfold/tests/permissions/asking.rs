@@ -38,7 +38,7 @@ impl Approver for Person {
 }
 
 #[test]
-fn a_person_sees_what_would_change_and_decides() {
+fn the_user_sees_the_change_and_decides() {
     let dir = workspace();
     let no = ApprovalAnswer::Denied(Some("use the other file".into()));
     let person = Person::saying(&[no, ApprovalAnswer::Once, ApprovalAnswer::Once]);
@@ -181,7 +181,7 @@ fn a_yes_to_a_change_that_is_shown_in_part_is_for_all_of_it() {
     let root = dir.path().to_owned();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
-    // While the person thinks, somebody changes what the diff did not show.
+    // While the user decides, another process changes a part that the diff did not show.
     let change = Meanwhile(move |_: &ApprovalRequest| {
         let mut count = count.lock().unwrap();
         *count += 1;
@@ -246,7 +246,7 @@ fn what_was_decided_on_is_what_is_acted_on() {
     let root = dir.path().to_owned();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = asked.clone();
-    // While the person thinks, the file becomes a link to a protected one.
+    // While the user decides, the file becomes a symlink to a protected one.
     let swap = Meanwhile(move |question: &ApprovalRequest| {
         seen.lock().unwrap().push(question.path.clone());
         if seen.lock().unwrap().len() > 1 {
@@ -269,7 +269,7 @@ fn a_yes_to_one_change_is_none_to_another() {
     let root = dir.path().to_owned();
     let diffs = Arc::new(Mutex::new(Vec::new()));
     let seen = diffs.clone();
-    // While the person thinks, somebody else changes the file: what they said yes to is gone.
+    // While the user decides, another process changes the file: the approved change does not apply any more.
     let change = Meanwhile(move |question: &ApprovalRequest| {
         let mut seen = seen.lock().unwrap();
         seen.push(question.preview(4_000));
@@ -346,7 +346,7 @@ fn a_deny_rule_beats_a_file_that_was_not_read() {
 }
 
 #[test]
-fn a_person_who_takes_time_is_asked_once_about_a_file_that_stays() {
+fn a_slow_user_is_asked_once_about_a_file_that_does_not_change() {
     let dir = workspace();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
@@ -363,7 +363,7 @@ fn a_person_who_takes_time_is_asked_once_about_a_file_that_stays() {
 }
 
 #[test]
-fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
+fn a_secret_that_is_swapped_while_the_user_decides_is_asked_about_again() {
     let dir = workspace();
     fs::write(dir.path().join("src/.env"), "harmless\n").unwrap();
     let root = dir.path().to_owned();
@@ -385,7 +385,7 @@ fn a_secret_that_is_swapped_while_the_person_thinks_is_asked_about_anew() {
 }
 
 #[test]
-fn the_clock_stands_still_while_a_person_thinks_and_the_file_is_free() {
+fn the_deadline_waits_while_the_user_decides_and_the_file_is_not_locked() {
     let dir = workspace();
     let root = dir.path().to_owned();
     let settings = permissions(Mode::Ask, &[], &[], &[]).with_deadline_seconds(1);

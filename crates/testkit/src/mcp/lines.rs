@@ -58,7 +58,7 @@ impl Lines {
         id
     }
 
-    /// Sends a request and waits for the whole message that answers it. What comes before is dropped.
+    /// Sends a request and waits for the whole message that answers it. Other messages are dropped.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
         loop {
@@ -75,7 +75,7 @@ impl Lines {
         answer.get("result").unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
-    /// Ends the input, and waits until the server has ended. Returns what it still said.
+    /// Ends the input, and waits until the server has ended. Returns the messages that it sent meanwhile.
     pub fn end(mut self) -> (ExitStatus, Vec<Value>) {
         drop(self.input.take());
         let mut rest = Vec::new();

@@ -15,11 +15,11 @@ pub struct Web {
     pub address: String,
     /// Its token.
     pub token: String,
-    /// Where it says that the token is.
-    pub whence: String,
+    /// The line that names the file of the token.
+    pub token_line: String,
 }
 
-/// What a server answers.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     /// The status.
@@ -46,7 +46,7 @@ impl Reply {
         vec![serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))]
     }
 
-    /// The last message: what answers the request.
+    /// The last message: the response to the request.
     pub fn message(&self) -> Value {
         self.messages().pop().unwrap_or_else(|| panic!("{self:?}"))
     }
@@ -56,26 +56,28 @@ impl Web {
     /// Starts the server, which is `pinfold serve --http …`, and waits until it listens.
     pub fn start(command: &mut Command) -> Self {
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let mut line = || said.next().expect("it says where it listens").unwrap();
+        let mut output = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut line = || output.next().expect("it prints its address").unwrap();
         let first = line();
         let address =
             first.strip_prefix("listening on http://").and_then(|it| it.strip_suffix("/mcp"));
         let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
-        let whence = line();
-        let token = match whence.strip_prefix("the token is in ") {
+        let token_line = line();
+        let token = match token_line.strip_prefix("the token is in ") {
             Some(file) => std::fs::read_to_string(file).unwrap().trim().to_owned(),
             None => String::new(),
         };
-        // What it says later must not block it.
-        std::thread::spawn(move || said.for_each(|line| eprintln!("{}", line.unwrap_or_default())));
-        Self { process: Some(process), address, token, whence }
+        // Reads the rest of the output, so that the server does not block.
+        std::thread::spawn(move || {
+            output.for_each(|line| eprintln!("{}", line.unwrap_or_default()))
+        });
+        Self { process: Some(process), address, token, token_line }
     }
 
-    /// A server that somebody else has started, and that wants no token.
+    /// A server that is already running and needs no token.
     pub fn at(address: impl ToString) -> Self {
-        let (process, token, whence) = Default::default();
-        Self { process, address: address.to_string(), token, whence }
+        let (token, token_line) = (String::new(), String::new());
+        Self { process: None, address: address.to_string(), token, token_line }
     }
 
     /// A connection to it.
@@ -95,12 +97,12 @@ impl Web {
         head += &format!("Content-Length: {}\r\n\r\n", body.len());
         let mut stream = self.connect();
         stream.write_all(head.as_bytes()).unwrap();
-        // A server that has seen enough answers before it has all of it.
+        // The server may answer before it has read everything.
         _ = stream.write_all(body);
         read_reply(stream)
     }
 
-    /// Sends a message with what it takes to be let in, and more headers.
+    /// Sends a message with the token and the usual headers, and more headers.
     pub fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
         let bearer = format!("Bearer {}", self.token);
         let mut all = vec![
@@ -112,8 +114,8 @@ impl Web {
         self.send("POST", "/mcp", &all, message.to_string().as_bytes())
     }
 
-    /// The head of a message for whoever writes to a connection by hand: what it takes to be let in, and more
-    /// headers, each as it is sent. There is room for others: the empty line that ends it is left out.
+    /// The head of a request with the token, the usual headers and more, for tests that write to a connection
+    /// themselves. The empty line that ends it is left out, so headers can be added.
     pub fn head(&self, more: &[&str]) -> String {
         let mut head = format!(
             "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
@@ -139,7 +141,7 @@ impl Web {
     /// Calls a tool in a session.
     pub fn call(&self, session: &str, tool: &str, arguments: &Value) -> Reply {
         let params = json!({"name": tool, "arguments": arguments});
-        // In one session no two requests may have the same.
+        // Ids are unique within a session.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
@@ -147,7 +149,7 @@ impl Web {
         self.post(&headers, &message)
     }
 
-    /// Makes a request that stands alone.
+    /// Sends a stateless request.
     pub fn alone(&self, method: &str, mut params: Value, meta: Map<String, Value>) -> Reply {
         params["_meta"] = meta.into();
         let name = params["name"].as_str().unwrap_or_default().to_owned();

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::excerpt::{Excerpt, MAX_SHOWN_BYTES};
 use super::fold::{Folded, Folds, Segment, key, segments};
 use super::old_text::{OldText, Prefix, is_placeholder};
-use super::reason::{Difference, Kind, differences, in_words, part_of, written_out};
+use super::reason::{Difference, Kind, differences, explanations, part_of, written_out};
 use super::search::{MAX_SEGMENTS, Region, Step, best_part, best_region};
 use super::{INFALLIBLE, line_end, line_number, line_start};
 
@@ -173,7 +173,7 @@ impl<'t> Aligned<'t> {
         let marked: BTreeSet<usize> = found.iter().filter_map(marked_line).collect();
         let excerpt = Excerpt::new(file, range, (above, below), self.focus());
         excerpt.write(file, &marked, old.more_lines, out);
-        for reason in in_words(found) {
+        for reason in explanations(found) {
             writeln!(out, "{reason}").expect(INFALLIBLE);
         }
     }

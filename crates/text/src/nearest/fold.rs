@@ -170,7 +170,7 @@ impl Folded {
     }
 }
 
-/// Gives each piece of a line with what it folds to.
+/// Calls back with each piece of a line and its folded text.
 fn each_piece(line: &str, folds: Folds, mut emit: impl FnMut(Range<usize>, &str)) {
     let is_space = |c: char| c == ' ' || c == '\t' || is_odd_space(c);
     let indent = line.len() - line.trim_start_matches(is_space).len();
@@ -197,7 +197,7 @@ fn each_piece(line: &str, folds: Folds, mut emit: impl FnMut(Range<usize>, &str)
     }
 }
 
-/// How long the next token of a line is, and what it stands for if it is an escape or an entity.
+/// The length of the next token of a line, and its value if it is an escape or an entity.
 fn token(rest: &str, folds: Folds) -> (usize, Option<String>) {
     if rest.starts_with('\\')
         && folds.has(Fold::Escapes)

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::fold::{Fold, Folded, Folds, is_invisible, is_odd_space};
 use crate::indent::indentation;
 
-/// A kind of difference. The first ones tell most.
+/// A kind of difference. The most helpful ones come first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Kind {
     Placeholder,
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Difference {
     pub(super) kind: Kind,
-    /// The line of the file; of the text for what is missing in the file.
+    /// The line of the file; the line of the text if it is missing in the file.
     pub(super) line: usize,
     pub(super) detail: String,
 }
@@ -48,15 +48,15 @@ pub(super) struct Difference {
 const MAX_REASONS: usize = 6;
 /// Ranges of lines that are named for one kind.
 const MAX_RANGES: usize = 5;
-/// Characters of a word that are repeated.
+/// How many characters of a word are quoted.
 const MAX_WORD: usize = 40;
-/// Of a longer segment it is only said that it differs.
+/// A longer segment is only reported as different.
 const MAX_COMPARED: usize = 8 * 1024;
 /// In a longer segment of the file the text is not looked for.
 const MAX_FOLDED: usize = 1024 * 1024;
 
-/// The reasons in words, one a line.
-pub(super) fn in_words(mut differences: Vec<Difference>) -> Vec<String> {
+/// The reasons as sentences, one per line.
+pub(super) fn explanations(mut differences: Vec<Difference>) -> Vec<String> {
     differences.sort_by_key(|difference| (difference.kind, difference.line));
     let by_kind: Vec<&[Difference]> =
         differences.chunk_by(|one, other| one.kind == other.kind).collect();
@@ -298,7 +298,7 @@ fn entity_at(line: &str, at: usize) -> String {
     }
 }
 
-/// A character or two, named so that they can be told apart.
+/// One or two characters, with their code points if they look alike.
 fn named(token: &str) -> String {
     match token {
         "" => "nothing".into(),
@@ -350,14 +350,14 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The word that a place in a line is in.
+/// The word at an offset of a line.
 fn word_around(line: &str, at: usize) -> String {
     let start = line[..at].trim_end_matches(is_word).len();
     let end = line.len() - line[at..].trim_start_matches(is_word).len();
     cut(&visible(&line[start..end]))
 }
 
-/// The words of two lines between what they share at both ends.
+/// The words of two lines between their common prefix and suffix.
 fn words_that_differ(text: (&str, &Folded), file: (&str, &Folded)) -> String {
     let before = common_prefix(&text.1.text, &file.1.text);
     let backwards = text.1.text[before..].chars().rev().zip(file.1.text[before..].chars().rev());

@@ -4,23 +4,24 @@ fn nearest(file: &str, old: &str, new: &str) -> Option<String> {
     super::nearest(file.as_bytes(), Encoding::UTF_8, old, new, &|| true)
 }
 
-/// The lines that an explanation shows, taken over as a model would.
-fn taken_over(told: &str) -> String {
-    let lines = told.split('\n').filter_map(|line| {
+/// The lines that an explanation shows, copied as a model would.
+fn shown_lines(explanation: &str) -> String {
+    let lines = explanation.split('\n').filter_map(|line| {
         let (number, rest) = line.split_once('\t')?;
         number.trim().parse::<u64>().ok()?;
         Some(rest)
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    match told.contains("are in the file as they are shown)") {
-        true => text,
-        false => text.replace('\u{b7}', " ").replace('\u{2192}', "\t"),
+    if explanation.contains("are in the file as they are shown)") {
+        text
+    } else {
+        text.replace('\u{b7}', " ").replace('\u{2192}', "\t")
     }
 }
 
 #[test]
 fn the_reason_is_named_and_the_lines_are_found() {
-    for (file, old, told) in [
+    for (file, old, explanation) in [
         (
             "x\n\tif a:\n\t\tb\n",
             "    if a:\n      b",
@@ -94,8 +95,8 @@ fn the_reason_is_named_and_the_lines_are_found() {
         ("one\ntwo", "two\n", "the file ends without a line break after line 2"),
     ] {
         let found = nearest(file, old, "").unwrap_or_default();
-        assert!(found.contains(told), "{old:?}: {found}");
-        let text = taken_over(&found);
+        assert!(found.contains(explanation), "{old:?}: {found}");
+        let text = shown_lines(&found);
         assert_eq!(file.matches(&text).count(), 1, "{old:?}: {found}");
     }
 }
@@ -103,33 +104,34 @@ fn the_reason_is_named_and_the_lines_are_found() {
 #[test]
 fn the_region_is_shown_with_line_numbers() {
     let file = "a\nb\nfn one() {\n\treturn 1;\n}\n";
-    let told = nearest(file, "fn one() {\n    return 1;\n}", "x").unwrap();
+    let explanation = nearest(file, "fn one() {\n    return 1;\n}", "x").unwrap();
     let expected = "nearest is line 3:\n     3\tfn one() {\n     4\t\u{2192}return 1;\n     5\t}\n\
                     line 4: the indentation is `\u{2192}`, not `\u{b7}\u{b7}\u{b7}\u{b7}`";
-    assert_eq!(told, expected);
+    assert_eq!(explanation, expected);
 }
 
 #[test]
 fn a_new_text_that_is_there_already_is_said() {
-    let told = nearest("one\nlet x = compute(2);\n", "let x = compute(1);", "let x = compute(2);");
-    assert!(told.unwrap().starts_with("the new text is there already, on line 2\n"));
+    let explanation =
+        nearest("one\nlet x = compute(2);\n", "let x = compute(1);", "let x = compute(2);");
+    assert!(explanation.unwrap().starts_with("the new text is there already, on line 2\n"));
 }
 
 #[test]
-fn nothing_near_is_nothing_told() {
+fn nothing_near_is_nothing_explanation() {
     assert_eq!(nearest("alpha\nbeta\n", "something else entirely", "x"), None);
     assert_eq!(nearest("", "a", "b"), None);
 }
 
 #[test]
-fn a_large_text_is_told_about_in_few_words() {
+fn a_large_text_is_explanation_about_in_few_words() {
     // A hundred places, each with a hundred thousand lines to compare.
     let file = "let value = compute(1);\n".repeat(200_000);
     let old = format!("{}the end\n", "let value = compute(1);\n".repeat(100_000));
-    let told = nearest(&file, &old, "").unwrap();
-    assert!(told.starts_with("nearest is line 1:"), "{told}");
-    assert!(told.contains("more lines)"), "{told}");
-    assert!(told.len() < 4_000, "{told}");
+    let explanation = nearest(&file, &old, "").unwrap();
+    assert!(explanation.starts_with("nearest is line 1:"), "{explanation}");
+    assert!(explanation.contains("more lines)"), "{explanation}");
+    assert!(explanation.len() < 4_000, "{explanation}");
     // Lines as long as files, and nothing like them.
     let long = |letters: &str| format!("{}\n", letters.repeat(700)).repeat(2_000);
     assert_eq!(nearest(&long("abc"), &long("xyz")[..2_101], ""), None);
@@ -138,16 +140,16 @@ fn a_large_text_is_told_about_in_few_words() {
 #[test]
 fn a_part_of_a_long_line_is_shown() {
     let names: String = (0..20_000).map(|n| format!("var v{n}=f({n});")).collect();
-    let told = nearest(&names, "var v15000=g(15000);", "").unwrap();
-    assert!(told.len() < 4_000, "{told}");
-    let text = taken_over(&told);
-    assert_eq!(names.matches(&text).count(), 1, "{told}");
-    assert!(text.contains("v15000="), "{told}");
+    let explanation = nearest(&names, "var v15000=g(15000);", "").unwrap();
+    assert!(explanation.len() < 4_000, "{explanation}");
+    let text = shown_lines(&explanation);
+    assert_eq!(names.matches(&text).count(), 1, "{explanation}");
+    assert!(text.contains("v15000="), "{explanation}");
 }
 
 #[test]
 fn the_place_with_most_in_common_is_the_nearest() {
     let file = "return 1;\n\nfn two() {\n    setup();\n    return 1;\n}\n";
-    let told = nearest(file, "fn two() {\n    setup( );\n    return 1;\n}\n", "").unwrap();
-    assert!(told.starts_with("nearest is line 3:"), "{told}");
+    let explanation = nearest(file, "fn two() {\n    setup( );\n    return 1;\n}\n", "").unwrap();
+    assert!(explanation.starts_with("nearest is line 3:"), "{explanation}");
 }
