@@ -1,8 +1,8 @@
 //! File tools for AI agents, fenced to a workspace.
 //!
-//! A [`Session`] is one agent's conversation with the files below some root directories. It performs
-//! [operations]: plain structs that say what is wanted. Nothing outside the roots is ever touched,
-//! and a change happens whole or not at all.
+//! A [`Session`] gives one agent access to the files below some root directories. It performs
+//! [operations], which are plain structs. Nothing outside the roots is read or changed,
+//! and every change is atomic.
 //!
 //! ```
 //! use pinfold::operations::{Read, Write};
@@ -64,6 +64,8 @@ pub use pinfold_confine::{
     Deadline, Durability, Error as ConfineError, Kind, Metadata, OpenMethod, Place, RawPath,
     RelPath, Skipped, Workspace, escaped,
 };
+#[doc(hidden)]
+pub use pinfold_text::exceeds_json_values;
 pub use pinfold_text::{
     Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
 };

@@ -1,4 +1,4 @@
-//! What Pinfold knows about text, without touching a disk.
+//! Text: encodings, line endings, pages of lines, matching and replacing, diffs. No file system.
 //!
 //! Everything here is a function of its arguments: no files, and no clock but the one that ends the
 //! search for the shortest diff. The engine brings the bytes.
@@ -10,6 +10,7 @@ mod diff;
 mod document;
 mod encoding;
 mod indent;
+mod json;
 mod line_ending;
 mod locate;
 mod long_line;
@@ -22,6 +23,7 @@ mod transcode;
 pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content, text_encoding};
 pub use diff::unified_diff;
 pub use encoding::{Charset, Encoding, Unmappable};
+pub use json::exceeds_json_values;
 pub use line_ending::{LineCount, LineEnding};
 pub use locate::{MAX_REPLACEMENTS, MatchKind, MatchMode};
 pub use media_type::text_type;

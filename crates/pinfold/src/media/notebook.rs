@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pinfold_text::exceeds_json_values;
 use serde_json::{Map, Value};
 
 use super::image::is_picture;
@@ -28,7 +29,7 @@ pub struct Notebook {
 /// Renders a notebook; the error says why the content is not one.
 pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
-    if parts(content) > MAX_NOTEBOOK_PARTS {
+    if exceeds_json_values(content, MAX_NOTEBOOK_PARTS) {
         return Err(format!("it has more than {MAX_NOTEBOOK_PARTS} parts"));
     }
     // The parser refuses JSON that is nested too deeply for the stack.
@@ -46,21 +47,6 @@ pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
         notebook.add_cell(number + 1, cell);
     }
     Ok(notebook)
-}
-
-/// The approximate number of values in a JSON text.
-fn parts(content: &[u8]) -> usize {
-    let (mut parts, mut quoted, mut escaped) = (0, false, false);
-    for byte in content {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' | b'[' | b'{' if !quoted => parts += 1,
-            _ => {}
-        }
-    }
-    parts
 }
 
 fn items(value: &Value) -> &[Value] {
