@@ -39,13 +39,15 @@ impl Man {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let mut whole = Cli::command();
         whole.build();
-        let page = match self.command {
-            None => Page::new(whole),
+        let command = match self.command {
+            None => whole,
             Some(name) => match whole.find_subcommand(&name) {
-                Some(found) => Page::new(found.clone()),
+                Some(found) => found.clone(),
                 None => bail!("there is no command `{name}`"),
             },
         };
+        // `clap_mangen` leaves out the help of options that the short help hides.
+        let page = Page::new(command.mut_args(|option| option.hide_short_help(false)));
         let mut text = Vec::new();
         page.render(&mut text).context("cannot render the page")?;
         // `clap_mangen` has no name for the examples, and would fill their lines.

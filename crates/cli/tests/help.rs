@@ -44,6 +44,18 @@ fn manual_pages_are_as_they_were_reviewed() {
 }
 
 #[test]
+fn manual_pages_describe_every_option() {
+    for command in COMMANDS {
+        let page = pinfold(&["man", command]);
+        for option in page.split("\n.TP\n").skip(1) {
+            let mut lines = option.lines();
+            let (name, description) = (lines.next().unwrap(), lines.next().unwrap_or_default());
+            assert!(!description.is_empty(), "{command}: {name} has no description");
+        }
+    }
+}
+
+#[test]
 fn a_command_has_only_the_options_that_apply_to_it() {
     for (command, foreign) in [
         ("undo", &["--max-glob-files", "--max-image-side", "--dialect", "--http"][..]),

@@ -36,14 +36,14 @@ fn each_kind_is_named_with_its_characters() {
     ] {
         let mut found = Vec::new();
         differences(text, file, 2, &mut found);
-        assert_eq!(in_words(found), [expected], "{text:?} {file:?}");
+        assert_eq!(explanations(found), [expected], "{text:?} {file:?}");
     }
 }
 
 #[test]
 fn one_kind_is_said_once() {
     let found = |kind, line, detail: &str| Difference { kind, line, detail: detail.into() };
-    let words = in_words(vec![
+    let words = explanations(vec![
         found(Kind::Case, 7, "x"),
         found(Kind::Case, 4, "x"),
         found(Kind::Case, 5, "x"),
