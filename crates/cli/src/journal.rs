@@ -131,6 +131,8 @@ fn json_line(logged: &LoggedEntry) -> Result<String> {
         before: &'e State,
         after: &'e State,
         #[serde(skip_serializing_if = "Option::is_none")]
+        moved_to: Option<&'e str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         undoes: Option<&'e str>,
         confirmed: bool,
     }
@@ -143,6 +145,7 @@ fn json_line(logged: &LoggedEntry) -> Result<String> {
         path: &entry.path,
         before: &entry.before,
         after: &entry.after,
+        moved_to: entry.moved_to.as_deref(),
         undoes: entry.undoes.as_deref(),
         confirmed: *confirmed,
     })?)
@@ -153,12 +156,13 @@ fn time(entry: &Entry) -> Timestamp {
     time.and_then(|time| Timestamp::from_millisecond(time).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Whether the changed file is at or below `path`, which may name a root by a symlink.
+/// Whether the file is or was at or below `path`, which may name a root by a symlink.
 fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
-    let real = std::path::Path::new(&entry.path);
     let given = session.workspace().roots().zip(session.real_roots());
     let named = given.filter_map(|(given, real)| Some(real.join(path.strip_prefix(given).ok()?)));
-    real.starts_with(path) || named.into_iter().any(|path| real.starts_with(path))
+    let named: Vec<_> = named.chain([path.to_owned()]).collect();
+    let mut changed = [&entry.path].into_iter().chain(&entry.moved_to);
+    changed.any(|real| named.iter().any(|path| std::path::Path::new(real).starts_with(path)))
 }
 
 fn line(session: &Session, logged: &LoggedEntry) -> String {
@@ -169,22 +173,28 @@ fn line(session: &Session, logged: &LoggedEntry) -> String {
 fn entry_line(session: &Session, entry: &Entry) -> String {
     let time = time(entry).strftime("%Y-%m-%d %H:%M:%SZ");
     let what = match (&entry.before, &entry.after) {
+        _ if entry.moved_to.is_some() => "moved",
         (State::Absent, _) => "created",
         (_, State::Absent) => "deleted",
         _ => "changed",
     };
+    let to = entry.moved_to.as_ref().map(|to| format!(" to {}", below_root(session, to)));
+    let to = to.unwrap_or_default();
     let undo = entry.undoes.as_ref().map(|id| format!("  (undoes {id})")).unwrap_or_default();
     let tool = if entry.tool.is_empty() { "-" } else { &entry.tool };
-    format!("{}  {time}  {tool:<11} {what}  {}{undo}", entry.id, shown(session, entry))
+    format!("{}  {time}  {tool:<11} {what}  {}{to}{undo}", entry.id, shown(session, entry))
 }
 
 /// The path relative to the first root, if the file is there.
 fn shown(session: &Session, entry: &Entry) -> String {
+    below_root(session, &entry.path)
+}
+
+fn below_root(session: &Session, path: &str) -> String {
     let root = session.real_roots().next();
-    let below = root.and_then(|root| {
-        std::path::Path::new(&entry.path).strip_prefix(root).ok().map(PathBuf::from)
-    });
-    let path = below.unwrap_or_else(|| PathBuf::from(&entry.path));
+    let below =
+        root.and_then(|root| std::path::Path::new(path).strip_prefix(root).ok().map(PathBuf::from));
+    let path = below.unwrap_or_else(|| PathBuf::from(path));
     pinfold::escaped(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
@@ -262,6 +272,7 @@ fn undone(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
     let entry = &done.outcome.entry;
     let path = shown(session, entry);
     let (done_to, would_do) = match &entry.before {
+        _ if entry.moved_to.is_some() => ("moved back", "move back"),
         State::Absent => ("removed", "remove"),
         _ => ("restored", "restore"),
     };

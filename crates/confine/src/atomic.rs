@@ -144,6 +144,38 @@ impl Target {
         Ok(())
     }
 
+    /// Creates a directory where nothing is, with `mode` if it is to have a certain one.
+    pub fn make_directory(&self, durability: Durability, mode: Option<u32>) -> Result<()> {
+        let parents = Parents::make(&self.dir, &self.missing, durability)?;
+        let dir = parents.dir();
+        let _lock = dir.lock(&self.deadline)?;
+        self.check_directory(dir)?;
+        self.deadline.check()?;
+        match sys::make_dir(dir.fd(), self.name.as_bytes()) {
+            Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
+            other => other?,
+        }
+        if let Err(error) = self.check_made(dir, durability, mode) {
+            // `rmdir` fails unless it is empty, so nothing that others put there is lost.
+            retry(|| sys::remove_dir(dir.fd(), self.name.as_bytes()));
+            return Err(error);
+        }
+        parents.keep();
+        Ok(())
+    }
+
+    fn check_made(&self, dir: &Dir, durability: Durability, mode: Option<u32>) -> Result<()> {
+        if let Some(mode) = mode {
+            let made = sys::open_at(dir.fd(), self.name.as_bytes(), sys::DIRECTORY)?;
+            sys::change_mode(made, mode & 0o1777)?;
+        }
+        self.check_directory(dir)?;
+        if durability == Durability::Full {
+            dir.sync()?;
+        }
+        self.deadline.check()
+    }
+
     /// Fails if the path no longer leads to the directory that the change goes to.
     pub(crate) fn check_directory(&self, dir: &Dir) -> Result<()> {
         self.location.check(dir)

@@ -47,6 +47,15 @@ pub enum Error {
     /// A device, pipe or socket is there.
     #[error("not a regular file, but a {}", .0.name())]
     NotRegular(Kind),
+    /// Something is there already.
+    #[error("already exists")]
+    Exists,
+    /// The directory has entries.
+    #[error("the directory is not empty")]
+    NotEmpty,
+    /// A move would lead to another file system.
+    #[error("it is on another file system")]
+    CrossDevice,
     /// There is more of it than can be worked on.
     #[error("too large")]
     TooLarge,
@@ -94,6 +103,9 @@ pub enum Error {
         /// Whether it was made an empty file.
         emptied: bool,
     },
+    /// What was moved could not be moved back after a conflict.
+    #[error("it was moved, and could not be moved back")]
+    NotMovedBack,
     /// The file's owner cannot be kept.
     #[error(
         "it belongs to user {uid} and group {gid}, and a new version could not be given to them"

@@ -49,7 +49,7 @@ impl From<FileType> for Kind {
 }
 
 /// Device and inode, which identify a file whatever its name.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Identity {
     device: u64,
     inode: u64,

@@ -3,16 +3,15 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use rustix::io::Errno;
-
 use crate::atomic::OldVersion;
 use crate::dir::Dir;
+use crate::held_entry::HeldEntry;
 use crate::lock::FileLock;
 use crate::target::Location;
 use crate::temp_file::PutBack;
 use crate::temp_name::Digest;
 use crate::{
-    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
+    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace,
 };
 
 /// A file or symlink that is to be removed: locked for that, with its state when it was found.
@@ -34,39 +33,13 @@ impl Workspace {
     ///
     /// Waits for others who change it, as long as `deadline` lasts.
     pub fn removal(&self, path: &RawPath, deadline: &Deadline) -> Result<Removal> {
-        for _ in 0..sys::MAX_RACES {
-            let place = self.lstat(path)?.place;
-            let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
-            let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
-                // Another process has just put a symlink there: resolve again.
-                Err(Errno::LOOP) => continue,
-                other => Arc::new(Dir::new(other?)?),
-            };
-            let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
-            let meta = dir.meta(&name)?;
-            let link_target = match meta.kind {
-                Kind::File => None,
-                Kind::Symlink => Some(sys::read_link(dir.fd(), name.as_bytes())?),
-                Kind::Directory => return Err(Error::IsDirectory),
-                other => return Err(Error::NotRegular(other)),
-            };
-            if path.names_a_directory() {
-                return Err(Error::NotADirectory);
-            }
-            let location = Location { root: self.root(place.root).clone(), directory: parent };
-            return Ok(Removal {
-                place,
-                location,
-                dir,
-                name,
-                meta,
-                link_target,
-                hash: OnceCell::new(),
-                deadline: deadline.clone(),
-                _lock: lock,
-            });
+        let HeldEntry { place, location, dir, name, meta, link_target, lock } =
+            self.hold_entry(path, deadline)?;
+        if meta.kind == Kind::Directory {
+            return Err(Error::IsDirectory);
         }
-        Err(Error::Changed)
+        let (hash, deadline) = (OnceCell::new(), deadline.clone());
+        Ok(Removal { place, location, dir, name, meta, link_target, hash, deadline, _lock: lock })
     }
 }
 

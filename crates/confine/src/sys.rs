@@ -214,21 +214,45 @@ pub(crate) fn remove(dir: impl AsFd, name: &[u8]) -> Result<()> {
 
 /// Swaps two names of one directory.
 pub(crate) fn exchange(dir: impl AsFd, one: &[u8], other: &[u8]) -> Result<()> {
-    call("exchange", || rename_with(dir.as_fd(), one, other, RenameFlags::EXCHANGE))
+    let dir = dir.as_fd();
+    call("exchange", || rename_with(dir, one, dir, other, RenameFlags::EXCHANGE))
 }
 
 /// Renames unless the new name is taken, which is `EEXIST`.
 pub(crate) fn rename_new(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
-    call("rename_new", || rename_with(dir.as_fd(), from, to, RenameFlags::NOREPLACE))
+    rename_new_across(dir.as_fd(), from, dir.as_fd(), to)
+}
+
+/// As [`rename_new`], into another directory.
+pub(crate) fn rename_new_across(
+    from: impl AsFd,
+    old: &[u8],
+    to: impl AsFd,
+    new: &[u8],
+) -> Result<()> {
+    let (from, to) = (from.as_fd(), to.as_fd());
+    call("rename_new", || rename_with(from, old, to, new, RenameFlags::NOREPLACE))
 }
 
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-fn rename_with(dir: BorrowedFd<'_>, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
-    fs::renameat_with(dir, from, dir, to, flags)
+fn rename_with(
+    from: BorrowedFd<'_>,
+    old: &[u8],
+    to: BorrowedFd<'_>,
+    new: &[u8],
+    flags: RenameFlags,
+) -> Result<()> {
+    fs::renameat_with(from, old, to, new, flags)
 }
 
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn rename_with(_: BorrowedFd<'_>, _: &[u8], _: &[u8], _: RenameFlags) -> Result<()> {
+fn rename_with(
+    _: BorrowedFd<'_>,
+    _: &[u8],
+    _: BorrowedFd<'_>,
+    _: &[u8],
+    _: RenameFlags,
+) -> Result<()> {
     Err(Errno::NOSYS)
 }
 

@@ -61,12 +61,24 @@ impl Workspace {
     ///
     /// Waits for others who change it, as long as `deadline` lasts.
     pub fn target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
+        self.find_target(path, deadline)?.checked(path)
+    }
+
+    /// As [`Self::target`], for a directory that is to be created. If one is there, it is
+    /// [`Error::IsDirectory`].
+    pub fn directory_target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
+        let target = self.find_target(path, deadline)?;
+        if target.original.is_some() { Err(Error::NotADirectory) } else { Ok(target) }
+    }
+
+    /// As [`Self::target`], whether or not the path ends as a directory's does.
+    pub(crate) fn find_target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
         let (root, steps) = self.parse_path(path)?;
         if let Some(straight) = without_parent_steps(&steps) {
             match self.target_in_dir(&Place { root, path: straight }, deadline) {
                 Err(TargetError::Symlink | TargetError::NoParent) => {}
                 Err(TargetError::Error(error)) => return Err(error),
-                Ok(target) => return target.checked(path),
+                Ok(target) => return Ok(target),
             }
         }
         for _ in 0..sys::MAX_RACES {
@@ -80,7 +92,7 @@ impl Workspace {
             match aimed {
                 Err(TargetError::Symlink | TargetError::NoParent) => {}
                 Err(TargetError::Error(error)) => return Err(error),
-                Ok(target) => return target.checked(path),
+                Ok(target) => return Ok(target),
             }
         }
         Err(Error::Changed)

@@ -1,7 +1,7 @@
 //! Summarizes changes in the wording that all dialects share.
 
-use pinfold::operations::{Delete, Edit, Write};
-use pinfold::{Done, MatchKind, Receipt};
+use pinfold::operations::{Delete, Edit, Move, Write};
+use pinfold::{Done, Kind, MatchKind, Receipt};
 
 use crate::words::count;
 
@@ -84,6 +84,16 @@ impl ChangeSummary {
             ["Deleted", "delete"]
         };
         Self::new(&done.receipt, verbs, " ", path)
+    }
+
+    /// The summary of something that was moved.
+    pub(crate) fn of_move(done: &Done<Move>, from: &str, to: &str) -> Self {
+        let verbs = match done.outcome.kind {
+            Kind::Directory => ["Moved the directory", "move the directory"],
+            Kind::Symlink => ["Moved the symlink", "move the symlink"],
+            _ => ["Moved", "move"],
+        };
+        Self::new(&done.receipt, verbs, " ", &format!("{from} to {to}"))
     }
 
     /// Starts a summary with `Created PATH`, or `[Dry Run] Would create PATH`.

@@ -5,6 +5,7 @@ mod edit;
 mod glob;
 mod grep;
 mod ls;
+mod r#move;
 mod read;
 mod write;
 
@@ -25,6 +26,7 @@ pub static CLASSIC: Dialect = Dialect {
         entry::<edit::Edit>(),
         entry::<edit::MultiEdit>(),
         entry::<delete::Delete>(),
+        entry::<r#move::Move>(),
         entry::<ls::List>(),
         entry::<glob::Glob>(),
         entry::<grep::Grep>(),
@@ -85,6 +87,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),
         Error::DirectoryNotFound { path, .. } => format!("Directory not found: {path}"),
+        Error::Exists { path } => format!("File already exists: {path}"),
         Error::BadRegex { problem, .. } => format!("Invalid regex pattern: {problem}"),
         Error::Dangling { path } => {
             format!("File not found: {path} (it is a symlink to something that does not exist)")
@@ -141,6 +144,9 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::DirectoryMoved { .. }
         | Error::AuditFailed
         | Error::NotADirectory { .. }
+        | Error::NotEmpty { .. }
+        | Error::CrossDevice { .. }
+        | Error::TooManyEntries { .. }
         | Error::NotRegular { .. }
         | Error::BadPath { .. }
         | Error::BadGlob { .. }

@@ -13,6 +13,7 @@ pub fn code(error: &Error) -> &'static str {
         | Error::RootReplaced { .. }
         | Error::ParentMissing { .. } => "file_not_found",
         Error::Outside { .. } | Error::NothingLeft { .. } => "path_outside_workspace",
+        Error::Exists { .. } => "file_exists",
         Error::IsDirectory { .. } => "is_directory",
         Error::NotADirectory { .. } => "not_a_directory",
         Error::NotRegular { .. } => "not_a_regular_file",
@@ -34,16 +35,19 @@ pub fn code(error: &Error) -> &'static str {
         Error::NoMatch { .. } => "find_not_found",
         Error::ManyMatches { .. } => "find_not_unique",
         Error::NoChange { .. } => "no_change",
-        Error::TooLarge { .. } | Error::ImageTooLarge { .. } | Error::TooLargeToSearch { .. } => {
-            "file_too_large"
-        }
+        Error::TooLarge { .. }
+        | Error::TooManyEntries { .. }
+        | Error::ImageTooLarge { .. }
+        | Error::TooLargeToSearch { .. } => "file_too_large",
         Error::Unmappable { .. } => "encoding_error",
         Error::Denied { .. } => "permission_denied",
         Error::AccessDenied { .. } | Error::DirectoryUnreadable { .. } => "access_denied",
         Error::NoSpace { .. } => "no_space",
-        Error::WriteFailed { .. } | Error::JournalFailed { .. } | Error::AuditFailed => {
-            "write_failed"
-        }
+        Error::WriteFailed { .. }
+        | Error::NotEmpty { .. }
+        | Error::CrossDevice { .. }
+        | Error::JournalFailed { .. }
+        | Error::AuditFailed => "write_failed",
         Error::Timeout { .. } | Error::TooManyStuck { .. } | Error::Locked { .. } => "timeout",
         Error::Cancelled => "cancelled",
         Error::UnknownTool { .. } => "unknown_tool",

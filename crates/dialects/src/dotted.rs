@@ -2,6 +2,7 @@
 
 mod delete;
 mod list;
+mod r#move;
 mod patch;
 mod read;
 mod search;
@@ -23,6 +24,7 @@ pub static DOTTED: Dialect = Dialect {
         structured::<write::Write>(),
         structured::<patch::Patch>(),
         structured::<delete::Delete>(),
+        structured::<r#move::Move>(),
         structured::<list::List>(),
         structured::<search::Search>(),
     ],

@@ -123,6 +123,10 @@ impl Vocabulary {
             | Error::Denied { .. }
             | Error::AuditFailed
             | Error::NotADirectory { .. }
+            | Error::Exists { .. }
+            | Error::NotEmpty { .. }
+            | Error::CrossDevice { .. }
+            | Error::TooManyEntries { .. }
             | Error::NotRegular { .. }
             | Error::BadPath { .. }
             | Error::TooManyLinks { .. }

@@ -64,6 +64,10 @@ fn code(error: &Error) -> &'static str {
         | Error::Dangling { .. }
         | Error::TooManyLinks { .. }
         | Error::ParentMissing { .. }
+        | Error::Exists { .. }
+        | Error::NotEmpty { .. }
+        | Error::CrossDevice { .. }
+        | Error::TooManyEntries { .. }
         | Error::IsDirectory { .. }
         | Error::NotADirectory { .. }
         | Error::NotRegular { .. }

@@ -76,7 +76,11 @@ impl ApprovalRequest {
             ""
         };
         let path = escaped_text(path.as_os_str().as_encoded_bytes()).replace('\n', "\\x0a");
-        format!("{changed}Allow {} {path}? (`{tool}`; {reason})", access.doing())
+        let doing = match &self.proposal {
+            Some(Proposal::Move { .. }) => "moving",
+            _ => access.doing(),
+        };
+        format!("{changed}Allow {doing} {path}? (`{tool}`; {reason})")
     }
 
     /// What would change, in at most about `max_chars` characters: a diff of the bytes as they are, in

@@ -161,7 +161,7 @@ impl AuditTrace {
         let Some(mut facts) = self.lock() else { return };
         let hash = |state: &State| match state {
             State::File { hash, .. } => Some(hash.clone()),
-            State::Absent | State::Link { .. } => None,
+            State::Absent | State::Directory { .. } | State::Link { .. } => None,
         };
         (facts.before, facts.after) = (hash(before), hash(after));
     }

@@ -4,6 +4,9 @@
 //! file starts in this process meanwhile. Nothing here decides whether a change may be made:
 //! [`commit`](crate::commit) does, in the same steps for every kind.
 
+mod directory;
+mod relocate;
+
 use std::fmt;
 
 use blake3::Hash;
@@ -18,6 +21,9 @@ use crate::ledger::Fingerprint;
 use crate::permit::AccessRequest;
 use crate::preview::{Proposal, Version};
 use crate::{Access, View};
+
+pub(crate) use directory::{MakeDirectory, RemoveDirectory};
+pub(crate) use relocate::Relocate;
 
 /// Whether an existing file must have been read in the session before it is changed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
@@ -49,8 +55,13 @@ pub(crate) trait Change: fmt::Debug {
     /// The place that the path leads to.
     fn place(&self) -> &Place;
 
-    /// The access that policy has to allow.
-    fn access(&self) -> Access;
+    /// The path that it moves something to, as it was given, and the place that it leads to.
+    fn destination(&self) -> Option<(&RawPath, &Place)> {
+        None
+    }
+
+    /// The accesses that policy has to allow, each of them.
+    fn requests(&self) -> Vec<AccessRequest<'_>>;
 
     /// The id of the journal entry that this change undoes.
     fn undoes(&self) -> Option<&str>;
@@ -80,23 +91,27 @@ pub(crate) trait Change: fmt::Debug {
     /// What it displaces, for the journal to keep.
     fn displaces(&mut self) -> Displaces<'_>;
 
+    /// How many directories above its place it creates, or above the place that it moves something to.
+    fn made_parents(&self) -> usize {
+        0
+    }
+
+    /// How many directories above its place are removed after it, if they are empty then.
+    fn removes_parents(&self) -> usize {
+        0
+    }
+
     /// Makes the change.
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError>;
 }
 
-impl dyn Change + '_ {
-    /// The access to its place, as policy is asked for it.
-    pub(crate) fn request(&self) -> AccessRequest<'_> {
-        AccessRequest {
-            access: self.access(),
-            path: self.path(),
-            place: self.place(),
-            directory: false,
-        }
-    }
+/// The one access of a change to a file.
+fn file_request<'c>(change: &'c dyn Change, access: Access) -> Vec<AccessRequest<'c>> {
+    vec![AccessRequest { access, path: change.path(), place: change.place(), directory: false }]
 }
 
 /// A change that was made.
+#[derive(Default)]
 pub(crate) struct Applied {
     /// The file that is there now, for the ledger; `None` if there is none.
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -152,8 +167,8 @@ impl Change for Replace {
         self.target.place()
     }
 
-    fn access(&self) -> Access {
-        Access::Write
+    fn requests(&self) -> Vec<AccessRequest<'_>> {
+        file_request(self, Access::Write)
     }
 
     fn undoes(&self) -> Option<&str> {
@@ -208,6 +223,10 @@ impl Change for Replace {
         Displaces::Target(&mut self.target)
     }
 
+    fn made_parents(&self) -> usize {
+        self.target.missing_parents().len()
+    }
+
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         let made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
         let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta };
@@ -240,8 +259,8 @@ impl Change for RestoreLink {
         self.target.place()
     }
 
-    fn access(&self) -> Access {
-        Access::Write
+    fn requests(&self) -> Vec<AccessRequest<'_>> {
+        file_request(self, Access::Write)
     }
 
     fn undoes(&self) -> Option<&str> {
@@ -268,6 +287,10 @@ impl Change for RestoreLink {
         Displaces::Nothing
     }
 
+    fn made_parents(&self) -> usize {
+        self.target.missing_parents().len()
+    }
+
     fn apply(self: Box<Self>, _: Durability) -> Result<Applied, ConfineError> {
         self.target.link(self.to.as_bytes())?;
         let (unverified, may_have_replaced) = (Vec::new(), false);
@@ -281,6 +304,8 @@ pub(crate) struct Remove {
     pub(crate) path: RawPath,
     pub(crate) removal: Removal,
     pub(crate) undoes: Option<String>,
+    /// How many directories above it are removed if they are empty then.
+    pub(crate) removes_parents: usize,
 }
 
 impl Change for Remove {
@@ -292,8 +317,8 @@ impl Change for Remove {
         self.removal.place()
     }
 
-    fn access(&self) -> Access {
-        Access::Delete
+    fn requests(&self) -> Vec<AccessRequest<'_>> {
+        file_request(self, Access::Delete)
     }
 
     fn undoes(&self) -> Option<&str> {
@@ -329,6 +354,10 @@ impl Change for Remove {
 
     fn displaces(&mut self) -> Displaces<'_> {
         Displaces::Removal(&self.removal)
+    }
+
+    fn removes_parents(&self) -> usize {
+        self.removes_parents
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {

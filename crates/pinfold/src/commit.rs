@@ -11,11 +11,13 @@
 //!    plans again.
 //! 7. Mark the entry as made, and note the change for the audit log and in the ledger.
 
+use blake3::Hash;
 use pinfold_confine::{Error as ConfineError, RawPath};
 
 use crate::change::{Applied, Change, ChangeSet};
 use crate::journal::State;
-use crate::permit::Question;
+use crate::permit::{Question, QuestionPart};
+use crate::preview::Proposal;
 use crate::record::Record;
 use crate::{Error, View};
 
@@ -57,13 +59,12 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     view.session().check_audit()?;
     let mut receipt = Receipt { dry_run: view.dry_run(), ..Receipt::default() };
     let mut changes = changes.0;
-    for number in 0..changes.len() {
-        if let Some(question) = question(&mut *changes[number], view, &mut receipt)? {
-            // Nobody should have to wait for the files while the user decides.
-            drop(changes);
-            view.request_approval(&question)?;
-            return Err(CommitError::Stale { path: question.path });
-        }
+    if let Some(question) = question(&mut changes, view, &mut receipt)? {
+        let path = changes[0].path().clone();
+        // Nobody should have to wait for the files while the user decides.
+        drop(changes);
+        view.request_approval(&question)?;
+        return Err(CommitError::Stale { path });
     }
     for change in &mut changes {
         if receipt.dry_run || change.answers_with_diff() {
@@ -84,24 +85,59 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     Ok(receipt)
 }
 
-/// The question that the user has to answer before a change is made, if policy says so and the user
-/// has not approved it yet. A dry run says that the user will be asked.
+/// The one question that the user has to answer before the changes are made, if policy says so and the user
+/// has not approved them yet. A dry run says that the user will be asked.
 fn question(
-    change: &mut dyn Change,
+    changes: &mut [Box<dyn Change>],
     view: &View<'_>,
     receipt: &mut Receipt,
 ) -> Result<Option<Question>, CommitError> {
-    let Some(reason) = view.check_policy(&change.request())? else { return Ok(None) };
+    let mut asking = Vec::new();
+    for (number, change) in changes.iter().enumerate() {
+        for (nth, request) in change.requests().iter().enumerate() {
+            asking.extend(view.check_policy(request)?.map(|reason| (number, nth, reason)));
+        }
+    }
+    if asking.is_empty() {
+        return Ok(None);
+    }
     if receipt.dry_run && view.can_ask() {
         receipt.warning = Some("the user will be asked before this is done".into());
         return Ok(None);
     }
-    let change_hash = change.change_hash().map_err(|error| failed_to_read(change, error, view))?;
-    if view.is_approved(&change.request(), Some(change_hash)) {
+    let change_hash = change_hash(changes, view)?;
+    let mut parts = Vec::new();
+    for (number, nth, reason) in asking {
+        let request = changes[number].requests()[nth];
+        if !view.is_approved(&request, Some(change_hash)) {
+            parts.push(QuestionPart::new(&request, reason));
+        }
+    }
+    if parts.is_empty() {
         return Ok(None);
     }
-    let proposal = change.proposal(view).map_err(|error| failed_to_read(change, error, view))?;
-    Ok(Some(Question::about(&change.request(), reason, Some((change_hash, proposal)))))
+    let mut proposals = Vec::new();
+    for change in changes {
+        let proposal = change.proposal(view);
+        proposals.push(proposal.map_err(|error| failed_to_read(&**change, error, view))?);
+    }
+    let proposal = Proposal::of_all(proposals);
+    Ok(Some(Question { parts, change: Some((change_hash, proposal)) }))
+}
+
+/// The hash of all changes, which an approval covers together.
+fn change_hash(changes: &[Box<dyn Change>], view: &View<'_>) -> Result<Hash, CommitError> {
+    let hash = |change: &dyn Change| {
+        change.change_hash().map_err(|error| failed_to_read(change, error, view))
+    };
+    if let [change] = changes {
+        return hash(&**change);
+    }
+    let mut hasher = blake3::Hasher::new();
+    for change in changes {
+        hasher.update(hash(&**change)?.as_bytes());
+    }
+    Ok(hasher.finalize())
 }
 
 /// Journals a change, makes it, and tells the audit log and the ledger.
@@ -112,6 +148,8 @@ fn make(
 ) -> Result<(), CommitError> {
     let session = view.session();
     let (path, place) = (change.path().clone(), change.place().clone());
+    let destination = change.destination().map(|(path, place)| (path.clone(), place.clone()));
+    let removes_parents = change.removes_parents();
     let states = states(&*change, view)?;
     let record = match &states {
         Some(states) => Record::begin(view, &mut *change, states)?,
@@ -121,6 +159,10 @@ fn make(
         Ok(applied) => applied,
         Err(error) => {
             record.call_off();
+            let path = match (&error, destination) {
+                (ConfineError::Exists | ConfineError::CrossDevice, Some((to, _))) => to,
+                _ => path,
+            };
             return Err(match error {
                 ConfineError::Changed => CommitError::Stale { path },
                 ConfineError::TimedOut => view.timed_out(&path).into(),
@@ -136,10 +178,14 @@ fn make(
     if let Some([before, after]) = &states {
         view.call().audit_trace().changed(before, after);
     }
-    match applied.fingerprint {
-        Some(fingerprint) => session.record_read(&place, fingerprint),
-        None => session.forget(&place),
+    match (applied.fingerprint, destination) {
+        (Some(fingerprint), _) => session.record_read(&place, fingerprint),
+        (None, Some((_, to))) => session.record_move(&place, &to),
+        (None, None) => session.forget(&place),
     }
+    // The old version is in one of these directories until now.
+    drop(applied._old);
+    session.workspace().remove_empty_parents(&place, removes_parents);
     Ok(())
 }
 

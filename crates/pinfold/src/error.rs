@@ -107,6 +107,34 @@ pub enum Error {
     /// The audit log cannot be written, and nothing is to be changed without it.
     #[error("the audit log cannot be written, so nothing is changed")]
     AuditFailed,
+    /// Something is where nothing may be.
+    #[error("`{path}` already exists")]
+    Exists {
+        /// The path as it was given.
+        path: RawPath,
+    },
+    /// A directory that has to be empty is not.
+    #[error("the directory `{path}` is not empty")]
+    NotEmpty {
+        /// The path as it was given.
+        path: RawPath,
+    },
+    /// A move would lead to another file system.
+    #[error(
+        "`{path}` is on another file system, and a move cannot lead there; nothing was changed"
+    )]
+    CrossDevice {
+        /// The path that it was to go to, as it was given.
+        path: RawPath,
+    },
+    /// A directory holds more than one call can work on.
+    #[error("`{path}` holds more than {limit} entries; nothing was changed")]
+    TooManyEntries {
+        /// The path as it was given.
+        path: RawPath,
+        /// The limit.
+        limit: usize,
+    },
     /// A directory is where a file was wanted.
     #[error("`{path}` is a directory")]
     IsDirectory {

@@ -38,9 +38,20 @@ pub struct Entry {
     pub before: State,
     /// The state after the change.
     pub after: State,
+    /// The real path that the file was moved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
+    /// How many directories it created above the file, or above the path that the file was moved to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub made_parents: usize,
     /// The change that it undid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// An entry of the log.
@@ -64,6 +75,12 @@ pub enum State {
         hash: String,
         /// Its size in bytes.
         bytes: u64,
+        /// Its permission bits, where they were known before the change was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
+    /// A directory, whatever is in it.
+    Directory {
         /// Its permission bits, where they were known before the change was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,

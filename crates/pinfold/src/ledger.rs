@@ -49,6 +49,20 @@ impl Ledger {
         self.fingerprints.remove(path);
     }
 
+    /// What was read at `from`, or in that directory, is at `to` now.
+    pub(crate) fn record_move(&mut self, from: &[u8], to: &[u8]) {
+        let moved = |path: &[u8]| {
+            let below = path.strip_prefix(from)?;
+            (below.is_empty() || below.starts_with(b"/")).then(|| [to, below].concat())
+        };
+        let paths: Vec<_> = self.fingerprints.keys().cloned().collect();
+        for (new, old) in paths.into_iter().filter_map(|path| Some((moved(&path)?, path))) {
+            if let Some(fingerprint) = self.fingerprints.remove(&old) {
+                self.fingerprints.insert(new, fingerprint);
+            }
+        }
+    }
+
     pub(crate) fn last_fingerprint(&self, path: &[u8]) -> Option<Fingerprint> {
         self.fingerprints.get(path).map(|(_, fingerprint)| *fingerprint)
     }

@@ -51,6 +51,9 @@ pub(crate) const MAX_SUGGESTED_NAMES: usize = 3;
 /// Entries of the workspace that are compared with the name of a file that was not found: some milliseconds.
 pub(crate) const MAX_WALKED_NAMES: usize = 10_000;
 
+/// Entries of a directory that is moved: policy is asked about each, some hundred thousand in a second.
+pub const MAX_MOVED_ENTRIES: usize = 100_000;
+
 /// Files that `Glob` lists: more than a model can use, fewer than fill its context.
 pub const MAX_GLOB_FILES: usize = 1_000;
 

@@ -68,7 +68,7 @@ impl Changes for ChangeSet {
 
 mod sealed {
     use crate::operations::{
-        Delete, Edit, Find, Info, List, Open, Read, Search, Show, Undo, Write,
+        Delete, Edit, Find, Info, List, Mkdir, Move, Open, Read, Search, Show, Undo, Write,
     };
 
     pub trait Sealed {}
@@ -78,7 +78,7 @@ mod sealed {
     }
 
     seal!(super::NoChange, super::ChangeSet);
-    seal!(Delete, Edit, Find, Info, List, Open, Read, Search, Show, Undo, Write);
+    seal!(Delete, Edit, Find, Info, List, Mkdir, Move, Open, Read, Search, Show, Undo, Write);
 }
 
 /// The result of an operation that was performed.

@@ -5,6 +5,8 @@
 //! each access to each path. The file may change while the user is asked, so the caller opens it again after
 //! an approval.
 
+mod tree;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -15,8 +17,11 @@ use std::time::Instant;
 use blake3::Hash;
 use pinfold_confine::{Name, Place, RawPath, RelPath};
 
+use crate::approval::Grants;
 use crate::policy::{Decision, Policy, as_spelled};
 use crate::preview::Proposal;
+pub(crate) use tree::Tree;
+
 use crate::{Access, ApprovalAnswer, ApprovalRequest, Denial, Error, Reason, View};
 
 /// One access to one place.
@@ -32,22 +37,31 @@ pub(crate) struct AccessRequest<'w> {
 
 /// A question for the user. It borrows nothing, so that the file can be released before asking.
 pub(crate) struct Question {
-    pub(crate) access: Access,
-    pub(crate) path: RawPath,
-    pub(crate) place: Place,
-    pub(crate) reason: Reason,
+    /// What the user is asked about: one access, or several that are approved together.
+    pub(crate) parts: Vec<QuestionPart>,
     /// What would change, with the hash of what an approval covers; `None` to read.
     pub(crate) change: Option<(Hash, Proposal)>,
 }
 
+/// One access that the user has to be asked about.
+pub(crate) struct QuestionPart {
+    pub(crate) access: Access,
+    pub(crate) path: RawPath,
+    pub(crate) place: Place,
+    pub(crate) reason: Reason,
+}
+
 impl Question {
-    pub(crate) fn about(
-        request: &AccessRequest<'_>,
-        reason: Reason,
-        change: Option<(Hash, Proposal)>,
-    ) -> Self {
+    /// A question about a read.
+    fn about(request: &AccessRequest<'_>, reason: Reason) -> Self {
+        Self { parts: vec![QuestionPart::new(request, reason)], change: None }
+    }
+}
+
+impl QuestionPart {
+    pub(crate) fn new(request: &AccessRequest<'_>, reason: Reason) -> Self {
         let AccessRequest { access, path, place, .. } = *request;
-        Self { access, path: path.clone(), place: place.clone(), reason, change }
+        Self { access, path: path.clone(), place: place.clone(), reason }
     }
 }
 
@@ -166,7 +180,7 @@ impl View<'_> {
         let request = AccessRequest { access: Access::Read, path, place, directory };
         let Some(reason) = self.check_policy(&request)? else { return Ok(None) };
         let approved = self.is_approved(&request, None);
-        Ok((!approved).then(|| Question::about(&request, reason, None)))
+        Ok((!approved).then(|| Question::about(&request, reason)))
     }
 
     /// Whether the backup of a file may be read. `path` is the real path that the file had, wherever
@@ -192,9 +206,11 @@ impl View<'_> {
     /// Asks the user. After an approval the caller has to look at the file again. Files that the
     /// caller holds must be released first: others should not have to wait.
     pub(crate) fn request_approval(&self, question: &Question) -> Result<(), Error> {
-        let Question { access, path, place, reason, change } = question;
+        let Some(QuestionPart { access, path, place, reason }) = question.parts.first() else {
+            return Ok(());
+        };
         let (access, real) = (*access, self.real(place));
-        let (change_hash, proposal) = change.clone().unzip();
+        let (change_hash, proposal) = question.change.clone().unzip();
         let request = ApprovalRequest {
             tool: self.tool().to_owned(),
             access,
@@ -202,16 +218,16 @@ impl View<'_> {
             path: real.clone(),
             reason: reason.clone(),
             changed_since_asked: self.grants().has_other(access, &real, change_hash),
-            request_hash: self.request_hash(question, &real),
+            request_hash: self.request_hash(question),
             proposal,
         };
         let denial = match self.answer(&request) {
             ApprovalAnswer::Once => {
-                self.grants().add(access, real, reason.clone(), change_hash);
+                self.grant(self.grants(), question, change_hash);
                 return Ok(());
             }
             ApprovalAnswer::Session => {
-                self.session().grants().add(access, real, reason.clone(), None);
+                self.grant(self.session().grants(), question, None);
                 return Ok(());
             }
             ApprovalAnswer::Denied(message) => {
@@ -237,15 +253,23 @@ impl View<'_> {
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// The hash of everything that an approval depends on.
-    fn request_hash(&self, question: &Question, real: &Path) -> String {
-        let Question { access, path, reason, change, .. } = question;
-        let mut hasher = blake3::Hasher::new();
-        for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
-            hasher.update(part.as_bytes()).update(b"\0");
+    /// Notes that the user approved every part of a question.
+    fn grant(&self, grants: &Grants, question: &Question, change_hash: Option<Hash>) {
+        for QuestionPart { access, place, reason, .. } in &question.parts {
+            grants.add(*access, self.real(place), reason.clone(), change_hash);
         }
-        hasher.update(real.as_os_str().as_bytes()).update(b"\0");
-        if let Some((change_hash, _)) = change {
+    }
+
+    /// The hash of everything that an approval depends on.
+    fn request_hash(&self, question: &Question) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for QuestionPart { access, path, place, reason } in &question.parts {
+            for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
+                hasher.update(part.as_bytes()).update(b"\0");
+            }
+            hasher.update(self.real(place).as_os_str().as_bytes()).update(b"\0");
+        }
+        if let Some((change_hash, _)) = &question.change {
             hasher.update(change_hash.as_bytes());
         }
         hasher.finalize().to_hex().to_string()

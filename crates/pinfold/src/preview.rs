@@ -21,6 +21,14 @@ pub(crate) enum Proposal {
     CreateLink { to: Vec<u8> },
     /// A file of so many bytes is deleted, or a symlink.
     Delete { link_target: Option<Vec<u8>>, bytes: u64 },
+    /// Something is moved. `holds` names what in it the user has to be asked about.
+    Move { what: String, from: String, to: String, holds: Vec<String> },
+    /// A directory is created.
+    MakeDirectory,
+    /// An empty directory is removed.
+    RemoveDirectory,
+    /// All of these, or none.
+    Several(Vec<Proposal>),
 }
 
 /// A file's content, before or after a change.
@@ -33,17 +41,37 @@ pub(crate) struct Version {
 }
 
 impl Proposal {
+    /// What the user is asked about several changes at once.
+    pub(crate) fn of_all(mut proposals: Vec<Self>) -> Self {
+        if proposals.len() == 1 { proposals.remove(0) } else { Self::Several(proposals) }
+    }
+
     /// The preview, in at most about `max_chars` characters.
     pub(crate) fn preview(&self, max_chars: usize) -> String {
-        let text = match self {
+        head_and_tail(self.text().trim_end_matches('\n'), max_chars)
+    }
+
+    fn text(&self) -> String {
+        match self {
             Self::Replace { path, before, after } => replacement(path, before.as_ref(), after),
             Self::CreateLink { to } => format!("creates a symlink to {}", one_line(to)),
             Self::Delete { link_target: Some(to), .. } => {
                 format!("deletes the symlink to {}", one_line(to))
             }
             Self::Delete { link_target: None, bytes } => format!("deletes a file of {bytes} bytes"),
-        };
-        head_and_tail(text.trim_end_matches('\n'), max_chars)
+            Self::Move { what, from, to, holds } => {
+                let [from, to] = [from, to].map(|path| one_line(path.as_bytes()));
+                let holds =
+                    holds.iter().map(|held| format!("\nholds {}", one_line(held.as_bytes())));
+                format!("moves {what}\nfrom {from}\nto {to}{}", holds.collect::<String>())
+            }
+            Self::MakeDirectory => "creates a directory".into(),
+            Self::RemoveDirectory => "removes an empty directory".into(),
+            Self::Several(proposals) => {
+                let texts = proposals.iter().map(Self::text);
+                texts.map(|text| format!("{}\n", text.trim_end_matches('\n'))).collect()
+            }
+        }
     }
 }
 

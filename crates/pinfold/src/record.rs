@@ -29,8 +29,10 @@ impl<'v> Record<'v> {
     ) -> Result<Self, CommitError> {
         let mut record = Self::none(view);
         let Some(journal) = view.session().journal() else { return Ok(record) };
+        let moved_to = change.destination().map(|(_, place)| real_path(view, place));
         let real_path = real_path(view, change.place());
-        let (Some(path), false) = (real_path, before.is_lossy()) else {
+        let lossy = before.is_lossy() || matches!(moved_to, Some(None));
+        let (Some(path), false) = (real_path, lossy) else {
             record.warning =
                 Some("this change cannot be undone: the journal takes only names in UTF-8".into());
             return Ok(record);
@@ -44,6 +46,8 @@ impl<'v> Record<'v> {
                 path,
                 before: before.clone(),
                 after: after.clone(),
+                moved_to: moved_to.flatten(),
+                made_parents: change.made_parents(),
                 undoes: change.undoes().map(str::to_owned),
             };
             journal.begin(&entry, change.displaces(), &view.deadline()).map(|()| id)

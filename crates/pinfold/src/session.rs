@@ -314,7 +314,8 @@ impl Session {
         let entries = journal.map(Journal::newest_first).transpose().map_err(failed)?;
         let roots: Vec<_> = self.real_roots().collect();
         let inside = move |logged: &LoggedEntry| {
-            roots.iter().any(|root| Path::new(&logged.entry.path).starts_with(root))
+            let mut paths = [&logged.entry.path].into_iter().chain(&logged.entry.moved_to);
+            paths.any(|path| roots.iter().any(|root| Path::new(path).starts_with(root)))
         };
         let entries = entries.into_iter().flatten().map(move |logged| logged.map_err(failed));
         Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
@@ -345,6 +346,12 @@ impl Session {
     pub(crate) fn forget(&self, place: &Place) {
         let path = self.workspace.real_path(place);
         self.ledger().forget(&path);
+    }
+
+    /// Notes in the ledger that something was moved, with all that is in it.
+    pub(crate) fn record_move(&self, from: &Place, to: &Place) {
+        let [from, to] = [from, to].map(|place| self.workspace.real_path(place));
+        self.ledger().record_move(&from, &to);
     }
 
     /// The fingerprint of a file when the session last read or wrote it.

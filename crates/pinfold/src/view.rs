@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use blake3::Hasher;
 use pinfold_confine::{
-    Candidate, Deadline, Error as ConfineError, File, FilterDecision, Kind, Lstat, Metadata, Place,
-    RawPath, Removal, Skipped, Target, Visibility, Visitor, Walk,
+    Candidate, Deadline, DirectoryRemoval, Error as ConfineError, File, FilterDecision, Kind,
+    Lstat, Metadata, Place, RawPath, Relocation, RelocationError, Removal, Skipped, Target,
+    Visibility, Visitor, Walk,
 };
 
 use crate::approval::Grants;
@@ -215,12 +216,7 @@ impl<'s> View<'s> {
         self.check_name(path)?;
         loop {
             let target = self.session.workspace().target(path, &self.deadline());
-            let target = target.map_err(|error| match error {
-                ConfineError::Os(cause) => {
-                    Error::WriteFailed { path: path.clone(), cause: cause.to_string() }
-                }
-                other => self.path_error(path, other),
-            })?;
+            let target = target.map_err(|error| self.target_error(path, error))?;
             // The old content is compared with the new one and shown: that is reading. Where reading
             // is denied, it is not said either that there is no file.
             let place = target.place().clone();
@@ -235,6 +231,83 @@ impl<'s> View<'s> {
                 }
             }
         }
+    }
+
+    /// Finds what is to be moved, and the place that it goes to, and holds both. Refuses what policy denies.
+    pub(crate) fn relocation(&self, from: &RawPath, to: &RawPath) -> Result<Relocation, Error> {
+        for (access, path) in [(Access::Delete, from), (Access::Write, to)] {
+            self.call.audit_trace().tried(access, Some(path.as_str()));
+            self.check_name(path)?;
+        }
+        let relocation = self.session.workspace().relocation(from, to, &self.deadline());
+        let relocation = relocation.map_err(|error| match error {
+            RelocationError::Source(error) => self.path_error(from, error),
+            RelocationError::Destination(error) => self.target_error(to, error),
+        })?;
+        let directory = relocation.meta().kind == Kind::Directory;
+        let old = (from, relocation.from());
+        let new = (to, relocation.to());
+        // Only denials count here; `commit` asks the user.
+        for (access, (path, place)) in
+            [(Access::Read, old), (Access::Delete, old), (Access::Read, new), (Access::Write, new)]
+        {
+            self.check_policy(&AccessRequest { access, path, place, directory })?;
+        }
+        Ok(relocation)
+    }
+
+    /// Finds the place of a directory that is to be created, and holds it. Refuses what policy denies to change.
+    pub(crate) fn directory_target(&self, path: &RawPath) -> Result<Target, Error> {
+        self.call.audit_trace().tried(Access::Write, Some(path.as_str()));
+        self.check_name(path)?;
+        let target = self.session.workspace().directory_target(path, &self.deadline());
+        let target = target.map_err(|error| self.target_error(path, error))?;
+        for access in [Access::Read, Access::Write] {
+            let place = target.place();
+            self.check_policy(&AccessRequest { access, path, place, directory: true })?;
+        }
+        Ok(target)
+    }
+
+    /// Finds an empty directory that is to be removed, and holds it. Refuses what policy denies to delete.
+    pub(crate) fn directory_removal(&self, path: &RawPath) -> Result<DirectoryRemoval, Error> {
+        self.call.audit_trace().tried(Access::Delete, Some(path.as_str()));
+        self.check_name(path)?;
+        let removal = self.session.workspace().directory_removal(path, &self.deadline());
+        let removal = removal.map_err(|error| self.path_error(path, error))?;
+        for access in [Access::Read, Access::Delete] {
+            let place = removal.place();
+            self.check_policy(&AccessRequest { access, path, place, directory: true })?;
+        }
+        Ok(removal)
+    }
+
+    /// The error for a path that could not be found to be changed.
+    fn target_error(&self, path: &RawPath, error: ConfineError) -> Error {
+        match error {
+            ConfineError::Os(cause) => {
+                Error::WriteFailed { path: path.clone(), cause: cause.to_string() }
+            }
+            other => self.path_error(path, other),
+        }
+    }
+
+    /// Refuses a path with directories above it that do not exist. `missing` is their number.
+    pub(crate) fn check_parents(
+        &self,
+        path: &RawPath,
+        place: &Place,
+        missing: usize,
+    ) -> Result<(), Error> {
+        if missing == 0 {
+            return Ok(());
+        }
+        let mut parent = place.clone();
+        for _ in 0..missing {
+            parent.path = parent.path.split().map(|(above, _)| above).unwrap_or_default();
+        }
+        let parent = self.session.relative(&parent);
+        Err(Error::ParentMissing { path: path.clone(), parent })
     }
 
     /// Whether the user will be shown a change of a target: to approve it, or in a dry run.

@@ -175,6 +175,14 @@ export interface DeleteArgs {
   path: string;
 }
 
+/** The arguments of `Move`. */
+export interface MoveArgs {
+  /** Absolute path of the file or directory. */
+  source: string;
+  /** Its new absolute path. */
+  destination: string;
+}
+
 /** The arguments of `LS`. */
 export interface LSArgs {
   /** Absolute path. */
@@ -297,6 +305,22 @@ export interface FileDeleteArgs {
 /** The result of `file.delete`. */
 export interface FileDeleteData {
   /** Whether the file is gone. */
+  success: boolean;
+  /** What else there is to know. */
+  message?: string | null | undefined;
+}
+
+/** The arguments of `file.move`. */
+export interface FileMoveArgs {
+  /** Path of the file or directory, relative to the workspace root. */
+  source: string;
+  /** Its new path. */
+  destination: string;
+}
+
+/** The result of `file.move`. */
+export interface FileMoveData {
+  /** Whether it was moved. */
   success: boolean;
   /** What else there is to know. */
   message?: string | null | undefined;
@@ -528,6 +552,7 @@ export interface ToolArgs {
   "Edit": EditArgs;
   "MultiEdit": MultiEditArgs;
   "Delete": DeleteArgs;
+  "Move": MoveArgs;
   "LS": LSArgs;
   "Glob": GlobArgs;
   "Grep": GrepArgs;
@@ -535,6 +560,7 @@ export interface ToolArgs {
   "file.write": FileWriteArgs;
   "file.patch": FilePatchArgs;
   "file.delete": FileDeleteArgs;
+  "file.move": FileMoveArgs;
   "file.list": FileListArgs;
   "file.search": FileSearchArgs;
   "read_file": ReadFileArgs;
@@ -550,6 +576,7 @@ export interface ToolData {
   "file.write": FileWriteData;
   "file.patch": FilePatchData;
   "file.delete": FileDeleteData;
+  "file.move": FileMoveData;
   "file.list": FileListData;
   "file.search": FileSearchData;
   "read_file": ReadFileData;

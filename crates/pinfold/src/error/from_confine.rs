@@ -37,6 +37,9 @@ impl Error {
             ConfineError::TooManyLinks => Self::TooManyLinks { path },
             ConfineError::IsDirectory => Self::IsDirectory { path },
             ConfineError::NotADirectory => Self::NotADirectory { path },
+            ConfineError::Exists => Self::Exists { path },
+            ConfineError::NotEmpty => Self::NotEmpty { path },
+            ConfineError::CrossDevice => Self::CrossDevice { path },
             ConfineError::NotRegular(kind) => Self::NotRegular { path, kind },
             ConfineError::TooLarge => Self::TooLargeToSearch { path },
             ConfineError::Changed => Self::Changed { path, region: None },
@@ -46,6 +49,7 @@ impl Error {
             }
             ConfineError::MountPoint
             | ConfineError::RollbackFailed { .. }
+            | ConfineError::NotMovedBack
             | ConfineError::RestoredInPlace { .. }
             | ConfineError::CreatedRemains { .. } => {
                 Self::WriteFailed { path, cause: error.to_string() }

@@ -35,6 +35,12 @@ impl Error {
             Self::EmptyOld { .. } => {
                 Some("give the text to replace; an empty one only creates a file".into())
             }
+            Self::Exists { .. } => {
+                Some("choose another path, or remove what is there first".into())
+            }
+            Self::CrossDevice { .. } => Some("write a copy there, then delete the original".into()),
+            Self::NotEmpty { .. } => Some("remove what is in it first".into()),
+            Self::TooManyEntries { .. } => Some("take its subdirectories one by one".into()),
             Self::TooLarge { .. } => Some("write it anew, in parts".into()),
             Self::Unmappable { .. } => {
                 Some("leave that character out, or write the whole file as utf-8".into())

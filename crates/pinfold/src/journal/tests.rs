@@ -18,6 +18,8 @@ fn entry(id: &str, time: u64) -> Entry {
         path: format!("/ws/{}", "a".repeat(200)),
         before: State::Absent,
         after: State::Absent,
+        moved_to: None,
+        made_parents: 0,
         undoes: None,
     }
 }

@@ -44,9 +44,9 @@ impl Operation for Show {
         view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
         let small = |state: &State| match state {
             State::File { bytes, .. } => can_compare(*bytes, view),
-            State::Absent | State::Link { .. } => true,
+            State::Absent | State::Directory { .. } | State::Link { .. } => true,
         };
-        if !small(&entry.before) || !small(&entry.after) {
+        if entry.moved_to.is_some() || !small(&entry.before) || !small(&entry.after) {
             return Ok((Shown { entry, diff: None }, NoChange));
         }
         let before = content(&entry.before, || backup(view, &entry).ok());
@@ -59,7 +59,7 @@ impl Operation for Show {
 
 fn content(state: &State, file: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     match state {
-        State::Absent => Some(Vec::new()),
+        State::Absent | State::Directory { .. } => Some(Vec::new()),
         State::File { .. } => file(),
         State::Link { target } => Some(format!("symlink to {target}\n").into_bytes()),
     }

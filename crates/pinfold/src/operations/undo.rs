@@ -1,8 +1,8 @@
 //! `Undo`: undoes one change of the journal.
 
-use pinfold_confine::{Error as ConfineError, Hash, Place, RawPath};
+use pinfold_confine::{Error as ConfineError, Hash, Kind, Place, RawPath};
 
-use crate::change::{Remove, Replace, RestoreLink};
+use crate::change::{MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink};
 use crate::journal::{Entry, LoggedEntry, State, standing};
 use crate::{ChangeSet, Error, Operation, View};
 
@@ -36,6 +36,10 @@ use crate::{ChangeSet, Error, Operation, View};
 pub struct Undo {
     /// The id of the change; `None` for the newest one in this workspace that was not undone yet.
     pub id: Option<String>,
+    /// Without an id, only changes of this file.
+    pub path: Option<RawPath>,
+    /// Without an id, only changes that this session made.
+    pub own_only: bool,
 }
 
 /// A change that was undone.
@@ -51,12 +55,17 @@ pub struct Undone {
 impl Undo {
     /// Undoes the newest change in the workspace that was not undone yet.
     pub fn newest() -> Self {
-        Self { id: None }
+        Self::default()
     }
 
     /// Undoes the change with an id.
     pub fn change(id: impl Into<String>) -> Self {
-        Self { id: Some(id.into()) }
+        Self { id: Some(id.into()), ..Self::default() }
+    }
+
+    /// Undoes the newest change of a file that this session made and that was not undone yet.
+    pub fn of_file(path: impl Into<RawPath>) -> Self {
+        Self { path: Some(path.into()), own_only: true, ..Self::default() }
     }
 }
 
@@ -68,8 +77,14 @@ impl Operation for Undo {
         if let Some(id) = &self.id {
             return inverse(view, &find(view, id)?);
         }
+        let path = self.path.as_ref().map(|path| real_path(view, path)).transpose()?;
         for logged in standing(view.session().history()?) {
             let LoggedEntry { entry, confirmed } = logged?;
+            let mut paths = [&entry.path].into_iter().chain(&entry.moved_to);
+            let other_path = path.as_ref().is_some_and(|path| paths.all(|known| known != path));
+            if other_path || self.own_only && entry.session != view.session().id() {
+                continue;
+            }
             match inverse(view, &entry) {
                 // A process was killed before it made this change, so there is nothing to undo.
                 Err(Error::NotAsLeft { .. }) if !confirmed || never_made(view, &entry) => {}
@@ -80,11 +95,40 @@ impl Operation for Undo {
     }
 }
 
+/// The real path that a path leads to, whether something is there or not.
+fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error> {
+    view.check_name(path)?;
+    let found = view.session().workspace().deepest_existing(path);
+    let (place, missing) = found.map_err(|error| view.path_error(path, error))?;
+    let below = missing.iter().fold(place.path, |path, name| path.join(name));
+    let real = view.session().workspace().real_path(&Place { root: place.root, path: below });
+    Ok(String::from_utf8_lossy(&real).into_owned())
+}
+
 /// The change that undoes one.
 fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
     let path = RawPath::from(entry.path.as_str());
     let undoes = Some(entry.id.clone());
+    if let Some(to) = &entry.moved_to {
+        return move_back(view, entry, &RawPath::from(to.as_str()), path);
+    }
+    let removes_parents = entry.made_parents;
     let (place, changes) = match &entry.before {
+        State::Absent if matches!(entry.after, State::Directory { .. }) => {
+            let removal = view.directory_removal(&path).map_err(|error| differs(entry, error))?;
+            let place = removal.place().clone();
+            let empty = view.session().workspace().entries(&place, 1);
+            if !empty.map_err(|error| view.path_error(&path, error))?.is_empty() {
+                return Err(Error::NotAsLeft { path, what: "the directory is not empty" });
+            }
+            let change = RemoveDirectory { path, removal, undoes, removes_parents };
+            (place, ChangeSet::of(change))
+        }
+        State::Directory { mode } => {
+            let target = view.directory_target(&path).map_err(|error| differs(entry, error))?;
+            let (place, mode) = (target.place().clone(), *mode);
+            (place, ChangeSet::of(MakeDirectory { path, target, mode, undoes }))
+        }
         State::Absent => {
             let removal = view.removal(&path).map_err(|error| differs(entry, error))?;
             let place = removal.place().clone();
@@ -93,7 +137,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
                 None => Now::of(removal.hash().map_err(|error| view.path_error(&path, error))?),
             };
             check_same(entry, &now)?;
-            (place, ChangeSet::of(Remove { path, removal, undoes }))
+            (place, ChangeSet::of(Remove { path, removal, undoes, removes_parents }))
         }
         State::File { mode, .. } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
@@ -116,6 +160,34 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
     Ok((Undone { entry: entry.clone(), place }, changes))
 }
 
+/// The change that moves something back to where it was.
+fn move_back(
+    view: &View<'_>,
+    entry: &Entry,
+    moved_to: &RawPath,
+    path: RawPath,
+) -> Result<(Undone, ChangeSet), Error> {
+    let left = |what| Error::NotAsLeft { path: moved_to.clone(), what };
+    let change = super::r#move::plan(view, moved_to, &path).map_err(|error| match error {
+        Error::NotFound { .. } => left("it is gone"),
+        Error::Exists { .. } => left("something else is where it was before"),
+        other => other,
+    })?;
+    let relocation = &change.relocation;
+    let now = match (relocation.link_target(), relocation.meta().kind) {
+        (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
+        (None, Kind::Directory) => Now::Directory,
+        (None, _) => Now::of(relocation.hash().map_err(|error| view.path_error(moved_to, error))?),
+    };
+    if !is_now(&entry.before, &now) {
+        return Err(left("its content has changed since"));
+    }
+    let place = relocation.to().clone();
+    let (undoes, removes_parents) = (Some(entry.id.clone()), entry.made_parents);
+    let changes = ChangeSet::of(Relocate { undoes, removes_parents, ..change });
+    Ok((Undone { entry: entry.clone(), place }, changes))
+}
+
 /// The entry with an id.
 pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
     let mut history = view.session().history()?;
@@ -129,6 +201,7 @@ fn never_made(view: &View<'_>, entry: &Entry) -> bool {
     let path = RawPath::from(entry.path.as_str());
     let now = match view.removal(&path) {
         Err(Error::NotFound { .. }) => Now::Nothing,
+        Err(Error::IsDirectory { .. }) => Now::Directory,
         Err(_) => return false,
         Ok(removal) => match (removal.link_target(), removal.hash()) {
             (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
@@ -158,6 +231,7 @@ pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
 /// What is at a path now.
 enum Now {
     Nothing,
+    Directory,
     File(Hash),
     Link(String),
 }
@@ -171,7 +245,7 @@ impl Now {
 /// Whether a state of the journal is what is there now.
 fn is_now(state: &State, now: &Now) -> bool {
     match (state, now) {
-        (State::Absent, Now::Nothing) => true,
+        (State::Absent, Now::Nothing) | (State::Directory { .. }, Now::Directory) => true,
         (State::File { hash, .. }, Now::File(now)) => *hash == now.to_hex().as_str(),
         (State::Link { target }, Now::Link(now)) => target == now,
         _ => false,

@@ -100,7 +100,9 @@ impl Operation for Write {
             line: missing.line,
         })?;
         let mut target = view.target(&self.path)?;
-        self.check_parents(&target, view)?;
+        if self.parents == Parents::Refuse {
+            view.check_parents(&self.path, target.place(), target.missing_parents().len())?;
+        }
         let shown = view.describes_change(&self.path, &target)?;
         let limit = if shown { view.session().settings().max_edit_bytes } else { 0 };
         let before = Before::read(&mut target, &after, limit)
@@ -122,23 +124,6 @@ impl Operation for Write {
         }
         let replace = Replace::new(self.path.clone(), target, after);
         Ok((written, ChangeSet::of(Replace { before: before.content, ..replace })))
-    }
-}
-
-impl Write {
-    fn check_parents(&self, target: &Target, view: &View<'_>) -> Result<(), Error> {
-        let missing = target.missing_parents();
-        if missing.is_empty() || self.parents == Parents::Make {
-            return Ok(());
-        }
-        let mut parent = target.place().clone();
-        for _ in 0..missing.len() {
-            parent.path = parent.path.split().map(|(above, _)| above).unwrap_or_default();
-        }
-        Err(Error::ParentMissing {
-            path: self.path.clone(),
-            parent: view.session().relative(&parent),
-        })
     }
 }
 

@@ -1,0 +1,131 @@
+//! An entry of a directory that is held for one change, whatever it is: a file, a symlink or a directory.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::dir::Dir;
+use crate::lock::FileLock;
+use crate::target::Location;
+use crate::{
+    Deadline, Durability, Error, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
+};
+
+/// An entry, locked for one change, with its state when it was found. A symlink is not followed.
+#[derive(Debug)]
+pub(crate) struct HeldEntry {
+    pub(crate) place: Place,
+    pub(crate) location: Location,
+    pub(crate) dir: Arc<Dir>,
+    pub(crate) name: Name,
+    pub(crate) meta: Metadata,
+    /// The target of a symlink, as it is stored.
+    pub(crate) link_target: Option<Vec<u8>>,
+    pub(crate) lock: FileLock,
+}
+
+impl Workspace {
+    /// Finds and locks an entry. A root is [`Error::IsDirectory`]: it is no entry of a directory in the workspace.
+    ///
+    /// Waits for others who change it, as long as `deadline` lasts.
+    pub(crate) fn hold_entry(&self, path: &RawPath, deadline: &Deadline) -> Result<HeldEntry> {
+        for _ in 0..sys::MAX_RACES {
+            let place = self.lstat(path)?.place;
+            let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
+            let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
+                // Another process has just put a symlink there: resolve again.
+                Err(Errno::LOOP) => continue,
+                other => Arc::new(Dir::new(other?)?),
+            };
+            let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
+            let meta = dir.meta(&name)?;
+            let link_target = match meta.kind {
+                Kind::Symlink => Some(sys::read_link(dir.fd(), name.as_bytes())?),
+                Kind::File | Kind::Directory => None,
+                other => return Err(Error::NotRegular(other)),
+            };
+            if path.names_a_directory() && meta.kind != Kind::Directory {
+                return Err(Error::NotADirectory);
+            }
+            let location = Location { root: self.root(place.root).clone(), directory: parent };
+            return Ok(HeldEntry { place, location, dir, name, meta, link_target, lock });
+        }
+        Err(Error::Changed)
+    }
+
+    /// Finds and locks an empty directory that is to be removed. A symlink is not followed.
+    pub fn directory_removal(
+        &self,
+        path: &RawPath,
+        deadline: &Deadline,
+    ) -> Result<DirectoryRemoval> {
+        let entry = self.hold_entry(path, deadline)?;
+        if entry.meta.kind != Kind::Directory {
+            return Err(Error::NotADirectory);
+        }
+        Ok(DirectoryRemoval { entry, deadline: deadline.clone() })
+    }
+
+    /// Removes the directories above a place that are empty: at most so many, and never a root.
+    pub fn remove_empty_parents(&self, place: &Place, most: usize) {
+        let mut path = place.path.clone();
+        for _ in 0..most {
+            let Some((parent, _)) = path.split() else { return };
+            let Some((above, name)) = parent.split() else { return };
+            let dir = self.root(place.root).open_below(&above, sys::DIR_PATH);
+            // `rmdir` fails unless it is empty, so nothing is lost.
+            if dir.and_then(|dir| sys::remove_dir(dir, name.as_bytes())).is_err() {
+                return;
+            }
+            path = parent;
+        }
+    }
+}
+
+/// An empty directory that is to be removed: locked for that, with its state when it was found.
+#[derive(Debug)]
+pub struct DirectoryRemoval {
+    entry: HeldEntry,
+    deadline: Deadline,
+}
+
+impl DirectoryRemoval {
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.entry.place
+    }
+
+    /// Its metadata when it was found.
+    pub fn meta(&self) -> &Metadata {
+        &self.entry.meta
+    }
+
+    /// Whether the operating system would let this process remove it, without trying.
+    pub fn check_removable(&self) -> Result<()> {
+        self.entry.dir.check_writable()
+    }
+
+    /// Removes it, if it is the directory that was found, and empty: otherwise it is [`Error::Changed`] or
+    /// [`Error::NotEmpty`].
+    pub fn remove(&self, durability: Durability) -> Result<()> {
+        let HeldEntry { location, dir, name, meta, .. } = &self.entry;
+        let _lock = dir.lock(&self.deadline)?;
+        location.check(dir)?;
+        match dir.meta(name) {
+            Ok(found) if found.identity == meta.identity => {}
+            Ok(_) | Err(Error::NotFound) => return Err(Error::Changed),
+            Err(other) => return Err(other),
+        }
+        self.deadline.check()?;
+        match sys::remove_dir(dir.fd(), name.as_bytes()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => return Err(Error::Changed),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Err(Error::NotEmpty),
+            other => other?,
+        }
+        if durability == Durability::Full {
+            // It is gone; only a loss of power could bring it back.
+            let _ = dir.sync();
+        }
+        Ok(())
+    }
+}

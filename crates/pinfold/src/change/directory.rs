@@ -1,0 +1,130 @@
+//! Creates a directory, or removes an empty one.
+
+use blake3::Hash;
+use pinfold_confine::{
+    DirectoryRemoval, Durability, Error as ConfineError, Place, RawPath, Target,
+};
+
+use super::{Applied, Change};
+use crate::journal::{Displaces, State};
+use crate::permit::AccessRequest;
+use crate::preview::Proposal;
+use crate::{Access, View};
+
+/// Creates a directory where nothing is.
+#[derive(Debug)]
+pub(crate) struct MakeDirectory {
+    pub(crate) path: RawPath,
+    /// The place of the directory, which is empty.
+    pub(crate) target: Target,
+    /// Its mode, where it is to have a certain one.
+    pub(crate) mode: Option<u32>,
+    pub(crate) undoes: Option<String>,
+}
+
+impl Change for MakeDirectory {
+    fn path(&self) -> &RawPath {
+        &self.path
+    }
+
+    fn place(&self) -> &Place {
+        self.target.place()
+    }
+
+    fn requests(&self) -> Vec<AccessRequest<'_>> {
+        let (path, place) = (&self.path, self.target.place());
+        vec![AccessRequest { access: Access::Write, path, place, directory: true }]
+    }
+
+    fn undoes(&self) -> Option<&str> {
+        self.undoes.as_deref()
+    }
+
+    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
+        Ok(Proposal::MakeDirectory)
+    }
+
+    fn change_hash(&self) -> Result<Hash, ConfineError> {
+        Ok(blake3::hash(format!("directory {:?}", self.mode).as_bytes()))
+    }
+
+    fn check_possible(&self) -> Result<(), ConfineError> {
+        self.target.check_writable()
+    }
+
+    fn states(&self) -> Result<[State; 2], ConfineError> {
+        Ok([State::Absent, State::Directory { mode: self.mode }])
+    }
+
+    fn displaces(&mut self) -> Displaces<'_> {
+        Displaces::Nothing
+    }
+
+    fn made_parents(&self) -> usize {
+        self.target.missing_parents().len()
+    }
+
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        self.target.make_directory(durability, self.mode)?;
+        Ok(Applied::default())
+    }
+}
+
+/// Removes an empty directory.
+#[derive(Debug)]
+pub(crate) struct RemoveDirectory {
+    pub(crate) path: RawPath,
+    pub(crate) removal: DirectoryRemoval,
+    pub(crate) undoes: Option<String>,
+    /// How many directories above it are removed if they are empty then.
+    pub(crate) removes_parents: usize,
+}
+
+impl Change for RemoveDirectory {
+    fn path(&self) -> &RawPath {
+        &self.path
+    }
+
+    fn place(&self) -> &Place {
+        self.removal.place()
+    }
+
+    fn requests(&self) -> Vec<AccessRequest<'_>> {
+        let (path, place) = (&self.path, self.removal.place());
+        vec![AccessRequest { access: Access::Delete, path, place, directory: true }]
+    }
+
+    fn undoes(&self) -> Option<&str> {
+        self.undoes.as_deref()
+    }
+
+    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
+        Ok(Proposal::RemoveDirectory)
+    }
+
+    fn change_hash(&self) -> Result<Hash, ConfineError> {
+        let meta = self.removal.meta();
+        Ok(blake3::hash(format!("{:?} {:?}", meta.kind, meta.identity).as_bytes()))
+    }
+
+    fn check_possible(&self) -> Result<(), ConfineError> {
+        self.removal.check_removable()
+    }
+
+    fn states(&self) -> Result<[State; 2], ConfineError> {
+        Ok([State::Directory { mode: Some(self.removal.meta().mode) }, State::Absent])
+    }
+
+    fn displaces(&mut self) -> Displaces<'_> {
+        Displaces::Nothing
+    }
+
+    fn removes_parents(&self) -> usize {
+        self.removes_parents
+    }
+
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        self.removal.remove(durability)?;
+        Ok(Applied::default())
+    }
+}

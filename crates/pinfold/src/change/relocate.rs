@@ -1,0 +1,119 @@
+//! Moves a file, a directory or a symlink to a place where nothing is.
+
+use blake3::Hash;
+use pinfold_confine::{Durability, Error as ConfineError, Kind, Place, RawPath, Relocation};
+
+use super::{Applied, Change};
+use crate::journal::{Displaces, State};
+use crate::permit::{AccessRequest, Tree};
+use crate::preview::Proposal;
+use crate::{Access, View};
+
+/// Moves something to a place where nothing is.
+#[derive(Debug)]
+pub(crate) struct Relocate {
+    pub(crate) path: RawPath,
+    /// The new path as it was given.
+    pub(crate) to: RawPath,
+    pub(crate) relocation: Relocation,
+    /// What is inside a directory.
+    pub(crate) tree: Option<Tree>,
+    pub(crate) undoes: Option<String>,
+    /// How many directories above the old place are removed if they are empty then.
+    pub(crate) removes_parents: usize,
+}
+
+impl Relocate {
+    fn is_directory(&self) -> bool {
+        self.relocation.meta().kind == Kind::Directory
+    }
+}
+
+impl Change for Relocate {
+    fn path(&self) -> &RawPath {
+        &self.path
+    }
+
+    fn place(&self) -> &Place {
+        self.relocation.from()
+    }
+
+    fn destination(&self) -> Option<(&RawPath, &Place)> {
+        Some((&self.to, self.relocation.to()))
+    }
+
+    /// Reading counts too: what may not be read under one name must not be moved to a name under which it may.
+    fn requests(&self) -> Vec<AccessRequest<'_>> {
+        let directory = self.is_directory();
+        let (path, place) = (&self.path, self.relocation.from());
+        let [read, delete] = [Access::Read, Access::Delete].map(|access| AccessRequest {
+            access,
+            path,
+            place,
+            directory,
+        });
+        let (path, place) = (&self.to, self.relocation.to());
+        let write = AccessRequest { access: Access::Write, path, place, directory };
+        let inside = self.tree.iter().flat_map(Tree::requests);
+        [read, delete, write].into_iter().chain(inside).collect()
+    }
+
+    fn undoes(&self) -> Option<&str> {
+        self.undoes.as_deref()
+    }
+
+    fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError> {
+        let [from, to] = [self.relocation.from(), self.relocation.to()]
+            .map(|place| view.session().relative(place));
+        let meta = self.relocation.meta();
+        let what = match (&self.tree, meta.kind) {
+            (Some(tree), _) => format!("a directory with {} entries", tree.len()),
+            (None, Kind::Symlink) => "a symlink".into(),
+            (None, _) => format!("a file of {} bytes", meta.len),
+        };
+        let holds = self.tree.as_ref().map(|tree| tree.asking(view)).unwrap_or_default();
+        Ok(Proposal::Move { what, from, to, holds })
+    }
+
+    fn change_hash(&self) -> Result<Hash, ConfineError> {
+        let (meta, to) = (self.relocation.meta(), self.relocation.to());
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{:?} {:?} {to:?}", meta.kind, meta.identity).as_bytes());
+        match &self.tree {
+            Some(tree) => hasher.update(tree.hash().as_bytes()),
+            None => hasher.update(format!("{} {:?}", meta.len, meta.modified).as_bytes()),
+        };
+        Ok(hasher.finalize())
+    }
+
+    fn check_possible(&self) -> Result<(), ConfineError> {
+        self.relocation.check_possible()
+    }
+
+    fn states(&self) -> Result<[State; 2], ConfineError> {
+        let meta = self.relocation.meta();
+        let before = match (self.relocation.link_target(), self.relocation.hash()?) {
+            (Some(to), _) => State::Link { target: String::from_utf8_lossy(to).into_owned() },
+            (None, Some(hash)) => State::of(meta, hash),
+            (None, None) => State::Directory { mode: Some(meta.mode) },
+        };
+        Ok([before, State::Absent])
+    }
+
+    fn displaces(&mut self) -> Displaces<'_> {
+        Displaces::Nothing
+    }
+
+    fn made_parents(&self) -> usize {
+        self.relocation.missing_parents().len()
+    }
+
+    fn removes_parents(&self) -> usize {
+        self.removes_parents
+    }
+
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        self.relocation.relocate(durability)?;
+        Ok(Applied::default())
+    }
+}
