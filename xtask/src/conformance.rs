@@ -17,7 +17,7 @@ const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 pub(crate) fn run(packages: &Packages) -> Result<()> {
     let Some(modules) = &packages.node_modules else {
-        packages.complain();
+        packages.report_missing();
         return Ok(());
     };
     // With the features that the whole workspace has, as for the other tests, so that nothing is built twice.
@@ -34,8 +34,8 @@ pub(crate) fn run(packages: &Packages) -> Result<()> {
         suite.arg(modules.join(".bin/conformance"));
         suite.args(["server", "--url", &url, "--suite", "all", "--spec-version", version]);
         let output = suite.stdin(Stdio::null()).output()?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let (course, summary) = said.split_once("=== SUMMARY ===").unwrap_or((&said, ""));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let (course, summary) = printed.split_once("=== SUMMARY ===").unwrap_or((&printed, ""));
         if !output.status.success() || summary.is_empty() {
             println!("{course}\n{}", String::from_utf8_lossy(&output.stderr));
             println!("{summary}");

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod checks;
 mod conformance;
 mod packages;
@@ -18,6 +19,9 @@ use packages::{Packages, Profile};
 const HELP: &str = "\
 cargo xtask test           all checks and tests that a change has to pass
 cargo xtask packages       builds the native parts of the Node and Python packages, into them; `--release`
+cargo xtask api            the public API of `pinfold` against crates/pinfold/api.txt: part of `test`;
+                           `PINFOLD_BLESS=1` writes the file
+cargo xtask features       checks the crates with each of their features alone, and with none
 cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
@@ -29,12 +33,14 @@ cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, sear
 cargo xtask bench soak     many calls on one server: whether it grows";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let result = match words.as_slice() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
         ["test"] => test::run_all(),
         ["packages"] => packages::build(Profile::Dev),
         ["packages", "--release"] => packages::build(Profile::Release),
+        ["api"] => api::check_fresh(),
+        ["features"] => release::features(),
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", rest @ ..] => fuzz(rest),

@@ -19,7 +19,7 @@ const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packages");
 /// The crates that Pinfold's own packages contain.
 const OWN_CRATES: [&str; 3] = ["pinfold-cli", "pinfold-node", "pinfold-python"];
 
-/// The packages that could be installed, and loud words about those that could not.
+/// The packages that could be installed, and the names of those that could not.
 #[derive(Default)]
 pub(crate) struct Packages {
     /// The directory `node_modules`, with a `node` of its own.
@@ -119,7 +119,7 @@ impl Packages {
     pub(crate) fn build_layers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut environment = Vec::new();
         if self.own_node {
-            must(npm().args(["run", "build:layer"]))?;
+            run_or_bail(npm().args(["run", "build:layer"]))?;
             environment.push(("PINFOLD_NODE_PACKAGE", "built".to_owned()));
         }
         if let Some(python) = &self.own_python {
@@ -131,19 +131,19 @@ impl Packages {
     /// Runs the tests that the packages have in their own languages.
     pub(crate) fn test_own(&self) -> Result<()> {
         if self.own_node {
-            must(npm().arg("test"))?;
+            run_or_bail(npm().arg("test"))?;
         }
         if let Some(python) = &self.own_python {
             let home = Path::new(OURS).join("python");
-            must(Command::new(python).args(["-m", "mypy"]).current_dir(&home))?;
+            run_or_bail(Command::new(python).args(["-m", "mypy"]).current_dir(&home))?;
             let mut tests = Command::new(python);
-            must(tests.args(["-m", "unittest", "--quiet"]).current_dir(home.join("tests")))?;
+            run_or_bail(tests.args(["-m", "unittest", "--quiet"]).current_dir(home.join("tests")))?;
         }
         Ok(())
     }
 
-    /// Says which tests did not run.
-    pub(crate) fn complain(&self) {
+    /// Reports the tests that did not run.
+    pub(crate) fn report_missing(&self) {
         for missing in &self.missing {
             eprintln!("xtask: !!! SKIPPED: {missing} !!!");
         }
@@ -169,7 +169,7 @@ fn modules(name: &str, named: &Path, scripts: &str) -> Result<PathBuf, String> {
     let place = place(name, &files)?;
     once(&place, || {
         for file in &files {
-            fs::copy(file, place.join(file.file_name().unwrap_or_default())).map_err(words)?;
+            fs::copy(file, place.join(file.file_name().unwrap_or_default())).map_err(message)?;
         }
         let mut npm = Command::new("npm");
         quiet(npm.args(["ci", "--no-audit", "--no-fund", scripts]).current_dir(&place))
@@ -195,15 +195,15 @@ fn own_python() -> Result<PathBuf, String> {
     let requirements = Path::new(OURS).join("python/requirements-dev.txt");
     let python = python("python-package", &requirements)?;
     let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
-    let said = Command::new(&python).args(["-c", code]).output().map_err(words)?;
-    let packages = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
-    let source = Path::new(OURS).join("python/python").canonicalize().map_err(words)?;
+    let output = Command::new(&python).args(["-c", code]).output().map_err(message)?;
+    let packages = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let source = Path::new(OURS).join("python/python").canonicalize().map_err(message)?;
     let source = source.display();
-    fs::write(packages.join("pinfold.pth"), format!("{source}\n")).map_err(words)?;
+    fs::write(packages.join("pinfold.pth"), format!("{source}\n")).map_err(message)?;
     let script = python.with_file_name("pinfold");
     let start = "import sys\nfrom pinfold.__main__ import main\nsys.exit(main())\n";
-    fs::write(&script, format!("#!{}\n{start}", python.display())).map_err(words)?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(words)?;
+    fs::write(&script, format!("#!{}\n{start}", python.display())).map_err(message)?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(message)?;
     Ok(python)
 }
 
@@ -234,12 +234,12 @@ fn npm() -> Command {
 fn place(name: &str, files: &[PathBuf]) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     for file in files {
-        fs::read(file).map_err(words)?.hash(&mut hasher);
+        fs::read(file).map_err(message)?.hash(&mut hasher);
     }
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/clients");
     let place = target.join(format!("{name}-{:016x}", hasher.finish()));
-    fs::create_dir_all(&place).map_err(words)?;
-    place.canonicalize().map_err(words)
+    fs::create_dir_all(&place).map_err(message)?;
+    place.canonicalize().map_err(message)
 }
 
 /// Installs something, unless that was done before and did not fail.
@@ -249,10 +249,10 @@ fn once(place: &Path, install: impl FnOnce() -> Result<(), String>) -> Result<()
         return Ok(());
     }
     install()?;
-    fs::write(mark, "").map_err(words)
+    fs::write(mark, "").map_err(message)
 }
 
-fn must(command: &mut Command) -> Result<()> {
+fn run_or_bail(command: &mut Command) -> Result<()> {
     match run(command) {
         Ok(()) => Ok(()),
         Err(problem) => bail!(problem),
@@ -261,38 +261,38 @@ fn must(command: &mut Command) -> Result<()> {
 
 /// Runs a command, and shows what it printed if it failed: installations run beside cargo.
 fn quiet(command: &mut Command) -> Result<(), String> {
-    let said = line(command);
-    eprintln!("xtask: {said}");
+    let line = line(command);
+    eprintln!("xtask: {line}");
     match command.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
             let printed = [output.stdout, output.stderr].concat();
             Err(format!(
-                "`{said}` ended with {}\n{}",
+                "`{line}` ended with {}\n{}",
                 output.status,
                 String::from_utf8_lossy(&printed)
             ))
         }
-        Err(error) => Err(format!("`{said}`: {error}")),
+        Err(error) => Err(format!("`{line}`: {error}")),
     }
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
-    let said = line(command);
-    eprintln!("xtask: {said}");
+    let line = line(command);
+    eprintln!("xtask: {line}");
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{said}` ended with {status}")),
-        Err(error) => Err(format!("`{said}`: {error}")),
+        Ok(status) => Err(format!("`{line}` ended with {status}")),
+        Err(error) => Err(format!("`{line}`: {error}")),
     }
 }
 
 fn line(command: &Command) -> String {
-    let mut words: Vec<_> = vec![command.get_program()];
-    words.extend(command.get_args());
-    words.join(OsStr::new(" ")).display().to_string()
+    let mut parts: Vec<_> = vec![command.get_program()];
+    parts.extend(command.get_args());
+    parts.join(OsStr::new(" ")).display().to_string()
 }
 
-fn words(error: std::io::Error) -> String {
+fn message(error: std::io::Error) -> String {
     error.to_string()
 }

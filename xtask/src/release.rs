@@ -21,6 +21,26 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
+/// Checks the crates with features without any of them, and with each one alone. Warnings are errors.
+pub(crate) fn features() -> Result<()> {
+    for (name, features) in [
+        ("pinfold", &["images", "pdf", "schema"][..]),
+        ("pinfold-dialects", &["images", "pdf"]),
+        ("pinfold-mcp", &["http", "images", "pdf"]),
+        ("pinfold-embed", &["images", "pdf"]),
+        ("pinfold-pdf", &["extract"]),
+    ] {
+        let check = |feature: &str| {
+            let package = ["clippy", "--package", name, "--no-default-features"];
+            let chosen = ["--features", feature, "--", "-D", "warnings"];
+            run(&[&package[..], &chosen].concat(), &[])
+        };
+        check("")?;
+        features.iter().try_for_each(|feature| check(feature))?;
+    }
+    Ok(())
+}
+
 /// Crates that are not published as crates: for other languages, and for ourselves.
 const UNPUBLISHED: [&str; 5] =
     ["pinfold-benches", "pinfold-node", "pinfold-python", "pinfold-testkit", "xtask"];

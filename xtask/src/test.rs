@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 
 use crate::packages::{self, Packages, Profile};
-use crate::{checks, conformance, run, slow_tool};
+use crate::{api, checks, conformance, run, slow_tool};
 
 pub(crate) fn run_all() -> Result<()> {
     let start = Instant::now();
@@ -22,6 +22,7 @@ pub(crate) fn run_all() -> Result<()> {
     timed("clippy", || run(&clippy, &[]))?;
     let doc = ["doc", "--workspace", "--no-deps"];
     timed("documentation", || run(&doc, &[("RUSTDOCFLAGS", "-D warnings")]))?;
+    timed("public API", api::check)?;
     timed("build", || run(&["build", "--workspace", "--all-targets"], &[]))?;
     let installed = timed("the rest of installing", || installing.join())
         .map_err(|_| anyhow!("installing panicked"))?;
@@ -45,7 +46,7 @@ pub(crate) fn run_all() -> Result<()> {
     timed("examples in the documentation", || run(&["test", "--workspace", "--doc"], &[]))?;
     timed("tests of the packages", || packages.test_own())?;
     timed("conformance", || conformance::run(&packages))?;
-    packages.complain();
+    packages.report_missing();
     eprintln!("xtask: all of it took {} s", start.elapsed().as_secs());
     Ok(())
 }
