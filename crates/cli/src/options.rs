@@ -8,8 +8,8 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pinfold::{
-    AuditFailure, Documents, Durability, JournalFailure, JournalSetting, MatchMode, Mode, ReadRule,
-    Session, Settings, serde_names,
+    AuditFailure, Documents, Durability, IndexMode, JournalFailure, JournalSetting, MatchMode,
+    Mode, ReadRule, Session, Settings, serde_names,
 };
 use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Dialect, Toolbox, dialects, named_dialects};
@@ -343,6 +343,15 @@ struct LimitOptions {
     #[arg(long, value_name = "FILES", hide_short_help = true)]
     max_glob_files: Option<usize>,
 
+    /// What searches remember: with `auto` the tree, which they watch for changes; with `strict` they also
+    /// compare it with the disk each time [default: auto]
+    #[arg(long, value_name = "MODE", hide_short_help = true, value_parser = values::<IndexMode>())]
+    index: Option<IndexMode>,
+
+    /// Bytes of text that a search reads to count matches after its page is full [default: 268435456]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    max_count_bytes: Option<u64>,
+
     /// Bytes of the largest file that can be edited [default: 104857600]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_edit_bytes: Option<u64>,
@@ -365,6 +374,8 @@ impl Group for LimitOptions {
         settings.max_output_bytes = self.max_output_bytes.or(settings.max_output_bytes);
         settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
         settings.max_glob_files = self.max_glob_files.unwrap_or(settings.max_glob_files);
+        settings.index = self.index.unwrap_or(settings.index);
+        settings.max_count_bytes = self.max_count_bytes.unwrap_or(settings.max_count_bytes);
         settings.max_edit_bytes = self.max_edit_bytes.unwrap_or(settings.max_edit_bytes);
         settings.max_image_side = self.max_image_side.or(settings.max_image_side);
         settings.max_image_bytes = self.max_image_bytes.or(settings.max_image_bytes);

@@ -41,10 +41,15 @@ pub(crate) struct Rules {
     files: [Option<Arc<Patterns>>; 3],
 }
 
+/// What tells ignore files apart: the rules above them, their directory, and the hashes of their content.
+pub(crate) type RulesKey = (usize, usize, [Option<Hash>; 3]);
+
 /// The patterns of an ignore file.
 #[derive(Debug)]
 struct Patterns {
     patterns: Gitignore,
+    /// The hash of the file.
+    hash: Hash,
     /// Whether there was more than is read.
     cut: bool,
 }
@@ -71,7 +76,7 @@ impl IgnoreCache {
         if let Some(known) = lock().patterns.get(&key) {
             return known.clone();
         }
-        let patterns = compiled(content).map(Arc::new);
+        let patterns = compiled(content, key).map(Arc::new);
         let mut known = lock();
         if known.bytes + content.len() > Self::MAX_BYTES {
             *known = Known::default();
@@ -85,10 +90,10 @@ impl IgnoreCache {
 /// How the ignore files match an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum IgnoreMatch {
-    Ignored,
+    Ignored = 0,
     /// A pattern with `!` matches.
-    Whitelisted,
-    None,
+    Whitelisted = 1,
+    None = 2,
 }
 
 impl Rules {
@@ -107,6 +112,22 @@ impl Rules {
         Arc::new(Self { above: Some(above.clone()), prefix, files })
     }
 
+    /// The same rules if others are above them; `from` are those that are above them now.
+    pub(crate) fn moved(self: &Arc<Self>, from: &Arc<Self>, to: &Arc<Self>) -> Arc<Self> {
+        if Arc::ptr_eq(self, from) {
+            return to.clone();
+        }
+        let files = self.files.clone();
+        Arc::new(Self { above: Some(to.clone()), prefix: self.prefix, files })
+    }
+
+    /// Two rules with the same key say the same, as long as those above them are kept.
+    pub(crate) fn key(&self) -> RulesKey {
+        let above = self.above.as_ref().map_or(0, |above| Arc::as_ptr(above) as usize);
+        let hashes = self.files.each_ref().map(|file| file.as_ref().map(|file| file.hash));
+        (above, self.prefix, hashes)
+    }
+
     /// How many of the ignore files that are not among those `above` were not read to their end.
     pub(crate) fn cut(self: &Arc<Self>, above: &Arc<Self>) -> u64 {
         if Arc::ptr_eq(self, above) {
@@ -117,12 +138,12 @@ impl Rules {
 
     /// The rules for what is in a directory that somebody named: without those from above, if they
     /// leave out whatever is in it.
-    fn for_named(self: Arc<Self>, dir: &RelPath) -> Arc<Self> {
+    fn for_named(self: Arc<Self>, dir: &RelPath, none: Arc<Self>) -> Arc<Self> {
         let anything = [dir.as_bytes(), b"/\x01"].concat();
         let closed = self.matched(&anything, false) == IgnoreMatch::Ignored
             && self.matched(&anything, true) == IgnoreMatch::Ignored
             && self.matched(dir.as_bytes(), true) != IgnoreMatch::Whitelisted;
-        if closed { Arc::default() } else { self }
+        if closed { none } else { self }
     }
 
     /// Matches the entry at `path`, relative to the root.
@@ -150,7 +171,7 @@ pub(crate) fn is_ignore_file(name: &[u8]) -> bool {
     IGNORE_FILES.contains(&name)
 }
 
-fn compiled(content: &[u8]) -> Option<Patterns> {
+fn compiled(content: &[u8], hash: Hash) -> Option<Patterns> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     let mut builder = GitignoreBuilder::new("");
     let mut cut = content.len() as u64 > MAX_BYTES;
@@ -168,7 +189,7 @@ fn compiled(content: &[u8]) -> Option<Patterns> {
         }
     }
     let patterns = builder.build().ok().filter(|patterns| cut || !patterns.is_empty())?;
-    Some(Patterns { patterns, cut })
+    Some(Patterns { patterns, hash, cut })
 }
 
 /// How deep the braces of a pattern are nested, at most.
@@ -189,7 +210,9 @@ pub fn brace_depth(pattern: &str) -> usize {
 impl Workspace {
     /// The rules that hold in a directory, from its root down. None from above the root.
     pub(crate) fn rules_for(&self, root: usize, dir: &RelPath) -> Arc<Rules> {
-        let mut rules = Arc::new(Rules::default());
+        let tree = self.root(root).tree();
+        let none = tree.no_rules();
+        let mut rules = none.clone();
         let mut at = RelPath::root();
         for name in dir.names() {
             if let Ok(fd) = self.root(root).open_below(&at, sys::DIR_PATH) {
@@ -197,11 +220,11 @@ impl Workspace {
                     let kind = crate::Metadata::of(&sys::stat_at(&fd, file).ok()?).kind;
                     self.ignore_file(root, &fd, &at, file, kind)
                 };
-                rules = Rules::below(&rules, &at, &self.ignore_cache, read);
+                rules = tree.interned(Rules::below(&rules, &at, &self.ignore_cache, read));
             }
             at.push(&name);
         }
-        if dir.is_root() { rules } else { rules.for_named(dir) }
+        if dir.is_root() { rules } else { rules.for_named(dir, none) }
     }
 
     /// The content of an ignore file: a regular file, or a symlink to one inside.

@@ -33,6 +33,7 @@ mod sys;
 mod target;
 mod temp_file;
 mod temp_name;
+mod tree;
 mod walk;
 mod workspace;
 
@@ -56,5 +57,9 @@ pub use removal::Removal;
 pub use root::OpenMethod;
 pub use target::Target;
 pub use temp_name::random_number;
-pub use walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
+pub use tree::{IndexMode, TreeStamp, TreeSummary};
+pub use walk::{
+    Candidate, FileOpener, FilterDecision, RememberedFile, Skipped, Visibility, Visitor, Walk,
+    WalkEntry,
+};
 pub use workspace::{Lstat, Place, Workspace};

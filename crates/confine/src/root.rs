@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
 use crate::sys::Symlinks;
 use crate::temp_name::is_temp;
+use crate::tree::Tree;
 use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
 
 /// How paths below a root are opened. Neither method follows a symlink.
@@ -36,6 +37,7 @@ pub(crate) struct Root {
     /// The root that this one is in, and the path from there, if it was made by narrowing.
     outer: Option<(Arc<Self>, RelPath)>,
     opened: RwLock<Arc<OpenedRoot>>,
+    tree: Tree,
 }
 
 /// The directory that a root's path leads to.
@@ -61,6 +63,10 @@ impl OpenedRoot {
     pub(crate) fn handle(&self) -> &OwnedFd {
         &self.handle
     }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
 }
 
 impl Root {
@@ -78,6 +84,7 @@ impl Root {
             method: method.unwrap_or_else(|| Self::best_method(&opened.handle)),
             outer: None,
             opened: RwLock::new(Arc::new(opened)),
+            tree: Tree::default(),
         })
     }
 
@@ -191,6 +198,7 @@ impl Root {
             method: self.method,
             outer: Some((self.clone(), path)),
             opened: RwLock::new(Arc::new(opened)),
+            tree: Tree::default(),
         }))
     }
 
@@ -206,6 +214,11 @@ impl Root {
     #[cfg(not(target_os = "linux"))]
     fn best_method(_: &OwnedFd) -> OpenMethod {
         OpenMethod::Walk
+    }
+
+    /// What searches remember about it.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     pub(crate) fn given(&self) -> &Path {

@@ -12,11 +12,13 @@ use std::thread;
 
 use rustix::fs::OFlags;
 
-pub use entry::{Candidate, WalkEntry};
+pub use entry::{Candidate, FileOpener, RememberedFile, WalkEntry};
 
 use crate::walk::queue::TaskQueue;
 use crate::walk::worker::{Task, Worker};
-use crate::{Deadline, File, Name, Place, RelPath, Result, Workspace};
+use crate::{
+    Deadline, File, IndexMode, Name, Place, RelPath, Result, TreeStamp, TreeSummary, Workspace,
+};
 
 /// More threads wait for each other rather than for the disk.
 const MAX_THREADS: usize = 8;
@@ -34,6 +36,8 @@ pub struct Walk<'a> {
     pub visibility: &'a (dyn Fn(&Candidate<'_>) -> Visibility + Sync),
     /// The walk stops when it has passed.
     pub deadline: &'a Deadline,
+    /// Whether directories that earlier walks listed are remembered.
+    pub index: IndexMode,
 }
 
 /// Whether an entry may be shown.
@@ -108,6 +112,21 @@ impl Workspace {
         walk: &Walk<'_>,
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped)> {
+        let (visitors, skipped, _) = self.walk_watched(starts, walk, new_visitor)?;
+        Ok((visitors, skipped))
+    }
+
+    /// As [`Self::walk`]. Also tells whether every directory of the walk is watched: then another walk shows
+    /// the same as long as the [stamps](Self::tree_stamps) stay the same.
+    pub fn walk_watched<V: Visitor>(
+        &self,
+        starts: &[Place],
+        walk: &Walk<'_>,
+        new_visitor: impl Fn() -> V + Sync,
+    ) -> Result<(Vec<V>, Skipped, bool)> {
+        if walk.index != IndexMode::Off {
+            self.tree_stamps(starts);
+        }
         let tasks: Vec<_> = starts
             .iter()
             .map(|place| Task::Directory {
@@ -116,6 +135,7 @@ impl Workspace {
                 path: place.path.clone(),
                 depth: 1,
                 rules: self.rules_for(place.root, &place.path),
+                may_watch: may_watch(&place.path),
             })
             .collect();
         let work = TaskQueue::new(tasks);
@@ -135,18 +155,19 @@ impl Workspace {
                     let spawned = thread::Builder::new().spawn_scoped(scope, || {
                         let mut worker = worker();
                         worker.run_until(|| false);
-                        (worker.visitor, worker.skipped)
+                        (worker.visitor, worker.skipped, worker.all_watched)
                     });
                     spawned.ok()
                 })
                 .collect();
             first.run_until(|| false);
-            let mut outcome = (vec![first.visitor], first.skipped);
+            let mut outcome = (vec![first.visitor], first.skipped, first.all_watched);
             for other in others {
                 match other.join() {
-                    Ok((visitor, skipped)) => {
+                    Ok((visitor, skipped, all_watched)) => {
                         outcome.0.push(visitor);
                         outcome.1.add(&skipped);
+                        outcome.2 &= all_watched;
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -157,6 +178,29 @@ impl Workspace {
             Some(error) => Err(error),
             None => Ok(outcome),
         }
+    }
+
+    /// Notes every change below the roots of these directories that was complete before this call. The stamps
+    /// change with each change in a watched directory.
+    pub fn tree_stamps(&self, starts: &[Place]) -> Vec<TreeStamp> {
+        let stamps = starts.iter().map(|start| {
+            let root = self.root(start.root);
+            root.tree().refresh(root);
+            // Nobody may have watched the directories above it.
+            root.tree().check_start(root, &start.path);
+            root.tree().refresh(root)
+        });
+        stamps.collect()
+    }
+
+    /// Compares all that is remembered with the disk, also what is watched.
+    pub fn sweep_trees(&self) {
+        self.all_roots().for_each(|root| root.tree().sweep(root));
+    }
+
+    /// What is remembered about the tree of each root.
+    pub fn tree_summaries(&self) -> Vec<TreeSummary> {
+        self.all_roots().map(|root| root.tree().summary()).collect()
     }
 
     /// The regular file that a symlink in a directory leads to.
@@ -170,4 +214,9 @@ impl Workspace {
         let (place, fd) = self.open_resolved(root, path.steps(), OFlags::RDONLY)?;
         Ok((place, File::regular(fd)?))
     }
+}
+
+/// Whether a directory that a walk starts at may be watched: what is below names that are always skipped is not.
+fn may_watch(start: &RelPath) -> bool {
+    !start.as_bytes().split(|byte| *byte == b'/').any(|name| worker::SKIPPED_NAMES.contains(&name))
 }

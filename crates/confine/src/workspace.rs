@@ -167,6 +167,10 @@ impl Workspace {
         if walk { OpenMethod::Walk } else { OpenMethod::Openat2 }
     }
 
+    pub(crate) fn all_roots(&self) -> impl Iterator<Item = &Arc<Root>> {
+        self.roots.iter()
+    }
+
     pub(crate) fn root(&self, number: usize) -> &Arc<Root> {
         &self.roots[number]
     }

@@ -28,6 +28,11 @@ impl ToolContext<'_> {
         self.session.settings().max_output_bytes.unwrap_or(default)
     }
 
+    /// How much text a search reads to count the matches that are not on its page.
+    pub(crate) fn max_count_bytes(&self) -> u64 {
+        self.session.settings().max_count_bytes
+    }
+
     /// A path for the user: relative to its root.
     pub(crate) fn brief(&self, path: &str) -> String {
         let mut roots = self.session.workspace().roots();

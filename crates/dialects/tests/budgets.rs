@@ -85,3 +85,30 @@ fn bytes_that_become_longer_when_they_are_shown_are_counted_as_shown() {
     let answer = ask(&dir, Some(20_000), "Grep", &arguments);
     assert!(answer["content"].as_str().unwrap().len() < 20_200);
 }
+
+#[test]
+fn a_page_says_how_many_matches_there_are_or_more_than_how_many() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..100 {
+        fs::write(dir.path().join(format!("f{number:02}.txt")), "x\n").unwrap();
+    }
+    let grep = |max_count_bytes, mode: &str| {
+        let settings = Settings::default().with_max_count_bytes(max_count_bytes);
+        let session = Session::with_settings([dir.path()], settings).unwrap();
+        let arguments = json!({"pattern": "x", "output_mode": mode, "head_limit": 10});
+        Toolbox::new(session, &dialects()).call("Grep", arguments).to_json()
+    };
+    for (mode, what) in
+        [("content", "matches"), ("count", "files"), ("files_with_matches", "files")]
+    {
+        let exact = grep(1_000, mode);
+        let notice = format!("({what} 1-10 of 100; continue with offset=10)");
+        assert!(exact["content"].as_str().unwrap().ends_with(&notice), "{exact}");
+        let early = grep(10, mode);
+        let notice = format!("({what} 1-10 of more than 15; continue with offset=10)");
+        assert!(early["content"].as_str().unwrap().ends_with(&notice), "{early}");
+        assert_eq!(early["metadata"]["truncated"], true);
+        assert_eq!(early["metadata"]["counted_all"], false);
+        assert!(early["shortResult"].as_str().unwrap().contains("more than 15"), "{early}");
+    }
+}

@@ -131,6 +131,10 @@ impl Grants {
         self.lock().push(Grant { access, path, reason, change_hash });
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Whether this change of this file was approved.
     pub(crate) fn cover(&self, access: Access, path: &Path, change_hash: Option<Hash>) -> bool {
         self.lock().iter().any(|grant| {

@@ -61,8 +61,8 @@ pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{
-    Deadline, Durability, Error as ConfineError, Kind, Metadata, OpenMethod, Place, RawPath,
-    RelPath, Skipped, Workspace, escaped,
+    Deadline, Durability, Error as ConfineError, IndexMode, Kind, Metadata, OpenMethod, Place,
+    RawPath, RelPath, Skipped, Workspace, escaped,
 };
 #[doc(hidden)]
 pub use pinfold_text::exceeds_json_values;

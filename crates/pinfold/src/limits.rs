@@ -113,6 +113,9 @@ pub(crate) const MAX_SEARCH_HEAP_BYTES: usize = 64 * 1024 * 1024;
 /// on the page.
 pub(crate) const MAX_KEPT_BYTES: usize = 8 * 1024 * 1024;
 
+/// Bytes of text that a search reads after its page is full, to count the other matches: a fraction of a second.
+pub const MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
+
 /// Compiled patterns that a session caches: agents repeat their last few.
 pub(crate) const MAX_KEPT_PATTERNS: usize = 8;
 

@@ -1,10 +1,14 @@
 //! Searches the content of files with ripgrep's engine; files are opened through the fence.
 
 mod bounded;
+mod file_set;
+mod ordered;
 mod page;
 mod scan;
 mod search_pattern;
 
+pub(crate) use file_set::{FileSet, FileSetCache};
+pub(crate) use ordered::{Page, search_in_order};
 pub use page::PageLine;
 pub(crate) use page::{Hit, MatchWindow, page};
 pub use scan::{BinaryNote, Line, Role};

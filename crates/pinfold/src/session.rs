@@ -25,7 +25,7 @@ use crate::media::PdfReader;
 use crate::media::ThreadPdfReader as DefaultPdfReader;
 use crate::permit::AccessRequest;
 use crate::policy::Policy;
-use crate::search::PatternCache;
+use crate::search::{FileSetCache, PatternCache};
 use crate::{
     Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
     JournalSetting, Mode, Operation, Settings, View,
@@ -41,6 +41,7 @@ pub struct Session {
     ledger: Arc<Mutex<Ledger>>,
     journal: Option<Arc<Journal>>,
     pattern_cache: Arc<PatternCache>,
+    file_sets: FileSetCache,
     line_indexes: LineIndexCache,
     pdf_reader: Arc<dyn PdfReader>,
     policy: RwLock<Arc<Policy>>,
@@ -121,6 +122,7 @@ impl Session {
             ledger: Arc::default(),
             journal,
             pattern_cache: Arc::default(),
+            file_sets: FileSetCache::default(),
             line_indexes: LineIndexCache::default(),
             pdf_reader: Arc::new(DefaultPdfReader),
             policy: RwLock::new(Arc::new(policy)),
@@ -188,6 +190,7 @@ impl Session {
             ledger: self.ledger.clone(),
             journal: self.journal.clone(),
             pattern_cache: self.pattern_cache.clone(),
+            file_sets: FileSetCache::default(),
             line_indexes: LineIndexCache::default(),
             pdf_reader: self.pdf_reader.clone(),
             policy: RwLock::new(self.policy()),
@@ -377,6 +380,10 @@ impl Session {
 
     pub(crate) fn line_indexes(&self) -> &LineIndexCache {
         &self.line_indexes
+    }
+
+    pub(crate) fn file_sets(&self) -> &FileSetCache {
+        &self.file_sets
     }
 
     pub(crate) fn pattern_cache(&self) -> &PatternCache {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
-use pinfold_confine::Durability;
+use pinfold_confine::{Durability, IndexMode};
 use pinfold_text::MatchMode;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Visitor, value};
@@ -54,6 +54,10 @@ pub struct Settings {
     pub max_image_bytes: Option<u64>,
     /// How many files `Glob` lists.
     pub max_glob_files: usize,
+    /// Whether searches remember the tree and an index of its content.
+    pub index: IndexMode,
+    /// How much text a search reads after its page is full, to count the other matches, in bytes.
+    pub max_count_bytes: u64,
     /// How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
     pub deadline_seconds: u64,
     /// The audit log: a file that gets a line for every call.
@@ -83,6 +87,8 @@ impl Default for Settings {
             max_image_side: None,
             max_image_bytes: None,
             max_glob_files: limits::MAX_GLOB_FILES,
+            index: IndexMode::Auto,
+            max_count_bytes: limits::MAX_COUNT_BYTES,
             deadline_seconds: limits::DEADLINE_SECONDS,
             audit: None,
             audit_failure: AuditFailure::Refuse,
@@ -108,6 +114,8 @@ builder!(Settings {
     with_max_image_side(max_image_side: Option<usize>),
     with_max_image_bytes(max_image_bytes: Option<u64>),
     with_max_glob_files(max_glob_files: usize),
+    with_index(index: IndexMode),
+    with_max_count_bytes(max_count_bytes: u64),
     with_deadline_seconds(deadline_seconds: u64),
     with_audit(audit: Option<PathBuf>),
     with_audit_failure(audit_failure: AuditFailure),

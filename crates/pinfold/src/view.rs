@@ -150,6 +150,21 @@ impl<'s> View<'s> {
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped), Error> {
+        let (visitors, skipped, _) =
+            self.walk_watched(starts, depth, hidden, filter_decision, missed, new_visitor)?;
+        Ok((visitors, skipped))
+    }
+
+    /// As [`Self::walk`]. Also tells whether every directory of the walk is watched.
+    pub(crate) fn walk_watched<V: Visitor>(
+        &self,
+        starts: &[Place],
+        depth: usize,
+        hidden: bool,
+        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
+        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
+        new_visitor: impl Fn() -> V + Sync,
+    ) -> Result<(Vec<V>, Skipped, bool), Error> {
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.count_entry();
@@ -172,8 +187,9 @@ impl<'s> View<'s> {
             filter_decision: &filter_decision,
             visibility: &visibility,
             deadline: &deadline,
+            index: self.session.settings().index,
         };
-        let walked = self.session.workspace().walk(starts, &walk, new_visitor);
+        let walked = self.session.workspace().walk_watched(starts, &walk, new_visitor);
         walked.map_err(|error| match (error, starts) {
             (ConfineError::Denied, [start]) => {
                 let path = RawPath::from(self.session.absolute(start));

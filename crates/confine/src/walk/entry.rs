@@ -1,10 +1,13 @@
 //! The entries of a walk: a candidate, before the filters, and an entry that is shown.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::OFlags;
 
 use crate::path::name_of;
+use crate::root::Root;
+use crate::tree::{Entered, Node};
 use crate::workspace::opening;
 use crate::{Error, File, Kind, Metadata, Place, RelPath, Result, Workspace, sys};
 
@@ -36,14 +39,133 @@ impl Candidate<'_> {
     }
 }
 
+/// A directory that a walk has listed.
+#[derive(Debug)]
+pub(super) struct Listed {
+    root: Arc<Root>,
+    number: usize,
+    pub(super) path: RelPath,
+    pub(super) node: Arc<Node>,
+    is_watched: bool,
+}
+
+impl Listed {
+    fn open(&self) -> Result<OwnedFd> {
+        self.root.open_below(&self.path, sys::DIR_PATH).map_err(opening)
+    }
+
+    fn meta<H: AsFd>(
+        &self,
+        entry: usize,
+        handle: impl FnOnce() -> Result<H>,
+    ) -> Result<(u64, Metadata)> {
+        let stat = || Ok(Metadata::of(&sys::stat_at(handle()?, self.node.name(entry))?));
+        let (version, meta) = self.node.meta_of(entry, self.is_watched, stat)?;
+        if self.is_watched && meta.links > 1 && meta.kind == Kind::File {
+            self.root.tree().note_hard_link(&self.path, &self.node, entry);
+        }
+        Ok((version, meta))
+    }
+
+    fn file(&self, entry: usize, handle: impl AsFd) -> Result<File> {
+        let fd = sys::open_at(handle, self.node.name(entry), OFlags::RDONLY);
+        File::regular(fd.map_err(opening)?)
+    }
+}
+
+/// A directory whose entries a walk shows. It is opened when an entry is looked at.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) listed: Arc<Listed>,
+    handle: OnceLock<OwnedFd>,
+}
+
+impl Directory {
+    pub(super) fn new(
+        workspace: &Workspace,
+        number: usize,
+        path: RelPath,
+        entered: Entered,
+    ) -> Self {
+        let Entered { node, is_watched, handle } = entered;
+        let root = workspace.root(number).clone();
+        let handle = handle.map_or_else(OnceLock::new, OnceLock::from);
+        Self { listed: Arc::new(Listed { root, number, path, node, is_watched }), handle }
+    }
+
+    fn handle(&self) -> Result<&OwnedFd> {
+        if self.handle.get().is_none() {
+            // Another thread may have opened it meanwhile.
+            let _ = self.handle.set(self.listed.open()?);
+        }
+        self.handle.get().ok_or(Error::Changed)
+    }
+}
+
+/// A file that a walk found, to be opened later by a [`FileOpener`].
+#[derive(Clone, Debug)]
+pub struct RememberedFile {
+    directory: Arc<Listed>,
+    entry: u32,
+}
+
+impl RememberedFile {
+    /// The number of the root that it is below.
+    pub fn root(&self) -> usize {
+        self.directory.number
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> Place {
+        let Listed { number, path, node, .. } = &*self.directory;
+        let mut bytes = path.as_bytes().to_vec();
+        if !bytes.is_empty() {
+            bytes.push(b'/');
+        }
+        bytes.extend_from_slice(node.name(self.entry as usize));
+        Place { root: *number, path: RelPath::proved(bytes) }
+    }
+
+    /// Its version. As long as its directory is watched, the version changes with its content.
+    pub fn version(&self) -> u64 {
+        self.directory.node.version(self.entry as usize)
+    }
+}
+
+/// Opens files that a walk found. Files of one directory should follow each other: its handle is kept.
+#[derive(Debug, Default)]
+pub struct FileOpener(Option<(Arc<Listed>, OwnedFd)>);
+
+impl FileOpener {
+    fn handle(&mut self, directory: &Arc<Listed>) -> Result<&OwnedFd> {
+        if !self.0.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, directory)) {
+            self.0 = None;
+            self.0 = Some((directory.clone(), directory.open()?));
+        }
+        self.0.as_ref().map(|(_, handle)| handle).ok_or(Error::Changed)
+    }
+
+    /// Opens a regular file.
+    pub fn open(&mut self, file: &RememberedFile) -> Result<File> {
+        let handle = self.handle(&file.directory)?;
+        file.directory.file(file.entry as usize, handle)
+    }
+
+    /// A file's version and metadata. What was derived from its content holds as long as the version does.
+    /// While its directory is watched, the metadata are remembered.
+    pub fn meta(&mut self, file: &RememberedFile) -> Result<(u64, Metadata)> {
+        file.directory.meta(file.entry as usize, || self.handle(&file.directory))
+    }
+}
+
 /// Something that a walk has found.
 #[derive(Debug)]
 pub struct WalkEntry<'f> {
     pub(super) workspace: &'f Workspace,
-    pub(super) root: usize,
     pub(super) start: usize,
     pub(super) path: &'f [u8],
-    pub(super) dir: &'f OwnedFd,
+    pub(super) directory: &'f Arc<Directory>,
+    pub(super) number: usize,
     /// Its type.
     pub kind: Kind,
 }
@@ -61,29 +183,45 @@ impl WalkEntry<'_> {
 
     /// Where it is.
     pub fn place(&self) -> Place {
-        Place { root: self.root, path: RelPath::proved(self.path.to_vec()) }
+        Place { root: self.directory.listed.number, path: RelPath::proved(self.path.to_vec()) }
+    }
+
+    /// Bytes whose order is that of `rg --sort path`: by root, then name by name.
+    pub fn sort_key(&self) -> Vec<u8> {
+        let root = self.directory.listed.number.to_be_bytes();
+        let path = self.path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte });
+        root.into_iter().chain(path).collect()
     }
 
     /// Its metadata. A symlink is not followed.
     pub fn meta(&self) -> Result<Metadata> {
-        Ok(Metadata::of(&sys::stat_at(self.dir, self.name())?))
+        Ok(self.version_and_meta()?.1)
+    }
+
+    /// Its version and metadata: see [`FileOpener::meta`].
+    pub fn version_and_meta(&self) -> Result<(u64, Metadata)> {
+        self.directory.listed.meta(self.number, || self.directory.handle())
     }
 
     /// Opens it, if it is a regular file.
     pub fn open(&self) -> Result<File> {
-        let fd = sys::open_at(self.dir, self.name(), OFlags::RDONLY);
-        File::regular(fd.map_err(opening)?)
+        self.directory.listed.file(self.number, self.directory.handle()?)
+    }
+
+    /// The entry, to be opened after the walk.
+    pub fn remembered(&self) -> RememberedFile {
+        RememberedFile { directory: self.directory.listed.clone(), entry: self.number as u32 }
     }
 
     /// The regular file inside that a symlink leads to.
     pub fn linked_file(&self) -> Result<(Place, File)> {
         let path = RelPath::proved(self.path.to_vec());
         let (parent, _) = path.split().ok_or(Error::IsDirectory)?;
-        self.workspace.linked_file(self.root, &parent, self.name())
+        self.workspace.linked_file(self.directory.listed.number, &parent, self.name())
     }
 
     /// The target of a symlink, as it is stored.
     pub fn link_target(&self) -> Result<Vec<u8>> {
-        Ok(sys::read_link(self.dir, self.name())?)
+        Ok(sys::read_link(self.directory.handle()?, self.name())?)
     }
 }

@@ -2,20 +2,17 @@
 //!
 //! An entry is filtered before it is entered or shown, so nothing below a skipped one is ever opened.
 
-use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::dir::kind_of;
-use crate::ignore_files::{IgnoreMatch, Rules, is_ignore_file};
-use crate::temp_name::is_own_temp;
+use crate::ignore_files::{IgnoreMatch, Rules};
+use crate::tree::{Enter, Node};
+use crate::walk::entry::Directory;
 use crate::walk::queue::{TaskGuard, TaskQueue};
 use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
-use crate::workspace::opening;
-use crate::{Error, Kind, RelPath, Result, Workspace, sys};
+use crate::{Error, Kind, RelPath, Result, Workspace};
 
 /// Names that are skipped everywhere, unless the caller spells them out.
-const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
+pub(super) const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
 /// Deeper than any tree that was not made to be deep.
 const MAX_DEPTH: usize = 1_000;
@@ -23,7 +20,7 @@ const MAX_DEPTH: usize = 1_000;
 /// How many files of one directory a thread takes at once; more are shared out.
 const BATCH: usize = 64;
 
-/// How many entries of one directory are listed or filtered between two checks of the deadline.
+/// How many entries of one directory are filtered between two checks of the deadline.
 const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 
 /// Something for one thread to do.
@@ -34,13 +31,12 @@ pub(super) enum Task {
         path: RelPath,
         depth: usize,
         rules: Arc<Rules>,
+        may_watch: bool,
     },
     Files {
-        root: usize,
         start: usize,
-        dir: Arc<OwnedFd>,
-        path: RelPath,
-        files: Vec<(Vec<u8>, Kind)>,
+        directory: Arc<Directory>,
+        entries: Vec<u32>,
     },
 }
 
@@ -51,21 +47,10 @@ pub(super) struct Worker<'w, V> {
     work: &'w TaskQueue<Task>,
     pub(super) visitor: V,
     pub(super) skipped: Skipped,
+    /// Whether every directory so far is watched.
+    pub(super) all_watched: bool,
     buffer: Vec<u8>,
     single_start: bool,
-}
-
-/// The entries of a directory, their names in one piece of memory.
-#[derive(Default)]
-struct Listing {
-    names: Vec<u8>,
-    entries: Vec<(usize, usize, Kind)>,
-}
-
-impl Listing {
-    fn iter(&self) -> impl Iterator<Item = (&[u8], Kind)> {
-        self.entries.iter().map(|(start, end, kind)| (&self.names[*start..*end], *kind))
-    }
 }
 
 impl<'w, V: Visitor> Worker<'w, V> {
@@ -77,7 +62,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         single_start: bool,
     ) -> Self {
         let (skipped, buffer) = (Skipped::default(), Vec::new());
-        Self { workspace, walk, work, visitor, skipped, buffer, single_start }
+        Self { workspace, walk, work, visitor, skipped, all_watched: true, buffer, single_start }
     }
 
     /// Performs tasks until none is left, or `enough` says so after a task.
@@ -97,77 +82,54 @@ impl<'w, V: Visitor> Worker<'w, V> {
     fn perform(&mut self, task: Task) -> Result<()> {
         self.walk.deadline.check()?;
         match task {
-            Task::Directory { root, start, path, depth, rules } => {
-                match self.enter(root, start, &path, depth, &rules) {
+            Task::Directory { root, start, path, depth, rules, may_watch } => {
+                match self.enter(root, start, path, depth, &rules, may_watch) {
                     // Gone or swapped since it was listed: then it is not there.
-                    Err(Error::NotFound | Error::NotADirectory | Error::Changed) => Ok(()),
+                    Err(Error::NotFound | Error::NotADirectory | Error::Changed) => {
+                        self.all_watched = false;
+                        Ok(())
+                    }
                     Err(error @ Error::TimedOut) => Err(error),
                     // An empty answer would say that the directory is empty.
                     Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
                     Err(_) => {
+                        self.all_watched = false;
                         self.skipped.unreadable += 1;
                         Ok(())
                     }
                     Ok(()) => Ok(()),
                 }
             }
-            Task::Files { root, start, dir, path, files } => {
-                let mut at = PathBuffer::new(&path);
-                for (name, kind) in &files {
-                    self.show(root, start, &dir, at.with(name), *kind)?;
-                }
-                Ok(())
-            }
+            Task::Files { start, directory, entries } => self.show_all(start, &directory, &entries),
         }
-    }
-
-    fn list(&mut self, dir: &OwnedFd) -> Result<Listing> {
-        let mut listing = Listing::default();
-        let mut checked = Ok(());
-        sys::list(dir, &mut self.buffer, |name, kind| {
-            if is_own_temp(dir, name) {
-                return ControlFlow::Continue(());
-            }
-            let start = listing.names.len();
-            listing.names.extend_from_slice(name);
-            listing.entries.push((start, listing.names.len(), kind_of(dir, name, kind)));
-            if listing.entries.len().is_multiple_of(DEADLINE_CHECK_INTERVAL) {
-                checked = self.walk.deadline.check();
-            }
-            if checked.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        checked.map(|()| listing)
     }
 
     fn enter(
         &mut self,
         root: usize,
         start: usize,
-        path: &RelPath,
+        path: RelPath,
         depth: usize,
         above: &Arc<Rules>,
+        may_watch: bool,
     ) -> Result<()> {
-        let dir = self.workspace.root(root).open_below(path, sys::DIRECTORY).map_err(opening)?;
-        let listing = self.list(&dir)?;
-        let rules = if listing.iter().any(|(name, _)| is_ignore_file(name)) {
-            Rules::below(above, path, &self.workspace.ignore_cache, |wanted| {
-                let (name, kind) = listing.iter().find(|(name, _)| *name == wanted)?;
-                self.workspace.ignore_file(root, &dir, path, name, kind)
-            })
-        } else {
-            above.clone()
-        };
+        let Walk { index: mode, deadline, .. } = *self.walk;
+        let enter = Enter { root, path: &path, above, mode, may_watch, deadline };
+        let tree = self.workspace.root(root).tree();
+        let entered = tree.enter(self.workspace, &enter, &mut self.buffer)?;
+        self.all_watched &= entered.is_watched;
+        let rules = &entered.node.rules;
         self.skipped.cut_ignore_files += rules.cut(above);
-        let mut at = PathBuffer::new(path);
+        let mut at = PathBuffer::new(&path);
         let mut directories = Vec::new();
-        let mut others = Vec::new();
-        for (number, (name, kind)) in listing.iter().enumerate() {
+        let mut shown = Vec::with_capacity(entered.node.len());
+        for number in 0..entered.node.len() {
             if number % DEADLINE_CHECK_INTERVAL == DEADLINE_CHECK_INTERVAL - 1 {
-                self.walk.deadline.check()?;
+                deadline.check()?;
             }
-            if !self.shows(root, start, at.with(name), kind, &rules) {
-                continue;
-            }
+            let (name, kind) = (entered.node.name(number), entered.node.kind(number));
+            let candidate = Candidate { root, path: at.with(name), start, kind };
+            let Some(as_usual) = self.shows(&candidate, &entered.node, number) else { continue };
             if kind == Kind::Directory && depth < self.walk.depth {
                 if depth >= MAX_DEPTH {
                     self.skipped.too_deep += 1;
@@ -175,98 +137,96 @@ impl<'w, V: Visitor> Worker<'w, V> {
                     directories.push(Task::Directory {
                         root,
                         start,
-                        path: RelPath::proved(at.with(name).to_vec()),
+                        path: RelPath::proved(candidate.path.to_vec()),
                         depth: depth + 1,
                         rules: rules.clone(),
+                        may_watch: may_watch && as_usual,
                     });
                 }
             }
-            others.push((name, kind));
+            shown.push(number as u32);
         }
         if !directories.is_empty() {
             self.work.add(directories.into_iter());
         }
+        let directory = Arc::new(Directory::new(self.workspace, root, path, entered));
         // The first batch is shown by this thread, the others by any.
-        let (now, later) = others.split_at(others.len().min(BATCH));
-        let dir = Arc::new(dir);
+        let (now, later) = shown.split_at(shown.len().min(BATCH));
         if !later.is_empty() {
-            self.work.add(later.chunks(BATCH).map(|files| Task::Files {
-                root,
+            self.work.add(later.chunks(BATCH).map(|entries| Task::Files {
                 start,
-                dir: dir.clone(),
-                path: path.clone(),
-                files: files.iter().map(|(name, kind)| (name.to_vec(), *kind)).collect(),
+                directory: directory.clone(),
+                entries: entries.to_vec(),
             }));
         }
-        for (name, kind) in now {
-            self.show(root, start, &dir, at.with(name), *kind)?;
-        }
-        Ok(())
+        self.show_all(start, &directory, now)
     }
 
-    /// Whether an entry is shown, and entered if it is a directory.
-    fn shows(&mut self, root: usize, start: usize, path: &[u8], kind: Kind, rules: &Rules) -> bool {
-        let candidate = Candidate { root, path, start, kind };
-        if !self.admits(&candidate, rules) {
-            return false;
-        }
-        let visibility = (self.walk.visibility)(&candidate);
+    /// Whether an entry is shown, and entered if it is a directory: `None` if not, else whether that is so in
+    /// every walk.
+    fn shows(&mut self, candidate: &Candidate<'_>, node: &Node, number: usize) -> Option<bool> {
+        let as_usual = self.admits(candidate, node, number)?;
+        let visibility = (self.walk.visibility)(candidate);
         self.skipped.withheld += u64::from(visibility == Visibility::Withheld);
-        visibility == Visibility::Visible
+        (visibility == Visibility::Visible).then_some(as_usual)
     }
 
-    fn admits(&mut self, candidate: &Candidate<'_>, rules: &Rules) -> bool {
+    fn admits(&mut self, candidate: &Candidate<'_>, node: &Node, number: usize) -> Option<bool> {
         let filter_decision = (self.walk.filter_decision)(candidate);
         match filter_decision {
-            FilterDecision::Force => return true,
-            FilterDecision::Exclude => return false,
+            FilterDecision::Force => return Some(false),
+            FilterDecision::Exclude => return None,
             FilterDecision::Include | FilterDecision::Default => {}
         }
         let name = candidate.name();
         if SKIPPED_NAMES.contains(&name) {
             self.skipped.ignored += 1;
-            return false;
+            return None;
         }
         if filter_decision == FilterDecision::Include {
-            return true;
+            return Some(false);
         }
-        match rules.matched(candidate.path, candidate.kind == Kind::Directory) {
+        match node.matched(number, candidate.path) {
             IgnoreMatch::Ignored => {
                 self.skipped.ignored += 1;
-                false
+                None
             }
-            IgnoreMatch::Whitelisted => true,
             IgnoreMatch::None if !self.walk.hidden && name.starts_with(b".") => {
                 self.skipped.hidden += 1;
-                false
+                None
             }
-            IgnoreMatch::None => true,
+            IgnoreMatch::Whitelisted | IgnoreMatch::None => Some(true),
         }
     }
 
-    fn show(
+    fn show_all(
         &mut self,
-        root: usize,
         start: usize,
-        dir: &OwnedFd,
-        path: &[u8],
-        kind: Kind,
+        directory: &Arc<Directory>,
+        entries: &[u32],
     ) -> Result<()> {
-        self.walk.deadline.check()?;
-        let found = WalkEntry { workspace: self.workspace, root, start, path, dir, kind };
-        match self.visitor.visit(&found) {
-            Err(error @ Error::TimedOut) => Err(error),
-            // Gone since it was listed, or something else by now.
-            Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => Ok(()),
-            Err(Error::TooLarge) => {
-                self.skipped.too_large += 1;
-                Ok(())
-            }
-            Err(_) => {
-                self.skipped.unreadable += 1;
-                Ok(())
+        let mut at = PathBuffer::new(&directory.listed.path);
+        for number in entries {
+            self.walk.deadline.check()?;
+            let (node, number) = (&directory.listed.node, *number as usize);
+            let path = at.with(node.name(number));
+            let found = WalkEntry {
+                workspace: self.workspace,
+                start,
+                path,
+                directory,
+                number,
+                kind: node.kind(number),
+            };
+            match self.visitor.visit(&found) {
+                Err(error @ Error::TimedOut) => return Err(error),
+                // Gone since it was listed, or something else by now.
+                Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => {}
+                Err(Error::TooLarge) => self.skipped.too_large += 1,
+                Err(_) => self.skipped.unreadable += 1,
             }
         }
+        Ok(())
     }
 }
 

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, inject};
 use pinfold_confine::{
-    Candidate, Deadline, FilterDecision, OpenMethod, Place, RelPath, Result, Skipped, Visibility,
-    Visitor, Walk, WalkEntry, Workspace,
+    Candidate, Deadline, FilterDecision, IndexMode, OpenMethod, Place, RelPath, Result, Skipped,
+    Visibility, Visitor, Walk, WalkEntry, Workspace,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
@@ -37,7 +37,8 @@ fn usual(_: &Candidate<'_>) -> FilterDecision {
 /// A walk through everything that is not hidden.
 fn usually(deadline: &Deadline) -> Walk<'_> {
     let visibility = &|_: &Candidate<'_>| Visibility::Visible;
-    Walk { depth: usize::MAX, hidden: false, filter_decision: &usual, visibility, deadline }
+    let index = IndexMode::Auto;
+    Walk { depth: usize::MAX, hidden: false, filter_decision: &usual, visibility, deadline, index }
 }
 
 fn walk(workspace: &Workspace) -> (BTreeSet<String>, Skipped) {

@@ -82,6 +82,7 @@ impl Tool for Grep {
             .with_skip(self.offset.unwrap_or(0))
             .with_max_results((max_results > 0).then_some(max_results))
             .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_max_count_bytes(Some(ctx.max_count_bytes()))
             .with_line_cost(if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost }))
     }
 
@@ -93,7 +94,7 @@ impl Tool for Grep {
             Mode::Content => self.lines(&searched, ctx),
         };
         let offset = self.offset.unwrap_or(0);
-        let truncated = offset + searched.shown < searched.total;
+        let truncated = !searched.counted_all || offset + searched.shown < searched.total;
         if searched.total == 0 {
             content.push_str("No matches found");
             let how = "name one in path to search it";
@@ -105,7 +106,7 @@ impl Tool for Grep {
         } else if truncated {
             let what = if self.mode() == Mode::Content { "matches" } else { "files" };
             let (first, last) = (offset + 1, offset + searched.shown);
-            let window = format!("{what} {first}-{last} of {}", searched.total);
+            let window = format!("{what} {first}-{last} of {}", total(&searched));
             content.push_str(&format!("({window}; continue with offset={last})"));
         }
         if let Some(text) = unread(&searched.skipped) {
@@ -205,6 +206,14 @@ impl Grep {
         let files = count(searched.matching_files, "file");
         match self.mode() {
             _ if searched.total == 0 => "No matches found".into(),
+            _ if !searched.counted_all => format!(
+                "Found {} {}",
+                total(searched),
+                match self.mode() {
+                    Mode::Content => "matching lines",
+                    Mode::FilesWithMatches | Mode::Count => "files",
+                }
+            ),
             Mode::FilesWithMatches => format!("Found {files}"),
             Mode::Content => format!("Found {} in {files}", matching_lines(searched.total)),
             Mode::Count => format!("Found {} in {files}", matching(searched.matches)),
@@ -223,9 +232,18 @@ impl Grep {
         facts.insert("returned_matches".into(), returned.into());
         facts.insert("files".into(), searched.matching_files.into());
         facts.insert("truncated".into(), truncated.into());
+        if !searched.counted_all {
+            facts.insert("counted_all".into(), false.into());
+        }
         facts.extend(withheld(&searched.skipped).map(|number| ("withheld".into(), number.into())));
         facts
     }
+}
+
+/// How many there are in all, or more than how many.
+fn total(searched: &Searched) -> String {
+    let more_than = if searched.counted_all { "" } else { "more than " };
+    format!("{more_than}{}", searched.total)
 }
 
 fn matching(number: u64) -> String {

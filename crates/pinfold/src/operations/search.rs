@@ -1,6 +1,6 @@
 //! Searches the content of files.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,16 +8,13 @@ use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
 
 use ignore::types::{Types, TypesBuilder};
-use pinfold_confine::{
-    Candidate, Error as ConfineError, FilterDecision, Kind, Place, RawPath, Skipped, Visitor,
-    WalkEntry,
-};
+use pinfold_confine::{Candidate, FilterDecision, Kind, Place, RawPath, Skipped};
 
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
-    BinaryNote, Hit, Hits, KeepLines, Line, MatchWindow, Named, PageLine, Scan, ScanMode, Scanner,
-    SearchPattern, page,
+    BinaryNote, FileSet, Hit, Hits, KeepLines, Line, MatchWindow, Named, Page, PageLine, Scan,
+    ScanMode, Scanner, SearchPattern, page, search_in_order,
 };
 use crate::similar_names::similar_names;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
@@ -65,6 +62,8 @@ pub struct Search {
     pub budget: usize,
     /// How many bytes of the budget a line takes, as the caller prints it.
     pub line_cost: fn(&PageLine<'_>) -> usize,
+    /// How many bytes of text are read after the page is full, to count what is not on it; `None` for all.
+    pub max_count_bytes: Option<u64>,
 }
 
 /// What a search answers with.
@@ -91,8 +90,10 @@ pub struct Searched {
     pub files: Vec<Matched>,
     /// How many matching lines, or files, are on this page.
     pub shown: u64,
-    /// How many there are in all.
+    /// How many there are in all; if `counted_all` is false, there are more than this.
     pub total: u64,
+    /// Whether all files were searched. If not, `matches` and `matching_files` are of those that were.
+    pub counted_all: bool,
     /// How often the pattern matched in all; with [`AnswerWith::Files`] the number of files.
     pub matches: u64,
     /// How many files match.
@@ -133,6 +134,7 @@ impl Search {
             max_results: None,
             budget: MAX_OUTPUT_BYTES,
             line_cost: |line| line.text.len(),
+            max_count_bytes: None,
         }
     }
 
@@ -157,29 +159,8 @@ builder!(Search {
     with_max_results(max_results: Option<u64>),
     with_budget(budget: usize),
     with_line_cost(line_cost: fn(&PageLine<'_>) -> usize),
+    with_max_count_bytes(max_count_bytes: Option<u64>),
 });
-
-/// One thread's part of a search.
-struct Searching<'s> {
-    scanner: Scanner<'s>,
-    hits: Vec<(Hit, SystemTime)>,
-    searched: u64,
-}
-
-impl Visitor for Searching<'_> {
-    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
-        if found.kind != Kind::File {
-            return Ok(());
-        }
-        let mut file = found.open()?;
-        let hits = self.scanner.search(&mut file, Named::No)?;
-        self.searched += 1;
-        if hits.count > 0 {
-            self.hits.push((Hit { place: found.place(), hits }, file.meta().modified));
-        }
-        Ok(())
-    }
-}
 
 impl Operation for Search {
     type Changes = NoChange;
@@ -207,11 +188,12 @@ impl Operation for Search {
             keep: KeepLines::All(&room),
         };
         let mut named = Named::No;
-        let (mut hits, searched, skipped) = match self.named_file(view)? {
+        let WalkResult { mut hits, searched, skipped, counted_all } = match self.named_file(view)? {
             Some(place) => {
                 named = Named::Yes;
                 let (hits, modified) = self.search_again(view, &scan, &place, named)?;
-                (vec![(Hit { place, hits }, modified)], 1, Skipped::default())
+                let hits = vec![(Hit { place, hits }, modified)];
+                WalkResult { hits, searched: 1, skipped: Skipped::default(), counted_all: true }
             }
             None => self.search_all(view, &scan, filter.as_ref(), types.as_ref())?,
         };
@@ -223,6 +205,7 @@ impl Operation for Search {
             files: Vec::new(),
             shown: 0,
             total: matching_files,
+            counted_all,
             matches,
             matching_files,
             searched,
@@ -270,12 +253,22 @@ impl Operation for Search {
                     .collect();
             }
         }
+        if !outcome.counted_all {
+            // The last one that was counted is one that there is more.
+            outcome.total = outcome.total.saturating_sub(1);
+        }
         Ok((outcome, NoChange))
     }
 }
 
 /// The hits of a walk, how many files it searched, and how many entries it skipped.
-type WalkResult = (Vec<(Hit, SystemTime)>, u64, Skipped);
+struct WalkResult {
+    hits: Vec<(Hit, SystemTime)>,
+    searched: u64,
+    skipped: Skipped,
+    /// Whether no file was left out because the page is full.
+    counted_all: bool,
+}
 
 impl Search {
     /// The file that the path names, if it is one.
@@ -309,13 +302,24 @@ impl Search {
                 by_glob => by_glob,
             }
         };
-        let new_visitor =
-            || Searching { scanner: Scanner::new(scan), hits: Vec::new(), searched: 0 };
-        let (parts, skipped) =
-            view.walk(&starts, usize::MAX, true, &filter_decision, &|_| true, new_visitor)?;
-        let searched = parts.iter().map(|part| part.searched).sum();
-        let hits = parts.into_iter().flat_map(|part| part.hits).collect();
-        Ok((hits, searched, skipped))
+        let filter = (self.glob.clone(), self.file_type.clone());
+        let set = FileSet::of(view, &starts, filter, &filter_decision)?;
+        let mut order: Vec<u32> = (0..set.files.len() as u32).collect();
+        if self.answer == AnswerWith::Files {
+            // The files of a set are in the order of their paths, and this kind of sorting keeps it.
+            let modified = |number: &u32| set.files[*number as usize].modified;
+            order.sort_by_key(|number| Reverse(modified(number)));
+        }
+        let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
+        let page = Page { end, max_count_bytes: self.max_count_bytes };
+        let found = search_in_order(scan, &set, &order, page, &view.call().progress);
+        let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
+        let mut skipped = set.skipped;
+        skipped.unreadable += found.skipped.unreadable;
+        skipped.too_large += found.skipped.too_large;
+        let searched = (set.files.len() as u64).saturating_sub(found.failed);
+        let counted_all = !found.ended_early;
+        Ok(WalkResult { hits: found.hits, searched, skipped, counted_all })
     }
 
     fn search_again(

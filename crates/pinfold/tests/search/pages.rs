@@ -112,3 +112,35 @@ fn a_long_line_is_cut_around_its_match() {
     let kept = text.chars().filter(|character| "éüNEDL".contains(*character)).count();
     assert_eq!(kept, 2_000);
 }
+
+#[test]
+fn a_page_does_not_wait_for_the_total() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..200 {
+        write(dir.path(), &format!("f{number:03}"), b"match\nmatch\n");
+    }
+    let session = Session::open([dir.path()]).unwrap();
+    let page = |answer, most, max_count_bytes| {
+        let request = Search::new("match").with_answer(answer).with_max_results(Some(most));
+        search(&session, &request.with_max_count_bytes(max_count_bytes))
+    };
+    for answer in [with_context(0, 0), AnswerWith::Counts, AnswerWith::Files] {
+        let rows = if answer == with_context(0, 0) { 400 } else { 200 };
+        let early = page(answer, 20, Some(0));
+        assert!(!early.counted_all && early.shown == 20, "{early:?}");
+        assert!((20..rows).contains(&early.total), "{answer:?}: {}", early.total);
+        // However the threads take turns, it is the same.
+        assert_eq!(early.total, page(answer, 20, Some(0)).total);
+        for exact in [page(answer, 20, Some(1_000_000)), page(answer, 20, None)] {
+            assert!(exact.counted_all);
+            assert_eq!(exact.total, rows, "{answer:?}");
+            let places = |page: &pinfold::operations::Searched| -> Vec<_> {
+                page.files.iter().map(|file| file.place.clone()).collect()
+            };
+            assert_eq!(places(&early), places(&exact));
+        }
+        // A page that holds all of them has nothing left to count.
+        let all = page(answer, rows, Some(0));
+        assert!(all.counted_all && all.total == rows && all.shown == rows, "{all:?}");
+    }
+}

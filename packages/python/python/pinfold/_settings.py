@@ -108,6 +108,17 @@ class Settings(TypedDict, total=False):
     # Default: `1000`.
     max_glob_files: int
 
+    # Whether searches remember the tree and an index of its content.
+    # `auto`: Searches remember the tree and its content, and watch it for changes.
+    # `strict`: As `auto`, but every remembered file is compared with the disk on each search.
+    # `off`: Searches remember nothing.
+    # Default: `"auto"`.
+    index: Literal["auto", "strict", "off"]
+
+    # How much text a search reads after its page is full, to count the other matches, in bytes.
+    # Default: `268435456`.
+    max_count_bytes: int
+
     # How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
     # Default: `60`.
     deadline_seconds: int

@@ -1,0 +1,231 @@
+//! Searches the files of a set on several threads, and stops in the order of the answer.
+//!
+//! The result does not depend on how the threads take turns: it covers all files, or those up to the first one with
+//! which the page is full.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::SystemTime;
+
+use pinfold_confine::{Error as ConfineError, FileOpener, Skipped};
+
+use crate::Progress;
+use crate::search::file_set::{FileSet, SetFile};
+use crate::search::{Hit, Named, Scan, ScanMode, Scanner};
+
+/// More threads wait for each other rather than for the disk.
+const MAX_THREADS: usize = 8;
+
+/// How many files a thread takes at once.
+const BATCH: usize = 16;
+
+/// Less text is searched before a second thread would have started.
+const MIN_SHARED_BYTES: u64 = 512 * 1024;
+
+/// When a search may end before all files are searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// Matching lines, or files, up to the end of the page.
+    pub(crate) end: u64,
+    /// How many bytes of text are read to count what is not on the page; `None` for all.
+    pub(crate) max_count_bytes: Option<u64>,
+}
+
+/// What was found in a set of files.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// In the order of the search.
+    pub(crate) hits: Vec<(Hit, SystemTime)>,
+    /// How many files could not be searched.
+    pub(crate) failed: u64,
+    pub(crate) skipped: Skipped,
+    /// Whether files were left out because the page is full.
+    pub(crate) ended_early: bool,
+}
+
+/// One batch of files: what was found in it.
+#[derive(Default)]
+struct Batch {
+    is_done: bool,
+    hits: Vec<(Hit, SystemTime)>,
+    skipped: Skipped,
+    failed: u64,
+}
+
+/// What the threads share.
+struct Shared<'s> {
+    scan: &'s Scan<'s>,
+    files: &'s [SetFile],
+    /// The numbers of the files to search, in order.
+    order: &'s [u32],
+    page: Page,
+    progress: &'s Progress,
+    next: AtomicUsize,
+    stop: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    batches: Vec<Batch>,
+    /// How many batches from the first on are done, what was found in them, and how many bytes their files have.
+    done: usize,
+    rows: u64,
+    bytes: u64,
+    failure: Option<ConfineError>,
+}
+
+/// Searches files of a set in this order.
+pub(crate) fn search_in_order(
+    scan: &Scan<'_>,
+    set: &FileSet,
+    order: &[u32],
+    page: Page,
+    progress: &Progress,
+) -> Result<Found, ConfineError> {
+    let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
+    let mut batches = Vec::new();
+    batches.resize_with(order.len().div_ceil(BATCH), Batch::default);
+    let shared = Shared {
+        scan,
+        files: &set.files,
+        order,
+        page,
+        progress,
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        state: Mutex::new(State { batches, ..State::default() }),
+    };
+    let threads = if total < MIN_SHARED_BYTES {
+        1
+    } else {
+        thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            // Where the system gives no more threads, fewer do the work.
+            let _ = thread::Builder::new().spawn_scoped(scope, || shared.run(total));
+        }
+        shared.run(total);
+    });
+    let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.failure {
+        Some(error) => Err(error),
+        None => Ok(collected(scan.mode, state.batches, page, shared.stop.into_inner())),
+    }
+}
+
+impl Shared<'_> {
+    fn run(&self, total: u64) {
+        let mut scanner = Scanner::new(self.scan);
+        let mut opener = FileOpener::default();
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let first = number * BATCH;
+            if first >= self.order.len() || self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let files = first..self.order.len().min(first + BATCH);
+            match self.search(files, &mut scanner, &mut opener) {
+                Ok(batch) => self.finish(number, batch, total),
+                Err(error) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                    let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                    state.failure = Some(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn search(
+        &self,
+        files: std::ops::Range<usize>,
+        scanner: &mut Scanner<'_>,
+        opener: &mut FileOpener,
+    ) -> Result<Batch, ConfineError> {
+        let mut batch = Batch { is_done: true, ..Batch::default() };
+        for number in files {
+            if self.scan.deadline.has_passed() {
+                return Err(ConfineError::TimedOut);
+            }
+            self.progress.count_entry();
+            let file = &self.files[self.order[number] as usize].file;
+            let searched = opener.open(file).and_then(|mut opened| {
+                let hits = scanner.search(&mut opened, Named::No)?;
+                Ok((hits, opened.meta().modified))
+            });
+            match searched {
+                Ok((hits, modified)) if hits.count > 0 => {
+                    batch.hits.push((Hit { place: file.place(), hits }, modified));
+                    continue;
+                }
+                Ok(_) => continue,
+                Err(error @ ConfineError::TimedOut) => return Err(error),
+                // Gone since it was listed, or something else by now.
+                Err(
+                    ConfineError::NotFound
+                    | ConfineError::NotADirectory
+                    | ConfineError::Changed
+                    | ConfineError::NotRegular(_),
+                ) => {}
+                Err(ConfineError::TooLarge) => batch.skipped.too_large += 1,
+                Err(_) => batch.skipped.unreadable += 1,
+            }
+            batch.failed += 1;
+        }
+        Ok(batch)
+    }
+
+    /// Notes that a batch is done, and stops the search if the page is full and the rest is too much to count.
+    fn finish(&self, number: usize, batch: Batch, total: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.batches[number] = batch;
+        while state.batches.get(state.done).is_some_and(|batch| batch.is_done) {
+            let first = state.done * BATCH;
+            let files = &self.order[first..self.order.len().min(first + BATCH)];
+            state.bytes += files.iter().map(|number| self.files[*number as usize].len).sum::<u64>();
+            state.rows += state.batches[state.done]
+                .hits
+                .iter()
+                .map(|(hit, _)| rows(self.scan.mode, hit))
+                .sum::<u64>();
+            state.done += 1;
+            let rest = total.saturating_sub(state.bytes);
+            if state.rows > self.page.end
+                && self.page.max_count_bytes.is_some_and(|most| rest > most)
+            {
+                self.stop.store(true, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+/// How many rows of an answer a file with matches has.
+fn rows(mode: ScanMode, hit: &Hit) -> u64 {
+    match mode {
+        ScanMode::Lines { .. } => hit.hits.count,
+        ScanMode::Files | ScanMode::Count => 1,
+    }
+}
+
+/// The results of all batches; if the search was stopped, of those up to the one with which the page is full.
+fn collected(mode: ScanMode, batches: Vec<Batch>, page: Page, ended_early: bool) -> Found {
+    let mut found = Found { ended_early, ..Found::default() };
+    let mut counted = 0;
+    for batch in batches {
+        if !batch.is_done || ended_early && counted > page.end {
+            break;
+        }
+        found.skipped.too_large += batch.skipped.too_large;
+        found.skipped.unreadable += batch.skipped.unreadable;
+        found.failed += batch.failed;
+        for (hit, modified) in batch.hits {
+            counted += rows(mode, &hit);
+            found.hits.push((hit, modified));
+        }
+    }
+    found
+}
