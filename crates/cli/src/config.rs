@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use etcetera::BaseStrategy as _;
 use pinfold::{BadName, Permissions, Settings, serde_names};
 use pinfold_confine::read_config;
+use pinfold_feed::FeedSetting;
 use pinfold_mcp::ClientRoots;
 use serde::Deserialize;
 
@@ -30,6 +31,8 @@ pub(crate) struct ServeConfig {
     pub(crate) client_roots: Option<ClientRoots>,
     /// Whether Landlock restricts the server to its own files.
     pub(crate) landlock: Option<Landlock>,
+    /// Whether viewers can watch the server, and where its socket is.
+    pub(crate) feed: Option<FeedSetting>,
 }
 
 /// The table `[http]`.
@@ -123,7 +126,7 @@ mod tests {
                     journal = \"/j\"\njournal_days = 1\nmax_journal_bytes = 2\n\
                     journal_failure = \"warn\"\nmax_output_bytes = 5\nmax_line_chars = 6\n\
                     max_glob_files = 8\nindex = \"strict\"\nmax_count_bytes = 11\nmax_image_side = 9\nmax_image_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
-                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\nlandlock = \"off\"\n\
+                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\nlandlock = \"off\"\nfeed = \"/f\"\n\
                     [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\n\
                     max_body_bytes = 1\nmax_sessions = 2\nidle_seconds = 3\n\
                     allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
@@ -159,8 +162,11 @@ mod tests {
                 ask: vec!["*".into()],
                 deny: vec!["Delete".into()],
             });
-        let serve =
-            ServeConfig { client_roots: Some(ClientRoots::Ignore), landlock: Some(Landlock::Off) };
+        let serve = ServeConfig {
+            client_roots: Some(ClientRoots::Ignore),
+            landlock: Some(Landlock::Off),
+            feed: Some(FeedSetting::Directory("/f".into())),
+        };
         let http = HttpConfig {
             max_body_bytes: Some(1),
             max_sessions: Some(2),
@@ -172,6 +178,8 @@ mod tests {
         assert_eq!(parse("").unwrap(), Config::default());
         let off = parse("journal = false").unwrap().settings.journal;
         assert_eq!(off, Some(JournalSetting::Usual(false)));
+        let off = parse("feed = false").unwrap().serve.feed;
+        assert_eq!(off, Some(FeedSetting::Usual(false)));
     }
 
     #[test]
@@ -187,6 +195,7 @@ mod tests {
             ("dry_run", "line 1"),
             ("client_roots = \"widen\"", "widen"),
             ("landlock = \"on\"", "on"),
+            ("feed = 1", "feed"),
             ("[permissions]\nmode = \"careful\"", "careful"),
             ("[permissions]\ndenied = []", "did you mean `deny`?"),
             ("[permissions]\ndeny = [\"Edit(src\"]", "the deny rule `Edit(src` is not a rule"),

@@ -13,6 +13,7 @@ use pinfold::{
 };
 use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Dialect, Toolbox, dialects, named_dialects};
+use pinfold_feed::FeedSetting;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
@@ -84,6 +85,7 @@ impl WorkspaceOptions {
         let roots = if self.roots.is_empty() { &current[..] } else { &self.roots };
         let own_files = self.config_file().into_iter().chain(config::default_path());
         let own_files = own_files.chain(token::state_directory()).chain(own_file);
+        let own_files = own_files.chain(pinfold_feed::directories());
         let session = Session::with_settings(roots, settings)?.keeping_out_of(own_files);
         Ok(match crate::read_pdf::reader() {
             Some(reader) => session.with_pdf_reader(reader),
@@ -288,6 +290,23 @@ impl Group for JournalDirectory {
         if let Some(directory) = &self.journal {
             settings.journal = Some(JournalSetting::Directory(directory.clone()));
         }
+    }
+}
+
+/// Where the sockets of servers are.
+#[derive(Args)]
+pub(crate) struct FeedDirectory {
+    /// Directory of the sockets by which viewers find servers
+    ///
+    /// Default: pinfold in the user's directory below /run/user, else .local/state/pinfold/feed in the home directory.
+    #[arg(long, value_name = "DIR", help_heading = "Permissions", hide_short_help = true)]
+    feed: Option<PathBuf>,
+}
+
+impl FeedDirectory {
+    /// The setting, if the flag was given.
+    pub(crate) fn setting(&self) -> Option<FeedSetting> {
+        self.feed.clone().map(FeedSetting::Directory)
     }
 }
 

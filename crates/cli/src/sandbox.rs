@@ -49,11 +49,11 @@ impl SandboxOptions {
     }
 
     /// Restricts this process, unless that is off. To be called before a thread is started.
-    pub(crate) fn restrict(&self, config: &ServeConfig, session: &Session) {
+    pub(crate) fn restrict(&self, config: &ServeConfig, session: &Session, feed: Option<&Path>) {
         if self.landlock(config) == Landlock::Off {
             return;
         }
-        match restrict_files(&server_files(session), Scope::Process) {
+        match restrict_files(&server_files(session, feed), Scope::Process) {
             FileRestriction::Enforced(version) => tracing::info!("Landlock {version} holds"),
             FileRestriction::Unavailable(reason) => tracing::info!("no Landlock: {reason}"),
         }
@@ -62,10 +62,11 @@ impl SandboxOptions {
 
 /// The files that a server with this session opens after its start.
 ///
-/// Makes the directories of the journal and the state if they are missing: a rule needs one that exists.
-fn server_files(session: &Session) -> FileAccess {
+/// Makes the directories of the journal, the state and the feed if they are missing: a rule needs one that exists.
+fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
     let journal = session.journal().map(|journal| journal.directory().to_owned());
-    let own: Vec<PathBuf> = journal.into_iter().chain(state_directory()).collect();
+    let own = journal.into_iter().chain(state_directory()).chain(feed.map(Path::to_owned));
+    let own: Vec<PathBuf> = own.collect();
     for directory in &own {
         // If it cannot be created, writing there fails with its own error.
         _ = make_private_directory(directory);
@@ -103,7 +104,7 @@ fn replaceable(root: PathBuf, home: Option<(u64, u64)>) -> PathBuf {
 
 /// Restricts a thread as a server with this session is restricted, and has it try to leave.
 pub(crate) fn check(session: &Session) -> FileRestriction {
-    let access = server_files(session);
+    let access = server_files(session, None);
     let is_everything = access.write.iter().any(|path| path == Path::new("/"));
     let attempt = move || match restrict_files(&access, Scope::Thread) {
         FileRestriction::Enforced(_) if !is_everything && can_list_root_directory() => {

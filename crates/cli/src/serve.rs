@@ -1,19 +1,22 @@
 //! `pinfold serve`
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use pinfold_dialects::{CLASSIC, Toolbox};
+use pinfold::Session;
+use pinfold_dialects::{CLASSIC, Dialect, Toolbox};
+use pinfold_feed::{Feed, Server};
 use pinfold_mcp::http::{self, Guard};
 use pinfold_mcp::{ClientRoots, Service, serve_http, serve_stdio};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::HttpConfig;
-use crate::options::{SessionOptions, values};
+use crate::config::{HttpConfig, ServeConfig};
+use crate::options::{FeedDirectory, SessionOptions, values};
 use crate::sandbox::SandboxOptions;
 use crate::token::Token;
 
@@ -44,7 +47,31 @@ pub(crate) struct Serve {
     sandbox: SandboxOptions,
 
     #[command(flatten)]
+    feed: FeedOptions,
+
+    #[command(flatten)]
     http: HttpOptions,
+}
+
+/// Where viewers find the server.
+#[derive(Args)]
+struct FeedOptions {
+    #[command(flatten)]
+    directory: FeedDirectory,
+
+    /// Let no viewer watch the server or answer approval requests
+    #[arg(long, conflicts_with = "feed", help_heading = "Permissions", hide_short_help = true)]
+    no_feed: bool,
+}
+
+impl FeedOptions {
+    /// The directory of the server's socket, if it has one. A flag beats the file.
+    fn directory(&self, config: &ServeConfig) -> Option<PathBuf> {
+        if self.no_feed {
+            return None;
+        }
+        self.directory.setting().or_else(|| config.feed.clone()).unwrap_or_default().directory()
+    }
 }
 
 /// How clients reach the server over HTTP.
@@ -90,32 +117,71 @@ impl Serve {
         let idle = config.http.idle_seconds.map(Duration::from_secs);
         options.session_idle = idle.unwrap_or(options.session_idle);
         let token_file = self.http.token_file.clone();
+        let feed_directory = self.feed.directory(&config.serve);
         let session = self.options.workspace.open(config.settings, token_file)?;
+        // The usual directories are out of reach anyway.
+        let mut session = session.keeping_out_of(feed_directory.clone());
         for (what, path) in self.options.workspace.files_in_use(&session) {
             tracing::info!("{what}: {path}");
         }
         let dialects = self.options.dialects.or(&[&CLASSIC])?;
         let door = self.http.open()?;
         // What lies outside the server's own files is open now, and no thread has been started.
-        self.sandbox.restrict(&config.serve, &session);
+        self.sandbox.restrict(&config.serve, &session, feed_directory.as_deref());
+        if let Some(directory) = feed_directory {
+            let transport = if door.is_some() { "http" } else { "stdio" };
+            let feed = Arc::new(Feed::new(served(&session, &dialects, transport)));
+            feed.listen(directory);
+            session = session.with_observer(feed.clone());
+            options.feed = Some(feed);
+        }
         let toolbox = Toolbox::new(session, &dialects).with_door_hint(crate::door_hint::door_hint);
         let service = Service::new(toolbox, options.clone());
+        let served = self.serve(&service, door, &config.http, &options);
+        if let Some(feed) = &options.feed {
+            feed.close();
+        }
+        served?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Serves until the client or a signal ends it.
+    fn serve(
+        &self,
+        service: &Service,
+        door: Option<(TcpListener, Token)>,
+        config: &HttpConfig,
+        options: &pinfold_mcp::Options,
+    ) -> Result<()> {
         match door {
-            None => serve_stdio(&service)?,
+            None => serve_stdio(service)?,
             Some((listener, token)) => {
                 let at = listener.local_addr()?;
-                let guard = self.http.guard(&config.http, token.text());
+                let guard = self.http.guard(config, token.text());
                 let mut http = http::HttpOptions::new(guard);
-                http.max_body_bytes = config.http.max_body_bytes.unwrap_or(http.max_body_bytes);
+                http.max_body_bytes = config.max_body_bytes.unwrap_or(http.max_body_bytes);
                 http.sessions = options.sessions;
                 http.session_idle = options.session_idle;
-                serve_http(&service, listener, http, || {
+                serve_http(service, listener, http, || {
                     eprintln!("listening on http://{at}/mcp");
                     eprintln!("{}", token.location());
                 })?;
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
+    }
+}
+
+/// What viewers are told about the server.
+fn served(session: &Session, dialects: &[&'static Dialect], transport: &str) -> Server {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    Server {
+        transport: transport.into(),
+        roots: session.real_roots().map(|root| text(&root)).collect(),
+        dialects: dialects.iter().map(|dialect| dialect.name.to_owned()).collect(),
+        mode: session.settings().permissions.mode.name().into(),
+        journal: session.journal().map(|journal| text(journal.directory())),
+        ..Server::default()
     }
 }
 

@@ -60,6 +60,12 @@ pub fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
+/// The user id of a directory's owner; `None` if there is no directory.
+pub fn owner(directory: &Path) -> Option<u32> {
+    let meta = fs::symlink_metadata(directory).ok()?;
+    meta.is_dir().then(|| meta.uid())
+}
+
 /// Whether this process may create and remove entries in a directory.
 pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()

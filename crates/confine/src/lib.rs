@@ -28,6 +28,7 @@ mod relocation;
 mod removal;
 mod resolve;
 mod root;
+mod sockets;
 mod sweep;
 mod sys;
 mod target;
@@ -38,7 +39,7 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, make_private_directory, may_write, read_config, read_secret,
+    LogFile, device_and_inode, make_private_directory, may_write, owner, read_config, read_secret,
     remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
@@ -55,6 +56,7 @@ pub use path::{Name, RawPath, RelPath, escaped};
 pub use relocation::{Relocation, RelocationError};
 pub use removal::Removal;
 pub use root::OpenMethod;
+pub use sockets::{connect_all, listen_in, make_socket_directory, remove_socket};
 pub use target::Target;
 pub use temp_name::random_number;
 pub use tree::{IndexMode, TreeStamp, TreeSummary};

@@ -142,7 +142,11 @@ impl Toolbox {
             }
         };
         let outcome = |(code, answer): &(_, Answer)| (*code, answer.to_json_text().len());
-        self.session.audited(&call.clone().with_tool(name), work, outcome).1
+        let mut call = call.clone().with_tool(name);
+        if self.session.watching_observer().is_some() {
+            call = call.with_parameters(self.describe(prepared));
+        }
+        self.session.audited(&call, work, outcome).1
     }
 
     /// Answers a call with an error before its tool runs. It is in the audit log like any other call.

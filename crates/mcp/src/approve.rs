@@ -63,6 +63,14 @@ impl ApprovalRoute {
         Ok((Self::InputRequired(answers.clone()), Some(answers)))
     }
 
+    /// The user's answers in earlier rounds of the call, where the client repeats calls.
+    pub(crate) fn earlier_answers(&self) -> Option<Arc<EarlierAnswers>> {
+        match self {
+            Self::InputRequired(answers) => Some(answers.clone()),
+            Self::None | Self::Elicitation(_) => None,
+        }
+    }
+
     /// Sends the engine's requests to the client, one after the other. Never returns.
     pub(crate) async fn forward(&mut self, context: &RequestContext<RoleServer>) {
         if let Self::Elicitation(requests) = self {
@@ -272,6 +280,17 @@ impl EarlierAnswers {
         Ok(Self(Mutex::new(answers)))
     }
 
+    /// The user's answer to a request, if an earlier round of the call asked for it.
+    pub(crate) fn find(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
+        let digest = digest(request);
+        let answers = self.lock();
+        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == digest) {
+            return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
+        }
+        let denied = answers.denied.as_ref().filter(|(known, _)| *known == digest);
+        denied.map(|(_, words)| ApprovalAnswer::Denied(words.clone()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -279,16 +298,10 @@ impl EarlierAnswers {
 
 impl Approver for EarlierAnswers {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        let digest = digest(request);
-        let mut answers = self.lock();
-        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == digest) {
-            return if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once };
-        }
-        if let Some((_, words)) = answers.denied.as_ref().filter(|(known, _)| *known == digest) {
-            return ApprovalAnswer::Denied(words.clone());
-        }
-        answers.asked = Some(request.clone());
-        ApprovalAnswer::Deferred
+        self.find(request).unwrap_or_else(|| {
+            self.lock().asked = Some(request.clone());
+            ApprovalAnswer::Deferred
+        })
     }
 }
 

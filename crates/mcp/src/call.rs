@@ -23,6 +23,7 @@ use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
 use crate::conversation::{Conversation, SessionKey};
 use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
+use crate::viewers::ViewersFirst;
 use crate::{limits, reply, server};
 
 /// Makes a call in a conversation, which the request has named by `key`.
@@ -60,6 +61,9 @@ pub(crate) async fn call(
     let binding = CallState::binding(conversation.whole().session().id(), &request);
     let mut state = CallState::default();
     if server::is_stateless(&context) {
+        if let (Some(feed), Some(client)) = (&shared.options.feed, &client) {
+            feed.client_connected(client);
+        }
         state = CallState::open(shared.codec.as_ref(), &binding, &request).inspect_err(audit)?;
     }
     let options = &shared.options;
@@ -78,9 +82,20 @@ pub(crate) async fn call(
         ApprovalRoute::new(&state, &shared.used_states, session_grants, &request, &context)
             .inspect_err(audit)?;
     let approval_time = ApprovalTime::default();
-    let approver = approver.or_else(|| tools.session().approver().cloned());
-    let approver = approver.map(|approver| approval_time.of(approver));
+    let mut approver = approver.or_else(|| tools.session().approver().cloned());
     let cancel = Cancel::default();
+    if let Some(feed) = options.feed.as_ref().filter(|feed| feed.can_ask()) {
+        approver = Some(Arc::new(ViewersFirst {
+            feed: feed.clone(),
+            earlier: route.earlier_answers(),
+            client_approver: approver,
+            session: tools.session().id().to_owned(),
+            client: client.clone(),
+            session_grants,
+            cancel: cancel.clone(),
+        }));
+    }
+    let approver = approver.map(|approver| approval_time.of(approver));
     let token = context.meta.get_progress_token();
     let progress = if token.is_some() { Progress::enabled() } else { Progress::default() };
     let begin = Instant::now();

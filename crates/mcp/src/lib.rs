@@ -38,6 +38,7 @@ mod run;
 mod server;
 mod service;
 pub mod stdio;
+mod viewers;
 
 #[cfg(feature = "http")]
 pub use run::serve_http;

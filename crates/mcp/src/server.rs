@@ -97,6 +97,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         self.connected.store(true, Ordering::Relaxed);
+        if let Some(feed) = &self.shared.options.feed {
+            feed.client_connected(&request.client_info.name);
+        }
         context.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinfold_dialects::{Format, Toolbox};
+use pinfold_feed::Feed;
 use rmcp::model::{
     Implementation, ListToolsResult, RequestStateCodec, ServerCapabilities, ServerConfig,
     Tool as Listed,
@@ -40,6 +41,8 @@ pub struct Options {
     pub sessions: usize,
     /// How long such a conversation is remembered after its last request.
     pub session_idle: Duration,
+    /// The feed, by whose viewers the user is asked. The session of the toolbox has it as its observer.
+    pub feed: Option<Arc<Feed>>,
 }
 
 impl Default for Options {
@@ -49,6 +52,7 @@ impl Default for Options {
             progress_every: limits::PROGRESS_EVERY,
             sessions: limits::MAX_SESSIONS,
             session_idle: limits::SESSION_IDLE,
+            feed: None,
         }
     }
 }

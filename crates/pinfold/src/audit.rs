@@ -1,7 +1,7 @@
 //! The audit log: one line for every call, with its paths, the decision and the outcome. No contents.
 //!
-//! [`Session::audited`] is the only place that writes a line. An operation that nobody above has put
-//! into an audited call is one itself, so no call is left out.
+//! [`Session::audited`] is the only place that writes a line, and that tells the session's observer of calls. An
+//! operation that nobody above has put into an audited call is one itself, so no call is left out.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use pinfold_confine::LogFile;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::journal::State;
 use crate::limits::MAX_AUDIT_CHARS;
-use crate::{Access, CallOptions, Session};
+use crate::{Access, CallOptions, CallStart, Session};
 
 /// An audit log.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub(crate) struct Audit {
 }
 
 impl Session {
-    /// Makes a call, and writes its line into the audit log whatever comes of it. `outcome` gives `ok` or
-    /// the error's code, and the size of the answer in bytes.
+    /// Makes a call, and writes its line into the audit log whatever comes of it; the observer gets the same line.
+    /// `outcome` gives `ok` or the error's code, and the size of the answer in bytes.
     #[doc(hidden)]
     pub fn audited<T>(
         &self,
@@ -35,14 +35,24 @@ impl Session {
         work: impl FnOnce(&CallOptions) -> T,
         outcome: impl FnOnce(&T) -> (&'static str, usize),
     ) -> T {
-        let trace = call.audit_trace();
-        let Some(audit) = self.audit().filter(|_| !trace.is_open()) else { return work(call) };
+        let (audit, observer) = (self.audit(), self.watching_observer());
+        if call.audit_trace().is_open() || audit.is_none() && observer.is_none() {
+            return work(call);
+        }
         let begin = Instant::now();
-        let trace = AuditTrace::open();
+        let number = observer.map(|observer| {
+            observer.call_started(&CallStart {
+                session: self.id(),
+                client: call.client.as_deref(),
+                tool: &brief(&call.tool),
+                parameters: call.parameters.as_deref(),
+            })
+        });
+        let trace = AuditTrace::open(number);
         let call = call.clone().with_audit_trace(trace.clone());
         let done = work(&call);
         let (outcome, bytes) = outcome(&done);
-        audit.write(&Line {
+        let line = AuditLine {
             time: jiff::Timestamp::now().to_string(),
             session: self.id(),
             client: call.client.as_deref().map(brief),
@@ -51,27 +61,34 @@ impl Session {
             outcome,
             duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
             bytes,
-        });
+        };
+        if let Some(audit) = audit {
+            audit.write(&line);
+        }
+        if let (Some(observer), Some(number)) = (observer, number) {
+            observer.call_ended(number, &line);
+        }
         done
     }
 }
 
 /// One line of the log.
+#[doc(hidden)]
 #[derive(Debug, Serialize)]
-struct Line<'l> {
+pub struct AuditLine<'l> {
     /// When the call was answered: ISO 8601, UTC.
-    time: String,
-    session: &'l str,
+    pub time: String,
+    pub session: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<Cow<'l, str>>,
-    tool: Cow<'l, str>,
+    pub client: Option<Cow<'l, str>>,
+    pub tool: Cow<'l, str>,
     #[serde(flatten)]
-    facts: &'l Facts,
+    pub facts: &'l Facts,
     /// `ok`, or the error's code.
-    outcome: &'l str,
-    duration_ms: u64,
+    pub outcome: &'l str,
+    pub duration_ms: u64,
     /// The size of the answer.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 /// Collects what the audit line of a call says. By default nothing is collected.
@@ -79,12 +96,16 @@ struct Line<'l> {
 pub(crate) struct AuditTrace(Option<Arc<Mutex<Facts>>>);
 
 /// What the audit line of a call says.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default, Serialize)]
-struct Facts {
-    operation: Option<&'static str>,
-    paths: Vec<AuditedPath>,
-    decision: AuditedDecision,
-    why: Option<String>,
+pub struct Facts {
+    pub operation: Option<&'static str>,
+    pub paths: Vec<AuditedPath>,
+    pub decision: AuditedDecision,
+    pub why: Option<String>,
+    /// The number that the observer gave the call.
+    #[serde(skip)]
+    number: Option<u64>,
     /// The hash of the file before a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<String>,
@@ -95,9 +116,10 @@ struct Facts {
 
 /// `allow` or `deny` by policy; the user's answer as `yes`, `no`, `nobody` or `later`; `none` if nothing
 /// was decided.
+#[doc(hidden)]
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-struct AuditedDecision(&'static str);
+pub struct AuditedDecision(pub &'static str);
 
 impl Default for AuditedDecision {
     fn default() -> Self {
@@ -106,15 +128,21 @@ impl Default for AuditedDecision {
 }
 
 /// A path that a call was about: as it was given, and the real path that it led to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct AuditedPath {
-    given: Option<String>,
-    path: Option<String>,
+#[doc(hidden)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct AuditedPath {
+    pub given: Option<String>,
+    pub path: Option<String>,
 }
 
 impl AuditTrace {
-    fn open() -> Self {
-        Self(Some(Arc::default()))
+    fn open(number: Option<u64>) -> Self {
+        Self(Some(Arc::new(Mutex::new(Facts { number, ..Facts::default() }))))
+    }
+
+    /// The number that the observer gave the call.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.lock()?.number
     }
 
     /// Whether a line will be written about the call.
@@ -190,7 +218,7 @@ impl Audit {
     }
 
     /// Appends a line. If that fails, the next change is refused, unless the settings say otherwise.
-    fn write(&self, line: &Line<'_>) {
+    fn write(&self, line: &AuditLine<'_>) {
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
         let written = text.and_then(|text| self.file.append(&format!("{text}\n")));
         self.broken.store(written.is_err(), Ordering::Relaxed);

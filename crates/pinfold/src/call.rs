@@ -27,6 +27,8 @@ pub struct CallOptions {
     pub client: Option<Arc<str>>,
     /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
+    /// The arguments on one line, for the observer.
+    pub(crate) parameters: Option<String>,
     /// The file that the call reads, if it was opened before.
     #[doc(hidden)]
     pub cached_file: CachedFile,
@@ -73,6 +75,14 @@ impl CallOptions {
     #[must_use]
     pub fn with_tool(mut self, tool: impl Into<String>) -> Self {
         self.tool = tool.into();
+        self
+    }
+
+    /// Sets the arguments on one line, for an observer.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_parameters(mut self, parameters: Option<String>) -> Self {
+        self.parameters = parameters;
         self
     }
 

@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
+use crate::limits::MAX_COUNTED_BYTES;
 use crate::permit::AccessRequest;
 use crate::preview::{Proposal, Version};
 use crate::{Access, View};
@@ -80,6 +81,11 @@ pub(crate) trait Change: fmt::Debug {
     /// The diff for the answer, where both versions are text and small enough to compare.
     fn diff(&mut self, _: &View<'_>) -> Result<Option<String>, ConfineError> {
         Ok(None)
+    }
+
+    /// How many lines it adds and removes, where both versions are text of a moderate size.
+    fn line_counts(&mut self, _: &View<'_>) -> Option<(u64, u64)> {
+        None
     }
 
     /// Whether the operating system would allow it, without trying.
@@ -204,6 +210,23 @@ impl Change for Replace {
         let path = self.place().path.to_string();
         let before = self.before.as_deref();
         Ok(before.and_then(|before| diff(&path, before, &self.after, view)))
+    }
+
+    fn line_counts(&mut self, view: &View<'_>) -> Option<(u64, u64)> {
+        let is_small = |bytes: u64| bytes <= MAX_COUNTED_BYTES;
+        if !self.target.meta().is_none_or(|meta| is_small(meta.len)) {
+            return None;
+        }
+        self.read_before(view).ok()?;
+        let before = self.before.as_deref().unwrap_or_default();
+        if !is_small(self.after.len() as u64) {
+            return None;
+        }
+        let [old, new] = [before, &self.after].map(|bytes| Some((bytes, text_encoding(bytes)?)));
+        let diff = unified_diff("", old?, new?, usize::MAX);
+        let lines =
+            |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count() as u64;
+        Some((lines('+'), lines('-')))
     }
 
     fn check_possible(&self) -> Result<(), ConfineError> {

@@ -12,14 +12,14 @@
 //! 7. Mark the entry as made, and note the change for the audit log and in the ledger.
 
 use blake3::Hash;
-use pinfold_confine::{Error as ConfineError, RawPath};
+use pinfold_confine::{Error as ConfineError, Place, RawPath};
 
 use crate::change::{Applied, Change, ChangeSet};
 use crate::journal::State;
 use crate::permit::{Question, QuestionPart};
 use crate::preview::Proposal;
 use crate::record::Record;
-use crate::{Error, View};
+use crate::{Error, MadeChange, View};
 
 /// How a commit went.
 #[derive(Clone, Debug, Default)]
@@ -155,6 +155,8 @@ fn make(
         Some(states) => Record::begin(view, &mut *change, states)?,
         None => Record::none(view),
     };
+    // Counted while both versions are there.
+    let lines = session.watching_observer().and_then(|_| change.line_counts(view));
     let applied = match change.apply(session.settings().durability) {
         Ok(applied) => applied,
         Err(error) => {
@@ -177,6 +179,8 @@ fn make(
     }
     if let Some([before, after]) = &states {
         view.call().audit_trace().changed(before, after);
+        let moved_to = destination.as_ref().map(|(_, to)| to);
+        view.tell_observer((&place, moved_to), [before, after], receipt.id.as_deref(), lines);
     }
     match (applied.fingerprint, destination) {
         (Some(fingerprint), _) => session.record_read(&place, fingerprint),
@@ -209,14 +213,47 @@ fn warnings(applied: &Applied) -> Vec<String> {
     warnings
 }
 
-/// What is there before and after a change, if the journal or the audit log is to have it.
+/// What is there before and after a change, if the journal, the audit log or the observer is to have it.
 fn states(change: &dyn Change, view: &View<'_>) -> Result<Option<[State; 2]>, CommitError> {
     if view.session().journal().is_some() {
         let states = change.states().map_err(|error| failed_to_read(change, error, view))?;
         return Ok(Some(states));
     }
-    // The audit log does without what cannot be read.
-    Ok(if view.session().is_audited() { change.states().ok() } else { None })
+    // The others do without what cannot be read.
+    let wanted = view.session().is_audited() || view.session().watching_observer().is_some();
+    Ok(if wanted { change.states().ok() } else { None })
+}
+
+impl View<'_> {
+    /// Tells the observer of a change, if somebody watches.
+    fn tell_observer(
+        &self,
+        (place, moved_to): (&Place, Option<&Place>),
+        [before, after]: [&State; 2],
+        id: Option<&str>,
+        lines: Option<(u64, u64)>,
+    ) {
+        let session = self.session();
+        let Some(observer) = session.watching_observer() else { return };
+        let path = |place: &Place| {
+            String::from_utf8_lossy(&session.workspace().real_path(place)).into_owned()
+        };
+        observer.changed(&MadeChange {
+            call: self.call().audit_trace().number(),
+            session: session.id(),
+            tool: self.tool(),
+            path: path(place),
+            moved_to: moved_to.map(path),
+            kind: match (before, after) {
+                _ if moved_to.is_some() => "moved",
+                (State::Absent, _) => "created",
+                (_, State::Absent) => "deleted",
+                _ => "changed",
+            },
+            id,
+            lines,
+        });
+    }
 }
 
 fn failed_to_read(change: &dyn Change, error: ConfineError, view: &View<'_>) -> CommitError {

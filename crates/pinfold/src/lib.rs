@@ -39,6 +39,7 @@ mod ledger;
 pub mod limits;
 mod line_indexes;
 pub mod media;
+mod observer;
 mod operation;
 pub mod operations;
 mod permit;
@@ -53,12 +54,16 @@ mod view;
 
 pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
 #[doc(hidden)]
+pub use audit::{AuditLine, AuditedPath};
+#[doc(hidden)]
 pub use call::CachedFile;
 pub use call::{CallOptions, Cancel, Progress};
 pub use change::{ChangeSet, ReadRule};
 pub use commit::Receipt;
 pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
+#[doc(hidden)]
+pub use observer::{CallStart, MadeChange, Observer};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use pinfold_confine::{
     Deadline, Durability, Error as ConfineError, IndexMode, Kind, Metadata, OpenMethod, Place,

@@ -147,3 +147,6 @@ pub(crate) const MAX_PDF_BYTES: u64 = 200 * 1024 * 1024;
 /// whole, and a hostile one takes as much memory as a child process may have.
 pub(crate) const MAX_PDFS_AT_ONCE: usize = 4;
 pub(crate) const MAX_PDF_BYTES_AT_ONCE: u64 = 256 * 1024 * 1024;
+
+/// The largest file whose added and removed lines are counted for an observer: the call waits for the count.
+pub(crate) const MAX_COUNTED_BYTES: u64 = 1024 * 1024;

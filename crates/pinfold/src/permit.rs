@@ -110,6 +110,7 @@ impl View<'_> {
     ) -> Result<Option<Reason>, Error> {
         let AccessRequest { access, path, place, directory } = *request;
         match self.decision(access, Some(path), Some(place), directory) {
+            Decision::Allow(_) if self.is_paused(access) => Ok(Some(Reason::Paused)),
             Decision::Allow(reason) => {
                 self.note(access, path, Some(&self.real(place)), "allow", reason.to_string());
                 Ok(None)
@@ -121,7 +122,13 @@ impl View<'_> {
         }
     }
 
-    /// Whether the user has approved an access. `change_hash` is the hash of what would change.
+    /// Whether an access is a change, and the user has paused changes.
+    fn is_paused(&self, access: Access) -> bool {
+        access != Access::Read && self.session().is_paused()
+    }
+
+    /// Whether the user has approved an access. `change_hash` is the hash of what would change. While changes are
+    /// paused, what was approved for the session is asked about again.
     pub(crate) fn is_approved(
         &self,
         request: &AccessRequest<'_>,
@@ -129,7 +136,8 @@ impl View<'_> {
     ) -> bool {
         let AccessRequest { access, path, place, .. } = *request;
         let real = self.real(place);
-        let approved = self.session().grants().cover(access, &real, None)
+        let approved = !self.is_paused(access)
+            && self.session().grants().cover(access, &real, None)
             || self.grants().cover(access, &real, change_hash);
         if approved {
             self.note(access, path, Some(&real), "yes", "the user was asked".into());
@@ -222,12 +230,11 @@ impl View<'_> {
             proposal,
         };
         let denial = match self.answer(&request) {
-            ApprovalAnswer::Once => {
+            answer @ (ApprovalAnswer::Once | ApprovalAnswer::Session) => {
                 self.grant(self.grants(), question, change_hash);
-                return Ok(());
-            }
-            ApprovalAnswer::Session => {
-                self.grant(self.session().grants(), question, None);
+                if answer == ApprovalAnswer::Session {
+                    self.grant(self.session().grants(), question, None);
+                }
                 return Ok(());
             }
             ApprovalAnswer::Denied(message) => {
@@ -240,9 +247,9 @@ impl View<'_> {
             }
             ApprovalAnswer::Unavailable => {
                 self.note(access, path, Some(&real), "nobody", reason.to_string());
-                // An allow rule does not lift an ask rule.
+                // An allow rule does not lift an ask rule, nor a pause.
                 let allow = match reason {
-                    Reason::Rule(_) => None,
+                    Reason::Rule(_) | Reason::Paused => None,
                     _ => self.session().policy().allowing(access, &real),
                 };
                 Denial::NoApprover { reason: reason.clone(), allow }
@@ -253,10 +260,13 @@ impl View<'_> {
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// Notes that the user approved every part of a question.
+    /// Notes that the user approved every part of a question. An approval while changes are paused says nothing
+    /// about changes other than that with this hash.
     fn grant(&self, grants: &Grants, question: &Question, change_hash: Option<Hash>) {
         for QuestionPart { access, place, reason, .. } in &question.parts {
-            grants.add(*access, self.real(place), reason.clone(), change_hash);
+            if change_hash.is_some() || *reason != Reason::Paused {
+                grants.add(*access, self.real(place), reason.clone(), change_hash);
+            }
         }
     }
 
@@ -284,7 +294,9 @@ impl View<'_> {
     /// The user's answer. The time that it takes does not count towards the deadline.
     fn answer(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let approver = self.call().approver.as_ref().or(self.session().approver());
-        let Some(approver) = approver.filter(|_| self.can_ask()) else {
+        // Whoever paused changes wants to be asked, whatever the mode is.
+        let can_ask = self.can_ask() || request.reason == Reason::Paused;
+        let Some(approver) = approver.filter(|_| can_ask) else {
             return ApprovalAnswer::Unavailable;
         };
         let begin = Instant::now();

@@ -163,6 +163,8 @@ pub enum Reason {
     MakesCodeRun,
     /// The file belongs to Pinfold.
     Own,
+    /// The user has paused changes: each asks until they are resumed.
+    Paused,
     /// The file is in none of the roots that the rules are relative to: a root was moved while the call ran.
     RootMoved,
 }
@@ -175,6 +177,7 @@ impl fmt::Display for Reason {
             Self::Secret => out.write_str("it may hold secrets"),
             Self::MakesCodeRun => out.write_str("what is written there may be run"),
             Self::Own => out.write_str("it is Pinfold's own"),
+            Self::Paused => out.write_str("changes are paused"),
             Self::RootMoved => out.write_str("its root was moved while the call ran"),
         }
     }

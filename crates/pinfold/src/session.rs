@@ -28,7 +28,7 @@ use crate::policy::Policy;
 use crate::search::{FileSetCache, PatternCache};
 use crate::{
     Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
-    JournalSetting, Mode, Operation, Settings, View,
+    JournalSetting, Mode, Observer, Operation, Settings, View,
 };
 
 /// One agent's conversation: a workspace, settings, and the files that were read so far.
@@ -51,6 +51,7 @@ pub struct Session {
     approver: Option<Arc<dyn Approver>>,
     grants: Arc<Grants>,
     audit: Option<Arc<Audit>>,
+    observer: Option<Arc<dyn Observer>>,
     id: String,
 }
 
@@ -129,6 +130,7 @@ impl Session {
             approver: None,
             grants: Arc::default(),
             audit: audit.map(Arc::new),
+            observer: None,
             id,
         })
     }
@@ -198,6 +200,7 @@ impl Session {
             approver: self.approver.clone(),
             grants: self.grants.clone(),
             audit: self.audit.clone(),
+            observer: self.observer.clone(),
             id: self.id.clone(),
         }
     }
@@ -256,6 +259,25 @@ impl Session {
     #[doc(hidden)]
     pub fn is_audited(&self) -> bool {
         self.audit.is_some()
+    }
+
+    /// Has `observer` told of calls and changes while somebody watches.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// The observer, if somebody watches.
+    #[doc(hidden)]
+    pub fn watching_observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.observer.as_ref().filter(|observer| observer.is_watching())
+    }
+
+    /// Whether the user has paused changes.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.observer.as_ref().is_some_and(|observer| observer.is_paused())
     }
 
     pub(crate) fn audit(&self) -> Option<&Audit> {

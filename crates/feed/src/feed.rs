@@ -1,0 +1,429 @@
+//! A server's feed: its viewers, the approval requests that they answer, and whether changes are paused.
+//!
+//! While no viewer is open, nothing is serialized. No call waits for a viewer, except for an answer that it asked for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use pinfold::{
+    ApprovalAnswer, ApprovalRequest, AuditLine, CallStart, MadeChange, Observer, Reason,
+    escaped_text,
+};
+use pinfold_confine::{
+    connect_all, listen_in, make_socket_directory, random_number, remove_socket,
+};
+
+use crate::limits;
+use crate::message::{
+    Answer, AnswerKind, Approval, CallEnded, CallStarted, Change, Event, RequestEnd, Server,
+    VERSION,
+};
+use crate::viewer::{self, Viewer};
+
+/// The feed of a server.
+#[derive(Debug)]
+pub struct Feed(Arc<Shared>);
+
+/// What the threads of a feed share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// How many viewers have said hello. Calls look at this without a lock.
+    open_viewers: AtomicUsize,
+    pub(crate) connections: AtomicUsize,
+    paused: AtomicBool,
+    last_call: AtomicU64,
+    state: Mutex<State>,
+    /// Notified when a request is answered, and when a viewer leaves.
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    server: Server,
+    viewers: Vec<Viewer>,
+    /// The approval requests that wait for an answer, by number.
+    requests: BTreeMap<u64, Pending>,
+    last_request: u64,
+    /// The socket, once the feed listens.
+    socket: Option<PathBuf>,
+    closed: bool,
+}
+
+/// An approval request that waits for an answer.
+#[derive(Debug)]
+struct Pending {
+    /// Its event as a line, for viewers that open later.
+    line: Arc<str>,
+    request: ApprovalRequest,
+    answers: Vec<AnswerKind>,
+    answer: Option<ApprovalAnswer>,
+}
+
+/// A question for the user, and the call that it belongs to.
+#[allow(missing_debug_implementations, reason = "it borrows a closure for one call")]
+pub struct Question<'q> {
+    /// What the user is asked.
+    pub request: &'q ApprovalRequest,
+    /// The session of the call.
+    pub session: &'q str,
+    /// The client that makes the call.
+    pub client: Option<&'q str>,
+    /// Whether an approval can be for the session.
+    pub session_grants: bool,
+    /// How long the user may take.
+    pub max_wait: Duration,
+    /// Whether the call has ended.
+    pub is_cancelled: &'q dyn Fn() -> bool,
+}
+
+impl Feed {
+    /// A feed that nobody can reach yet.
+    pub fn new(server: Server) -> Self {
+        let server = Server {
+            version: VERSION,
+            pid: std::process::id(),
+            pinfold: env!("CARGO_PKG_VERSION").into(),
+            started: now(),
+            ..server
+        };
+        let state = State {
+            server,
+            viewers: Vec::new(),
+            requests: BTreeMap::new(),
+            last_request: 0,
+            socket: None,
+            closed: false,
+        };
+        Self(Arc::new(Shared {
+            open_viewers: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            paused: AtomicBool::new(false),
+            last_call: AtomicU64::new(0),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// Listens at a socket in `directory`, on a thread: the caller waits for nothing. A feed that cannot listen has
+    /// no viewers.
+    pub fn listen(&self, directory: PathBuf) {
+        let shared = self.0.clone();
+        let listen = move || {
+            if let Err(error) = shared.listen(&directory) {
+                tracing::warn!("no feed in {}: {error}", directory.display());
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("feed".into()).spawn(listen) {
+            tracing::warn!("no feed: {error}");
+        }
+    }
+
+    /// Whether a viewer is open that answers approval requests.
+    pub fn can_ask(&self) -> bool {
+        self.0.is_watching() && self.0.lock().can_ask()
+    }
+
+    /// Notes the name of a client.
+    pub fn client_connected(&self, name: &str) {
+        let mut state = self.0.lock();
+        let name = brief(name);
+        let clients = &mut state.server.clients;
+        if clients.len() < limits::MAX_CLIENTS && !clients.contains(&name) {
+            clients.push(name);
+            self.0.send_server(&mut state);
+        }
+    }
+
+    /// Asks the user by the viewers, and waits for the answer. `None` if no viewer answers requests, or none does
+    /// any more: then somebody else has to be asked.
+    pub fn ask(&self, question: &Question<'_>) -> Option<ApprovalAnswer> {
+        let shared = &self.0;
+        if !shared.is_watching() {
+            return None;
+        }
+        // It may be long: nobody waits for the lock meanwhile.
+        let mut approval = approval(question);
+        let mut state = shared.lock();
+        if !state.can_ask() {
+            return None;
+        }
+        state.last_request += 1;
+        let number = state.last_request;
+        approval.request = number;
+        let answers = approval.answers.clone();
+        let line = line(&Event::ApprovalRequest(approval));
+        let (request, answer) = (question.request.clone(), None);
+        state.requests.insert(number, Pending { line: line.clone(), request, answers, answer });
+        shared.send_line(&mut state, &line);
+        let begin = Instant::now();
+        let (end, answer) = loop {
+            let pending = state.requests.get_mut(&number);
+            if let Some(answer) = pending.and_then(|pending| pending.answer.take()) {
+                let end = match answer {
+                    ApprovalAnswer::Once => RequestEnd::Once,
+                    ApprovalAnswer::Session => RequestEnd::Session,
+                    _ => RequestEnd::No,
+                };
+                break (end, Some(answer));
+            }
+            if (question.is_cancelled)() {
+                break (RequestEnd::Cancelled, Some(ApprovalAnswer::Unavailable));
+            }
+            if !state.can_ask() {
+                break (RequestEnd::PassedOn, None);
+            }
+            if begin.elapsed() >= question.max_wait {
+                let minutes = question.max_wait.as_secs() / 60;
+                let denied =
+                    ApprovalAnswer::Denied(Some(format!("no answer in {minutes} minutes")));
+                break (RequestEnd::Expired, Some(denied));
+            }
+            let waited = shared.changed.wait_timeout(state, limits::CANCEL_POLL);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        };
+        state.requests.remove(&number);
+        shared.send_line(&mut state, &self::line(&Event::ApprovalEnded { request: number, end }));
+        answer
+    }
+
+    /// Removes the socket. Viewers that are connected stay until the process ends.
+    pub fn close(&self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        if let Some(socket) = state.socket.take() {
+            _ = remove_socket(&socket);
+        }
+    }
+}
+
+impl Observer for Feed {
+    fn is_watching(&self) -> bool {
+        self.0.is_watching()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.0.paused.load(Ordering::Relaxed)
+    }
+
+    fn call_started(&self, call: &CallStart<'_>) -> u64 {
+        let number = self.0.last_call.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.send(&Event::CallStarted(CallStarted {
+            call: number,
+            time: now(),
+            session: call.session.to_owned(),
+            client: call.client.map(brief),
+            tool: call.tool.to_owned(),
+            parameters: call.parameters.map(brief),
+        }));
+        number
+    }
+
+    fn call_ended(&self, number: u64, line: &AuditLine<'_>) {
+        self.0.send(&Event::CallEnded(CallEnded {
+            call: number,
+            time: line.time.clone(),
+            session: line.session.to_owned(),
+            client: line.client.as_deref().map(brief),
+            tool: line.tool.to_string(),
+            operation: line.facts.operation.map(str::to_owned),
+            paths: line.facts.paths.clone(),
+            decision: line.facts.decision.0.to_owned(),
+            why: line.facts.why.clone(),
+            outcome: line.outcome.to_owned(),
+            duration_ms: line.duration_ms,
+            bytes: line.bytes as u64,
+        }));
+    }
+
+    fn changed(&self, change: &MadeChange<'_>) {
+        self.0.send(&Event::Change(Change {
+            call: change.call,
+            time: now(),
+            session: change.session.to_owned(),
+            tool: change.tool.to_owned(),
+            path: change.path.clone(),
+            moved_to: change.moved_to.clone(),
+            kind: change.kind.to_owned(),
+            id: change.id.map(str::to_owned),
+            added: change.lines.map(|(added, _)| added),
+            removed: change.lines.map(|(_, removed)| removed),
+        }));
+    }
+}
+
+impl State {
+    /// Whether a viewer is open that answers requests.
+    fn can_ask(&self) -> bool {
+        self.viewers.iter().any(|viewer| viewer.answers)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_watching(&self) -> bool {
+        self.open_viewers.load(Ordering::Relaxed) > 0
+    }
+
+    fn listen(self: &Arc<Self>, directory: &Path) -> std::io::Result<()> {
+        make_socket_directory(directory)?;
+        let number = random_number().map_err(std::io::Error::other)?;
+        let name = format!("{}-{number:016x}", std::process::id());
+        let (listener, socket) = listen_in(directory, &name)?;
+        {
+            let mut state = self.lock();
+            if state.closed {
+                return remove_socket(&socket);
+            }
+            state.socket = Some(socket.clone());
+        }
+        // Removes the sockets of servers that were killed.
+        drop(connect_all(directory, |path| path != socket));
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => viewer::start(self.clone(), stream),
+                // The process may have too many files open.
+                Err(error) => {
+                    tracing::debug!("the feed cannot accept a viewer: {error}");
+                    std::thread::sleep(limits::CANCEL_POLL);
+                }
+            }
+        }
+    }
+
+    /// Sends an event to all viewers.
+    fn send(&self, event: &Event) {
+        let line = line(event);
+        self.send_line(&mut self.lock(), &line);
+    }
+
+    fn send_server(&self, state: &mut State) {
+        if self.is_watching() {
+            let line = line(&Event::Server(state.server.clone()));
+            self.send_line(state, &line);
+        }
+    }
+
+    /// Sends a line to all viewers, and drops those that do not read.
+    fn send_line(&self, state: &mut State, line: &Arc<str>) {
+        state.viewers.retain(|viewer| {
+            let taken = viewer.send(line);
+            if !taken {
+                tracing::debug!("a viewer that does not read is dropped");
+                viewer.disconnect();
+            }
+            taken
+        });
+        self.viewers_changed(state);
+    }
+
+    fn viewers_changed(&self, state: &State) {
+        if self.open_viewers.swap(state.viewers.len(), Ordering::Relaxed) != state.viewers.len() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Adds a viewer, which is told who serves and which requests wait for an answer.
+    pub(crate) fn add(&self, viewer: Viewer) {
+        let mut state = self.lock();
+        let server = line(&Event::Server(state.server.clone()));
+        let lines = [&server].into_iter().chain(state.requests.values().map(|it| &it.line));
+        let lines: Vec<_> = lines.cloned().collect();
+        // It counts before it is told anything, so it misses no call after that.
+        state.viewers.push(viewer);
+        self.viewers_changed(&state);
+        let viewer = state.viewers.last().expect("it was added just now");
+        if !lines.iter().all(|line| viewer.send(line)) {
+            viewer.disconnect();
+        }
+    }
+
+    /// Removes a viewer whose connection has ended.
+    pub(crate) fn remove(&self, number: usize) {
+        let mut state = self.lock();
+        state.viewers.retain(|viewer| viewer.number != number);
+        self.viewers_changed(&state);
+    }
+
+    /// Pauses or resumes changes.
+    pub(crate) fn pause(&self, paused: bool) {
+        let mut state = self.lock();
+        self.paused.store(paused, Ordering::Relaxed);
+        state.server.paused = paused;
+        self.send_server(&mut state);
+    }
+
+    /// Answers a request. An answer to a request that has ended or was answered is ignored.
+    pub(crate) fn answer(&self, answer: Answer) {
+        let mut state = self.lock();
+        let Some(pending) = state.requests.get_mut(&answer.request) else { return };
+        if pending.answer.is_some() {
+            return;
+        }
+        let message = answer.message.map(|message| brief(message.trim()));
+        pending.answer = Some(match answer.answer {
+            AnswerKind::Session if pending.answers.contains(&AnswerKind::Session) => {
+                ApprovalAnswer::Session
+            }
+            AnswerKind::Session | AnswerKind::Once => ApprovalAnswer::Once,
+            AnswerKind::No => ApprovalAnswer::Denied(message.filter(|message| !message.is_empty())),
+        });
+        self.changed.notify_all();
+    }
+
+    /// The whole diff of a request, as a line.
+    pub(crate) fn diff(&self, number: u64) -> Option<Arc<str>> {
+        let request = self.lock().requests.get(&number)?.request.clone();
+        // Without the lock: it may take some time.
+        let text = request.preview(limits::MAX_DIFF_CHARS);
+        Some(line(&Event::Diff { request: number, text }))
+    }
+}
+
+/// The event for a question, without its number.
+fn approval(question: &Question<'_>) -> Approval {
+    let request = question.request;
+    let mut answers = vec![AnswerKind::Once, AnswerKind::Session, AnswerKind::No];
+    if !question.session_grants || request.reason == Reason::Paused {
+        answers.retain(|answer| *answer != AnswerKind::Session);
+    }
+    Approval {
+        request: 0,
+        time: now(),
+        session: question.session.to_owned(),
+        client: question.client.map(brief),
+        tool: request.tool.clone(),
+        access: request.access.name().to_owned(),
+        given: brief(&request.given),
+        path: escaped_text(request.path.as_os_str().as_encoded_bytes()),
+        reason: request.reason.to_string(),
+        headline: request.headline(),
+        preview: request.preview(limits::MAX_PREVIEW_CHARS),
+        answers,
+    }
+}
+
+/// An event as a line.
+pub(crate) fn line(event: &Event) -> Arc<str> {
+    let mut line = serde_json::to_string(event).expect("events are plain data with text keys");
+    line.push('\n');
+    line.into()
+}
+
+fn now() -> String {
+    Timestamp::now().to_string()
+}
+
+/// A text whose length somebody else chose, cut.
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(limits::MAX_TEXT_CHARS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,239 @@
+//! The messages between a server and its viewers: JSON, one a line. `docs/WATCHING.md` documents them.
+//!
+//! A field may be added without a new version, so whoever reads a message ignores fields that it does not know.
+
+use pinfold::AuditedPath;
+use serde::{Deserialize, Serialize};
+
+/// The version of the messages.
+pub const VERSION: u32 = 1;
+
+/// What a server tells a viewer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// Who serves. The first event, and sent again whenever something in it changes.
+    Server(Server),
+    /// A call has started.
+    CallStarted(CallStarted),
+    /// A call has ended.
+    CallEnded(CallEnded),
+    /// A change was made.
+    Change(Change),
+    /// The user is asked for approval.
+    ApprovalRequest(Approval),
+    /// An approval request has ended: nobody need answer it any more.
+    ApprovalEnded {
+        /// The request's number.
+        request: u64,
+        /// How it ended.
+        end: RequestEnd,
+    },
+    /// The whole diff of an approval request, for the viewer that asked for it.
+    Diff {
+        /// The request's number.
+        request: u64,
+        /// The diff, escaped like the preview.
+        text: String,
+    },
+    /// What the viewer did wrong. The server closes the connection.
+    Error {
+        /// The problem.
+        message: String,
+    },
+}
+
+/// Who serves.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Server {
+    /// The version of the messages.
+    pub version: u32,
+    /// The server's process.
+    pub pid: u32,
+    /// The version of Pinfold.
+    pub pinfold: String,
+    /// When the server started: ISO 8601, UTC.
+    pub started: String,
+    /// `stdio` or `http`.
+    pub transport: String,
+    /// The clients that have connected, by name.
+    pub clients: Vec<String>,
+    /// The roots of the workspace.
+    pub roots: Vec<String>,
+    /// The dialects of the tools.
+    pub dialects: Vec<String>,
+    /// The permission mode.
+    pub mode: String,
+    /// The directory of the journal, if there is one.
+    pub journal: Option<String>,
+    /// Whether changes are paused: then every change asks.
+    pub paused: bool,
+}
+
+/// A call that has started.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct CallStarted {
+    /// The call's number, unique in its server.
+    pub call: u64,
+    /// When it started: ISO 8601, UTC.
+    pub time: String,
+    /// The session, as in the journal and the audit log.
+    pub session: String,
+    /// The client's name.
+    pub client: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The arguments on one line; `None` if they are wrong.
+    pub parameters: Option<String>,
+}
+
+/// A call that has ended: its number, and what the audit log says about it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct CallEnded {
+    /// The call's number.
+    pub call: u64,
+    /// When it ended: ISO 8601, UTC.
+    pub time: String,
+    /// The session.
+    pub session: String,
+    /// The client's name.
+    pub client: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// `Read`, `Write` or `Delete`; `None` if the call did not come that far.
+    pub operation: Option<String>,
+    /// The paths that the call was about.
+    pub paths: Vec<AuditedPath>,
+    /// `allow` or `deny` by policy; the user's answer as `yes`, `no`, `nobody` or `later`; `none` if nothing was
+    /// decided.
+    pub decision: String,
+    /// Why it was decided so.
+    pub why: Option<String>,
+    /// `ok`, or the error's code.
+    pub outcome: String,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The size of the answer.
+    pub bytes: u64,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Change {
+    /// The number of the call that made it, if its start was told.
+    pub call: Option<u64>,
+    /// When it was made: ISO 8601, UTC.
+    pub time: String,
+    /// The session.
+    pub session: String,
+    /// The tool.
+    pub tool: String,
+    /// The file's real path.
+    pub path: String,
+    /// The real path that it was moved to, if it was.
+    pub moved_to: Option<String>,
+    /// `created`, `changed`, `deleted` or `moved`.
+    pub kind: String,
+    /// The change's id in the journal, by which it can be undone.
+    pub id: Option<String>,
+    /// Lines that were added and removed, where both versions are text of a moderate size.
+    pub added: Option<u64>,
+    /// See `added`.
+    pub removed: Option<u64>,
+}
+
+/// An approval request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Approval {
+    /// The request's number, unique in its server.
+    pub request: u64,
+    /// When the user was asked: ISO 8601, UTC.
+    pub time: String,
+    /// The session.
+    pub session: String,
+    /// The client's name.
+    pub client: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// `Read`, `Write` or `Delete`.
+    pub access: String,
+    /// The path as the agent gave it.
+    pub given: String,
+    /// The real path, with everything escaped that cannot be seen.
+    pub path: String,
+    /// Why the user is asked.
+    pub reason: String,
+    /// The question on one line, escaped.
+    pub headline: String,
+    /// What would change, escaped: a diff, or kind, size and hash; of a long one the head and the tail. Empty if
+    /// nothing would change.
+    pub preview: String,
+    /// The answers that the request takes.
+    pub answers: Vec<AnswerKind>,
+}
+
+/// How an approval request ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestEnd {
+    /// It was approved once.
+    Once,
+    /// It was approved for the session.
+    Session,
+    /// It was denied.
+    No,
+    /// Its call ended first.
+    Cancelled,
+    /// Nobody answered in time, which is a denial.
+    Expired,
+    /// No viewer that answers was left, so the client is asked, if it can be.
+    PassedOn,
+}
+
+/// What a viewer tells a server.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Command {
+    /// The first command: the version that the viewer knows. The server sends nothing before it.
+    Hello {
+        /// The version of the messages.
+        version: u32,
+        /// Whether the viewer answers approval requests. One that does not is not asked.
+        answers: bool,
+    },
+    /// Answers an approval request. The first answer counts.
+    Answer(Answer),
+    /// Asks for the whole diff of an approval request.
+    Diff {
+        /// The request's number.
+        request: u64,
+    },
+    /// Pauses changes: every change asks, until they are resumed.
+    Pause,
+    /// Resumes changes.
+    Resume,
+}
+
+/// The user's answer to an approval request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Answer {
+    /// The request's number.
+    pub request: u64,
+    /// The answer.
+    pub answer: AnswerKind,
+    /// What the model is told with a no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The answers to an approval request.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerKind {
+    /// Yes, this time.
+    Once,
+    /// Yes, for the same operation on the same file until the session ends.
+    Session,
+    /// No.
+    No,
+}

@@ -1,0 +1,46 @@
+//! Where the sockets of servers are.
+//!
+//! The place depends on the user's id and home directory. Variables such as `XDG_RUNTIME_DIR` do not count: clients
+//! start servers without them.
+
+use std::path::PathBuf;
+
+use pinfold_confine::owner;
+use serde::Deserialize;
+
+/// The values of the setting `feed`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(untagged)]
+pub enum FeedSetting {
+    /// In the usual place, or not at all.
+    Usual(bool),
+    /// In this directory.
+    Directory(PathBuf),
+}
+
+impl Default for FeedSetting {
+    fn default() -> Self {
+        Self::Usual(true)
+    }
+}
+
+impl FeedSetting {
+    /// The directory in which a server makes its socket; `None` if it makes none.
+    pub fn directory(&self) -> Option<PathBuf> {
+        match self {
+            Self::Usual(true) => directories().into_iter().next(),
+            Self::Usual(false) => None,
+            Self::Directory(directory) => Some(directory.clone()),
+        }
+    }
+}
+
+/// The directories in which sockets may be, the preferred one first.
+pub fn directories() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let runtime = PathBuf::from(format!("/run/user/{user}"));
+    let runtime = (owner(&runtime) == Some(user)).then(|| runtime.join("pinfold"));
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let home = home.map(|home| home.join(".local/state/pinfold/feed"));
+    runtime.into_iter().chain(home).collect()
+}

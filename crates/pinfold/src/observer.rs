@@ -1,0 +1,57 @@
+//! Lets a front end observe the calls and changes of sessions while they happen, and pause changes.
+//!
+//! While [`Observer::is_watching`] is false, nothing is collected for it.
+
+use std::fmt;
+
+use crate::audit::AuditLine;
+
+/// Observes the calls and changes of sessions. Its methods are called while a call runs, so they must not wait.
+#[doc(hidden)]
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// Whether anybody watches.
+    fn is_watching(&self) -> bool;
+
+    /// Whether the user has paused changes: then every change asks.
+    fn is_paused(&self) -> bool;
+
+    /// A call starts. Returns the number that the call has in later events.
+    fn call_started(&self, call: &CallStart<'_>) -> u64;
+
+    /// A call has ended.
+    fn call_ended(&self, number: u64, line: &AuditLine<'_>);
+
+    /// A change was made.
+    fn changed(&self, change: &MadeChange<'_>);
+}
+
+/// A call that starts.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct CallStart<'c> {
+    pub session: &'c str,
+    pub client: Option<&'c str>,
+    pub tool: &'c str,
+    /// The arguments on one line; `None` if they are wrong.
+    pub parameters: Option<&'c str>,
+}
+
+/// A change that was made.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct MadeChange<'c> {
+    /// The number of the call that made it, if that was observed from its start.
+    pub call: Option<u64>,
+    pub session: &'c str,
+    pub tool: &'c str,
+    /// The real path of the file.
+    pub path: String,
+    /// The real path that it was moved to, if it was.
+    pub moved_to: Option<String>,
+    /// `created`, `changed`, `deleted` or `moved`.
+    pub kind: &'static str,
+    /// The id of its journal entry.
+    pub id: Option<&'c str>,
+    /// How many lines it added and removed, where both versions are text of a moderate size.
+    pub lines: Option<(u64, u64)>,
+}
