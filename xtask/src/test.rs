@@ -58,12 +58,21 @@ fn install() -> Result<(String, Packages)> {
     Ok((slow_tool("rg", "ripgrep", "15.2.0")?, packages))
 }
 
-/// Runs a step, and says how long it took.
+/// Runs a step, and prints how long it took, and how much processor time its processes took.
 fn timed<T>(step: &str, run: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
+    let (start, processor_before) = (Instant::now(), processor_seconds());
     let result = run();
-    eprintln!("xtask: {step}: {:.0} s", start.elapsed().as_secs_f64());
+    let processor = processor_seconds() - processor_before;
+    eprintln!("xtask: {step}: {:.0} s, {processor} s of CPU", start.elapsed().as_secs_f64());
     result
+}
+
+/// The processor time of all child processes that have ended, in seconds; 0 where it cannot be read.
+fn processor_seconds() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in brackets, may contain spaces. `cutime` and `cstime` are the 14th and 15th field after it.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(13).take(2);
+    fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() / 100
 }
 
 fn has_nextest() -> bool {
