@@ -5,6 +5,7 @@
 mod api;
 mod checks;
 mod conformance;
+mod dist;
 mod packages;
 mod release;
 mod test;
@@ -26,6 +27,7 @@ cargo xtask conformance    the official conformance suite against the server: pa
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
 cargo xtask deny           licences, advisories, sources and duplicates of the dependencies
+cargo xtask dist           what a release for this machine is, in `target/dist`; `--check` installs each file
 cargo xtask package        packs every crate, and builds the packed crates
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read, journal,
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz(rest),
         ["deny"] => release::deny(),
         ["coverage"] => release::coverage(),
+        ["dist", rest @ ..] => dist::run(rest),
         ["package", rest @ ..] => release::package(rest),
         ["minimal"] => release::minimal(),
         ["help" | "--help" | "-h"] => {
@@ -66,29 +69,12 @@ fn main() -> ExitCode {
 /// A program that tests or benchmarks compare with: installed below `target`, once.
 fn tool(name: &str, package: &str, version: &str) -> Result<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools").join(version);
-    installed(name, package, version, &root, &[])
-}
-
-/// The same, where its speed does not matter: it is built in a fraction of the time.
-fn slow_tool(name: &str, package: &str, version: &str) -> Result<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/debug").join(version);
-    installed(name, package, version, &root, &["--debug", "--quiet"])
-}
-
-fn installed(
-    name: &str,
-    package: &str,
-    version: &str,
-    root: &Path,
-    options: &[&str],
-) -> Result<String> {
     let program = root.join("bin").join(name);
     if !program.exists() {
         let root = root.display().to_string();
-        let mut arguments =
-            vec!["install", package, "--version", version, "--locked", "--root", &root];
-        arguments.extend(options);
-        run(&arguments, &[])?;
+        let install =
+            ["install", package, "--version", version, "--locked", "--quiet", "--root", &root];
+        run(&install, &[])?;
     }
     Ok(program.display().to_string())
 }

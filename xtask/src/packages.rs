@@ -17,7 +17,7 @@ const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/tests/
 const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packages");
 
 /// The crates that Pinfold's own packages contain.
-const OWN_CRATES: [&str; 3] = ["pinfold-cli", "pinfold-node", "pinfold-python"];
+pub(crate) const OWN_CRATES: [&str; 3] = ["pinfold-cli", "pinfold-node", "pinfold-python"];
 
 /// The packages that could be installed, and the names of those that could not.
 #[derive(Default)]
