@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 
 use crate::packages::{self, Packages, Profile};
-use crate::{api, checks, conformance, run, slow_tool};
+use crate::{api, checks, conformance, run, tool};
 
 pub(crate) fn run_all() -> Result<()> {
     let start = Instant::now();
@@ -55,7 +55,7 @@ pub(crate) fn run_all() -> Result<()> {
 fn install() -> Result<(String, Packages)> {
     let mut packages = Packages::install()?;
     packages.install_for_own()?;
-    Ok((slow_tool("rg", "ripgrep", "15.2.0")?, packages))
+    Ok((tool("rg", "ripgrep", "15.2.0")?, packages))
 }
 
 /// Runs a step, and prints how long it took, and how much processor time its processes took.
