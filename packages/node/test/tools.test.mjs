@@ -10,7 +10,7 @@ const named = (tools, name) => tools.find((tool) => tool.name === name);
 
 test("tools have the shape of plugins", (t) => {
   const tools = createTools({ root: workspace(t) });
-  const names = ["Read", "Write", "Edit", "MultiEdit", "Delete", "LS", "Glob", "Grep"];
+  const names = ["Read", "Write", "Edit", "MultiEdit", "Delete", "Move", "LS", "Glob", "Grep"];
   assert.deepEqual(tools.map((tool) => tool.name), names);
   for (const { name, config, execute, formatCompactParams } of tools) {
     assert.equal(config.type, "function");
@@ -165,8 +165,8 @@ test("a working directory is where relative paths and searches start", async (t)
 test("schemas are there without a session", () => {
   assert.equal(toolSchemas("openai")[0].function.name, "Read");
   assert.equal(toolSchemas("anthropic", { dialect: "scoped" })[0].name, "read_file");
-  assert.equal(toolSchemas("gemini", { dialect: "all" })[0].functionDeclarations.length, 19);
-  assert.equal(toolSchemas("mcp").length, 8);
+  assert.equal(toolSchemas("gemini", { dialect: "all" })[0].functionDeclarations.length, 21);
+  assert.equal(toolSchemas("mcp").length, 9);
   assert.throws(() => toolSchemas("morse"), /the formats are/);
   assert.throws(() => toolSchemas("openai", { dialects: "dotted" }), /no option `dialects`/);
 });

@@ -25,7 +25,7 @@ from pinfold import (
 )
 from workspace import AsyncWorkspace
 
-NAMES = ["Read", "Write", "Edit", "MultiEdit", "Delete", "LS", "Glob", "Grep"]
+NAMES = ["Read", "Write", "Edit", "MultiEdit", "Delete", "Move", "LS", "Glob", "Grep"]
 
 
 class Shout(BaseTool):
@@ -77,7 +77,7 @@ class Shapes(AsyncWorkspace):
         with self.assertRaisesRegex(ValueError, "`Read` already"):
             registry.register(ReadTool())
         self.assertIn("Grep", registry)
-        self.assertEqual(len(registry), 8)
+        self.assertEqual(len(registry), 9)
 
     async def test_a_registry_takes_other_tools_too(self) -> None:
         registry = ToolRegistry()

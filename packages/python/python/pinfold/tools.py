@@ -229,6 +229,12 @@ class DeleteTool(FileTool):
     _name = "Delete"
 
 
+class MoveTool(FileTool):
+    """Moves or renames a file or directory."""
+
+    _name = "Move"
+
+
 class LSTool(FileTool):
     """Lists a directory."""
 
@@ -254,7 +260,7 @@ _SHARED = Sessions()
 def file_tools(session: Session | Sessions | None = None) -> list[FileTool]:
     """All of Pinfold's tools, in the order in which a model is shown them."""
     classes = [
-        ReadTool, WriteTool, EditTool, MultiEditTool, DeleteTool, LSTool, GlobTool, GrepTool,
+        ReadTool, WriteTool, EditTool, MultiEditTool, DeleteTool, MoveTool, LSTool, GlobTool, GrepTool,
     ]  # fmt: skip
     return [tool(session) for tool in classes]
 
