@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::lines::LogLock;
 use crate::temp_file::retry;
-use crate::{Deadline, Error, File, Identity, Kind, Metadata, Name, Removal, Result, Target, sys};
+use crate::{Deadline, Error, File, Identity, Kind, Name, Removal, Result, Target, sys};
 
 pub use segments::{LinesFromEnd, Segment, StoreLock, StoredFile};
 
@@ -31,9 +31,8 @@ impl BackupStore {
     pub fn open(path: &Path) -> Result<Self> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(Error::Os)?;
-        let fd = sys::open_root(path)?;
-        let device = Metadata::of(&sys::stat(&fd)?).identity;
-        Ok(Self { dir: Arc::new(Dir::new(fd)?), device })
+        let dir = Dir::new(sys::open_root(path)?)?;
+        Ok(Self { device: dir.identity(), dir: Arc::new(dir) })
     }
 
     /// Adds a line to a log.
@@ -44,9 +43,9 @@ impl BackupStore {
     /// Locks a log, on a handle that still has the log's name.
     fn turn(&self, log: &Name, deadline: &Deadline) -> Result<LogLock<OwnedFd>> {
         for _ in 0..sys::MAX_RACES {
-            let turn = LogLock::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
-            let (open, named) = (sys::stat(turn.file())?, self.dir.meta(log));
-            if named.is_ok_and(|named| named.identity == Metadata::of(&open).identity) {
+            let mut turn = LogLock::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
+            let (open, named) = (turn.meta()?, self.dir.meta(log));
+            if named.is_ok_and(|named| named.identity == open.identity) {
                 return Ok(turn);
             }
         }

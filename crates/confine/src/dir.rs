@@ -140,9 +140,9 @@ pub(crate) struct DirLock {
 }
 
 impl DirLock {
-    /// Whether the directory is locked at all.
-    pub(crate) fn is_held(&self) -> bool {
-        self.lock.is_some()
+    /// The handle that the directory is locked by, which can be listed; `None` if it is not locked.
+    pub(crate) fn handle(&self) -> Option<&OwnedFd> {
+        self.lock.as_ref().map(|lock| &lock.0)
     }
 }
 

@@ -132,11 +132,9 @@ impl<'t> Replacement<'t> {
             if self.exchange_back() {
                 return Err(error);
             }
-            let copy = &self.temp.entry.name;
-            if is_original && let Some(restored) = self.restore_in_place(original, copy) {
-                return Err(restored);
-            }
-            return Err(self.temp.entry.keep());
+            let restore = || self.restore_in_place(original, &self.temp.entry);
+            let restored = is_original.then(restore).flatten();
+            return Err(restored.unwrap_or_else(|| self.temp.entry.keep()));
         }
         self.temp.entry.delete_on_drop = true;
         let meta = self.temp.meta_now();
@@ -186,13 +184,17 @@ impl<'t> Replacement<'t> {
     }
 
     /// Writes the old content into the new file, if that has the target's name and the old file is still
-    /// under the name `copy`.
-    fn restore_in_place(&self, original: &Original, copy: &Name) -> Option<Error> {
-        let (new, old) = (self.temp.meta.identity, original.file.meta().identity);
+    /// the entry `copy`.
+    fn restore_in_place(&self, original: &Original, copy: &TempEntry) -> Option<Error> {
+        let (new, old) = (self.temp.meta.identity, original.file.meta());
         let both_there = self.identity_of(&self.target.name) == Some(Some(new))
-            && self.identity_of(copy) == Some(Some(old));
-        let restored = both_there && self.temp.write_back(original).is_ok();
-        restored.then(|| Error::RestoredInPlace { copy: copy.to_string() })
+            && self.identity_of(&copy.name) == Some(Some(old.identity));
+        // If the process is killed meanwhile, no sweep deletes the only whole version.
+        let restored = both_there && copy.change_digest() && self.temp.write_back(original).is_ok();
+        restored.then(|| {
+            copy.set_modified(old.modified);
+            Error::RestoredInPlace { copy: copy.name.to_string() }
+        })
     }
 
     /// For file systems that cannot exchange: moves the old file aside, verifies it, and gives the
@@ -227,7 +229,7 @@ impl<'t> Replacement<'t> {
         error: Error,
     ) -> Error {
         if is_placed && !self.remove_placed() {
-            let restored = self.restore_in_place(original, &aside.name);
+            let restored = self.restore_in_place(original, &aside);
             return restored.unwrap_or_else(|| aside.keep());
         }
         match self.dir.put_back(&aside.name, &self.target.name) {

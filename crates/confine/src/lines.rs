@@ -19,6 +19,8 @@ pub(crate) struct LogLock<F: AsFd> {
     file: Locked<F>,
     /// Whether it is locked.
     alone: bool,
+    /// Its length under the lock, if it is known.
+    known_len: Option<u64>,
 }
 
 impl<F: AsFd> LogLock<F> {
@@ -35,21 +37,24 @@ impl<F: AsFd> LogLock<F> {
                 Err(other) => return Err(other.into()),
             }
         };
-        Ok(Self { file: Locked(file), alone })
+        Ok(Self { file: Locked(file), alone, known_len: None })
     }
 
     /// Appends unlocked, whoever holds the lock.
     pub(crate) fn take(file: F) -> Self {
-        Self { file: Locked(file), alone: false }
+        Self { file: Locked(file), alone: false, known_len: None }
     }
 
-    pub(crate) fn file(&self) -> &F {
-        &self.file.0
+    /// Its metadata.
+    pub(crate) fn meta(&mut self) -> rustix::io::Result<Metadata> {
+        let meta = Metadata::of(&sys::stat(&self.file)?);
+        self.known_len = self.alone.then_some(meta.len);
+        Ok(meta)
     }
 
     /// Appends a line, which ends with a newline.
-    pub(crate) fn add(&self, line: &str) -> rustix::io::Result<()> {
-        let len = self.len()?;
+    pub(crate) fn add(self, line: &str) -> rustix::io::Result<()> {
+        let len = self.known_len.map_or_else(|| self.len(), Ok)?;
         let torn = self.is_torn(len)?;
         write(&self.file, line, torn).1.inspect_err(|_| {
             // Only under the lock: otherwise it could cut off another process's line.

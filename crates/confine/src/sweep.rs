@@ -37,13 +37,10 @@ impl Dir {
         deadline: &Deadline,
     ) -> Vec<Name> {
         let mut unverified = Vec::new();
-        if !lock.is_held() || !self.is_first_sweep() {
-            return unverified;
-        }
+        let Some(dir) = lock.handle().filter(|_| self.is_first_sweep()) else { return unverified };
         let mut found = Vec::new();
-        let Ok(dir) = self.readable() else { return unverified };
         // A failure is no reason to fail the call: no tool shows a temp file.
-        let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
+        let _ = sys::list(dir, &mut Vec::new(), |name, _| {
             if own.is_none_or(|own| name != own.as_bytes())
                 && let Some(temp) = TempName::parse(name)
                 && let Ok(name) = Name::parse(name)
@@ -75,11 +72,13 @@ impl Dir {
             return None;
         }
         let content = temp.content(&meta);
-        if content == TempContent::Unknown && !temp.is_specific() || !self.is_abandoned(&name) {
+        if content == TempContent::Written {
+            if self.is_abandoned(&name) {
+                let _ = sys::remove(self.fd(), name.as_bytes());
+            }
             return None;
         }
-        if content == TempContent::Written {
-            let _ = sys::remove(self.fd(), name.as_bytes());
+        if content == TempContent::Unknown && !temp.is_specific() {
             return None;
         }
         let is_displaced = content == TempContent::Displaced;

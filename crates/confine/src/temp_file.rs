@@ -4,7 +4,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
@@ -30,18 +30,21 @@ impl TempEntry {
         self.delete_on_drop = false;
         match keep(&self.dir, &self.name) {
             Some(kept) => self.name = kept,
-            None => self.change_digest(),
+            None => _ = self.change_digest(),
         }
         Error::RollbackFailed { kept: self.name.to_string() }
     }
 
     /// Changes the modification time of an entry that cannot be renamed, so that no sweep takes it for
-    /// the file that its name says.
-    fn change_digest(&self) {
-        let Ok(meta) = self.dir.meta(&self.name) else { return };
+    /// the file that its name says. False if that fails.
+    pub(crate) fn change_digest(&self) -> bool {
+        let Ok(meta) = self.dir.meta(&self.name) else { return false };
         // More than the coarsest clock of a file system.
-        let modified = meta.modified + Duration::from_secs(4);
-        retry(|| sys::set_modified_at(self.dir.fd(), self.name.as_bytes(), modified));
+        self.set_modified(meta.modified + Duration::from_secs(4))
+    }
+
+    pub(crate) fn set_modified(&self, modified: SystemTime) -> bool {
+        retry(|| sys::set_modified_at(self.dir.fd(), self.name.as_bytes(), modified)).is_some()
     }
 }
 
@@ -59,6 +62,7 @@ impl Drop for TempEntry {
         }
         if retry(|| sys::remove(self.dir.fd(), self.name.as_bytes())).is_none()
             && let Some(written) = &self.written
+            && sys::stat(written).is_ok_and(|stat| Metadata::of(&stat).links == 1)
         {
             retry(|| sys::truncate(written, 0));
         }

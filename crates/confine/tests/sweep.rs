@@ -93,6 +93,7 @@ fn a_name_alone_puts_nothing_in_the_place_of_another() {
 
 const OLD: &str = "old content";
 const NEW: &str = "new content";
+const LONGER: &str = "newer content, which is longer than the old";
 const THEIRS: &str = "THR content";
 const ACTIONS: [&str; 3] = ["replace", "replace without exchange", "remove"];
 
@@ -118,6 +119,8 @@ fn task_of_another_process() {
     if let Some(how) = action.strip_prefix("sweep") {
         // The first call that names the new file is the sweeper's own.
         let faults: &[_] = match how {
+            // The handle that is locked is the second that is opened.
+            " of unreadable files" => &[(When::From("openat", 3), Fault::Errno(13))],
             " without renames" => &[(When::Every("rename_new"), io), (When::From("rename", 2), io)],
             _ => &[],
         };
@@ -129,6 +132,17 @@ fn task_of_another_process() {
         return;
     }
     let path = Path::new(dir).join("file");
+    if action == "replace and restore in place" {
+        let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
+        let faults = [kill, (When::Every("fsync"), io), (When::From("exchange", 2), io)];
+        let report = inject(&faults, || {
+            let target = workspace.target(&"file".into(), &Default::default())?;
+            target.replace(LONGER.as_bytes(), Durability::Full).map(drop)
+        });
+        assert!(matches!(report.result, Err(Error::RestoredInPlace { .. })), "{:?}", report.result);
+        println!("done: restored");
+        return;
+    }
     if let Some(action) = action.strip_suffix(", and the rollback fails") {
         // A replacement gives its temp file a name before, by the first `rename`.
         let first = if action == "replace" { 2 } else { 1 };
@@ -249,6 +263,43 @@ fn a_sweep_that_fails_loses_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_writes_the_old_content_back_loses_none() {
+    for nth in 1..200 {
+        let dir = TempDir::new().unwrap();
+        let at = dir.path().display();
+        fs::write(dir.path().join("file"), OLD).unwrap();
+        let finished = run(format!("{at}|replace and restore in place||{nth}")).contains("done:");
+        let said = run(format!("{at}|sweep||0"));
+        let file = fs::read_to_string(dir.path().join("file")).unwrap();
+        let whole = [OLD, LONGER].contains(&&*file);
+        let kept = contents(dir.path()).iter().filter(|content| *content == OLD).count();
+        assert!(whole || kept == 1 && said.contains("kept: "), "killed at {nth}: {file:?} {said}");
+        if finished {
+            assert_eq!((names(dir.path()).len(), &*file), (2, OLD), "{said}");
+            return;
+        }
+    }
+    panic!("it never ends");
+}
+
+#[test]
+fn a_file_that_may_not_be_read_goes_back_to_its_name_too() {
+    for nth in 1..200 {
+        let dir = TempDir::new().unwrap();
+        let at = dir.path().display();
+        fs::write(dir.path().join("file"), OLD).unwrap();
+        let finished = run(format!("{at}|remove|not|{nth}")).contains("done:");
+        let said = run(format!("{at}|sweep of unreadable files||0"));
+        let file = fs::read_to_string(dir.path().join("file")).ok();
+        assert!(finished || file.as_deref() == Some(OLD), "{nth}: {:?} {said}", names(dir.path()));
+        if finished {
+            return;
+        }
+    }
+    panic!("it never ends");
 }
 
 fn contents(dir: &Path) -> Vec<String> {

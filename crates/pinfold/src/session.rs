@@ -3,6 +3,7 @@
 //! It owns what operations share: the workspace, the settings, policy, approvals, the ledger of files that were
 //! read, the journal and the audit log.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -146,8 +147,10 @@ impl Session {
     /// audit log are denied anyway.
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+        // Each once: every name on the way is looked up.
+        let own: BTreeSet<PathBuf> = own.into_iter().collect();
         let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(policy).keep_out(own.into_iter().flat_map(|path| symlinks_and_target(&path)));
+        Arc::make_mut(policy).keep_out(own.iter().flat_map(|path| symlinks_and_target(path)));
         self
     }
 

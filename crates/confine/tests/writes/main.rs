@@ -214,3 +214,21 @@ fn content_is_flushed_before_it_takes_its_place_and_the_directory_after() {
         );
     }
 }
+
+/// Every call but those that read the content. A new one needs a reason.
+#[test]
+fn a_second_write_in_a_directory_makes_these_calls() {
+    let (dir, workspace) = workspace();
+    write(&workspace, "f", "one").unwrap();
+    let mut report = pinfold_confine::fault::inject(&[], || write(&workspace, "f", "two")).calls;
+    report.retain(|call| *call != "pread");
+    let find = ["stat", "openat2", "fstat", "fstatat", "openat", "fstat"];
+    let check = ["faccessat", "faccessat", "fstat"];
+    let temp_file = ["getrandom", "create", "claim", "fstat", "rename", "write"];
+    let metadata = ["flistxattr", "fchmod", "flistxattr"];
+    let exchange = ["openat", "flock", "stat", "fstatat", "exchange", "fstatat", "stat"];
+    let end = ["fstat", "unlinkat"];
+    let parts: [&[&str]; 6] = [&find, &check, &temp_file, &metadata, &exchange, &end];
+    assert_eq!(report, parts.concat());
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "two");
+}
