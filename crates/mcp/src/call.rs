@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinfold::{CallOptions, Cancel, Error, Progress};
+use pinfold::{CallOptions, Cancel, Error, Progress, SharedAuditLine};
 use pinfold_dialects::Answer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
@@ -41,8 +41,11 @@ pub(crate) async fn call(
         return Err(ErrorData::invalid_params(error, None));
     };
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
+    // If the call is given up, its thread writes no second line later.
+    let audit_line = SharedAuditLine::default();
     let refuse = |error: Arc<Error>| {
         let call = CallOptions::default().with_client(client.clone());
+        let call = call.with_audit_line(audit_line.clone());
         let answer = conversation.whole().refuse_call(tool.entry.name, error, &call);
         Ok(reply::result(answer, None).into())
     };
@@ -122,6 +125,7 @@ pub(crate) async fn call(
     }
     let call = CallOptions::default().with_cancel(cancel.clone()).with_progress(progress.clone());
     let call = call.with_approver(approver).with_client(client.clone());
+    let call = call.with_audit_line(audit_line.clone());
     let work = {
         let (stop, tools) = (stop.clone(), tools.clone());
         move || {

@@ -49,6 +49,7 @@ struct Client {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
     dir: TempDir,
+    audit: TempDir,
     next: u64,
 }
 
@@ -57,7 +58,9 @@ impl Client {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.pdf"), "%PDF-1.7\n\0").unwrap();
         std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
-        let settings = Settings::default().with_deadline_seconds(deadline_seconds);
+        let audit = tempfile::tempdir().unwrap();
+        let mut settings = Settings::default().with_deadline_seconds(deadline_seconds);
+        settings.audit = Some(audit.path().join("log"));
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let toolbox = Toolbox::new(session.with_pdf_reader(Hangs), &[&CLASSIC, &DOTTED]);
         let service = Service::new(toolbox, Options::default());
@@ -68,7 +71,7 @@ impl Client {
         });
         let (read, write) = tokio::io::split(ours);
         let lines = BufReader::new(read).lines();
-        let mut client = Self { lines, write, dir, next: 0 };
+        let mut client = Self { lines, write, dir, audit, next: 0 };
         client.request("initialize", initialize(json!({}))).await;
         client.read().await;
         client
@@ -103,6 +106,13 @@ impl Client {
         }
     }
 
+    /// The lines of the audit log about calls that hung.
+    fn audited(&self) -> Vec<Value> {
+        let log = std::fs::read_to_string(self.audit.path().join("log")).unwrap();
+        let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.filter(|line: &Value| line["tool"] == "Read").collect()
+    }
+
     async fn read(&mut self) -> Value {
         // Far longer than anything here takes: without an end it would be for ever.
         let line = tokio::time::timeout(Duration::from_secs(60), self.lines.next_line()).await;
@@ -120,6 +130,13 @@ async fn a_thread_that_hangs_holds_up_no_answer_and_no_other_call() {
     assert_eq!(message["id"], id);
     assert_eq!(answer(&message)["metadata"]["code"], "timeout", "{message}");
     assert!(begin.elapsed() >= Duration::from_secs(1));
+    // The line was written before the answer, with what the thread had noted.
+    let [line] = &client.audited()[..] else { panic!("{:?}", client.audited()) };
+    assert_eq!(
+        (&line["outcome"], &line["decision"]),
+        (&json!("timeout"), &json!("allow")),
+        "{line}"
+    );
     client.hang_and_cancel(20).await;
     let write = json!({"name": "file.write", "arguments": {"path": "a.txt", "content": "two\n"}});
     let id = client.request("tools/call", write.clone()).await;
@@ -146,4 +163,6 @@ async fn a_thread_that_hangs_holds_up_no_answer_and_no_other_call() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(std::fs::read_to_string(client.dir.path().join("a.txt")).unwrap(), "two\n");
+    // A thread that ends later writes no second line.
+    assert_eq!(client.audited().len(), 1 + 20 + 43);
 }

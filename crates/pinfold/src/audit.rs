@@ -1,7 +1,8 @@
 //! The audit log: one line for every call, with its paths, the decision and the outcome. No contents.
 //!
-//! [`Session::audited`] is the only place that writes a line, and that tells the session's observer of calls. An
-//! operation that nobody above has put into an audited call is one itself, so no call is left out.
+//! [`Session::audited`] is the only place that writes a line, and that tells the session's observer of calls. A call
+//! has one line only. An operation that nobody above has put into an audited call is one itself, so no call is left
+//! out.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::State;
 use crate::limits::MAX_AUDIT_CHARS;
-use crate::{Access, CallOptions, CallStart, Session};
+use crate::{Access, CallOptions, CallStart, Observer, Session};
 
 /// An audit log.
 #[derive(Debug)]
@@ -40,17 +41,24 @@ impl Session {
             return work(call);
         }
         let begin = Instant::now();
-        let number = observer.map(|observer| {
+        let shared = call.audit_line.clone().unwrap_or_default();
+        let trace = shared.trace.clone();
+        let start = |observer: &Arc<dyn Observer>| {
             observer.call_started(&CallStart {
                 session: self.id(),
                 client: call.client.as_deref(),
                 tool: &brief(&call.tool),
                 parameters: call.parameters.as_deref(),
             })
-        });
-        let trace = AuditTrace::open(number);
+        };
+        // The thread that performs the call has told the observer of it.
+        let number = trace.number().or_else(|| observer.map(start));
+        trace.set_number(number);
         let call = call.clone().with_audit_trace(trace.clone());
         let done = work(&call);
+        if shared.is_written.swap(true, Ordering::Relaxed) {
+            return done;
+        }
         let (outcome, bytes) = outcome(&done);
         let line = AuditLine {
             time: jiff::Timestamp::now().to_string(),
@@ -69,6 +77,20 @@ impl Session {
             observer.call_ended(number, &line);
         }
         done
+    }
+}
+
+/// The line of a call that two threads may answer: the one that performs it, and one that gives up waiting for
+/// that. The first to be done writes the line, with all that was noted by then.
+#[derive(Clone, Debug)]
+pub struct SharedAuditLine {
+    trace: AuditTrace,
+    is_written: Arc<AtomicBool>,
+}
+
+impl Default for SharedAuditLine {
+    fn default() -> Self {
+        Self { trace: AuditTrace::open(), is_written: Arc::default() }
     }
 }
 
@@ -136,8 +158,14 @@ pub struct AuditedPath {
 }
 
 impl AuditTrace {
-    fn open(number: Option<u64>) -> Self {
-        Self(Some(Arc::new(Mutex::new(Facts { number, ..Facts::default() }))))
+    fn open() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    fn set_number(&self, number: Option<u64>) {
+        if let Some(mut facts) = self.lock() {
+            facts.number = number;
+        }
     }
 
     /// The number that the observer gave the call.

@@ -8,7 +8,7 @@ use pinfold_confine::{File, Place};
 
 #[cfg(doc)]
 use crate::Session;
-use crate::audit::AuditTrace;
+use crate::audit::{AuditTrace, SharedAuditLine};
 use crate::{Approver, Error};
 
 /// Options of one call, where they differ from those of its session.
@@ -32,6 +32,7 @@ pub struct CallOptions {
     /// The file that the call reads, if it was opened before.
     #[doc(hidden)]
     pub cached_file: CachedFile,
+    pub(crate) audit_line: Option<SharedAuditLine>,
     audit_trace: AuditTrace,
 }
 
@@ -90,6 +91,14 @@ impl CallOptions {
     #[must_use]
     pub fn with_cached_file(mut self, file: CachedFile) -> Self {
         self.cached_file = file;
+        self
+    }
+
+    /// Sets the line of the audit log that the call shares with another thread.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_audit_line(mut self, line: SharedAuditLine) -> Self {
+        self.audit_line = Some(line);
         self
     }
 

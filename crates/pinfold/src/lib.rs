@@ -54,7 +54,7 @@ mod view;
 
 pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
 #[doc(hidden)]
-pub use audit::{AuditLine, AuditedPath};
+pub use audit::{AuditLine, AuditedPath, SharedAuditLine};
 #[doc(hidden)]
 pub use call::CachedFile;
 pub use call::{CallOptions, Cancel, Progress};
