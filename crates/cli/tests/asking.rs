@@ -324,12 +324,22 @@ fn a_yes_to_one_file_is_none_to_another_in_its_place() {
     let web =
         Web::start(&mut pinfold(&dir, "serve", &["--mode", "default", "--http", "127.0.0.1:0"]));
     let delete = || json!({"name": "file.delete", "arguments": {"path": "a.txt"}});
-    let state = round(&web, delete(), None, None)["result"]["requestState"].clone();
+    let message = |asked: &Value| {
+        let form = &asked["result"]["inputRequests"]["approve"]["params"];
+        form["message"].as_str().unwrap().to_owned()
+    };
+    let first = round(&web, delete(), None, None);
+    assert!(message(&first).starts_with("Allow "), "{first}");
+    let state = first["result"]["requestState"].clone();
     fs::write(dir.path().join("ws/b.txt"), "precious\n").unwrap();
     fs::rename(dir.path().join("ws/b.txt"), dir.path().join("ws/a.txt")).unwrap();
     let again = round(&web, delete(), Some(&state), Some(accept("allow once")));
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     assert_eq!(content(&dir), "precious\n");
+    assert!(message(&again).starts_with("The file changed since the last question. "), "{again}");
+    let state = again["result"]["requestState"].clone();
+    let done = answer(&round(&web, delete(), Some(&state), Some(accept("allow once"))));
+    assert_eq!(done["success"], true, "{done}");
 }
 
 /// Runs a command on a terminal on which `early` was typed before it starts, and where each of `lines` is

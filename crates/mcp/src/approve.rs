@@ -99,8 +99,8 @@ impl ApprovalRoute {
         let (Self::InputRequired(answers), Some(codec)) = (self, codec) else { return Ok(None) };
         let mut answers = answers.lock();
         let Some(request) = answers.asked.take() else { return Ok(None) };
-        let state =
-            CallState { roots, approved: answers.approved.clone(), asked: digest(&request) };
+        let asked = Asked::about(&request);
+        let state = CallState { roots, approved: answers.approved.clone(), asked };
         let form = form(&request, answers.session_grants)?;
         let input = InputRequest::Elicitation(ElicitRequest::new(form));
         let inputs = InputRequests::from([(APPROVE.to_owned(), input)]);
@@ -113,10 +113,27 @@ impl ApprovalRoute {
 pub(crate) struct CallState {
     /// The client's roots, if it was asked for them: it does not send them again.
     pub(crate) roots: Option<Vec<Root>>,
-    /// The requests that were approved, by digest, and whether for the session.
-    approved: Vec<(String, bool)>,
-    /// The digest of the request that the next answer is for.
-    asked: String,
+    /// The requests that were approved, and whether for the session.
+    approved: Vec<(Asked, bool)>,
+    /// The request that the next answer is for.
+    asked: Asked,
+}
+
+/// What identifies a request.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+struct Asked {
+    /// Another content is another request.
+    digest: String,
+    /// Of the access and the path, whatever the content.
+    subject: String,
+}
+
+impl Asked {
+    fn about(request: &ApprovalRequest) -> Self {
+        let subject = format!("{} {}", request.access.name(), request.path.display());
+        let subject = blake3::hash(subject.as_bytes()).to_hex().to_string();
+        Self { digest: request.request_hash.clone(), subject }
+    }
 }
 
 impl CallState {
@@ -240,9 +257,9 @@ pub(crate) struct EarlierAnswers(Mutex<Answers>);
 struct Answers {
     /// Whether an approval can be for the session.
     session_grants: bool,
-    approved: Vec<(String, bool)>,
+    approved: Vec<(Asked, bool)>,
     /// The request that was denied in this round, and the user's reason.
-    denied: Option<(String, Option<String>)>,
+    denied: Option<(Asked, Option<String>)>,
     /// The request that the client has to ask about next.
     asked: Option<ApprovalRequest>,
 }
@@ -282,12 +299,12 @@ impl EarlierAnswers {
 
     /// The user's answer to a request, if an earlier round of the call asked for it.
     pub(crate) fn find(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
-        let digest = digest(request);
+        let asked = Asked::about(request);
         let answers = self.lock();
-        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == digest) {
+        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == asked) {
             return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
         }
-        let denied = answers.denied.as_ref().filter(|(known, _)| *known == digest);
+        let denied = answers.denied.as_ref().filter(|(known, _)| *known == asked);
         denied.map(|(_, words)| ApprovalAnswer::Denied(words.clone()))
     }
 
@@ -299,15 +316,16 @@ impl EarlierAnswers {
 impl Approver for EarlierAnswers {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         self.find(request).unwrap_or_else(|| {
-            self.lock().asked = Some(request.clone());
+            let (asked, mut request) = (Asked::about(request), request.clone());
+            let mut answers = self.lock();
+            // The engine knows only what was approved in this round.
+            let mut approved = answers.approved.iter();
+            request.changed_since_asked |=
+                approved.any(|(known, _)| known.subject == asked.subject);
+            answers.asked = Some(request);
             ApprovalAnswer::Deferred
         })
     }
-}
-
-/// A request's identity: another content is another request.
-fn digest(request: &ApprovalRequest) -> String {
-    request.request_hash.clone()
 }
 
 async fn elicit(request: &ApprovalRequest, context: &RequestContext<RoleServer>) -> ApprovalAnswer {
