@@ -8,8 +8,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
+mod approvals;
 mod choices;
 mod model;
+mod moves;
 mod refusals;
 mod texts;
 
@@ -86,4 +88,14 @@ fn ignore_files_of_any_kind_hide_what_they_say() {
 #[test]
 fn the_lines_that_a_refusal_shows_are_found() {
     trials(150, refusals::taken_over);
+}
+
+#[test]
+fn the_question_decodes_to_the_change_that_is_made() {
+    trials(150, approvals::approved_changes);
+}
+
+#[test]
+fn a_directory_that_is_moved_takes_no_change_with_it() {
+    trials(300, moves::moved_directory);
 }
