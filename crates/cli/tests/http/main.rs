@@ -276,6 +276,16 @@ fn a_body_over_the_limit_is_refused() {
 }
 
 #[test]
+fn a_body_with_too_many_values_is_refused() {
+    let place = Place::new(&[]);
+    let web = place.serve(&["--dialect", "dotted"]);
+    let session = web.session();
+    let reply = web.call(&session, "file.list", &json!({"path": vec![0; 500_001]}));
+    assert_eq!(reply.status, 413);
+    assert_eq!(web.call(&session, "file.list", &json!({"path": "."})).status, 200);
+}
+
+#[test]
 fn a_large_body_is_taken() {
     let place = Place::new(&[]);
     let web = place.serve(&["--dialect", "dotted"]);
