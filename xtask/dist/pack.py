@@ -82,24 +82,28 @@ def generated(program: pathlib.Path) -> dict[str, bytes]:
     return {name: subprocess.run([program, *command], check=True, stdout=-1).stdout for name, command in commands.items()}
 
 
-def npm_platform(out: pathlib.Path, parts: pathlib.Path, name: str, version: str) -> str:
-    package = f"pinfold-{name}-gnu"
+def npm_name(name: str) -> str:
+    return f"pinfold-{name}-gnu"
+
+
+def npm_platform(out: pathlib.Path, parts: pathlib.Path, name: str, version: str) -> None:
+    package = npm_name(name)
     about = {"name": package, "version": version, "description": f"The native part of pinfold for {name}"}
     about |= {"license": "MIT OR Apache-2.0", "os": ["linux"], "cpu": [PLATFORMS[name]["cpu"]], "libc": ["glibc"]}
     entries: list[Entry] = [("package/package.json", write_json(about), False)]
     entries += [("package/pinfold", (parts / "pinfold").read_bytes(), True)]
     entries += [("package/pinfold.node", (parts / "pinfold.node").read_bytes(), False)]
     write_tar(out / f"{package}-{version}.tgz", entries)
-    return package
 
 
-def npm_main(out: pathlib.Path, packages: list[str], version: str) -> None:
+def npm_main(out: pathlib.Path, version: str) -> None:
+    """The package that people install. It names the native parts of all platforms, wherever it is made."""
     about = json.loads((NODE / "package.json").read_text())
     for development in ("devDependencies", "scripts"):
         del about[development]
     about["files"].remove("native")
     about["version"] = version
-    about["optionalDependencies"] = {package: version for package in packages}
+    about["optionalDependencies"] = {npm_name(name): version for name in PLATFORMS}
     entries: list[Entry] = [("package/package.json", write_json(about), False)]
     entries += files_below(NODE / "bin", "package/bin/") + files_below(NODE / "dist", "package/dist/")
     entries += [("package/README.md", (NODE / "README.md").read_bytes(), False)]
@@ -204,7 +208,8 @@ def main(parts: pathlib.Path, out: pathlib.Path, version: str) -> None:
         bundle(out, place, name, version)
         deb(out, place, name, version, pages)
         wheel(out, place, f"manylinux_{GLIBC.replace('.', '_')}_{PLATFORMS[name]['machine']}", version)
-    npm_main(out, [npm_platform(out, parts / name, name, version) for name in platforms], version)
+        npm_platform(out, place, name, version)
+    npm_main(out, version)
     sbom(out, version)
     sums = ""
     for file in sorted(out.iterdir()):
