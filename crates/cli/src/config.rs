@@ -125,7 +125,7 @@ mod tests {
                     matching = \"exact\"\nmax_edit_bytes = 4\n\
                     journal = \"/j\"\njournal_days = 1\nmax_journal_bytes = 2\n\
                     journal_failure = \"warn\"\nmax_output_bytes = 5\nmax_line_chars = 6\n\
-                    max_glob_files = 8\nindex = \"strict\"\nmax_count_bytes = 11\nmax_image_side = 9\nmax_image_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
+                    max_glob_files = 8\nindex = \"strict\"\nmax_index_bytes = 12\nmax_count_bytes = 11\nmax_image_side = 9\nmax_image_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
                     audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\nlandlock = \"off\"\nfeed = \"/f\"\n\
                     [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\n\
                     max_body_bytes = 1\nmax_sessions = 2\nidle_seconds = 3\n\
@@ -152,6 +152,7 @@ mod tests {
             .with_max_image_bytes(Some(10))
             .with_max_glob_files(8)
             .with_index(IndexMode::Strict)
+            .with_max_index_bytes(Some(12))
             .with_max_count_bytes(11)
             .with_deadline_seconds(7)
             .with_audit(Some("/a".into()))

@@ -362,10 +362,14 @@ struct LimitOptions {
     #[arg(long, value_name = "FILES", hide_short_help = true)]
     max_glob_files: Option<usize>,
 
-    /// What searches remember: with `auto` the tree, which they watch for changes; with `strict` they also
+    /// What searches remember: with `auto` the tree and an index of its content, and they watch for changes; with `strict` they also
     /// compare it with the disk each time [default: auto]
     #[arg(long, value_name = "MODE", hide_short_help = true, value_parser = values::<IndexMode>())]
     index: Option<IndexMode>,
+
+    /// Bytes of memory that the index takes [default: 3 % of the memory, at most 268435456]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    max_index_bytes: Option<u64>,
 
     /// Bytes of text that a search reads to count matches after its page is full [default: 268435456]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
@@ -394,6 +398,7 @@ impl Group for LimitOptions {
         settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
         settings.max_glob_files = self.max_glob_files.unwrap_or(settings.max_glob_files);
         settings.index = self.index.unwrap_or(settings.index);
+        settings.max_index_bytes = self.max_index_bytes.or(settings.max_index_bytes);
         settings.max_count_bytes = self.max_count_bytes.unwrap_or(settings.max_count_bytes);
         settings.max_edit_bytes = self.max_edit_bytes.unwrap_or(settings.max_edit_bytes);
         settings.max_image_side = self.max_image_side.or(settings.max_image_side);

@@ -66,6 +66,14 @@ pub fn owner(directory: &Path) -> Option<u32> {
     meta.is_dir().then(|| meta.uid())
 }
 
+/// How much memory the machine has, if the system says so.
+pub fn memory_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 /// Whether this process may create and remove entries in a directory.
 pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()

@@ -39,8 +39,8 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, make_private_directory, may_write, owner, read_config, read_secret,
-    remove_secret, symlinks_and_target, terminal, write_secret,
+    LogFile, device_and_inode, make_private_directory, may_write, memory_bytes, owner, read_config,
+    read_secret, remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};

@@ -76,7 +76,7 @@ pub use pinfold_text::{
 };
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use preview::escaped_text;
-pub use search::{BinaryNote, Line, PageLine, Role};
+pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
     AuditFailure, BadName, Documents, JournalFailure, JournalSetting, Settings, serde_names,

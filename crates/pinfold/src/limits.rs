@@ -116,6 +116,13 @@ pub(crate) const MAX_KEPT_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of text that a search reads after its page is full, to count the other matches: a fraction of a second.
 pub const MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
 
+/// Bytes of memory that the index of contents takes: the trigrams of some gigabytes of source code.
+pub const MAX_INDEX_BYTES: u64 = 256 * 1024 * 1024;
+/// Less text is searched as quickly without an index.
+pub(crate) const MIN_INDEXED_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of a file that is indexed: a larger one is always searched.
+pub(crate) const MAX_INDEXED_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
 /// Compiled patterns that a session caches: agents repeat their last few.
 pub(crate) const MAX_KEPT_PATTERNS: usize = 8;
 

@@ -1,12 +1,15 @@
 //! Searches the content of files with ripgrep's engine; files are opened through the fence.
 
 mod bounded;
+mod content_index;
 mod file_set;
 mod ordered;
 mod page;
 mod scan;
 mod search_pattern;
 
+pub(crate) use content_index::ContentIndex;
+pub use content_index::IndexSummary;
 pub(crate) use file_set::{FileSet, FileSetCache};
 pub(crate) use ordered::{Page, search_in_order};
 pub use page::PageLine;

@@ -26,7 +26,7 @@ use crate::media::PdfReader;
 use crate::media::ThreadPdfReader as DefaultPdfReader;
 use crate::permit::AccessRequest;
 use crate::policy::Policy;
-use crate::search::{FileSetCache, PatternCache};
+use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
 use crate::{
     Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
     JournalSetting, Mode, Observer, Operation, Settings, View,
@@ -43,6 +43,7 @@ pub struct Session {
     journal: Option<Arc<Journal>>,
     pattern_cache: Arc<PatternCache>,
     file_sets: FileSetCache,
+    content_index: Arc<ContentIndex>,
     line_indexes: LineIndexCache,
     pdf_reader: Arc<dyn PdfReader>,
     policy: RwLock<Arc<Policy>>,
@@ -125,6 +126,7 @@ impl Session {
             journal,
             pattern_cache: Arc::default(),
             file_sets: FileSetCache::default(),
+            content_index: Arc::default(),
             line_indexes: LineIndexCache::default(),
             pdf_reader: Arc::new(DefaultPdfReader),
             policy: RwLock::new(Arc::new(policy)),
@@ -196,6 +198,7 @@ impl Session {
             journal: self.journal.clone(),
             pattern_cache: self.pattern_cache.clone(),
             file_sets: FileSetCache::default(),
+            content_index: self.content_index.clone(),
             line_indexes: LineIndexCache::default(),
             pdf_reader: self.pdf_reader.clone(),
             policy: RwLock::new(self.policy()),
@@ -405,6 +408,15 @@ impl Session {
 
     pub(crate) fn line_indexes(&self) -> &LineIndexCache {
         &self.line_indexes
+    }
+
+    pub(crate) fn content_index(&self) -> &Arc<ContentIndex> {
+        &self.content_index
+    }
+
+    /// What the index of contents holds, in numbers.
+    pub fn index_summary(&self) -> IndexSummary {
+        self.content_index.summary()
     }
 
     pub(crate) fn file_sets(&self) -> &FileSetCache {

@@ -56,6 +56,8 @@ pub struct Settings {
     pub max_glob_files: usize,
     /// Whether searches remember the tree and an index of its content.
     pub index: IndexMode,
+    /// How many bytes of memory the index takes; if not set, 3 % of the memory and at most 256 MiB.
+    pub max_index_bytes: Option<u64>,
     /// How much text a search reads after its page is full, to count the other matches, in bytes.
     pub max_count_bytes: u64,
     /// How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
@@ -88,6 +90,7 @@ impl Default for Settings {
             max_image_bytes: None,
             max_glob_files: limits::MAX_GLOB_FILES,
             index: IndexMode::Auto,
+            max_index_bytes: None,
             max_count_bytes: limits::MAX_COUNT_BYTES,
             deadline_seconds: limits::DEADLINE_SECONDS,
             audit: None,
@@ -115,6 +118,7 @@ builder!(Settings {
     with_max_image_bytes(max_image_bytes: Option<u64>),
     with_max_glob_files(max_glob_files: usize),
     with_index(index: IndexMode),
+    with_max_index_bytes(max_index_bytes: Option<u64>),
     with_max_count_bytes(max_count_bytes: u64),
     with_deadline_seconds(deadline_seconds: u64),
     with_audit(audit: Option<PathBuf>),

@@ -88,11 +88,13 @@ export interface Settings {
    * Default: `"auto"`.
    */
   index?: "auto" | "strict" | "off" | null | undefined;
+  /** How many bytes of memory the index takes; if not set, 3 % of the memory and at most 256 MiB. */
+  maxIndexBytes?: number | null | undefined;
   /**
    * How much text a search reads after its page is full, to count the other matches, in bytes.
    * Default: `268435456`.
    */
-  max_count_bytes?: number | null | undefined;
+  maxCountBytes?: number | null | undefined;
   /**
    * How long one call may take, in seconds. The time that the user takes to answer an approval request does not count.
    * Default: `60`.

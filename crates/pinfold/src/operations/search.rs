@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
 
 use ignore::types::{Types, TypesBuilder};
-use pinfold_confine::{Candidate, FilterDecision, Kind, Place, RawPath, Skipped};
+use pinfold_confine::{Candidate, FilterDecision, IndexMode, Kind, Place, RawPath, Skipped};
 
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
@@ -304,7 +304,12 @@ impl Search {
         };
         let filter = (self.glob.clone(), self.file_type.clone());
         let set = FileSet::of(view, &starts, filter, &filter_decision)?;
-        let mut order: Vec<u32> = (0..set.files.len() as u32).collect();
+        let index = Some(view.session().content_index())
+            .filter(|_| view.session().settings().index != IndexMode::Off);
+        let running = index.map(|index| index.running());
+        let possible =
+            index.and_then(|index| index.candidates(&set, scan.search_pattern, scan.multiline));
+        let mut order = possible.unwrap_or_else(|| (0..set.files.len() as u32).collect());
         if self.answer == AnswerWith::Files {
             // The files of a set are in the order of their paths, and this kind of sorting keeps it.
             let modified = |number: &u32| set.files[*number as usize].modified;
@@ -314,6 +319,10 @@ impl Search {
         let page = Page { end, max_count_bytes: self.max_count_bytes };
         let found = search_in_order(scan, &set, &order, page, &view.call().progress);
         let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
+        drop(running);
+        if let Some(index) = index {
+            index.learn(&set, view.session().settings().max_index_bytes);
+        }
         let mut skipped = set.skipped;
         skipped.unreadable += found.skipped.unreadable;
         skipped.too_large += found.skipped.too_large;

@@ -3,6 +3,7 @@
 //! A session keeps its last sets. A set is used again only if nothing that it depends on has changed: the request, the
 //! policy, and the tree, which has to be watched as a whole.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
@@ -12,6 +13,7 @@ use pinfold_confine::{
 };
 
 use crate::policy::Policy;
+use crate::search::content_index::{Coverage, IndexedText};
 use crate::{Error, View};
 
 /// A file of a set.
@@ -25,11 +27,12 @@ pub(crate) struct SetFile {
 }
 
 /// The files that a search looks at.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct FileSet {
     pub(crate) files: Vec<SetFile>,
     /// What the walk left out.
     pub(crate) skipped: Skipped,
+    coverage: Mutex<Option<Coverage>>,
 }
 
 /// What a set depends on besides the tree.
@@ -118,7 +121,7 @@ impl FileSet {
         // Entries of one directory are in order already, which this kind of sorting uses.
         files.sort_by(|(one, _), (other, _)| one.cmp(other));
         let files = files.into_iter().map(|(_, file)| file).collect();
-        let set = Arc::new(Self { files, skipped });
+        let set = Arc::new(Self { files, skipped, coverage: Mutex::default() });
         if remembers && all_watched {
             session.file_sets().keep(request, stamps, &set);
         }
@@ -128,14 +131,32 @@ impl FileSet {
     /// The same files with their metadata as they are now. `None` if one cannot be looked at.
     fn updated(&self) -> Option<Self> {
         let mut opener = FileOpener::default();
-        let mut updated = self.clone();
-        for file in &mut updated.files {
+        let mut files = self.files.clone();
+        for file in &mut files {
             if file.file.version() != file.version {
                 let (version, meta) = opener.meta(&file.file).ok()?;
                 *file = SetFile::new(file.file.clone(), version, &meta);
             }
         }
-        Some(updated)
+        Some(Self { files, skipped: self.skipped, coverage: Mutex::default() })
+    }
+
+    /// For each file where its trigrams are, by an index of this generation with these texts.
+    pub(crate) fn coverage(
+        &self,
+        generation: u64,
+        texts: &HashMap<u64, IndexedText>,
+    ) -> Arc<Vec<Option<IndexedText>>> {
+        let mut coverage = self.coverage.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*coverage {
+            Some((known, covered)) if *known == generation => covered.clone(),
+            _ => {
+                let covered = self.files.iter().map(|file| texts.get(&file.version).copied());
+                let covered: Arc<Vec<_>> = Arc::new(covered.collect());
+                *coverage = Some((generation, covered.clone()));
+                covered
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use pinfold_index::Query;
 use regex_automata::hybrid::{dfa, regex};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
@@ -138,9 +139,16 @@ pub(crate) struct Compiled {
     search_pattern: SearchPattern,
     /// Built for the first line that needs it.
     lazy_regex: OnceLock<Option<regex::Regex>>,
+    query: OnceLock<Query>,
 }
 
 impl Compiled {
+    /// What every match contains.
+    pub(crate) fn query(&self) -> &Query {
+        let SearchPattern { pattern, literal, ignore_case, .. } = &self.search_pattern;
+        self.query.get_or_init(|| Query::new(pattern, *literal, *ignore_case))
+    }
+
     /// The pattern as a lazy DFA, if it is not too large for one.
     pub(crate) fn lazy_regex(&self) -> Option<&regex::Regex> {
         self.lazy_regex.get_or_init(|| self.search_pattern.lazy_regex()).as_ref()
@@ -170,6 +178,7 @@ impl PatternCache {
             weight: search_pattern.weight(),
             search_pattern: search_pattern.clone(),
             lazy_regex: OnceLock::new(),
+            query: OnceLock::new(),
         });
         if compiled.weight > MAX_KEPT_PATTERN_WEIGHT {
             // It takes too much memory to be cached.

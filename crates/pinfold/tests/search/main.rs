@@ -6,6 +6,7 @@
 mod lists;
 mod pages;
 mod places;
+mod remembered;
 mod time;
 
 use std::fs;

@@ -1,0 +1,296 @@
+//! The trigrams of some texts.
+//!
+//! A text is cut into blocks that end with a line, so that a match within a line lies in one block. A match that
+//! spans lines may begin in one block and end in another, so its trigrams are looked for in the whole text. Blocks
+//! overlap by two bytes: each trigram of a text is in one of its blocks.
+
+use crate::plan::Query;
+use crate::{SLOT_BITS, slot};
+
+/// Blocks are this long, or as long as their last line makes them.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+/// Block numbers of a segment fit into 16 bits.
+const MAX_BLOCKS: usize = 4_096;
+
+/// The number of a text in its segment, in the order in which they were added.
+pub type TextId = u32;
+
+/// Collects the trigrams of texts.
+#[derive(Debug)]
+pub struct SegmentBuilder {
+    /// The trigrams of all blocks, one block after the other.
+    grams: Vec<u32>,
+    /// Where the trigrams of each block end.
+    block_ends: Vec<usize>,
+    /// Where the blocks of each text end.
+    text_ends: Vec<u32>,
+    /// For each trigram the last block that it was seen in, counting from 1.
+    seen: Vec<u16>,
+}
+
+impl Default for SegmentBuilder {
+    fn default() -> Self {
+        Self {
+            grams: Vec::new(),
+            block_ends: Vec::new(),
+            text_ends: Vec::new(),
+            seen: vec![0; 1 << SLOT_BITS],
+        }
+    }
+}
+
+impl SegmentBuilder {
+    /// Whether a text of this length still fits.
+    pub fn has_room(&self, len: usize) -> bool {
+        self.block_ends.len() + len / BLOCK_BYTES < MAX_BLOCKS
+    }
+
+    /// Adds a text. It must fit, unless it is the first one.
+    pub fn add(&mut self, text: &[u8]) -> TextId {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = match rest.get(BLOCK_BYTES..) {
+                Some(after) => {
+                    BLOCK_BYTES + memchr::memchr(b'\n', after).map_or(after.len(), |at| at + 1)
+                }
+                None => rest.len(),
+            };
+            let block = self.block_ends.len() as u16 + 1;
+            for gram in rest[..rest.len().min(end + 2)].windows(3) {
+                let slot = slot([gram[0], gram[1], gram[2]]);
+                let seen = &mut self.seen[slot as usize];
+                if *seen != block {
+                    *seen = block;
+                    self.grams.push(slot);
+                }
+            }
+            self.block_ends.push(self.grams.len());
+            rest = &rest[end..];
+        }
+        self.text_ends.push(self.block_ends.len() as u32);
+        self.text_ends.len() as TextId - 1
+    }
+
+    /// How many texts it has.
+    pub fn len(&self) -> usize {
+        self.text_ends.len()
+    }
+
+    /// Whether it has no texts.
+    pub fn is_empty(&self) -> bool {
+        self.text_ends.is_empty()
+    }
+
+    /// The segment of these texts.
+    pub fn build(self) -> Segment {
+        let blocks = self.block_ends.len();
+        let mut starts = vec![0_u32; (1 << SLOT_BITS) + 1];
+        for gram in &self.grams {
+            starts[*gram as usize + 1] += 1;
+        }
+        for number in 1..starts.len() {
+            starts[number] += starts[number - 1];
+        }
+        let mut lists = vec![0_u16; self.grams.len()];
+        let mut next = starts.clone();
+        let mut first = 0;
+        for (block, end) in self.block_ends.iter().enumerate() {
+            for gram in &self.grams[first..*end] {
+                let at = &mut next[*gram as usize];
+                lists[*at as usize] = block as u16;
+                *at += 1;
+            }
+            first = *end;
+        }
+        let mut slots = Vec::new();
+        let mut ends = Vec::new();
+        let mut data = Vec::new();
+        for number in 0..1_usize << SLOT_BITS {
+            let list = &lists[starts[number] as usize..starts[number + 1] as usize];
+            if !list.is_empty() {
+                encode(list, blocks, &mut data);
+                slots.push(number as u32);
+                ends.push(data.len() as u32);
+            }
+        }
+        slots.shrink_to_fit();
+        ends.shrink_to_fit();
+        data.shrink_to_fit();
+        Segment { blocks, slots, ends, data, text_ends: self.text_ends }
+    }
+}
+
+/// A list as a bitmap, if it has many blocks, else as the distances between them, 7 bits a byte.
+fn encode(list: &[u16], blocks: usize, data: &mut Vec<u8>) {
+    let start = data.len();
+    let bitmap = blocks.div_ceil(8);
+    if list.len() >= bitmap {
+        return encode_bitmap(list, bitmap, data);
+    }
+    let mut next = 0;
+    for block in list {
+        let mut distance = block - next;
+        next = block + 1;
+        while distance >= 0x80 {
+            data.push(distance as u8 | 0x80);
+            distance >>= 7;
+        }
+        data.push(distance as u8);
+    }
+    // A list is told from a bitmap by its length.
+    if data.len() - start >= bitmap {
+        data.truncate(start);
+        encode_bitmap(list, bitmap, data);
+    }
+}
+
+fn encode_bitmap(list: &[u16], bitmap: usize, data: &mut Vec<u8>) {
+    let start = data.len();
+    data.resize(start + bitmap, 0);
+    for block in list {
+        data[start + usize::from(*block) / 8] |= 1 << (block % 8);
+    }
+}
+
+/// Which blocks of some texts contain which trigrams.
+#[derive(Debug)]
+pub struct Segment {
+    blocks: usize,
+    /// The trigrams that occur, and where the list of each ends.
+    slots: Vec<u32>,
+    ends: Vec<u32>,
+    data: Vec<u8>,
+    text_ends: Vec<u32>,
+}
+
+/// A set of blocks, a bit for each.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Blocks(Vec<u64>);
+
+impl Blocks {
+    fn none(blocks: usize) -> Self {
+        Self(vec![0; blocks.div_ceil(64)])
+    }
+
+    fn insert(&mut self, block: usize) {
+        self.0[block / 64] |= 1 << (block % 64);
+    }
+
+    fn contains(&self, block: usize) -> bool {
+        self.0[block / 64] >> (block % 64) & 1 == 1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|bits| *bits == 0)
+    }
+
+    fn and(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(bits, other)| *bits &= other);
+    }
+
+    fn or(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(bits, other)| *bits |= other);
+    }
+}
+
+/// The texts of a segment in which a match is possible.
+#[derive(Debug)]
+pub struct Candidates<'s> {
+    segment: &'s Segment,
+    /// `None` for all.
+    blocks: Option<Blocks>,
+}
+
+impl Candidates<'_> {
+    /// Whether a match in this text is possible.
+    pub fn contain(&self, text: TextId) -> bool {
+        let Some(blocks) = &self.blocks else { return true };
+        self.segment.blocks_of(text).any(|block| blocks.contains(block))
+    }
+}
+
+impl Segment {
+    /// How many bytes of memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.data.len() + 4 * (self.slots.len() + self.ends.len() + self.text_ends.len())
+    }
+
+    fn blocks_of(&self, text: TextId) -> std::ops::Range<usize> {
+        let text = text as usize;
+        let first = text.checked_sub(1).map_or(0, |before| self.text_ends[before]);
+        first as usize..self.text_ends[text] as usize
+    }
+
+    /// The texts that a query does not rule out. `spans_lines` if matches may.
+    pub fn candidates(&self, query: &Query, spans_lines: bool) -> Candidates<'_> {
+        Candidates { segment: self, blocks: self.eval(query, spans_lines) }
+    }
+
+    /// `None` stands for all blocks.
+    fn eval(&self, query: &Query, spans_lines: bool) -> Option<Blocks> {
+        match query {
+            Query::All => None,
+            Query::Grams(slots) => {
+                let mut blocks = Blocks::none(self.blocks);
+                slots.iter().for_each(|slot| self.add_list(*slot, &mut blocks));
+                if spans_lines {
+                    self.widen(&mut blocks);
+                }
+                Some(blocks)
+            }
+            Query::And(parts) => {
+                let mut blocks: Option<Blocks> = None;
+                for part in parts {
+                    let Some(more) = self.eval(part, spans_lines) else { continue };
+                    match &mut blocks {
+                        Some(blocks) => blocks.and(&more),
+                        None => blocks = Some(more),
+                    }
+                    if blocks.as_ref().is_some_and(Blocks::is_empty) {
+                        break;
+                    }
+                }
+                blocks
+            }
+            Query::Or(parts) => {
+                let mut blocks = Blocks::none(self.blocks);
+                for part in parts {
+                    blocks.or(&self.eval(part, spans_lines)?);
+                }
+                Some(blocks)
+            }
+        }
+    }
+
+    fn add_list(&self, slot: u32, blocks: &mut Blocks) {
+        let Ok(number) = self.slots.binary_search(&slot) else { return };
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let list = &self.data[start as usize..self.ends[number] as usize];
+        if list.len() == self.blocks.div_ceil(8) {
+            for (number, byte) in list.iter().enumerate() {
+                blocks.0[number / 8] |= u64::from(*byte) << (number % 8 * 8);
+            }
+            return;
+        }
+        let (mut next, mut distance, mut shift) = (0_usize, 0_usize, 0);
+        for byte in list {
+            distance |= usize::from(byte & 0x7F) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                blocks.insert(next + distance);
+                (next, distance, shift) = (next + distance + 1, 0, 0);
+            }
+        }
+    }
+
+    /// Adds all blocks of the texts that have a block in the set.
+    fn widen(&self, blocks: &mut Blocks) {
+        for text in 0..self.text_ends.len() as TextId {
+            let range = self.blocks_of(text);
+            if range.len() > 1 && range.clone().any(|block| blocks.contains(block)) {
+                range.for_each(|block| blocks.insert(block));
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A session that remembers finds what one finds that remembers nothing, also right after a change.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pinfold::operations::{AnswerWith, Search, Searched};
+use pinfold::{IndexMode, Session, Settings};
+use tempfile::TempDir;
+
+use crate::{search, write};
+
+/// Numbers that are the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+const WORDS: [&str; 8] =
+    ["alpha_beta", "Gamma", "delta9", "epsilon(", "zeta\tzeta", "η theta", "iota = 1", "KAPPA"];
+
+fn text(random: &mut Random, lines: usize) -> String {
+    let line = |random: &mut Random| {
+        let number = random.below(1_000_000);
+        format!("{} {number} {}\n", WORDS[random.below(8)], WORDS[random.below(8)])
+    };
+    (0..lines).map(|_| line(random)).collect()
+}
+
+/// A tree that is watched and indexed: more than 3,000 files, more than 8 MB of text.
+fn large() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let mut random = Random(1);
+    let long = text(&mut random, 10_000);
+    for number in 0..3_100 {
+        let path = format!("d{}/{number}.txt", number / 100);
+        let small = format!("file_{number}\n{}", text(&mut random, 2));
+        write(dir.path(), &path, small.as_bytes());
+    }
+    for number in 0..45 {
+        let content = format!("{long}only_in_{number}\n{}", text(&mut random, 10));
+        write(dir.path(), &format!("long/{number}.c"), content.as_bytes());
+    }
+    write(dir.path(), "odd/nul.bin", b"alpha_beta first\nsecond\0after_nul_only\n");
+    write(dir.path(), "odd/bom.txt", b"\xFF\xFEo\0n\0l\0y\0_\0i\0n\0_\0b\0o\0m\0\n\0");
+    dir
+}
+
+fn mutate(root: &Path, random: &mut Random) {
+    let some = |random: &mut Random| match random.below(3) {
+        0 => root.join(format!("long/{}.c", random.below(36))),
+        1 => root.join(format!("d1/{}.txt", 100 + random.below(100))),
+        _ => root.join(format!("new/{}/x.txt", random.below(3))),
+    };
+    let (path, other) = (some(random), some(random));
+    let added = text(random, 1)
+        + ["fresh_word\n", "only_in_7\n", "FRESH_word only_in_bom\n"][random.below(3)];
+    let _ = match random.below(7) {
+        0 => fs::create_dir_all(path.parent().unwrap()).and_then(|()| fs::write(&path, added)),
+        1 => fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, added.as_bytes())),
+        2 => fs::rename(&path, &other),
+        3 => fs::remove_file(&path),
+        4 => fs::rename(root.join("d2"), root.join("moved")),
+        5 => fs::rename(root.join("moved"), root.join("d2")),
+        _ => fs::write(root.join(".gitignore"), ["d1/\n", "*.c\n", ""][random.below(3)]),
+    };
+}
+
+fn answer(searched: &Searched) -> String {
+    let mut searched = format!("{searched:?}");
+    // Where lines are kept in memory is not a part of the answer.
+    searched.retain(|letter| letter != ' ');
+    searched
+}
+
+#[test]
+fn an_indexed_search_is_never_stale() {
+    let dir = large();
+    let remembering = Session::open([dir.path()]).unwrap();
+    let off = Settings::default().with_index(IndexMode::Off);
+    let forgetful = Session::with_settings([dir.path()], off).unwrap();
+    for _ in 0..3 {
+        search(&remembering, &Search::new("nowhere_at_all"));
+    }
+    let begin = Instant::now();
+    while remembering.index_summary().is_building || remembering.index_summary().files == 0 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", remembering.index_summary());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let summary = remembering.index_summary();
+    assert!(summary.files > 3_000 && summary.bytes < 8 << 20, "{summary:?}");
+    let lines = AnswerWith::Lines { before: 0, after: 0 };
+    let queries = [
+        Search::new("only_in_7").with_answer(lines),
+        Search::new("only_in_bom").with_answer(AnswerWith::Counts),
+        Search::new("after_nul_only|first").with_answer(lines),
+        Search::new("fresh_WORD")
+            .with_ignore_case(true)
+            .with_answer(AnswerWith::Lines { before: 1, after: 2 }),
+        Search::new("file_1[0-4]9$").with_answer(AnswerWith::Files),
+        Search::new("KAPPA\\n.*only_in").with_multiline(true).with_answer(AnswerWith::Counts),
+        Search::new("epsilon(")
+            .with_literal(true)
+            .with_glob(Some("*.txt".into()))
+            .with_answer(AnswerWith::Files),
+        Search::new("nowhere_at_all").with_answer(AnswerWith::Files),
+    ];
+    let mut random = Random(3);
+    for step in 0..16 {
+        for _ in 0..random.below(4) {
+            mutate(dir.path(), &mut random);
+        }
+        let query = &queries[step % queries.len()];
+        let (ours, fresh) = (search(&remembering, query), search(&forgetful, query));
+        assert_eq!(answer(&ours), answer(&fresh), "step {step}: {query:?}");
+    }
+}
