@@ -173,6 +173,7 @@ fn line(session: &Session, logged: &LoggedEntry) -> String {
 fn entry_line(session: &Session, entry: &Entry) -> String {
     let time = time(entry).strftime("%Y-%m-%d %H:%M:%SZ");
     let what = match (&entry.before, &entry.after) {
+        _ if entry.checkpoint.is_some() => "checkpoint",
         _ if entry.moved_to.is_some() => "moved",
         (State::Absent, _) => "created",
         (_, State::Absent) => "deleted",
@@ -180,6 +181,10 @@ fn entry_line(session: &Session, entry: &Entry) -> String {
     };
     let to = entry.moved_to.as_ref().map(|to| format!(" to {}", below_root(session, to)));
     let to = to.unwrap_or_default();
+    if let Some(label) = &entry.checkpoint {
+        let label = pinfold::escaped(label.as_bytes());
+        return format!("{}  {time}  {what}  {label}", entry.id).trim_end().to_owned();
+    }
     let undo = entry.undoes.as_ref().map(|id| format!("  (undoes {id})")).unwrap_or_default();
     let tool = if entry.tool.is_empty() { "-" } else { &entry.tool };
     format!("{}  {time}  {tool:<11} {what}  {}{to}{undo}", entry.id, shown(session, entry))

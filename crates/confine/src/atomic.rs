@@ -13,7 +13,7 @@ use crate::dir::{Dir, DirLock};
 use crate::exchange::Replacement;
 use crate::parents::Parents;
 use crate::target::Original;
-use crate::temp_file::{TempEntry, TempFile, retry};
+use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
 use crate::temp_name::Digest;
 use crate::{Error, Metadata, Name, Result, Target, sys};
 
@@ -52,7 +52,7 @@ pub struct Committed {
 /// The directory stays locked meanwhile, so that no other process takes it for left behind.
 #[derive(Debug)]
 pub struct OldVersion {
-    _entry: TempEntry,
+    entry: TempEntry,
     _lock: DirLock,
     /// As [`Committed::unverified`].
     pub unverified: Vec<Name>,
@@ -60,7 +60,33 @@ pub struct OldVersion {
 
 impl OldVersion {
     pub(crate) fn new(entry: TempEntry, lock: DirLock, unverified: Vec<Name>) -> Self {
-        Self { _entry: entry, _lock: lock, unverified }
+        Self { entry, _lock: lock, unverified }
+    }
+
+    /// Gives the old file its name back, unless that is taken.
+    pub fn put_back(mut self, name: &Name) -> Result<()> {
+        self.entry.delete_on_drop = false;
+        match self.entry.dir.put_back(&self.entry.name, name) {
+            PutBack::Done => Ok(()),
+            PutBack::Taken | PutBack::Failed => Err(self.entry.keep()),
+        }
+    }
+
+    /// Exchanges the old file with the new one, which has the name.
+    fn exchange_back(mut self, name: &Name) -> Result<()> {
+        let TempEntry { dir, name: temp, delete_on_drop, .. } = &mut self.entry;
+        match retry(|| sys::exchange(dir.fd(), temp.as_bytes(), name.as_bytes())) {
+            Some(()) => {
+                // The temp name has the new content now.
+                *delete_on_drop = true;
+                Ok(())
+            }
+            None => {
+                // Not every file system can exchange.
+                retry(|| sys::remove(dir.fd(), name.as_bytes()));
+                self.put_back(name)
+            }
+        }
     }
 }
 
@@ -124,6 +150,61 @@ impl Target {
             Some(original) => replacement.exchange(original),
             None => replacement.create(),
         }
+    }
+
+    /// Takes back what [`Self::replace`] did: the old file has its name again, or the new one is gone.
+    ///
+    /// Refuses a file that another process has changed since.
+    pub fn roll_back(&self, made: Committed) -> Result<()> {
+        let dir = match &made.old_version {
+            Some(old) => old.entry.dir.clone(),
+            None => self.current_dir()?,
+        };
+        let now = match dir.meta(&self.name) {
+            Err(Error::NotFound) => None,
+            other => Some(other?),
+        };
+        let is_ours = now.is_some_and(|now| made.meta.is_some_and(|made| made.same_stat(&now)));
+        match (made.old_version, now) {
+            (Some(old), None) => old.put_back(&self.name),
+            (Some(old), Some(_)) if is_ours => old.exchange_back(&self.name),
+            (Some(mut old), Some(_)) => Err(old.entry.keep()),
+            (None, None) => Ok(()),
+            (None, Some(_)) if is_ours => {
+                let removed = retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
+                removed.ok_or(Error::CreatedRemains { emptied: false })
+            }
+            (None, Some(_)) => Err(Error::Changed),
+        }
+    }
+
+    /// Takes back what [`Self::link`] did, if the symlink is still there.
+    pub fn remove_link(&self, to: &[u8]) -> Result<()> {
+        let dir = self.current_dir()?;
+        match sys::read_link(dir.fd(), self.name.as_bytes()) {
+            Ok(found) if found == to => {
+                let removed = retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
+                removed.ok_or(Error::CreatedRemains { emptied: false })
+            }
+            Ok(_) => Err(Error::Changed),
+            Err(Errno::NOENT) => Ok(()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Takes back what [`Self::make_directory`] did, if the directory is empty.
+    pub fn remove_directory(&self) -> Result<()> {
+        match sys::remove_dir(self.current_dir()?.fd(), self.name.as_bytes()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Error::NotEmpty),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// The directory that the path leads to now.
+    pub(crate) fn current_dir(&self) -> Result<Arc<Dir>> {
+        let fd = self.location.root.open_below(&self.location.directory, sys::DIR_PATH)?;
+        Ok(Arc::new(Dir::new(fd)?))
     }
 
     /// Creates a symlink where nothing is.

@@ -1,7 +1,11 @@
 //! An open directory: its entries, and the lock that changes take.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,6 +80,10 @@ impl Dir {
 
     /// Locks the directory against changes by other Pinfold processes.
     pub(crate) fn lock(&self, deadline: &Deadline) -> Result<DirLock> {
+        let known = SHARED.with_borrow(|shared| shared.as_ref()?.get(&self.identity).cloned());
+        if known.is_some() {
+            return Ok(DirLock { lock: known });
+        }
         let fd = match self.readable() {
             Ok(fd) => fd,
             // A directory that is writable but not readable cannot be locked.
@@ -86,7 +94,13 @@ impl Dir {
         let mut pause = Duration::from_micros(20);
         loop {
             match sys::try_lock(&fd) {
-                Ok(()) => return Ok(DirLock { lock: Some(Locked(fd)) }),
+                Ok(()) => {
+                    let lock = Arc::new(Locked(fd));
+                    SHARED.with_borrow_mut(|shared| {
+                        shared.as_mut().map(|shared| shared.insert(self.identity, lock.clone()))
+                    });
+                    return Ok(DirLock { lock: Some(lock) });
+                }
                 Err(Errno::WOULDBLOCK) if start.elapsed() < MAX_WAIT => {
                     deadline.check()?;
                     thread::sleep(pause);
@@ -132,11 +146,38 @@ pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     }
 }
 
+thread_local! {
+    /// The directories that this thread has locked for a set of changes, while it makes one.
+    static SHARED: RefCell<Option<HashMap<Identity, Arc<Locked>>>> = const { RefCell::new(None) };
+}
+
+/// While this lives, a directory that the thread locks stays locked, and is locked only once: the changes of a set
+/// do not wait for each other, and no other process of Pinfold comes between them.
+#[derive(Debug)]
+pub struct SharedLocks {
+    /// The locks belong to the thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl SharedLocks {
+    /// Begins a set of changes.
+    pub fn begin() -> Self {
+        SHARED.set(Some(HashMap::new()));
+        Self { _not_send: PhantomData }
+    }
+}
+
+impl Drop for SharedLocks {
+    fn drop(&mut self) {
+        SHARED.set(None);
+    }
+}
+
 /// A directory's lock. It belongs to a handle of its own, and is released with it.
 #[derive(Debug)]
 pub(crate) struct DirLock {
     /// `None` where the directory cannot be locked.
-    lock: Option<Locked>,
+    lock: Option<Arc<Locked>>,
 }
 
 impl DirLock {
@@ -175,8 +216,8 @@ mod tests {
         let lock = dir.lock(&deadline).unwrap();
         assert!(dir.lock(&deadline).is_err());
         // As after a fork, this handle is not only the holder's.
-        let Some(Locked(fd)) = &lock.lock else { panic!("the file system has locks") };
-        let elsewhere = fd.try_clone().unwrap();
+        let Some(locked) = &lock.lock else { panic!("the file system has locks") };
+        let elsewhere = locked.0.try_clone().unwrap();
         drop(lock);
         assert!(dir.lock(&deadline).is_ok());
         drop(elsewhere);

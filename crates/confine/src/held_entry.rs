@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::lock::FileLock;
 use crate::target::Location;
+use crate::temp_file::retry;
 use crate::{
     Deadline, Durability, Error, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
 };
@@ -103,6 +104,14 @@ impl DirectoryRemoval {
     /// Whether the operating system would let this process remove it, without trying.
     pub fn check_removable(&self) -> Result<()> {
         self.entry.dir.check_writable()
+    }
+
+    /// Takes back what [`Self::remove`] did: a directory with the same mode is there again.
+    pub fn put_back(&self) -> Result<()> {
+        let HeldEntry { dir, name, meta, .. } = &self.entry;
+        retry(|| sys::make_dir(dir.fd(), name.as_bytes())).ok_or(Error::Changed)?;
+        let made = sys::open_at(dir.fd(), name.as_bytes(), sys::DIRECTORY)?;
+        Ok(sys::change_mode(made, meta.mode)?)
     }
 
     /// Removes it, if it is the directory that was found, and empty: otherwise it is [`Error::Changed`] or

@@ -46,7 +46,7 @@ pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
 pub use blake3::{Hash, hash};
 pub use deadline::Deadline;
-pub use dir::Entry;
+pub use dir::{Entry, SharedLocks};
 pub use error::{Error, Result};
 pub use file::File;
 pub use held_entry::DirectoryRemoval;

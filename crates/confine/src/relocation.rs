@@ -174,6 +174,18 @@ impl Relocation {
         Ok(())
     }
 
+    /// Takes back what [`Self::relocate`] did, if it is still there and its old place is free.
+    pub fn take_back(&self) -> Result<()> {
+        let dir = self.destination.current_dir()?;
+        let found = dir.meta(&self.destination.name)?;
+        if found.identity != self.source.meta.identity {
+            return Err(Error::Changed);
+        }
+        let (old, new) = (self.source.name.as_bytes(), self.destination.name.as_bytes());
+        let back = || rename_to_free(found.kind, &dir, new, &self.source.dir, old);
+        retry(back).ok_or(Error::NotMovedBack)
+    }
+
     /// Locks both directories against other processes: always in the same order, so that none waits for another
     /// that waits for it.
     fn lock(&self, to: &Dir) -> Result<Vec<DirLock>> {

@@ -10,9 +10,7 @@ mod relocate;
 use std::fmt;
 
 use blake3::Hash;
-use pinfold_confine::{
-    Durability, Error as ConfineError, Name, OldVersion, Place, RawPath, Removal, Target,
-};
+use pinfold_confine::{Durability, Error as ConfineError, Name, Place, RawPath, Removal, Target};
 use pinfold_text::{text_encoding, unified_diff};
 use serde::Deserialize;
 
@@ -64,8 +62,8 @@ pub(crate) trait Change: fmt::Debug {
     /// The accesses that policy has to allow, each of them.
     fn requests(&self) -> Vec<AccessRequest<'_>>;
 
-    /// The id of the journal entry that this change undoes.
-    fn undoes(&self) -> Option<&str>;
+    /// The ids of the journal entries that this change undoes, the newest first.
+    fn undoes(&self) -> &[String];
 
     /// What the user is shown of it.
     fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError>;
@@ -117,16 +115,27 @@ fn file_request<'c>(change: &'c dyn Change, access: Access) -> Vec<AccessRequest
 }
 
 /// A change that was made.
-#[derive(Default)]
 pub(crate) struct Applied {
     /// The file that is there now, for the ledger; `None` if there is none.
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// The old version stays on the disk until the journal and the ledger know of the change.
-    pub(crate) _old: Option<OldVersion>,
+    /// Takes the change back, unless another process has changed the file since. Until this is dropped, the old
+    /// version is on the disk and the file is held.
+    pub(crate) roll_back: RollBack,
     /// Files beside it that hold content which a killed process displaced.
     pub(crate) unverified: Vec<Name>,
     /// Whether a file that another process created at the same moment was replaced.
     pub(crate) may_have_replaced: bool,
+}
+
+/// Takes a change back.
+pub(crate) type RollBack = Box<dyn FnOnce() -> Result<(), ConfineError>>;
+
+impl Applied {
+    /// A change that displaced no file and wrote none.
+    fn without_content(roll_back: impl FnOnce() -> Result<(), ConfineError> + 'static) -> Self {
+        let (unverified, roll_back) = (Vec::new(), Box::new(roll_back));
+        Self { fingerprint: None, roll_back, unverified, may_have_replaced: false }
+    }
 }
 
 /// Replaces a file's whole content, or creates the file.
@@ -142,13 +151,13 @@ pub(crate) struct Replace {
     pub(crate) answers_with_diff: bool,
     /// The mode of a file that is created, where it is to have a certain one.
     pub(crate) mode: Option<u32>,
-    pub(crate) undoes: Option<String>,
+    pub(crate) undoes: Vec<String>,
 }
 
 impl Replace {
     pub(crate) fn new(path: RawPath, target: Target, after: Vec<u8>) -> Self {
         let after_hash = blake3::hash(&after);
-        let (before, answers_with_diff, mode, undoes) = (None, false, None, None);
+        let (before, answers_with_diff, mode, undoes) = (None, false, None, Vec::new());
         Self { path, target, after, after_hash, before, answers_with_diff, mode, undoes }
     }
 
@@ -177,8 +186,8 @@ impl Change for Replace {
         file_request(self, Access::Write)
     }
 
-    fn undoes(&self) -> Option<&str> {
-        self.undoes.as_deref()
+    fn undoes(&self) -> &[String] {
+        &self.undoes
     }
 
     fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError> {
@@ -251,13 +260,15 @@ impl Change for Replace {
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        let made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
+        let mut made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
         let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta };
+        let unverified = std::mem::take(&mut made.unverified);
+        let (target, may_have_replaced) = (self.target, made.may_have_replaced);
         Ok(Applied {
             fingerprint: Some(fingerprint),
-            _old: made.old_version,
-            unverified: made.unverified,
-            may_have_replaced: made.may_have_replaced,
+            roll_back: Box::new(move || target.roll_back(made)),
+            unverified,
+            may_have_replaced,
         })
     }
 }
@@ -270,7 +281,7 @@ pub(crate) struct RestoreLink {
     pub(crate) target: Target,
     /// Where the link points.
     pub(crate) to: String,
-    pub(crate) undoes: Option<String>,
+    pub(crate) undoes: Vec<String>,
 }
 
 impl Change for RestoreLink {
@@ -286,8 +297,8 @@ impl Change for RestoreLink {
         file_request(self, Access::Write)
     }
 
-    fn undoes(&self) -> Option<&str> {
-        self.undoes.as_deref()
+    fn undoes(&self) -> &[String] {
+        &self.undoes
     }
 
     fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
@@ -316,8 +327,8 @@ impl Change for RestoreLink {
 
     fn apply(self: Box<Self>, _: Durability) -> Result<Applied, ConfineError> {
         self.target.link(self.to.as_bytes())?;
-        let (unverified, may_have_replaced) = (Vec::new(), false);
-        Ok(Applied { fingerprint: None, _old: None, unverified, may_have_replaced })
+        let (target, to) = (self.target, self.to);
+        Ok(Applied::without_content(move || target.remove_link(to.as_bytes())))
     }
 }
 
@@ -326,7 +337,7 @@ impl Change for RestoreLink {
 pub(crate) struct Remove {
     pub(crate) path: RawPath,
     pub(crate) removal: Removal,
-    pub(crate) undoes: Option<String>,
+    pub(crate) undoes: Vec<String>,
     /// How many directories above it are removed if they are empty then.
     pub(crate) removes_parents: usize,
 }
@@ -344,8 +355,8 @@ impl Change for Remove {
         file_request(self, Access::Delete)
     }
 
-    fn undoes(&self) -> Option<&str> {
-        self.undoes.as_deref()
+    fn undoes(&self) -> &[String] {
+        &self.undoes
     }
 
     fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
@@ -384,9 +395,11 @@ impl Change for Remove {
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        let name = self.removal.place().path.split().map(|(_, name)| name);
         let mut old = self.removal.remove(durability)?;
         let unverified = std::mem::take(&mut old.unverified);
-        Ok(Applied { fingerprint: None, _old: Some(old), unverified, may_have_replaced: false })
+        let roll_back = move || name.map_or(Ok(()), |name| old.put_back(&name));
+        Ok(Applied { unverified, ..Applied::without_content(roll_back) })
     }
 }
 

@@ -6,13 +6,13 @@
 //!    and return [`CommitError::Stale`], so that the session plans again. A dry run does not ask.
 //! 4. Make the diff, if the answer has one. A dry run ends here, with whether the operating system would allow
 //!    the change.
-//! 5. Journal: make the backup and add the entry.
-//! 6. Apply the change. If the file is no longer as it was planned on, the entry becomes void, and the session
-//!    plans again.
-//! 7. Mark the entry as made, and note the change for the audit log and in the ledger.
+//! 5. Journal: make the backups and add the entries, of several changes as one group.
+//! 6. Apply the changes. If one fails, those before it are taken back and the entries become void; if a file is
+//!    no longer as it was planned on, the session plans again.
+//! 7. Mark the entries as made, and note the changes for the audit log and in the ledger.
 
 use blake3::Hash;
-use pinfold_confine::{Error as ConfineError, Place, RawPath};
+use pinfold_confine::{Error as ConfineError, Place, RawPath, SharedLocks};
 
 use crate::change::{Applied, Change, ChangeSet};
 use crate::journal::State;
@@ -76,11 +76,8 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
             possible.map_err(|error| Error::from_write(change.path(), error))?;
         }
     }
-    if !receipt.dry_run {
-        // Operations plan at most one change; making several is not all or nothing yet.
-        for change in changes {
-            make(change, view, &mut receipt)?;
-        }
+    if !receipt.dry_run && !changes.is_empty() {
+        make(changes, view, &mut receipt)?;
     }
     Ok(receipt)
 }
@@ -140,57 +137,117 @@ fn change_hash(changes: &[Box<dyn Change>], view: &View<'_>) -> Result<Hash, Com
     Ok(hasher.finalize())
 }
 
-/// Journals a change, makes it, and tells the audit log and the ledger.
+/// What has to be known of a change after it was made.
+struct Facts {
+    path: RawPath,
+    place: Place,
+    destination: Option<(RawPath, Place)>,
+    made_parents: usize,
+    removes_parents: usize,
+}
+
+impl Facts {
+    fn of(change: &dyn Change) -> Self {
+        let destination = change.destination().map(|(path, place)| (path.clone(), place.clone()));
+        Self {
+            path: change.path().clone(),
+            place: change.place().clone(),
+            destination,
+            made_parents: change.made_parents(),
+            removes_parents: change.removes_parents(),
+        }
+    }
+}
+
+/// Journals the changes, makes all of them or none, and tells the audit log and the ledger.
 fn make(
-    mut change: Box<dyn Change>,
+    mut changes: Vec<Box<dyn Change>>,
     view: &View<'_>,
     receipt: &mut Receipt,
 ) -> Result<(), CommitError> {
     let session = view.session();
-    let (path, place) = (change.path().clone(), change.place().clone());
-    let destination = change.destination().map(|(path, place)| (path.clone(), place.clone()));
-    let removes_parents = change.removes_parents();
-    let states = states(&*change, view)?;
+    // The changes of a set must not wait for each other's locks.
+    let _locks = (changes.len() > 1).then(SharedLocks::begin);
+    let facts: Vec<_> = changes.iter().map(|change| Facts::of(&**change)).collect();
+    let states = changes.iter().map(|change| states(&**change, view));
+    let states = states.collect::<Result<Option<Vec<_>>, _>>()?;
     let record = match &states {
-        Some(states) => Record::begin(view, &mut *change, states)?,
+        Some(states) => Record::begin(view, &mut changes, states)?,
         None => Record::none(view),
     };
     // Counted while both versions are there.
-    let lines = session.watching_observer().and_then(|_| change.line_counts(view));
-    let applied = match change.apply(session.settings().durability) {
-        Ok(applied) => applied,
-        Err(error) => {
-            record.call_off();
-            let path = match (&error, destination) {
-                (ConfineError::Exists | ConfineError::CrossDevice, Some((to, _))) => to,
-                _ => path,
-            };
-            return Err(match error {
-                ConfineError::Changed => CommitError::Stale { path },
-                ConfineError::TimedOut => view.timed_out(&path).into(),
-                other => Error::from_write(&path, other).into(),
-            });
+    let observed = session.watching_observer().is_some();
+    let lines = changes.iter_mut().map(|change| observed.then(|| change.line_counts(view)));
+    let lines: Vec<_> = lines.map(Option::flatten).collect();
+    let mut applied = Vec::new();
+    for change in changes {
+        match change.apply(session.settings().durability) {
+            Ok(done) => applied.push(done),
+            Err(error) => return Err(roll_back(view, applied, &facts, record, error)),
         }
-    };
+    }
     (receipt.id, receipt.warning) = record.end();
-    for warning in warnings(&applied) {
-        let known = receipt.warning.take().map(|known| format!("{known}; "));
-        receipt.warning = Some(known.unwrap_or_default() + &warning);
-    }
-    if let Some([before, after]) = &states {
+    for (([before, after], fact), lines) in states.iter().flatten().zip(&facts).zip(lines) {
         view.call().audit_trace().changed(before, after);
-        let moved_to = destination.as_ref().map(|(_, to)| to);
-        view.tell_observer((&place, moved_to), [before, after], receipt.id.as_deref(), lines);
+        let places = (&fact.place, fact.destination.as_ref().map(|(_, to)| to));
+        view.tell_observer(places, [before, after], receipt.id.as_deref(), lines);
     }
-    match (applied.fingerprint, destination) {
-        (Some(fingerprint), _) => session.record_read(&place, fingerprint),
-        (None, Some((_, to))) => session.record_move(&place, &to),
-        (None, None) => session.forget(&place),
+    for (done, fact) in applied.into_iter().zip(&facts) {
+        for warning in warnings(&done) {
+            let known = receipt.warning.take().map(|known| format!("{known}; "));
+            receipt.warning = Some(known.unwrap_or_default() + &warning);
+        }
+        match (done.fingerprint, &fact.destination) {
+            (Some(fingerprint), _) => session.record_read(&fact.place, fingerprint),
+            (None, Some((_, to))) => session.record_move(&fact.place, to),
+            (None, None) => session.forget(&fact.place),
+        }
     }
-    // The old version is in one of these directories until now.
-    drop(applied._old);
-    session.workspace().remove_empty_parents(&place, removes_parents);
+    // The old versions were in these directories until now.
+    for fact in &facts {
+        session.workspace().remove_empty_parents(&fact.place, fact.removes_parents);
+    }
     Ok(())
+}
+
+/// Takes back the changes that were made before one failed, the last first. Gives the error for all of them.
+fn roll_back(
+    view: &View<'_>,
+    applied: Vec<Applied>,
+    facts: &[Facts],
+    record: Record<'_>,
+    error: ConfineError,
+) -> CommitError {
+    let failed = &facts[applied.len()];
+    let path = match (&error, &failed.destination) {
+        (ConfineError::Exists | ConfineError::CrossDevice, Some((to, _))) => to.clone(),
+        _ => failed.path.clone(),
+    };
+    let (mut made, mut remain) = (Vec::new(), Vec::new());
+    for (number, done) in applied.into_iter().enumerate().rev() {
+        let fact = &facts[number];
+        match (done.roll_back)() {
+            Ok(()) => {
+                let place = fact.destination.as_ref().map_or(&fact.place, |(_, place)| place);
+                view.session().workspace().remove_empty_parents(place, fact.made_parents);
+            }
+            Err(cause) => {
+                made.push(number);
+                remain.push(format!("`{}` ({cause})", fact.path));
+            }
+        }
+    }
+    record.call_off(&made);
+    if !remain.is_empty() {
+        let remain = remain.join(", ");
+        let cause = format!("{error}; these changes could not be taken back: {remain}");
+        return Error::WriteFailed { path, cause }.into();
+    }
+    match error {
+        ConfineError::Changed => CommitError::Stale { path },
+        ConfineError::TimedOut => view.timed_out(&path).into(),
+        other => Error::from_write(&path, other).into(),
+    }
 }
 
 /// What the reader of the answer has to know about a change that was made.

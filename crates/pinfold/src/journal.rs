@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use blake3::Hash;
 use pinfold_confine::{
     BackupStore, Deadline, Error as ConfineError, LinesFromEnd, Metadata, Name, Removal, Segment,
-    Target,
+    StoreLock, Target,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,15 @@ pub struct Entry {
     /// The change that it undid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
+    /// Older changes of the same file that it undid too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_undoes: Vec<String>,
+    /// The id of the first change of the set that it is part of. They were made together, and are undone together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The label of a checkpoint. Such an entry is no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -201,49 +210,69 @@ impl Journal {
         self.store()?.read_backup(&backup_name(&entry.id))
     }
 
-    /// Keeps what a change is about to displace, and adds the change to the log.
+    /// Keeps what changes are about to displace, and adds them to the log, all or none. While the lock is held,
+    /// nobody takes the changes for those of a killed process.
     pub(crate) fn begin(
         &self,
-        entry: &Entry,
-        displaces: Displaces<'_>,
+        changes: Vec<(&Entry, Displaces<'_>)>,
         deadline: &Deadline,
-    ) -> Result<(), ConfineError> {
+    ) -> Result<StoreLock, ConfineError> {
         let store = self.store()?;
-        let backup_bytes = match &displaces {
-            Displaces::Nothing => 0,
-            Displaces::Target(target) => store.backup_bytes(target)?,
-            Displaces::Removal(removal) => store.removed_backup_bytes(removal)?,
-        };
-        let needed = backup_bytes.saturating_add(LINES_DISK_BYTES);
+        let mut needed = 0_u64;
+        for (_, displaces) in &changes {
+            let backup_bytes = match displaces {
+                Displaces::Nothing => 0,
+                Displaces::Target(target) => store.backup_bytes(target)?,
+                Displaces::Removal(removal) => store.removed_backup_bytes(removal)?,
+            };
+            needed = needed.saturating_add(backup_bytes).saturating_add(LINES_DISK_BYTES);
+        }
         self.make_room(store, needed, deadline)?;
-        let name = backup_name(&entry.id);
-        // Until the line is there, a backup without one is nobody's leftover.
-        let _lock = store.lock_shared(deadline)?;
+        // Until the lines are there, a backup without one is nobody's leftover.
+        let lock = store.lock_shared(deadline)?;
         let added = Usage { disk_bytes: needed, ..Usage::default() };
         store.append(&usage_file(), &json(&added)?, deadline)?;
-        let kept = match displaces {
-            Displaces::Nothing => Ok(()),
-            Displaces::Target(target) => store.back_up(target, &name),
-            Displaces::Removal(removal) => store.back_up_removed(removal, &name),
+        let mut lines = Vec::new();
+        let mut kept = Vec::new();
+        let keep_all = || -> Result<(), ConfineError> {
+            for (entry, displaces) in changes {
+                let name = backup_name(&entry.id);
+                kept.push(name.clone());
+                match displaces {
+                    Displaces::Nothing => {}
+                    Displaces::Target(target) => store.back_up(target, &name)?,
+                    Displaces::Removal(removal) => store.back_up_removed(removal, &name)?,
+                }
+                lines.push(json(entry)?);
+            }
+            Ok(())
         };
-        let logged = kept.and_then(|()| store.append(&log(), &json(entry)?, deadline));
-        logged.inspect_err(|_| store.remove(&name))
+        let logged = keep_all().and_then(|()| store.append(&log(), &lines.join("\n"), deadline));
+        logged.inspect_err(|_| kept.iter().for_each(|name| store.remove(name)))?;
+        Ok(lock)
     }
 
-    /// Adds to the log that a change was made.
-    pub(crate) fn made(&self, id: &str, deadline: &Deadline) {
+    /// Whether the log is there, and nobody is making changes: then an entry that is not confirmed was left by a
+    /// killed process, as long as the lock is held.
+    pub(crate) fn lock_if_idle(&self) -> Option<StoreLock> {
+        pinfold_confine::device_and_inode(&self.directory.join("log.jsonl"))?;
+        self.store().ok()?.lock_exclusive(None).ok()?
+    }
+
+    /// Adds to the log that changes were made.
+    pub(crate) fn made(&self, ids: &[String], deadline: &Deadline) {
         if let Ok(store) = self.store() {
-            // Without the line the entry counts only where the file shows the change.
-            let _ = store.append(&log(), &mark("made", id), deadline);
+            // Without the lines the entries count only where the files show the changes.
+            let _ = store.append(&log(), &marks("made", ids), deadline);
         }
     }
 
-    /// Adds to the log that a change was not made, and removes its backup.
-    pub(crate) fn call_off(&self, id: &str, deadline: &Deadline) {
+    /// Adds to the log that changes were not made, and removes their backups.
+    pub(crate) fn call_off(&self, ids: &[String], deadline: &Deadline) {
         if let Ok(store) = self.store() {
-            // Without the line the entry stays, and it is not confirmed.
-            let _ = store.append(&log(), &mark("void", id), deadline);
-            store.remove(&backup_name(id));
+            // Without the lines the entries stay, and they are not confirmed.
+            let _ = store.append(&log(), &marks("void", ids), deadline);
+            ids.iter().for_each(|id| store.remove(&backup_name(id)));
         }
     }
 
@@ -393,9 +422,10 @@ impl LineKey {
     }
 }
 
-/// A line that says what became of an entry's change.
-fn mark(what: &str, id: &str) -> String {
-    serde_json::json!({ what: id }).to_string()
+/// A line for each entry that says what became of its change.
+fn marks(what: &str, ids: &[String]) -> String {
+    let lines: Vec<_> = ids.iter().map(|id| serde_json::json!({ what: id }).to_string()).collect();
+    lines.join("\n")
 }
 
 /// The entries of a journal, newest first.
@@ -466,12 +496,10 @@ pub(crate) fn standing<E>(
     let mut undone = HashSet::new();
     entries.filter(move |logged| {
         let Ok(LoggedEntry { entry, .. }) = logged else { return true };
-        if entry.id.is_empty() || undone.remove(&entry.id) {
+        if entry.id.is_empty() || undone.remove(&entry.id) || entry.checkpoint.is_some() {
             return false;
         }
-        if let Some(id) = &entry.undoes {
-            undone.insert(id.clone());
-        }
+        undone.extend(entry.undoes.iter().chain(&entry.also_undoes).cloned());
         entry.undoes.is_none()
     })
 }

@@ -54,6 +54,12 @@ pub(crate) const MAX_WALKED_NAMES: usize = 10_000;
 /// Entries of a directory that is moved: policy is asked about each, some hundred thousand in a second.
 pub const MAX_MOVED_ENTRIES: usize = 100_000;
 
+/// Changes that are made together: each holds up to three open files, and a process has about a thousand.
+pub const MAX_SET_CHANGES: usize = 200;
+
+/// Changes of the journal that a rewind looks at: some megabytes of log.
+pub(crate) const MAX_REWOUND_CHANGES: usize = 10_000;
+
 /// Files that `Glob` lists: more than a model can use, fewer than fill its context.
 pub const MAX_GLOB_FILES: usize = 1_000;
 

@@ -68,7 +68,8 @@ impl Changes for ChangeSet {
 
 mod sealed {
     use crate::operations::{
-        Delete, Edit, Find, Info, List, Mkdir, Move, Open, Read, Search, Show, Undo, Write,
+        ChangeFiles, Delete, Edit, Find, Info, List, Mkdir, Move, Open, Read, Rewind, Search, Show,
+        Undo, Write,
     };
 
     pub trait Sealed {}
@@ -78,7 +79,22 @@ mod sealed {
     }
 
     seal!(super::NoChange, super::ChangeSet);
-    seal!(Delete, Edit, Find, Info, List, Mkdir, Move, Open, Read, Search, Show, Undo, Write);
+    seal!(
+        ChangeFiles,
+        Delete,
+        Edit,
+        Find,
+        Info,
+        List,
+        Mkdir,
+        Move,
+        Open,
+        Read,
+        Rewind,
+        Search,
+        Show
+    );
+    seal!(Undo, Write);
 }
 
 /// The result of an operation that was performed.

@@ -1,64 +1,67 @@
-//! The journal entry of one change, from before the change is made until it is done.
+//! The journal entries of a set of changes, from before they are made until they are done.
 
-use pinfold_confine::{Error as ConfineError, Place};
+use pinfold_confine::{Error as ConfineError, Place, StoreLock};
 
 use crate::change::Change;
 use crate::commit::CommitError;
 use crate::journal::{Entry, State, fresh_id, now};
 use crate::{Error, JournalFailure, View};
 
-/// The entry of a change that is being made; none if there is no journal.
+/// The entries of changes that are being made; none if there is no journal.
 pub(crate) struct Record<'v> {
     view: &'v View<'v>,
-    id: Option<String>,
+    /// In the order of the changes. The first names the whole set.
+    ids: Vec<String>,
     warning: Option<String>,
+    /// Held while a set of several changes is made.
+    _lock: Option<StoreLock>,
 }
 
 impl<'v> Record<'v> {
-    /// A change that the journal does not have.
+    /// Changes that the journal does not have.
     pub(crate) fn none(view: &'v View<'v>) -> Self {
-        Self { view, id: None, warning: None }
+        Self { view, ids: Vec::new(), warning: None, _lock: None }
     }
 
-    /// Enters a change before it is made. If that fails, the change is refused, or the answer warns
-    /// that it cannot be undone, as the settings say.
+    /// Enters changes before they are made. If that fails, they are refused, or the answer warns that they cannot
+    /// be undone, as the settings say.
     pub(crate) fn begin(
         view: &'v View<'v>,
-        change: &mut dyn Change,
-        [before, after]: &[State; 2],
+        changes: &mut [Box<dyn Change>],
+        states: &[[State; 2]],
     ) -> Result<Self, CommitError> {
         let mut record = Self::none(view);
-        let Some(journal) = view.session().journal() else { return Ok(record) };
-        let moved_to = change.destination().map(|(_, place)| real_path(view, place));
-        let real_path = real_path(view, change.place());
-        let lossy = before.is_lossy() || matches!(moved_to, Some(None));
-        let (Some(path), false) = (real_path, lossy) else {
+        let (Some(journal), Some(first)) = (view.session().journal(), changes.first()) else {
+            return Ok(record);
+        };
+        let path = first.path().clone();
+        let entries =
+            changes.iter().zip(states).map(|(change, states)| entry(view, &**change, states));
+        let Some(mut entries) = entries.collect::<Option<Vec<_>>>() else {
             record.warning =
                 Some("this change cannot be undone: the journal takes only names in UTF-8".into());
             return Ok(record);
         };
-        let begun = fresh_id().and_then(|id| {
-            let entry = Entry {
-                id: id.clone(),
-                time: now(),
-                session: view.session().id().to_owned(),
-                tool: view.tool().to_owned(),
-                path,
-                before: before.clone(),
-                after: after.clone(),
-                moved_to: moved_to.flatten(),
-                made_parents: change.made_parents(),
-                undoes: change.undoes().map(str::to_owned),
-            };
-            journal.begin(&entry, change.displaces(), &view.deadline()).map(|()| id)
-        });
-        match (begun, view.session().settings().journal_failure) {
-            (Ok(id), _) => record.id = Some(id),
-            // The file changed; the journal did not fail.
-            (Err(ConfineError::Changed), _) => {
-                return Err(CommitError::Stale { path: change.path().clone() });
+        let mut begin = || {
+            for entry in &mut entries {
+                entry.id = fresh_id()?;
             }
-            (Err(ConfineError::TimedOut), _) => return Err(view.timed_out(change.path()).into()),
+            if entries.len() > 1 {
+                let group = entries[0].id.clone();
+                entries.iter_mut().for_each(|entry| entry.group = Some(group.clone()));
+            }
+            let displaced = changes.iter_mut().map(|change| change.displaces());
+            journal.begin(entries.iter().zip(displaced).collect(), &view.deadline())
+        };
+        let begun = begin();
+        match (begun, view.session().settings().journal_failure) {
+            (Ok(lock), _) => {
+                record._lock = (entries.len() > 1).then_some(lock);
+                record.ids = entries.into_iter().map(|entry| entry.id).collect();
+            }
+            // A file changed; the journal did not fail.
+            (Err(ConfineError::Changed), _) => return Err(CommitError::Stale { path }),
+            (Err(ConfineError::TimedOut), _) => return Err(view.timed_out(&path).into()),
             (Err(error), JournalFailure::Refuse) => {
                 return Err(Error::JournalFailed { cause: error.to_string() }.into());
             }
@@ -71,20 +74,57 @@ impl<'v> Record<'v> {
         self.warning = Some(format!("this change cannot be undone: the journal failed ({error})"));
     }
 
-    /// The change was not made.
-    pub(crate) fn call_off(self) {
-        if let (Some(journal), Some(id)) = (self.view.session().journal(), self.id) {
-            journal.call_off(&id, &self.view.deadline());
+    /// The changes were not made, or taken back: all but those with the numbers in `made`.
+    pub(crate) fn call_off(self, made: &[usize]) {
+        let Some(journal) = self.view.session().journal() else { return };
+        let (stand, void): (Vec<_>, Vec<_>) =
+            self.ids.into_iter().enumerate().partition(|(number, _)| made.contains(number));
+        let ids =
+            |list: Vec<(usize, String)>| list.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
+        let (stand, void) = (ids(stand), ids(void));
+        if !void.is_empty() {
+            journal.call_off(&void, &self.view.deadline());
+        }
+        if !stand.is_empty() {
+            journal.made(&stand, &self.view.deadline());
         }
     }
 
-    /// The change was made. Returns the entry's id, or the warning that the change cannot be undone.
+    /// The changes were made. Returns the id of the first, which names the set, or the warning that they cannot be
+    /// undone.
     pub(crate) fn end(self) -> (Option<String>, Option<String>) {
-        if let (Some(journal), Some(id)) = (self.view.session().journal(), &self.id) {
-            journal.made(id, &self.view.deadline());
+        if let (Some(journal), false) = (self.view.session().journal(), self.ids.is_empty()) {
+            journal.made(&self.ids, &self.view.deadline());
         }
-        (self.id, self.warning)
+        (self.ids.into_iter().next(), self.warning)
     }
+}
+
+/// The entry of a change, without an id; `None` if the journal cannot hold it exactly.
+fn entry(view: &View<'_>, change: &dyn Change, [before, after]: &[State; 2]) -> Option<Entry> {
+    let moved_to = match change.destination() {
+        Some((_, place)) => Some(real_path(view, place)?),
+        None => None,
+    };
+    if before.is_lossy() {
+        return None;
+    }
+    let mut undoes = change.undoes().iter().cloned();
+    Some(Entry {
+        id: String::new(),
+        time: now(),
+        session: view.session().id().to_owned(),
+        tool: view.tool().to_owned(),
+        path: real_path(view, change.place())?,
+        before: before.clone(),
+        after: after.clone(),
+        moved_to,
+        made_parents: change.made_parents(),
+        undoes: undoes.next(),
+        also_undoes: undoes.collect(),
+        group: None,
+        checkpoint: None,
+    })
 }
 
 fn real_path(view: &View<'_>, place: &Place) -> Option<String> {

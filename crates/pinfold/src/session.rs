@@ -15,9 +15,9 @@ use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 use crate::approval::Grants;
 use crate::audit::Audit;
 use crate::commit::CommitError;
-use crate::journal::{Journal, LoggedEntry, fresh_id};
+use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now, standing};
 use crate::ledger::{Fingerprint, Ledger};
-use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES};
+use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES, MAX_SET_CHANGES};
 use crate::line_indexes::LineIndexCache;
 #[cfg(not(feature = "pdf"))]
 use crate::media::NoPdfReader as DefaultPdfReader;
@@ -118,7 +118,7 @@ impl Session {
         policy
             .keep_out(journal.iter().flat_map(|journal| symlinks_and_target(journal.directory())));
         let id = fresh_id().unwrap_or_default();
-        Ok(Self {
+        let session = Self {
             whole_workspace: workspace.clone(),
             workspace,
             settings,
@@ -135,7 +135,38 @@ impl Session {
             audit: audit.map(Arc::new),
             observer: None,
             id,
-        })
+        };
+        session.restore_interrupted_sets();
+        Ok(session)
+    }
+
+    /// Takes back sets of changes that a killed process left half made. Where a file was changed since, the set
+    /// stays as it is, and the log shows that it was not confirmed.
+    fn restore_interrupted_sets(&self) {
+        let changes_nothing = self.settings.dry_run || self.settings.permissions.mode == Mode::Plan;
+        let Some(journal) = self.journal.as_deref().filter(|_| !changes_nothing) else { return };
+        // Released at once: what follows needs the lock too.
+        if journal.lock_if_idle().is_none() {
+            return;
+        }
+        let Ok(history) = self.history() else { return };
+        let newest = standing(history).take(2 * MAX_SET_CHANGES).map_while(Result::ok);
+        let torn = newest.filter(|logged| !logged.confirmed).map(|logged| logged.entry);
+        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        for (group, id) in torn.filter_map(|entry| Some((entry.group?, entry.id))) {
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, ids)) => ids.push(id),
+                None => groups.push((group, vec![id])),
+            }
+        }
+        for (_, ids) in groups {
+            let undo = crate::operations::Undo::change(ids[0].clone());
+            let call = CallOptions::default().with_tool("restore");
+            if let Err(Error::NothingToUndo { .. }) = self.perform_with(&undo, &call) {
+                // The process was killed before it changed anything.
+                journal.call_off(&ids, &pinfold_confine::Deadline::default());
+            }
+        }
     }
 
     /// Has `approver` ask the user where the rules or the mode say so. Without one, the answer is no.
@@ -350,6 +381,37 @@ impl Session {
         };
         let entries = entries.into_iter().flatten().map(move |logged| logged.map_err(failed));
         Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
+    }
+
+    /// Marks the present in the journal, so that [`Rewind`](crate::operations::Rewind) can take back all that is
+    /// changed from now on. Returns the checkpoint's id. The label may be empty.
+    pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
+        let failed = |cause: String| Error::JournalFailed { cause };
+        let journal = self.journal.as_deref();
+        let journal = journal.ok_or_else(|| failed("there is no journal".into()))?;
+        let real_root = self.real_roots().next().unwrap_or_default();
+        let enter = || {
+            let entry = Entry {
+                id: fresh_id()?,
+                time: now(),
+                session: self.id.clone(),
+                tool: "checkpoint".into(),
+                path: real_root.to_string_lossy().into_owned(),
+                before: State::Absent,
+                after: State::Absent,
+                moved_to: None,
+                made_parents: 0,
+                undoes: None,
+                also_undoes: Vec::new(),
+                group: None,
+                checkpoint: Some(label.to_owned()),
+            };
+            let deadline = pinfold_confine::Deadline::default();
+            journal.begin(vec![(&entry, Displaces::Nothing)], &deadline)?;
+            journal.made(std::slice::from_ref(&entry.id), &deadline);
+            Ok(entry.id)
+        };
+        enter().map_err(|error: pinfold_confine::Error| failed(error.to_string()))
     }
 
     /// The real paths of the roots.

@@ -19,7 +19,7 @@ pub(crate) struct MakeDirectory {
     pub(crate) target: Target,
     /// Its mode, where it is to have a certain one.
     pub(crate) mode: Option<u32>,
-    pub(crate) undoes: Option<String>,
+    pub(crate) undoes: Vec<String>,
 }
 
 impl Change for MakeDirectory {
@@ -36,8 +36,8 @@ impl Change for MakeDirectory {
         vec![AccessRequest { access: Access::Write, path, place, directory: true }]
     }
 
-    fn undoes(&self) -> Option<&str> {
-        self.undoes.as_deref()
+    fn undoes(&self) -> &[String] {
+        &self.undoes
     }
 
     fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
@@ -66,7 +66,7 @@ impl Change for MakeDirectory {
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         self.target.make_directory(durability, self.mode)?;
-        Ok(Applied::default())
+        Ok(Applied::without_content(move || self.target.remove_directory()))
     }
 }
 
@@ -75,7 +75,7 @@ impl Change for MakeDirectory {
 pub(crate) struct RemoveDirectory {
     pub(crate) path: RawPath,
     pub(crate) removal: DirectoryRemoval,
-    pub(crate) undoes: Option<String>,
+    pub(crate) undoes: Vec<String>,
     /// How many directories above it are removed if they are empty then.
     pub(crate) removes_parents: usize,
 }
@@ -94,8 +94,8 @@ impl Change for RemoveDirectory {
         vec![AccessRequest { access: Access::Delete, path, place, directory: true }]
     }
 
-    fn undoes(&self) -> Option<&str> {
-        self.undoes.as_deref()
+    fn undoes(&self) -> &[String] {
+        &self.undoes
     }
 
     fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
@@ -125,6 +125,6 @@ impl Change for RemoveDirectory {
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         self.removal.remove(durability)?;
-        Ok(Applied::default())
+        Ok(Applied::without_content(move || self.removal.put_back()))
     }
 }

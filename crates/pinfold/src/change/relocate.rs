@@ -18,7 +18,7 @@ pub(crate) struct Relocate {
     pub(crate) relocation: Relocation,
     /// What is inside a directory.
     pub(crate) tree: Option<Tree>,
-    pub(crate) undoes: Option<String>,
+    pub(crate) undoes: Vec<String>,
     /// How many directories above the old place are removed if they are empty then.
     pub(crate) removes_parents: usize,
 }
@@ -58,8 +58,8 @@ impl Change for Relocate {
         [read, delete, write].into_iter().chain(inside).collect()
     }
 
-    fn undoes(&self) -> Option<&str> {
-        self.undoes.as_deref()
+    fn undoes(&self) -> &[String] {
+        &self.undoes
     }
 
     fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError> {
@@ -114,6 +114,6 @@ impl Change for Relocate {
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         self.relocation.relocate(durability)?;
-        Ok(Applied::default())
+        Ok(Applied::without_content(move || self.relocation.take_back()))
     }
 }

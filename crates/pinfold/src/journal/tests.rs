@@ -21,6 +21,9 @@ fn entry(id: &str, time: u64) -> Entry {
         moved_to: None,
         made_parents: 0,
         undoes: None,
+        also_undoes: Vec::new(),
+        group: None,
+        checkpoint: None,
     }
 }
 
@@ -32,7 +35,8 @@ fn begin(directory: &Path, id: &str, bytes: usize, max: u64) {
     let deadline = Deadline::default();
     let mut target = workspace.target(&"f".into(), &deadline).unwrap();
     let journal = Journal::new(directory.to_owned(), DAY, max);
-    journal.begin(&entry(id, now()), Displaces::Target(&mut target), &deadline).unwrap();
+    let entry = entry(id, now());
+    journal.begin(vec![(&entry, Displaces::Target(&mut target))], &deadline).unwrap();
 }
 
 /// Makes the next change tidy the journal.
@@ -41,7 +45,7 @@ fn make_tidying_due(directory: &Path) {
 }
 
 fn add(journal: &Journal, id: &str) {
-    journal.begin(&entry(id, now()), Displaces::Nothing, &Deadline::default()).unwrap();
+    journal.begin(vec![(&entry(id, now()), Displaces::Nothing)], &Deadline::default()).unwrap();
 }
 
 /// Oldest first.
@@ -73,8 +77,8 @@ fn torn_and_called_off_lines_are_no_entries_and_made_ones_are_confirmed() {
         add(&journal, id);
     }
     journal.store().unwrap().append(&log(), "{\"id\":\"x", &deadline).unwrap();
-    journal.call_off("b", &deadline);
-    journal.made("a", &deadline);
+    journal.call_off(&["b".into()], &deadline);
+    journal.made(&["a".into()], &deadline);
     let found: Vec<_> = journal
         .newest_first()
         .unwrap()
@@ -94,9 +98,9 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
         fs::write(dir.path().join(format!("{id}.before")), &id).unwrap();
         add(&journal, &id);
         match number % 3 {
-            0 => journal.call_off(&id, &deadline),
+            0 => journal.call_off(std::slice::from_ref(&id), &deadline),
             _ => {
-                journal.made(&id, &deadline);
+                journal.made(std::slice::from_ref(&id), &deadline);
                 expected.push(id);
             }
         }
@@ -205,7 +209,8 @@ fn a_backup_that_could_never_fit_is_refused_and_displaces_nothing() {
     let workspace = pinfold_confine::Workspace::open([ws.path()], None).unwrap();
     let deadline = Deadline::default();
     let mut target = workspace.target(&"f".into(), &deadline).unwrap();
-    let refused = journal.begin(&entry("b", now()), Displaces::Target(&mut target), &deadline);
+    let second = entry("b", now());
+    let refused = journal.begin(vec![(&second, Displaces::Target(&mut target))], &deadline);
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("`max_journal_bytes` is 102400"), "{error}");
     assert_eq!(ids(&journal), ["a"]);
@@ -240,7 +245,7 @@ fn what_is_too_old_goes_while_the_journal_is_open_too() {
     let deadline = Deadline::default();
     let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
     add(&journal, "a");
-    journal.begin(&entry("old", 1), Displaces::Nothing, &deadline).unwrap();
+    journal.begin(vec![(&entry("old", 1), Displaces::Nothing)], &deadline).unwrap();
     add(&journal, "b");
     assert_eq!(ids(&journal), ["a", "old", "b"]);
     let usage = dir.path().join("pinfold-usage.jsonl");

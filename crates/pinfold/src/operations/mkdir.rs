@@ -56,7 +56,8 @@ impl Operation for Mkdir {
             other => other?,
         };
         let made = DirectoryMade { place: target.place().clone(), created: true };
-        let change = MakeDirectory { path: self.path.clone(), target, mode: None, undoes: None };
+        let change =
+            MakeDirectory { path: self.path.clone(), target, mode: None, undoes: Vec::new() };
         Ok((made, ChangeSet::of(change)))
     }
 }

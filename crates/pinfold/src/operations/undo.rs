@@ -2,6 +2,7 @@
 
 use pinfold_confine::{Error as ConfineError, Hash, Kind, Place, RawPath};
 
+use super::take_back;
 use crate::change::{MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink};
 use crate::journal::{Entry, LoggedEntry, State, standing};
 use crate::{ChangeSet, Error, Operation, View};
@@ -75,7 +76,11 @@ impl Operation for Undo {
 
     fn plan(&self, view: &View<'_>) -> Result<(Undone, ChangeSet), Error> {
         if let Some(id) = &self.id {
-            return inverse(view, &find(view, id)?);
+            let entry = find(view, id)?;
+            return match &entry.group {
+                Some(group) => inverse_of_group(view, &entry, group),
+                None => inverse(view, &entry),
+            };
         }
         let path = self.path.as_ref().map(|path| real_path(view, path)).transpose()?;
         for logged in standing(view.session().history()?) {
@@ -85,7 +90,11 @@ impl Operation for Undo {
             if other_path || self.own_only && entry.session != view.session().id() {
                 continue;
             }
-            match inverse(view, &entry) {
+            let inverse = match &entry.group {
+                Some(group) => inverse_of_group(view, &entry, group),
+                None => inverse(view, &entry),
+            };
+            match inverse {
                 // A process was killed before it made this change, so there is nothing to undo.
                 Err(Error::NotAsLeft { .. }) if !confirmed || never_made(view, &entry) => {}
                 other => return other,
@@ -96,7 +105,7 @@ impl Operation for Undo {
 }
 
 /// The real path that a path leads to, whether something is there or not.
-fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error> {
+pub(super) fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error> {
     view.check_name(path)?;
     let found = view.session().workspace().deepest_existing(path);
     let (place, missing) = found.map_err(|error| view.path_error(path, error))?;
@@ -105,10 +114,39 @@ fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&real).into_owned())
 }
 
+/// The changes that undo a whole set of changes.
+fn inverse_of_group(
+    view: &View<'_>,
+    entry: &Entry,
+    group: &str,
+) -> Result<(Undone, ChangeSet), Error> {
+    let is_part = |entry: &Entry| entry.group.as_deref() == Some(group);
+    let mut entries = Vec::new();
+    for logged in view.session().history()? {
+        let logged = logged?;
+        // They were entered together, so they follow each other.
+        if is_part(&logged.entry) {
+            entries.push(logged.entry);
+        } else if !entries.is_empty() {
+            break;
+        }
+    }
+    let planned = take_back::plan(view, &entries, |_| true)?;
+    if let Some(conflict) = planned.conflicts.first() {
+        let (path, what) = (RawPath::from(conflict.path.as_str()), conflict.why);
+        return Err(Error::NotAsLeft { path, what });
+    }
+    let Some(first) = planned.changes.first() else {
+        return Err(Error::NothingToUndo { id: Some(entry.id.clone()) });
+    };
+    let place = first.place().clone();
+    Ok((Undone { entry: entry.clone(), place }, ChangeSet(planned.changes)))
+}
+
 /// The change that undoes one.
 fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
     let path = RawPath::from(entry.path.as_str());
-    let undoes = Some(entry.id.clone());
+    let undoes = vec![entry.id.clone()];
     if let Some(to) = &entry.moved_to {
         return move_back(view, entry, &RawPath::from(to.as_str()), path);
     }
@@ -183,7 +221,7 @@ fn move_back(
         return Err(left("its content has changed since"));
     }
     let place = relocation.to().clone();
-    let (undoes, removes_parents) = (Some(entry.id.clone()), entry.made_parents);
+    let (undoes, removes_parents) = (vec![entry.id.clone()], entry.made_parents);
     let changes = ChangeSet::of(Relocate { undoes, removes_parents, ..change });
     Ok((Undone { entry: entry.clone(), place }, changes))
 }
@@ -191,25 +229,33 @@ fn move_back(
 /// The entry with an id.
 pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
     let mut history = view.session().history()?;
-    let found = history.find(|logged| logged.as_ref().map_or(true, |logged| logged.entry.id == id));
+    let found = history.find(|logged| {
+        logged
+            .as_ref()
+            .map_or(true, |logged| logged.entry.id == id && logged.entry.checkpoint.is_none())
+    });
     let found = found.ok_or_else(|| Error::NothingToUndo { id: Some(id.to_owned()) })?;
     Ok(found?.entry)
 }
 
 /// Whether a change was never made: the file is as it was before.
 fn never_made(view: &View<'_>, entry: &Entry) -> bool {
-    let path = RawPath::from(entry.path.as_str());
-    let now = match view.removal(&path) {
-        Err(Error::NotFound { .. }) => Now::Nothing,
-        Err(Error::IsDirectory { .. }) => Now::Directory,
-        Err(_) => return false,
+    let now = now(view, &RawPath::from(entry.path.as_str()));
+    now.is_some_and(|now| is_now(&entry.before, &now))
+}
+
+/// What is at a path now, if that can be known.
+pub(super) fn now(view: &View<'_>, path: &RawPath) -> Option<Now> {
+    match view.removal(path) {
+        Err(Error::NotFound { .. }) => Some(Now::Nothing),
+        Err(Error::IsDirectory { .. }) => Some(Now::Directory),
+        Err(_) => None,
         Ok(removal) => match (removal.link_target(), removal.hash()) {
-            (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-            (None, Ok(hash)) => Now::of(hash),
-            (None, Err(_)) => return false,
+            (Some(to), _) => Some(Now::Link(String::from_utf8_lossy(to).into_owned())),
+            (None, Ok(hash)) => Some(Now::of(hash)),
+            (None, Err(_)) => None,
         },
-    };
-    is_now(&entry.before, &now)
+    }
 }
 
 /// The file that a change displaced, if its backup was not modified.
@@ -229,7 +275,7 @@ pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
 }
 
 /// What is at a path now.
-enum Now {
+pub(super) enum Now {
     Nothing,
     Directory,
     File(Hash),
@@ -237,13 +283,13 @@ enum Now {
 }
 
 impl Now {
-    fn of(hash: Option<Hash>) -> Self {
+    pub(super) fn of(hash: Option<Hash>) -> Self {
         hash.map_or(Self::Nothing, Self::File)
     }
 }
 
 /// Whether a state of the journal is what is there now.
-fn is_now(state: &State, now: &Now) -> bool {
+pub(super) fn is_now(state: &State, now: &Now) -> bool {
     match (state, now) {
         (State::Absent, Now::Nothing) | (State::Directory { .. }, Now::Directory) => true,
         (State::File { hash, .. }, Now::File(now)) => *hash == now.to_hex().as_str(),

@@ -1,0 +1,123 @@
+//! `ChangeFiles`: several changes, all of them or none.
+
+use std::collections::HashSet;
+
+use pinfold_confine::RawPath;
+
+use super::{Delete, Edit, Mkdir, Move, Write};
+use crate::limits::MAX_SET_CHANGES;
+use crate::{ChangeSet, Error, Operation, View};
+
+/// Several changes, each to another path: all of them are made, or none. The user is asked once, and undo takes all of
+/// them back.
+///
+/// ```
+/// use pinfold::Session;
+/// use pinfold::operations::{ChangeFiles, Delete, FileChange, Move, Write};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("old.txt", "old\n"))?;
+/// let changes = ChangeFiles::new([
+///     FileChange::Write(Write::new("new.txt", "new\n")),
+///     FileChange::Move(Move::new("old.txt", "kept.txt")),
+///     FileChange::Delete(Delete::new("missing.txt")),
+/// ]);
+/// assert!(session.perform(&changes).is_err());
+/// assert!(!workspace.join("new.txt").exists() && workspace.join("old.txt").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChangeFiles {
+    /// The changes, in the order in which they are made.
+    pub changes: Vec<FileChange>,
+}
+
+/// One of several changes.
+#[derive(Clone, Debug)]
+pub enum FileChange {
+    /// Creates a file, or replaces its content.
+    Write(Write),
+    /// Replaces parts of a file.
+    Edit(Edit),
+    /// Deletes a file or symlink.
+    Delete(Delete),
+    /// Moves something.
+    Move(Move),
+    /// Creates a directory.
+    Mkdir(Mkdir),
+}
+
+/// What several changes were.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FilesChanged {
+    /// The paths that changed, as they were given.
+    pub paths: Vec<RawPath>,
+}
+
+impl ChangeFiles {
+    /// Makes all of the changes, or none.
+    pub fn new(changes: impl IntoIterator<Item = FileChange>) -> Self {
+        Self { changes: changes.into_iter().collect() }
+    }
+}
+
+impl FileChange {
+    /// The path, and the path that it goes to.
+    fn paths(&self) -> (&RawPath, Option<&RawPath>) {
+        match self {
+            Self::Write(write) => (&write.path, None),
+            Self::Edit(edit) => (&edit.path, None),
+            Self::Delete(delete) => (&delete.path, None),
+            Self::Move(moves) => (&moves.from, Some(&moves.to)),
+            Self::Mkdir(mkdir) => (&mkdir.path, None),
+        }
+    }
+
+    fn plan(&self, view: &View<'_>) -> Result<ChangeSet, Error> {
+        Ok(match self {
+            Self::Write(write) => write.plan(view)?.1,
+            Self::Edit(edit) => edit.plan(view)?.1,
+            Self::Delete(delete) => delete.plan(view)?.1,
+            Self::Move(moves) => moves.plan(view)?.1,
+            Self::Mkdir(mkdir) => mkdir.plan(view)?.1,
+        })
+    }
+}
+
+impl Operation for ChangeFiles {
+    type Changes = ChangeSet;
+    type Outcome = FilesChanged;
+
+    fn plan(&self, view: &View<'_>) -> Result<(FilesChanged, ChangeSet), Error> {
+        if self.changes.len() > MAX_SET_CHANGES {
+            let problem = format!("at most {MAX_SET_CHANGES} changes can be made at once");
+            return Err(Error::InvalidArgument(problem));
+        }
+        // Before anything is held: a path that is there twice would wait for itself.
+        let mut known = HashSet::new();
+        for path in self.changes.iter().flat_map(|change| {
+            let (path, to) = change.paths();
+            [path].into_iter().chain(to)
+        }) {
+            if !known.insert(super::undo::real_path(view, path)?) {
+                let problem = format!("`{path}` is changed twice; each path can be changed once");
+                return Err(Error::InvalidArgument(problem));
+            }
+        }
+        // In the order of their paths, so that two sets do not wait for each other.
+        let mut order: Vec<usize> = (0..self.changes.len()).collect();
+        order.sort_by_key(|number| self.changes[*number].paths().0.as_str());
+        let mut planned = Vec::new();
+        for number in order {
+            planned.push((number, self.changes[number].plan(view)?));
+        }
+        planned.sort_by_key(|(number, _)| *number);
+        let changes: Vec<_> = planned.into_iter().flat_map(|(_, changes)| changes.0).collect();
+        let paths = changes.iter().map(|change| change.path().clone()).collect();
+        Ok((FilesChanged { paths }, ChangeSet(changes)))
+    }
+}

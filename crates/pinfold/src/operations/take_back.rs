@@ -1,0 +1,389 @@
+//! Plans the changes that take back many changes of the journal at once.
+//!
+//! Only the net effect counts: each path goes from what the newest of the changes left there to what the oldest
+//! found there. So each path is changed once, whatever was done to it in between. A path that is not as the newest
+//! change left it is a conflict, and is never changed.
+
+use std::collections::{HashMap, HashSet};
+
+use pinfold_confine::{Kind, RawPath};
+
+use super::r#move;
+use super::undo::{Now, backup, is_now, now};
+use crate::change::{
+    Change, MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink, diff,
+};
+use crate::journal::{Entry, State};
+use crate::{Error, View};
+
+/// A file that cannot be taken back.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Conflict {
+    /// The file's real path.
+    pub path: String,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What becomes of one path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct TakenBack {
+    /// The real path as it is now.
+    pub path: String,
+    /// What is done to it: `restored`, `removed`, `created again` or `moved back`.
+    pub what: &'static str,
+    /// Lines that come back and lines that go, where both versions are text.
+    pub lines: Option<(usize, usize)>,
+}
+
+/// The changes that take others back.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) changes: Vec<Box<dyn Change>>,
+    pub(super) files: Vec<TakenBack>,
+    pub(super) conflicts: Vec<Conflict>,
+}
+
+/// What the changes did to one path, as a whole.
+struct Net<'e> {
+    path: String,
+    /// What the newest change left.
+    left: State,
+    /// What the oldest change found.
+    want: State,
+    /// The oldest change, whose backup has what it found; `None` if that was moved away.
+    backup: Option<&'e Entry>,
+    /// The changes, newest first.
+    ids: Vec<String>,
+    /// Directories above the path that a change made.
+    made_parents: usize,
+    conflict: Option<&'static str>,
+}
+
+/// A directory that was moved, and the path that it goes back to.
+struct MovedDirectory {
+    path: String,
+    back_to: String,
+    ids: Vec<String>,
+    made_parents: usize,
+}
+
+#[derive(Default)]
+struct Nets<'e> {
+    nets: Vec<Net<'e>>,
+    known: HashMap<String, usize>,
+    directories: Vec<MovedDirectory>,
+    /// Directories that were moved: the old path and the new one, newest first.
+    moves: Vec<(String, String)>,
+}
+
+impl<'e> Nets<'e> {
+    /// Where a path of the past is now.
+    fn now_at(&self, path: &str) -> String {
+        self.moves.iter().rev().fold(path.to_owned(), |path, (from, to)| match below(&path, from) {
+            Some(below) => format!("{to}{below}"),
+            None => path,
+        })
+    }
+
+    /// Adds an older change of a path.
+    fn add(
+        &mut self,
+        path: &str,
+        [before, after]: [&State; 2],
+        entry: &'e Entry,
+        backup: Option<&'e Entry>,
+    ) {
+        let path = self.now_at(path);
+        let number = *self.known.entry(path.clone()).or_insert(self.nets.len());
+        if number == self.nets.len() {
+            self.nets.push(Net {
+                path,
+                left: after.clone(),
+                want: State::Absent,
+                backup: None,
+                ids: Vec::new(),
+                made_parents: 0,
+                conflict: None,
+            });
+        }
+        let net = &mut self.nets[number];
+        net.want = before.clone();
+        net.backup = backup;
+        net.ids.push(entry.id.clone());
+        net.made_parents = net.made_parents.max(entry.made_parents);
+    }
+
+    fn add_entry(&mut self, entry: &'e Entry) {
+        let Entry { path, before, after, moved_to, .. } = entry;
+        match moved_to {
+            None => self.add(path, [before, after], entry, Some(entry)),
+            Some(to) if matches!(before, State::Directory { .. }) => {
+                let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
+                match self.directories.iter_mut().find(|moved| moved.back_to == *to) {
+                    Some(moved) => {
+                        moved.back_to.clone_from(path);
+                        moved.ids.extend(ids);
+                    }
+                    None => self.directories.push(MovedDirectory {
+                        path: self.now_at(to),
+                        back_to: path.clone(),
+                        ids,
+                        made_parents,
+                    }),
+                }
+                self.moves.push((path.clone(), to.clone()));
+            }
+            Some(to) => {
+                self.add(to, [&State::Absent, before], entry, None);
+                self.add(path, [before, &State::Absent], entry, None);
+            }
+        }
+    }
+}
+
+/// The rest of a path that is `directory` or below it.
+fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
+    path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Plans to take changes back, newest first. Entries that `is_own` does not hold for were made by others: a file that
+/// they changed in between is a conflict.
+pub(super) fn plan(
+    view: &View<'_>,
+    entries: &[Entry],
+    is_own: impl Fn(&Entry) -> bool,
+) -> Result<Plan, Error> {
+    let mut nets = Nets::default();
+    let mut others: HashSet<String> = HashSet::new();
+    for entry in entries {
+        if !is_own(entry) {
+            let paths = [&entry.path].into_iter().chain(&entry.moved_to);
+            others.extend(paths.map(|path| nets.now_at(path)));
+            continue;
+        }
+        nets.add_entry(entry);
+        for path in [&entry.path].into_iter().chain(&entry.moved_to) {
+            let path = nets.now_at(path);
+            if let (true, Some(number)) = (others.contains(&path), nets.known.get(&path)) {
+                nets.nets[*number].conflict = Some("another session changed it too");
+            }
+        }
+    }
+    let Nets { mut nets, directories, .. } = nets;
+    // In the order of their paths, so that two sets do not wait for each other.
+    nets.sort_by(|one, other| one.path.cmp(&other.path));
+    let removed: HashSet<String> = nets
+        .iter()
+        .filter(|net| net.want == State::Absent)
+        .map(|net| net.path.clone())
+        .chain(directories.iter().map(|moved| moved.path.clone()))
+        .collect();
+    let sources = move_sources(&nets);
+    let mut ranked = Vec::new();
+    let mut plan = Plan::default();
+    for (number, net) in nets.iter().enumerate() {
+        if same(&net.left, &net.want) || sources.values().any(|source| *source == number) {
+            continue;
+        }
+        let source = sources.get(&number).map(|source| &nets[*source]);
+        let step = match net.conflict.or(source.and_then(|source| source.conflict)) {
+            Some(why) => Err(Error::NotAsLeft { path: net.path.as_str().into(), what: why }),
+            None => step(view, net, source, &removed, entries),
+        };
+        match step {
+            Ok((rank, what, lines, change)) => {
+                let path = source.map_or(&net.path, |source| &source.path).clone();
+                plan.files.push(TakenBack { path, what, lines });
+                ranked.push((rank, net.path.matches('/').count(), change));
+            }
+            // Somebody was faster, or the change was never made.
+            Err(_) if is_at(view, &net.path, &net.want) => {}
+            Err(error) => plan.conflicts.push(conflict(&net.path, error)?),
+        }
+    }
+    ranked.sort_by_key(|(rank, depth, _)| match rank {
+        // Directories are made from the top, and removed from the bottom.
+        Rank::RemoveDirectory => (*rank, usize::MAX - depth),
+        _ => (*rank, *depth),
+    });
+    plan.changes.extend(ranked.into_iter().map(|(_, _, change)| change));
+    for moved in directories {
+        let (from, to) =
+            (RawPath::from(moved.path.as_str()), RawPath::from(moved.back_to.as_str()));
+        match r#move::plan(view, &from, &to) {
+            Ok(change) => {
+                let (undoes, removes_parents) = (moved.ids, moved.made_parents);
+                plan.changes.push(Box::new(Relocate { undoes, removes_parents, ..change }));
+                let (path, what) = (moved.path, "moved back");
+                plan.files.push(TakenBack { path, what, lines: None });
+            }
+            // It was never moved.
+            Err(Error::NotFound { .. })
+                if is_at(view, &moved.back_to, &State::Directory { mode: None }) => {}
+            Err(error) => plan.conflicts.push(conflict(&moved.path, error)?),
+        }
+    }
+    Ok(plan)
+}
+
+/// Whether a path has a state already.
+fn is_at(view: &View<'_>, path: &str, state: &State) -> bool {
+    now(view, &RawPath::from(path)).is_some_and(|now| is_now(state, &now))
+}
+
+/// The order in which changes are made.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+enum Rank {
+    MakeDirectory,
+    Restore,
+    Move,
+    Remove,
+    RemoveDirectory,
+}
+
+/// For each path that a file was moved away from, the path where it is now, both by number.
+fn move_sources(nets: &[Net<'_>]) -> HashMap<usize, usize> {
+    let mut sources = HashMap::new();
+    for (number, net) in nets.iter().enumerate() {
+        if net.backup.is_some() || net.left != State::Absent || net.want == State::Absent {
+            continue;
+        }
+        let is_source = |(other, it): &(usize, &Net<'_>)| {
+            it.want == State::Absent
+                && same(&it.left, &net.want)
+                && !sources.values().any(|known| known == other)
+        };
+        if let Some((source, _)) = nets.iter().enumerate().find(is_source) {
+            sources.insert(number, source);
+        }
+    }
+    sources
+}
+
+/// Whether two states have the same content, whatever their modes.
+fn same(one: &State, other: &State) -> bool {
+    match (one, other) {
+        (State::Absent, State::Absent) | (State::Directory { .. }, State::Directory { .. }) => true,
+        (State::File { hash: one, .. }, State::File { hash: other, .. }) => one == other,
+        (State::Link { target: one }, State::Link { target: other }) => one == other,
+        _ => false,
+    }
+}
+
+type Step = (Rank, &'static str, Option<(usize, usize)>, Box<dyn Change>);
+
+/// The change of one path.
+fn step(
+    view: &View<'_>,
+    net: &Net<'_>,
+    source: Option<&Net<'_>>,
+    removed: &HashSet<String>,
+    entries: &[Entry],
+) -> Result<Step, Error> {
+    let path = RawPath::from(net.path.as_str());
+    let differs = |what| Error::NotAsLeft { path: path.clone(), what };
+    let check = |now: &Now| {
+        if is_now(&net.left, now) {
+            Ok(())
+        } else if matches!(now, Now::Nothing) {
+            Err(differs("the file is gone"))
+        } else {
+            Err(differs("its content has changed since"))
+        }
+    };
+    let (undoes, removes_parents) = (net.ids.clone(), net.made_parents);
+    if let Some(source) = source {
+        let from = RawPath::from(source.path.as_str());
+        let change = r#move::plan(view, &from, &path)?;
+        let relocation = &change.relocation;
+        let now = match (relocation.link_target(), relocation.meta().kind) {
+            (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
+            (None, Kind::Directory) => Now::Directory,
+            (None, _) => Now::of(relocation.hash().map_err(|error| view.path_error(&from, error))?),
+        };
+        if !is_now(&source.left, &now) {
+            return Err(differs("its content has changed since"));
+        }
+        let removes_parents = source.made_parents;
+        let change = Relocate { undoes, removes_parents, ..change };
+        return Ok((Rank::Move, "moved back", None, Box::new(change)));
+    }
+    match (&net.left, &net.want) {
+        (State::Directory { .. }, State::Absent) => {
+            let removal = view.directory_removal(&path)?;
+            let inside = view.session().workspace().entries(removal.place(), removed.len() + 1);
+            let inside = inside.map_err(|error| view.path_error(&path, error))?;
+            if inside.iter().any(|it| !removed.contains(&format!("{}/{}", net.path, it.name))) {
+                return Err(differs("the directory holds other files"));
+            }
+            let change = RemoveDirectory { path, removal, undoes, removes_parents };
+            Ok((Rank::RemoveDirectory, "removed", None, Box::new(change)))
+        }
+        (_, State::Absent) => {
+            let removal = view.removal(&path)?;
+            check(&match removal.link_target() {
+                Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
+                None => Now::of(removal.hash().map_err(|error| view.path_error(&path, error))?),
+            })?;
+            let change = Remove { path, removal, undoes, removes_parents };
+            Ok((Rank::Remove, "removed", None, Box::new(change)))
+        }
+        (State::Absent, State::Directory { mode }) => {
+            let (mode, target) = (*mode, view.directory_target(&path)?);
+            let change = MakeDirectory { path, target, mode, undoes };
+            Ok((Rank::MakeDirectory, "created again", None, Box::new(change)))
+        }
+        (State::Absent | State::File { .. }, State::File { mode, .. }) => {
+            let mut target = view.target(&path)?;
+            let before = target.content().map_err(|error| view.path_error(&path, error))?;
+            check(&Now::of(target.hash().map_err(|error| view.path_error(&path, error))?))?;
+            let after = content(view, net, entries)?;
+            let shown = diff(&net.path, &before, &after, view);
+            let count = |text: &str, sign: char| {
+                text.lines().skip(2).filter(|line| line.starts_with(sign)).count()
+            };
+            let lines = shown.map(|text| (count(&text, '+'), count(&text, '-')));
+            let what = if net.left == State::Absent { "created again" } else { "restored" };
+            let replace = Replace::new(path, target, after);
+            let replace = Replace { answers_with_diff: true, mode: *mode, undoes, ..replace };
+            Ok((Rank::Restore, what, lines, Box::new(replace)))
+        }
+        (State::Absent, State::Link { target: to }) => {
+            let target = view.target(&path)?;
+            check(&Now::of(target.hash().map_err(|error| view.path_error(&path, error))?))?;
+            let change = RestoreLink { path, target, to: to.clone(), undoes };
+            Ok((Rank::Restore, "created again", None, Box::new(change)))
+        }
+        _ => Err(differs("it is of another kind now")),
+    }
+}
+
+/// The content that the oldest change found: its backup, or that of another change which displaced the same.
+fn content(view: &View<'_>, net: &Net<'_>, entries: &[Entry]) -> Result<Vec<u8>, Error> {
+    let mut backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
+        entry.moved_to.is_none()
+            && matches!(entry.before, State::File { .. })
+            && same(&entry.before, &net.want)
+    }));
+    let gone = Error::NotAsLeft { path: net.path.as_str().into(), what: "its backup is gone" };
+    backups.find_map(|entry| backup(view, entry).ok()).ok_or(gone)
+}
+
+/// The conflict that an error means, if it is one about the state of the file.
+fn conflict(path: &str, error: Error) -> Result<Conflict, Error> {
+    let why = match error {
+        Error::NotAsLeft { what, .. } => what,
+        Error::NotFound { .. } | Error::DirectoryNotFound { .. } => "the file is gone",
+        Error::Exists { .. } => "something else is where it was before",
+        Error::IsDirectory { .. } => "a directory is there now",
+        Error::NotADirectory { .. } => "a file is there now",
+        Error::NotRegular { .. } | Error::Dangling { .. } | Error::TooManyLinks { .. } => {
+            "something else is there now"
+        }
+        other => return Err(other),
+    };
+    Ok(Conflict { path: path.to_owned(), why })
+}

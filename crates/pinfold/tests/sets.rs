@@ -1,0 +1,291 @@
+//! Sets of changes: all or nothing, undone together; checkpoints and rewind.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pinfold::operations::{
+    ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, Rewind, Undo, Whose, Write,
+};
+use pinfold::{CallOptions, Error, JournalSetting, Session, Settings};
+use pinfold_confine::fault::{Fault, When, inject};
+use tempfile::TempDir;
+
+struct Stage {
+    _dir: TempDir,
+    root: PathBuf,
+    session: Session,
+}
+
+fn stage(journal: bool) -> Stage {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    for (path, content) in
+        [("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n"), ("d/e.txt", "four\n")]
+    {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), content).unwrap();
+    }
+    let session = session(dir.path(), journal);
+    Stage { _dir: dir, root, session }
+}
+
+fn session(dir: &Path, journal: bool) -> Session {
+    let mut settings = Settings::default();
+    settings.durability = pinfold::Durability::None;
+    if journal {
+        settings.journal = Some(JournalSetting::Directory(dir.join("journal")));
+    }
+    Session::with_settings([dir.join("ws")], settings).unwrap()
+}
+
+/// Every path below a directory with its content.
+fn tree(dir: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
+        if path.is_dir() {
+            let below = tree(&path).into_iter();
+            found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
+            found.insert(name, "directory".into());
+        } else {
+            found.insert(name, fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
+}
+
+fn set() -> ChangeFiles {
+    ChangeFiles::new([
+        FileChange::Write(Write::new("a.txt", "ONE\n")),
+        FileChange::Write(Write::new("new/n.txt", "new\n")),
+        FileChange::Edit(Edit::new("b.txt", "two", "TWO")),
+        FileChange::Move(Move::new("d", "moved")),
+        FileChange::Delete(Delete::new("c.txt")),
+        FileChange::Mkdir(Mkdir::new("empty")),
+    ])
+}
+
+#[test]
+fn a_set_is_made_and_undone_as_a_whole() {
+    let it = stage(true);
+    let before = tree(&it.root);
+    let done = it.session.perform(&set()).unwrap();
+    let after = tree(&it.root);
+    assert_eq!(after["a.txt"], "ONE\n");
+    assert_eq!(after["moved/e.txt"], "four\n");
+    assert!(!after.contains_key("c.txt") && after.contains_key("empty"));
+    let undone = it.session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
+    assert_eq!(tree(&it.root), before);
+    it.session.perform(&Undo::change(undone.receipt.id.unwrap())).unwrap();
+    assert_eq!(tree(&it.root), after);
+}
+
+#[test]
+fn the_newest_change_is_the_whole_set() {
+    let it = stage(true);
+    let before = tree(&it.root);
+    it.session.perform(&set()).unwrap();
+    it.session.perform(&Undo::newest()).unwrap();
+    assert_eq!(tree(&it.root), before);
+}
+
+#[test]
+fn a_set_that_fails_anywhere_changes_nothing() {
+    for journal in [false, true] {
+        for nth in 1.. {
+            let it = stage(journal);
+            let before = tree(&it.root);
+            let fault = (When::Nth(nth), Fault::Errno(5));
+            let report = inject(&[fault], || it.session.perform(&set()).map(drop));
+            match &report.result {
+                Ok(()) => assert!(!tree(&it.root).contains_key("c.txt")),
+                Err(error) => {
+                    assert_eq!(tree(&it.root), before, "call {nth} of {:?}: {error}", report.calls);
+                }
+            }
+            if report.fired.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_set_with_a_full_disk_changes_nothing() {
+    let it = stage(true);
+    let before = tree(&it.root);
+    let full = |call| (When::Every(call), Fault::Errno(28));
+    let report = inject(&[full("mkdirat")], || it.session.perform(&set()).map(drop));
+    assert!(matches!(report.result, Err(Error::NoSpace { .. })), "{:?}", report.result);
+    assert_eq!(tree(&it.root), before);
+    assert!(it.session.history().unwrap().next().is_none());
+}
+
+#[test]
+fn a_path_is_changed_once_and_one_denied_part_denies_all() {
+    let it = stage(false);
+    let before = tree(&it.root);
+    let twice = ChangeFiles::new([
+        FileChange::Write(Write::new("a.txt", "x")),
+        FileChange::Delete(Delete::new("./a.txt")),
+    ]);
+    let refused = it.session.perform(&twice).unwrap_err();
+    assert!(matches!(refused, Error::InvalidArgument(_)), "{refused}");
+    let denied = ChangeFiles::new([
+        FileChange::Write(Write::new("a.txt", "x")),
+        FileChange::Write(Write::new(".git/hooks/pre-commit", "x")),
+    ]);
+    let refused = it.session.perform(&denied).unwrap_err();
+    assert!(matches!(refused, Error::Denied { .. }), "{refused}");
+    assert_eq!(tree(&it.root), before);
+}
+
+/// The task of a process that this test starts: `DIRECTORY|NTH`.
+#[test]
+fn task_of_another_process() {
+    let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
+    let (dir, nth) = task.split_once('|').unwrap();
+    let session = session(Path::new(dir), true);
+    let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
+    inject(&[kill], || session.perform(&set()).map(drop)).result.unwrap();
+    println!("done");
+}
+
+#[test]
+fn the_next_start_restores_a_set_that_was_interrupted() {
+    let mut torn = 0;
+    for nth in (1..).step_by(3) {
+        let it = stage(true);
+        let before = tree(&it.root);
+        let dir = it.root.parent().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["task_of_another_process", "--exact", "--nocapture"]);
+        let task = format!("{}|{nth}", dir.display());
+        let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
+        let done = String::from_utf8_lossy(&output.stdout).contains("done");
+        torn += usize::from(!done && tree(&it.root) != before);
+        drop(session(dir, true));
+        // A write of the same directory sweeps the temp files of the killed process.
+        session(dir, true).perform(&Write::new("swept", "")).unwrap();
+        session(dir, true).perform(&Write::new("d/swept", "")).unwrap();
+        let mut left = tree(&it.root);
+        left.retain(|path, _| !path.ends_with("swept") && !path.contains(".pinfold-"));
+        // A directory that was made for a file which was not created stays, empty.
+        if !left.contains_key("new/n.txt") {
+            left.remove("new");
+        }
+        let whole = left == before || left.contains_key("empty") && left["a.txt"] == "ONE\n";
+        assert!(whole, "killed at {nth}: {left:?}");
+        if done {
+            break;
+        }
+    }
+    assert!(torn > 5, "{torn}");
+}
+
+#[test]
+fn a_torn_set_that_somebody_changed_since_stays_and_is_not_confirmed() {
+    let it = stage(true);
+    let dir = it.root.parent().unwrap();
+    for nth in 100.. {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["task_of_another_process", "--exact", "--nocapture"]);
+        let task = format!("{}|{nth}", dir.display());
+        command.env("PINFOLD_TEST_TASK", task).output().unwrap();
+        if fs::read_to_string(it.root.join("a.txt")).unwrap() == "ONE\n" {
+            break;
+        }
+        assert!(nth < 400);
+    }
+    fs::write(it.root.join("a.txt"), "theirs\n").unwrap();
+    let session = session(dir, true);
+    assert_eq!(tree(&it.root)["a.txt"], "theirs\n");
+    let torn = session.history().unwrap().map(Result::unwrap);
+    assert!(torn.filter(|logged| logged.entry.group.is_some()).all(|logged| !logged.confirmed));
+}
+
+/// What an agent may do in a turn.
+fn turn(session: &Session) {
+    session.perform(&Write::new("a.txt", "changed\n")).unwrap();
+    session.perform(&Write::new("a.txt", "changed again\n")).unwrap();
+    session.perform(&Move::new("b.txt", "sub/b.txt")).unwrap();
+    session.perform(&Edit::new("sub/b.txt", "two", "TWO")).unwrap();
+    session.perform(&Delete::new("c.txt")).unwrap();
+    session.perform(&Write::new("new/deep/n.txt", "new\n")).unwrap();
+    session.perform(&Write::new("brief.txt", "x")).unwrap();
+    session.perform(&Delete::new("brief.txt")).unwrap();
+    session.perform(&Move::new("d", "dir")).unwrap();
+    session.perform(&Write::new("dir/e.txt", "FOUR\n")).unwrap();
+    session.perform(&Mkdir::new("made/empty")).unwrap();
+}
+
+#[test]
+fn a_rewind_takes_back_a_turn_and_can_be_undone() {
+    let it = stage(true);
+    it.session.perform(&Write::new("a.txt", "before\n")).unwrap();
+    let checkpoint = it.session.checkpoint("turn 1").unwrap();
+    let before = tree(&it.root);
+    turn(&it.session);
+    let after = tree(&it.root);
+
+    let dry = CallOptions::default().with_dry_run(true);
+    let preview = it.session.perform_with(&Rewind::to("turn 1"), &dry).unwrap();
+    assert_eq!(tree(&it.root), after);
+    let file = preview.outcome.files.iter().find(|file| file.path.ends_with("/a.txt")).unwrap();
+    assert_eq!((file.what, file.lines), ("restored", Some((1, 1))));
+
+    let done = it.session.perform(&Rewind::to(checkpoint)).unwrap();
+    assert_eq!(done.outcome.conflicts, []);
+    assert_eq!(tree(&it.root), before);
+    it.session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
+    assert_eq!(tree(&it.root), after);
+    it.session.perform(&Rewind::to("turn 1")).unwrap();
+    assert_eq!(tree(&it.root), before);
+}
+
+#[test]
+fn what_somebody_else_changed_is_named_and_nothing_is_done() {
+    let it = stage(true);
+    it.session.checkpoint("start").unwrap();
+    turn(&it.session);
+    fs::write(it.root.join("a.txt"), "theirs\n").unwrap();
+    let after = tree(&it.root);
+    let done = it.session.perform(&Rewind::to("start")).unwrap();
+    let [conflict] = &done.outcome.conflicts[..] else { panic!("{:?}", done.outcome) };
+    assert!(conflict.path.ends_with("/a.txt"), "{conflict:?}");
+    assert_eq!(conflict.why, "its content has changed since");
+    assert_eq!(tree(&it.root), after);
+    let leave_out = Rewind::to("start").with_leave_out_conflicts(true);
+    it.session.perform(&leave_out).unwrap();
+    let left = tree(&it.root);
+    assert_eq!(left["a.txt"], "theirs\n");
+    assert_eq!((&*left["b.txt"], &*left["d/e.txt"]), ("two\n", "four\n"));
+}
+
+#[test]
+fn a_session_rewinds_its_own_changes_unless_told_otherwise() {
+    let it = stage(true);
+    let other = it.session.another();
+    it.session.checkpoint("start").unwrap();
+    it.session.perform(&Write::new("a.txt", "mine\n")).unwrap();
+    other.perform(&Write::new("b.txt", "theirs\n")).unwrap();
+    it.session.perform(&Rewind::to("start")).unwrap();
+    assert_eq!(tree(&it.root)["a.txt"], "one\n");
+    assert_eq!(tree(&it.root)["b.txt"], "theirs\n");
+    // A file that both changed.
+    it.session.perform(&Write::new("c.txt", "mine\n")).unwrap();
+    other.perform(&Write::new("c.txt", "theirs\n")).unwrap();
+    it.session.perform(&Write::new("c.txt", "mine again\n")).unwrap();
+    let done = it.session.perform(&Rewind::to("start")).unwrap();
+    assert_eq!(done.outcome.conflicts[0].why, "another session changed it too");
+    it.session.perform(&Rewind::to("start").with_whose(Whose::Everybody)).unwrap();
+    assert_eq!(tree(&it.root)["b.txt"], "two\n");
+    assert_eq!(tree(&it.root)["c.txt"], "three\n");
+    let unknown = it.session.perform(&Rewind::to("no such checkpoint")).unwrap_err();
+    assert!(matches!(unknown, Error::NothingToUndo { .. }), "{unknown}");
+}
