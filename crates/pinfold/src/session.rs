@@ -280,11 +280,12 @@ impl Session {
     }
 
     /// Opens and reads the file of an operation that only reads one, if that does not have to wait: the file is
-    /// small and in the page cache, the policy allows the read without asking, and there is no audit log. With
-    /// it as [`CallOptions::cached_file`], performing the operation takes less time than waking another thread.
+    /// small and in the page cache, the policy allows the read without asking, and there is neither an audit log nor
+    /// a viewer, which would see a call twice that has to be made again. With it as [`CallOptions::cached_file`],
+    /// performing the operation takes less time than waking another thread.
     #[doc(hidden)]
     pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
-        let path = operation.reads().filter(|_| !self.is_audited())?;
+        let path = operation.reads().filter(|_| !self.is_audited() && !self.is_watched())?;
         let (place, file) = self.workspace.cached_file(path, MAX_CACHED_FILE_BYTES)?;
         let call = CallOptions::default();
         let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };
@@ -310,6 +311,11 @@ impl Session {
     #[doc(hidden)]
     pub fn watching_observer(&self) -> Option<&Arc<dyn Observer>> {
         self.observer.as_ref().filter(|observer| observer.is_watching())
+    }
+
+    /// Whether somebody watches.
+    fn is_watched(&self) -> bool {
+        self.watching_observer().is_some()
     }
 
     /// Whether the user has paused changes.
