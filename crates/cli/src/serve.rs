@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use pinfold::Session;
+use pinfold::{ParentReads, Session};
 use pinfold_dialects::{CLASSIC, Dialect, Toolbox};
 use pinfold_feed::{Feed, Server};
 use pinfold_mcp::http::{self, Guard};
@@ -18,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{HttpConfig, ServeConfig};
 use crate::options::{FeedDirectory, SessionOptions, values};
 use crate::sandbox::SandboxOptions;
-use crate::token::Token;
+use crate::token::{Token, state_directory};
 
 /// Serve the tools over the Model Context Protocol (MCP)
 ///
@@ -119,6 +119,8 @@ impl Serve {
         let token_file = self.http.token_file.clone();
         let feed_directory = self.feed.directory(&config.serve);
         let session = self.options.workspace.open(config.settings, token_file)?;
+        let parent_reads = if self.http.address.is_some() { None } else { parent_reads() };
+        let session = session.with_parent_reads(parent_reads.clone());
         // The usual directories are out of reach anyway.
         let mut session = session.keeping_out_of(feed_directory.clone());
         for (what, path) in self.options.workspace.files_in_use(&session) {
@@ -140,6 +142,9 @@ impl Serve {
         let served = self.serve(&service, door, &config.http, &options);
         if let Some(feed) = &options.feed {
             feed.close();
+        }
+        if let Some(Err(error)) = parent_reads.map(|reads| reads.save()) {
+            tracing::warn!("what was read is not known to later servers: {error}");
         }
         served?;
         Ok(ExitCode::SUCCESS)
@@ -217,6 +222,12 @@ impl HttpOptions {
         let origins = self.allow_origins.iter().chain(&config.allow_origins);
         origins.fold(guard, |guard, origin| guard.allow_origin(origin))
     }
+}
+
+/// What earlier servers of the same parent process have read: some frameworks start one for each call.
+fn parent_reads() -> Option<Arc<ParentReads>> {
+    let directory = state_directory().ok()?.join("reads");
+    ParentReads::new(&directory).map(Arc::new)
 }
 
 /// Starts logging to standard error, if PINFOLD_LOG is set.

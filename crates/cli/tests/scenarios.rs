@@ -64,7 +64,9 @@ struct Alone(Web);
 impl Door for Alone {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        answer(&self.0.alone("tools/call", params, alone("corpus")).message())
+        let mut meta = alone("corpus");
+        meta.insert("pinfold/session".into(), "corpus".into());
+        answer(&self.0.alone("tools/call", params, meta).message())
     }
 }
 

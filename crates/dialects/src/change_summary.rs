@@ -35,7 +35,9 @@ impl ChangeSummary {
             summary.needs_line = true;
             return summary;
         }
-        summary.add_size(done.outcome.bytes);
+        let lines = done.outcome.lines.filter(|_| !done.outcome.created);
+        let lines = lines.map(|(came, went)| format!(", +{came} \u{2212}{went} lines"));
+        summary.add_size(done.outcome.bytes, &lines.unwrap_or_default());
         if let Some(before) = done.outcome.recoded_from {
             let mark = if before.bom { " with a byte order mark" } else { "" };
             summary.notices.push(format!("the file was {}{mark} before", before.name()));
@@ -48,7 +50,7 @@ impl ChangeSummary {
     pub(crate) fn of_edit(done: &Done<Edit>, path: &str) -> Self {
         if done.outcome.created {
             let mut summary = Self::new(&done.receipt, ["Created", "create"], " ", path);
-            summary.add_size(done.outcome.bytes);
+            summary.add_size(done.outcome.bytes, "");
             return summary;
         }
         let times = count(done.outcome.replacements as u64, "occurrence");
@@ -111,9 +113,9 @@ impl ChangeSummary {
         }
     }
 
-    fn add_size(&mut self, bytes: u64) {
+    fn add_size(&mut self, bytes: u64, lines: &str) {
         self.bytes_written = bytes;
-        let size = format!(" ({})", count(bytes, "byte"));
+        let size = format!(" ({}{lines})", count(bytes, "byte"));
         self.short.push_str(&size);
         self.line.push_str(&size);
     }

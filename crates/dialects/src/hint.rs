@@ -79,7 +79,8 @@ impl Vocabulary {
     fn hint(&self, error: &Error, read_only: bool) -> Option<String> {
         match error {
             Error::NotRead { .. } => {
-                Some(format!("read it with {} first, then try again", self.read_tool))
+                let read = format!("read it with {} first", self.read_tool);
+                error.hint().map(|hint| hint.replacen("read it first", &read, 1))
             }
             Error::NoLines { has_pages, .. } => {
                 Some(if *has_pages { "use `pages`" } else { "leave them out" }.into())

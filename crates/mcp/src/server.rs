@@ -45,7 +45,12 @@ impl Server {
     }
 
     fn own(&self) -> &Arc<Conversation> {
-        self.own.get_or_init(|| self.shared.conversation())
+        self.own.get_or_init(|| {
+            let session = self.shared.toolbox.session().another();
+            // Some HTTP clients begin a session for each call. On streams, the parent process links them.
+            let session = if self.in_lines { session } else { session.maybe_of_one_call() };
+            self.shared.conversation(session)
+        })
     }
 
     /// What is wrong with the parameters of a call, if they name a tool.
@@ -82,7 +87,7 @@ impl Server {
                 (name, SessionKey::ClientName)
             }
         };
-        Ok((self.shared.named(&name), key))
+        Ok((self.shared.named(&name, key), key))
     }
 }
 

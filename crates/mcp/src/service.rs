@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pinfold::Session;
 use pinfold_dialects::{Format, Toolbox};
 use pinfold_feed::Feed;
 use rmcp::model::{
@@ -16,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::approve::UsedStates;
 use crate::call::StuckThreads;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, SessionKey};
 use crate::{Server, limits};
 
 /// Whether the directories that a client has open narrow the workspace.
@@ -124,14 +125,13 @@ impl Shared {
         self.list.get_or_init(|| list(&self.toolbox))
     }
 
-    pub(crate) fn conversation(&self) -> Arc<Conversation> {
-        let session = self.toolbox.session().another();
+    pub(crate) fn conversation(&self, session: Session) -> Arc<Conversation> {
         Arc::new(Conversation::new(self.toolbox.on(session)))
     }
 
     /// The conversation with a name. Conversations that were idle for too long are forgotten, and if there are too
     /// many the one that was idle longest. None is idle while one of its calls runs.
-    pub(crate) fn named(&self, name: &str) -> Arc<Conversation> {
+    pub(crate) fn named(&self, name: &str, key: SessionKey) -> Arc<Conversation> {
         let now = Instant::now();
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.retain(|_, (used, conversation)| {
@@ -148,7 +148,11 @@ impl Shared {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
-        let conversation = self.conversation();
+        let session = self.toolbox.session().another();
+        let conversation = self.conversation(match key {
+            SessionKey::Connection | SessionKey::SessionName => session,
+            SessionKey::ClientName => session.forgetting_writes(),
+        });
         named.insert(name.to_owned(), (now, conversation.clone()));
         conversation
     }
@@ -200,7 +204,6 @@ fn capabilities() -> ServerCapabilities {
 
 #[cfg(test)]
 mod tests {
-    use pinfold::Session;
     use pinfold_dialects::DOTTED;
     use tempfile::TempDir;
 
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn a_conversation_with_a_running_call_makes_no_room_if_another_can() {
         let (_dir, service) = served(2, Duration::MAX);
-        let named = |name| service.0.named(name);
+        let named = |name| service.0.named(name, SessionKey::SessionName);
         let held = named("one");
         let (one, two) = (id(&held), id(&named("two")));
         named("three");
@@ -236,10 +239,10 @@ mod tests {
     #[test]
     fn a_conversation_with_a_running_call_is_not_idle() {
         let (_dir, service) = served(2, Duration::ZERO);
-        let held = service.0.named("one");
-        assert!(Arc::ptr_eq(&held, &service.0.named("one")));
+        let held = service.0.named("one", SessionKey::SessionName);
+        assert!(Arc::ptr_eq(&held, &service.0.named("one", SessionKey::SessionName)));
         let one = id(&held);
         drop(held);
-        assert_ne!(id(&service.0.named("one")), one);
+        assert_ne!(id(&service.0.named("one", SessionKey::SessionName)), one);
     }
 }

@@ -261,7 +261,7 @@ impl Change for Replace {
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         let mut made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
-        let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta };
+        let fingerprint = Fingerprint::of(&self.after, self.after_hash, made.meta);
         let unverified = std::mem::take(&mut made.unverified);
         let (target, may_have_replaced) = (self.target, made.may_have_replaced);
         Ok(Applied {

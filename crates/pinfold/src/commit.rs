@@ -198,7 +198,7 @@ fn make(
             receipt.warning = Some(known.unwrap_or_default() + &warning);
         }
         match (done.fingerprint, &fact.destination) {
-            (Some(fingerprint), _) => session.record_read(&fact.place, fingerprint),
+            (Some(fingerprint), _) => session.record_write(&fact.place, fingerprint),
             (None, Some((_, to))) => session.record_move(&fact.place, to),
             (None, None) => session.forget(&fact.place),
         }

@@ -267,14 +267,18 @@ pub enum Error {
     NotRead {
         /// The path as it was given.
         path: RawPath,
+        /// Whether every call may have a session of its own, so that reading the file again cannot help.
+        names_setting: bool,
     },
     /// The file changed since this session read it, or keeps changing.
     #[error("`{path}` has changed since it was last read")]
     Changed {
         /// The path as it was given.
         path: RawPath,
-        /// How the part that an edit was about reads now.
-        region: Option<String>,
+        /// The lines that changed, and the region that an edit was about, as they are now.
+        now: Option<String>,
+        /// Whether the file has to be read again because that does not show all that changed.
+        read_again: bool,
     },
     /// The text to replace is nowhere in the file.
     #[error("{}the text to replace is not in `{path}`", edit(*.number))]

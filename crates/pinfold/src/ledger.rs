@@ -4,49 +4,81 @@ use std::collections::HashMap;
 
 use blake3::Hash;
 use pinfold_confine::Metadata;
+use pinfold_text::{ChangedLines, LineHashes, changed_lines, text_encoding};
 
-use crate::limits::MAX_LEDGER_FILES;
+use crate::limits::{MAX_LEDGER_FILES, MAX_LEDGER_LINES};
 
 /// A file as the session last read or wrote it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fingerprint {
     pub(crate) hash: Hash,
     /// The file's metadata then: if it proves that the file did not change, no hash is needed.
     pub(crate) meta: Option<Metadata>,
+    /// The hashes of its lines, which tell what changed since, if they are kept.
+    pub(crate) lines: Option<LineHashes>,
+}
+
+impl Fingerprint {
+    /// The fingerprint of a file with this content.
+    pub(crate) fn of(content: &[u8], hash: Hash, meta: Option<Metadata>) -> Self {
+        Self { hash, meta, lines: LineHashes::of(content) }
+    }
+
+    /// The lines of a file that changed since it had this fingerprint, where that can be said.
+    pub(crate) fn changed_lines(&self, now: &[u8], max_bytes: usize) -> Option<ChangedLines> {
+        let changed = changed_lines(self.lines.as_ref()?, now, text_encoding(now)?, max_bytes)?;
+        let shown = format!("changed since then:\n{}", changed.shown);
+        Some(ChangedLines { shown, ..changed })
+    }
+
+    fn line_count(&self) -> usize {
+        self.lines.as_ref().map_or(0, LineHashes::count)
+    }
 }
 
 /// How a file compares with what the session last read or wrote of it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Freshness {
     /// It has the same content, or need not have been read.
     Current,
-    /// It has changed since.
-    Changed,
+    /// It has changed since it had this fingerprint.
+    Changed(Fingerprint),
 }
 
 /// The fingerprints of the files that a session has read or written. When it is full, the oldest half
-/// is forgotten.
+/// is forgotten; when it has too many hashes of lines, those of the oldest half.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     fingerprints: HashMap<Vec<u8>, (u64, Fingerprint)>,
     clock: u64,
+    /// How many hashes of lines there are.
+    lines: usize,
 }
 
 impl Ledger {
     /// `path` is the real path, so that a file is known in every narrowed workspace.
     pub(crate) fn record_read(&mut self, path: Vec<u8>, fingerprint: Fingerprint) {
-        if self.fingerprints.len() >= MAX_LEDGER_FILES && !self.fingerprints.contains_key(&path) {
-            let mut times: Vec<u64> = self.fingerprints.values().map(|(time, _)| *time).collect();
-            let (_, middle, _) = times.select_nth_unstable(MAX_LEDGER_FILES / 2);
-            let middle = *middle;
+        self.forget(&path);
+        if self.fingerprints.len() >= MAX_LEDGER_FILES {
+            let middle = self.middle_time();
             self.fingerprints.retain(|_, (time, _)| *time > middle);
+            self.count_lines();
         }
         self.clock += 1;
+        self.lines += fingerprint.line_count();
         self.fingerprints.insert(path, (self.clock, fingerprint));
+        if self.lines > MAX_LEDGER_LINES {
+            let middle = self.middle_time();
+            let old = self.fingerprints.values_mut().filter(|(time, _)| *time <= middle);
+            old.for_each(|(_, fingerprint)| fingerprint.lines = None);
+            self.count_lines();
+        }
     }
 
     pub(crate) fn forget(&mut self, path: &[u8]) {
-        self.fingerprints.remove(path);
+        if let Some((_, forgotten)) = self.fingerprints.remove(path) {
+            self.lines -= forgotten.line_count();
+        }
     }
 
     /// What was read at `from`, or in that directory, is at `to` now.
@@ -64,7 +96,33 @@ impl Ledger {
     }
 
     pub(crate) fn last_fingerprint(&self, path: &[u8]) -> Option<Fingerprint> {
-        self.fingerprints.get(path).map(|(_, fingerprint)| *fingerprint)
+        self.fingerprints.get(path).map(|(_, fingerprint)| fingerprint.clone())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fingerprints.is_empty()
+    }
+
+    /// The files that were read or written last, the oldest of them first.
+    pub(crate) fn newest(&self, most: usize) -> impl Iterator<Item = (&[u8], &Fingerprint)> {
+        let mut files: Vec<_> = self.fingerprints.iter().collect();
+        files.sort_unstable_by_key(|(_, (time, _))| *time);
+        let older = files.len().saturating_sub(most);
+        let newest = files.into_iter().skip(older);
+        newest.map(|(path, (_, fingerprint))| (path.as_slice(), fingerprint))
+    }
+
+    /// The time that half of the files with hashes of lines, or half of all files, were read before.
+    fn middle_time(&self) -> u64 {
+        let over = self.lines > MAX_LEDGER_LINES;
+        let files = self.fingerprints.values().filter(|(_, it)| !over || it.lines.is_some());
+        let mut times: Vec<u64> = files.map(|(time, _)| *time).collect();
+        let middle = times.len() / 2;
+        if times.is_empty() { 0 } else { *times.select_nth_unstable(middle).1 }
+    }
+
+    fn count_lines(&mut self) {
+        self.lines = self.fingerprints.values().map(|(_, it)| it.line_count()).sum();
     }
 }
 
@@ -76,10 +134,25 @@ mod tests {
     fn a_full_ledger_forgets_the_oldest() {
         let path = |number: usize| number.to_string().into_bytes();
         let mut ledger = Ledger::default();
-        let fingerprint = Fingerprint { hash: blake3::hash(b""), meta: None };
-        (0..=MAX_LEDGER_FILES).for_each(|number| ledger.record_read(path(number), fingerprint));
+        let fingerprint = Fingerprint { hash: blake3::hash(b""), meta: None, lines: None };
+        let record = |number| ledger.record_read(path(number), fingerprint.clone());
+        (0..=MAX_LEDGER_FILES).for_each(record);
         assert!(ledger.last_fingerprint(&path(0)).is_none());
         assert!(ledger.last_fingerprint(&path(MAX_LEDGER_FILES)).is_some());
         assert!(ledger.fingerprints.len() <= MAX_LEDGER_FILES);
+    }
+
+    #[test]
+    fn a_ledger_with_too_many_lines_forgets_those_of_the_oldest() {
+        let path = |number: usize| number.to_string().into_bytes();
+        let mut ledger = Ledger::default();
+        let content = b"\n".repeat(MAX_LEDGER_LINES / 8);
+        let fingerprint = Fingerprint::of(&content, blake3::hash(&content), None);
+        for number in 0..20 {
+            ledger.record_read(path(number), fingerprint.clone());
+            assert!(ledger.lines <= MAX_LEDGER_LINES);
+        }
+        let has_lines = |number| ledger.last_fingerprint(&path(number)).unwrap().lines.is_some();
+        assert!(!has_lines(0) && has_lines(19));
     }
 }

@@ -42,6 +42,7 @@ pub mod media;
 mod observer;
 mod operation;
 pub mod operations;
+mod parent_reads;
 mod permit;
 mod policy;
 mod preview;
@@ -65,6 +66,7 @@ pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
 #[doc(hidden)]
 pub use observer::{CallStart, MadeChange, Observer};
 pub use operation::{Changes, Done, NoChange, Operation};
+pub use parent_reads::ParentReads;
 pub use pinfold_confine::{
     Deadline, Durability, Error as ConfineError, IndexMode, Kind, Metadata, OpenMethod, Place,
     RawPath, RelPath, Skipped, Workspace, escaped,

@@ -41,6 +41,17 @@ pub(crate) const MAX_CACHED_FILE_BYTES: usize = 64 * 1024;
 
 /// Files in the ledger of a session.
 pub(crate) const MAX_LEDGER_FILES: usize = 50_000;
+/// Lines whose hashes are in the ledger of a session: 1 MiB.
+pub(crate) const MAX_LEDGER_LINES: usize = 256 * 1024;
+/// The largest file of which a write counts the lines that come and go.
+pub(crate) const MAX_COUNTED_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of a `file_changed` error: what changed, and the region that an edit was about.
+pub(crate) const MAX_CHANGED_BYTES: usize = 3_600;
+
+/// Files that a process leaves for later ones of the same parent process, and lines of each of them that are hashed:
+/// a server that was started for one call has read few.
+pub(crate) const MAX_SAVED_READS: usize = 200;
+pub(crate) const MAX_SAVED_LINES: usize = 5_000;
 
 /// Entries of a directory that are compared with a name that was not found: some milliseconds.
 pub(crate) const MAX_COMPARED_NAMES: usize = 5_000;

@@ -29,7 +29,7 @@ use crate::policy::Policy;
 use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
 use crate::{
     Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
-    JournalSetting, Mode, Observer, Operation, Settings, View,
+    JournalSetting, Mode, Observer, Operation, ParentReads, Settings, View,
 };
 
 /// One agent's conversation: a workspace, settings, and the files that were read so far.
@@ -40,6 +40,9 @@ pub struct Session {
     workspace: Arc<Workspace>,
     settings: Settings,
     ledger: Arc<Mutex<Ledger>>,
+    parent_reads: Option<Arc<ParentReads>>,
+    writes_count_as_read: bool,
+    may_be_of_one_call: bool,
     journal: Option<Arc<Journal>>,
     pattern_cache: Arc<PatternCache>,
     file_sets: FileSetCache,
@@ -123,6 +126,9 @@ impl Session {
             workspace,
             settings,
             ledger: Arc::default(),
+            parent_reads: None,
+            writes_count_as_read: true,
+            may_be_of_one_call: false,
             journal,
             pattern_cache: Arc::default(),
             file_sets: FileSetCache::default(),
@@ -187,6 +193,29 @@ impl Session {
         self
     }
 
+    /// Has files count as read that earlier processes of the same parent process read or wrote.
+    #[must_use]
+    pub fn with_parent_reads(mut self, reads: Option<Arc<ParentReads>>) -> Self {
+        self.parent_reads = reads;
+        self
+    }
+
+    /// Has errors name the setting `read_before_write` as long as nothing was read: some clients begin a session for
+    /// each call, and none of these has read anything.
+    #[must_use]
+    pub fn maybe_of_one_call(mut self) -> Self {
+        self.may_be_of_one_call = true;
+        self
+    }
+
+    /// Has a change end what was read of its file. For clients that cannot be told apart: after one of them changed
+    /// a file, another that read it before has not seen the change.
+    #[must_use]
+    pub fn forgetting_writes(mut self) -> Self {
+        self.writes_count_as_read = false;
+        self
+    }
+
     /// Another session on the same workspace: it has read nothing yet.
     #[must_use]
     pub fn another(&self) -> Self {
@@ -226,6 +255,9 @@ impl Session {
             workspace,
             settings: self.settings.clone(),
             ledger: self.ledger.clone(),
+            parent_reads: self.parent_reads.clone(),
+            writes_count_as_read: self.writes_count_as_read,
+            may_be_of_one_call: self.may_be_of_one_call,
             journal: self.journal.clone(),
             pattern_cache: self.pattern_cache.clone(),
             file_sets: FileSetCache::default(),
@@ -272,7 +304,7 @@ impl Session {
                 Ok(receipt) => return Ok(Done { outcome, receipt }),
                 Err(CommitError::Stale { .. }) if plans < MAX_ATTEMPTS => {}
                 Err(CommitError::Stale { path }) => {
-                    return Err(Error::Changed { path, region: None });
+                    return Err(Error::Changed { path, now: None, read_again: true });
                 }
                 Err(CommitError::Error(error)) => return Err(error),
             }
@@ -438,12 +470,37 @@ impl Session {
     /// Notes in the ledger that the session has read or written a file.
     pub(crate) fn record_read(&self, place: &Place, fingerprint: Fingerprint) {
         let path = self.workspace.real_path(place);
+        if let Some(parent_reads) = &self.parent_reads {
+            parent_reads.record_read(path.clone(), fingerprint.clone());
+        }
         self.ledger().record_read(path, fingerprint);
+    }
+
+    /// Whether the session may have been begun for this call alone.
+    pub(crate) fn may_be_of_one_call(&self) -> bool {
+        self.may_be_of_one_call && self.ledger().is_empty()
+    }
+
+    /// Whether what the session writes, or is shown by an error, counts as read.
+    pub(crate) fn writes_count_as_read(&self) -> bool {
+        self.writes_count_as_read
+    }
+
+    /// Notes in the ledger that the session has written a file.
+    pub(crate) fn record_write(&self, place: &Place, fingerprint: Fingerprint) {
+        if self.writes_count_as_read {
+            self.record_read(place, fingerprint);
+        } else {
+            self.forget(place);
+        }
     }
 
     /// Notes in the ledger that a file is gone.
     pub(crate) fn forget(&self, place: &Place) {
         let path = self.workspace.real_path(place);
+        if let Some(parent_reads) = &self.parent_reads {
+            parent_reads.forget(&path);
+        }
         self.ledger().forget(&path);
     }
 
@@ -456,7 +513,8 @@ impl Session {
     /// The fingerprint of a file when the session last read or wrote it.
     pub(crate) fn last_fingerprint(&self, place: &Place) -> Option<Fingerprint> {
         let path = self.workspace.real_path(place);
-        self.ledger().last_fingerprint(&path)
+        let own = self.ledger().last_fingerprint(&path);
+        own.or_else(|| self.parent_reads.as_ref()?.last_fingerprint(&path))
     }
 
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {

@@ -15,6 +15,8 @@ use pinfold_confine::{
     Visibility, Visitor, Walk,
 };
 
+use pinfold_text::LineHasher;
+
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::permit::{AccessRequest, Decisions};
@@ -96,7 +98,8 @@ impl<'s> View<'s> {
             Some(cached) => cached?,
             None => self.readable(path, find, |(place, _)| (place, false))?,
         };
-        Ok((place, TrackedFile { file, hasher: Hasher::new(), view: self }))
+        let lines = LineHasher::default();
+        Ok((place, TrackedFile { file, hasher: Hasher::new(), lines, view: self }))
     }
 
     /// What a path names, without following a symlink in its last place.
@@ -349,20 +352,21 @@ impl<'s> View<'s> {
             return Ok(Freshness::Current);
         };
         let Some(fingerprint) = self.session.last_fingerprint(target.place()) else {
-            return Err(Error::NotRead { path: path.clone() });
+            let names_setting = self.session.may_be_of_one_call();
+            return Err(Error::NotRead { path: path.clone(), names_setting });
         };
         if fingerprint.meta.is_some_and(|meta| meta.proven_unchanged(found)) {
             return Ok(Freshness::Current);
         }
         let hash = target.hash().map_err(|error| self.path_error(path, error))?;
         let same = hash == Some(fingerprint.hash);
-        Ok(if same { Freshness::Current } else { Freshness::Changed })
+        Ok(if same { Freshness::Current } else { Freshness::Changed(fingerprint) })
     }
 
-    /// Notes that a target holds exactly `content`, because it was compared.
+    /// Notes that a target holds exactly `content`, because it was compared or because what changed is shown.
     pub(crate) fn record_content(&self, target: &Target, content: &[u8]) {
-        let fingerprint = Fingerprint { hash: blake3::hash(content), meta: target.meta().copied() };
-        self.session.record_read(target.place(), fingerprint);
+        let fingerprint = Fingerprint::of(content, blake3::hash(content), target.meta().copied());
+        self.session.record_write(target.place(), fingerprint);
     }
 
     /// Whether the session has read a file, and its metadata proves that it did not change since.
@@ -371,14 +375,6 @@ impl<'s> View<'s> {
         fingerprint
             .and_then(|fingerprint| fingerprint.meta)
             .is_some_and(|then| then.proven_unchanged(now))
-    }
-
-    /// Notes a target's current content as read, because a part of it is shown.
-    pub(crate) fn record_current_content(&self, target: &Target) {
-        if let Ok(Some(hash)) = target.hash() {
-            let fingerprint = Fingerprint { hash, meta: target.meta().copied() };
-            self.session.record_read(target.place(), fingerprint);
-        }
     }
 
     /// The call's deadline, which a cancellation ends too.
@@ -433,6 +429,7 @@ impl<'s> View<'s> {
 pub(crate) struct TrackedFile<'v> {
     file: File,
     hasher: Hasher,
+    lines: LineHasher,
     view: &'v View<'v>,
 }
 
@@ -446,6 +443,7 @@ impl TrackedFile<'_> {
     pub(crate) fn rewind(&mut self) {
         self.file.rewind();
         self.hasher.reset();
+        self.lines = LineHasher::default();
     }
 
     /// Its metadata when it was opened.
@@ -467,8 +465,8 @@ impl TrackedFile<'_> {
 
     /// The whole file was read: notes that in the ledger.
     pub(crate) fn record_read(self, place: &Place) -> File {
-        let fingerprint =
-            Fingerprint { hash: self.hasher.finalize(), meta: Some(*self.file.meta()) };
+        let (hash, meta) = (self.hasher.finalize(), Some(*self.file.meta()));
+        let fingerprint = Fingerprint { hash, meta, lines: self.lines.finish() };
         self.view.session.record_read(place, fingerprint);
         self.file
     }
@@ -489,6 +487,7 @@ impl Read for TrackedFile<'_> {
         }
         let read = self.file.read(buffer)?;
         self.hasher.update(&buffer[..read]);
+        self.lines.update(&buffer[..read]);
         Ok(read)
     }
 }

@@ -263,3 +263,67 @@ fn a_large_file_can_be_edited_and_a_miss_in_it_is_explained_soon() {
     session.perform(&Undo::default()).unwrap();
     assert_eq!(fs::read_to_string(dir.path().join("ws/f")).unwrap(), text);
 }
+
+#[test]
+fn a_changed_file_is_answered_with_the_lines_that_changed_since() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    let file = dir.path().join("ws/f");
+    let lines: Vec<String> = (1..=200).map(|number| format!("line {number}")).collect();
+    let text = |lines: &[String]| lines.join("\n") + "\n";
+    fs::write(&file, text(&lines)).unwrap();
+    // Any window of it counts as having read the file.
+    session.perform(&Read::new("f").with_lines(Some(1))).unwrap();
+    let mut changed = lines.clone();
+    changed[149] = "line 150, by another".into();
+    changed.remove(9);
+    fs::write(&file, text(&changed)).unwrap();
+    let hint = |error: &Error| error.hint().unwrap();
+    let shown = "(1 line is gone after line 9)\n   149\tline 150, by another";
+    let write = Write::new("f", "x").with_read_rule(ReadRule::Require);
+    for _ in 0..2 {
+        let refused = session.perform(&write).unwrap_err();
+        let expected = format!("read it again, then redo the change\nchanged since then:\n{shown}");
+        assert_eq!(hint(&refused), expected);
+    }
+    // The text is nowhere near what changed: both are shown.
+    let edit = Edit::new("f", "line 199!", "x").with_read_rule(ReadRule::Require);
+    let refused = hint(&session.perform(&edit).unwrap_err());
+    let expected = format!("redo the change on what it says now\nchanged since then:\n{shown}\n");
+    assert!(refused.starts_with(&expected) && refused.contains("   198\tline 199"), "{refused}");
+    // Now that it was shown, it counts as read.
+    let edit = Edit::new("f", "line 199\n", "x\n").with_read_rule(ReadRule::Require);
+    assert!(!session.perform(&edit).unwrap().outcome.changed_elsewhere);
+    // What the session wrote itself is what it compares with, too.
+    let ours = fs::read_to_string(&file).unwrap();
+    fs::write(&file, ours.replace("x\n", "x, by another\n")).unwrap();
+    let refused = hint(&session.perform(&write).unwrap_err());
+    assert!(refused.ends_with("changed since then:\n   198\tx, by another"), "{refused}");
+}
+
+#[test]
+fn a_changed_file_is_answered_in_few_words_however_much_changed() {
+    let dir = TempDir::new().unwrap();
+    let session = session(&dir);
+    let file = dir.path().join("ws/f");
+    for (then, now) in [
+        ("a\n".repeat(50_000), "a line that changed\n".repeat(50_000)),
+        ("a".into(), "wide ".repeat(100_000)),
+        // Too many lines to keep their hashes.
+        ("a\n".repeat(100_000), "b\n".repeat(100_000)),
+    ] {
+        fs::write(&file, then).unwrap();
+        session.perform(&Read::new("f")).unwrap();
+        fs::write(&file, now).unwrap();
+        for refused in [
+            session.perform(&Write::new("f", "x").with_read_rule(ReadRule::Require)).unwrap_err(),
+            session
+                .perform(&Edit::new("f", "no such text", "x").with_read_rule(ReadRule::Require))
+                .unwrap_err(),
+        ] {
+            let (message, hint) = (refused.with_hint(), refused.hint().unwrap());
+            assert!(message.len() < 4_096, "{message}");
+            assert!(hint.starts_with("read it again"), "{message}");
+        }
+    }
+}

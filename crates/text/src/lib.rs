@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod binary;
+mod changed_lines;
 mod diff;
 mod document;
 mod encoding;
@@ -21,6 +22,7 @@ mod replace;
 mod transcode;
 
 pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content, text_encoding};
+pub use changed_lines::{ChangedLines, LineHasher, LineHashes, changed_lines, line_counts};
 pub use diff::unified_diff;
 pub use encoding::{Charset, Encoding, Unmappable};
 pub use json::exceeds_json_values;

@@ -18,6 +18,8 @@ fn sessions_do_not_share_what_they_have_read() {
     let write = json!({"file_path": path, "content": "two\n"});
     let refused = answer(&web.call(&two, "Write", &write).message());
     assert_eq!(refused["metadata"]["code"], "not_read");
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("`read_before_write = \"off\"`"), "{error}");
     assert_eq!(answer(&web.call(&one, "Write", &write).message())["success"], true);
 }
 
@@ -98,6 +100,27 @@ fn requests_that_stand_alone_belong_to_the_conversation_that_they_name() {
     let list = web.alone("tools/list", json!({}), alone("a"));
     assert_eq!(list.header("content-type"), Some("application/json"));
     assert_eq!(list.message()["result"]["tools"].as_array().unwrap().len(), 9);
+}
+
+#[test]
+fn of_two_clients_with_one_name_none_overwrites_the_other() {
+    let place = Place::new(&[("a.txt", "one\n")]);
+    let web = place.serve(&[]);
+    let path = place.file("a.txt");
+    let call = |tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments});
+        answer(&web.alone("tools/call", params, alone("same")).message())
+    };
+    let write = |content: &str| json!({"file_path": path, "content": content});
+    // The first client reads, then the second.
+    call("Read", read(&path));
+    call("Read", read(&path));
+    assert_eq!(call("Write", write("of the second\n"))["success"], true);
+    assert_eq!(call("Write", write("of the first\n"))["metadata"]["code"], "not_read");
+    call("Read", read(&path));
+    let edit = |old: &str| json!({"file_path": path, "old_string": old, "new_string": "x"});
+    assert_eq!(call("Edit", edit("second"))["success"], true);
+    assert_eq!(call("Edit", edit("of the"))["metadata"]["code"], "not_read");
 }
 
 #[test]

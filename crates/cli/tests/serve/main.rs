@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 mod documented;
+mod per_call;
 #[path = "../served/mod.rs"]
 mod served;
 mod turns;

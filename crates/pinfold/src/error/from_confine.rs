@@ -42,7 +42,7 @@ impl Error {
             ConfineError::CrossDevice => Self::CrossDevice { path },
             ConfineError::NotRegular(kind) => Self::NotRegular { path, kind },
             ConfineError::TooLarge => Self::TooLargeToSearch { path },
-            ConfineError::Changed => Self::Changed { path, region: None },
+            ConfineError::Changed => Self::Changed { path, now: None, read_again: true },
             ConfineError::Busy | ConfineError::TimedOut => Self::Locked { path },
             ConfineError::DirectoryDenied => {
                 Self::AccessDenied { path, why: Some(error.to_string()) }

@@ -16,12 +16,21 @@ impl Error {
             }
             Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
             Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
-            Self::NotRead { .. } => Some("read it first, then try again".into()),
-            Self::Changed { region: None, .. } => {
-                Some("read it again, then redo the change".into())
+            Self::NotRead { names_setting: false, .. } => {
+                Some("read it first, then try again".into())
             }
-            Self::Changed { region: Some(region), .. } => {
-                Some(format!("redo the change on what it says now\n{region}"))
+            Self::NotRead { names_setting: true, .. } => Some(
+                "read it first, then try again; if that does not help, every call has a session of its own: \
+                 tell the user to keep one session open, or to set `read_before_write = \"off\"`"
+                    .into(),
+            ),
+            Self::Changed { now, read_again, .. } => {
+                let next = if *read_again {
+                    "read it again, then redo the change"
+                } else {
+                    "redo the change on what it says now"
+                };
+                Some(now.iter().fold(next.into(), |next, now| format!("{next}\n{now}")))
             }
             Self::NoMatch { nearest: Some(nearest), .. } => Some(nearest.clone()),
             Self::NoMatch { nearest: None, .. } => Some("read the file to see what it says".into()),

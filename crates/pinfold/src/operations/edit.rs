@@ -7,7 +7,8 @@ use pinfold_text::{
 };
 
 use crate::change::Replace;
-use crate::ledger::Freshness;
+use crate::ledger::{Fingerprint, Freshness};
+use crate::limits::MAX_CHANGED_BYTES;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
@@ -174,7 +175,7 @@ impl Edit {
             if !bytes.is_empty() {
                 return Err(Error::EmptyOld { path: self.path.clone(), number: self.number(1) });
             }
-            return Ok((self.create(view)?, freshness == Freshness::Changed));
+            return Ok((self.create(view)?, matches!(freshness, Freshness::Changed(_))));
         }
         let encoding = match sniff_content(bytes) {
             Content::Text(encoding) => encoding,
@@ -183,26 +184,33 @@ impl Edit {
                 return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
             }
         };
-        let changed = freshness == Freshness::Changed;
-        let matching = if changed { MatchMode::Exact } else { self.matching(view) };
         let limit = edit_bytes(view);
-        let made =
-            replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view));
-        match made {
-            Ok(made) => match made.counts.iter().position(|count| changed && *count > 1) {
-                // The file changed since the session read it. Refuse `replace_all` with more than one match:
-                // the model has not seen all of them.
-                Some(several) => Err(self.changed(view, target, bytes, encoding, several + 1)),
-                None => Ok((made, changed)),
+        let replace = |matching| {
+            replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view))
+        };
+        let Freshness::Changed(then) = freshness else {
+            let made = replace(self.matching(view));
+            return Ok((made.map_err(|failed| self.refusal(view, &failed, encoding))?, false));
+        };
+        let (region, number) = match replace(MatchMode::Exact) {
+            // The session has not seen all places of `replace_all`.
+            Ok(made) => match made.counts.iter().position(|count| *count > 1) {
+                Some(several) => (self.nearest(view, bytes, encoding, several + 1), several + 1),
+                None => return Ok((made, true)),
             },
             Err(failed)
-                if changed
-                    && matches!(failed.why, ReplaceError::NotFound | ReplaceError::Many { .. }) =>
+                if matches!(failed.why, ReplaceError::NotFound | ReplaceError::Many { .. }) =>
             {
-                Err(self.changed(view, target, &failed.bytes, encoding, failed.number))
+                let region = self.nearest(view, &failed.bytes, encoding, failed.number);
+                (region, failed.number)
             }
-            Err(failed) => Err(self.refusal(view, &failed, encoding)),
-        }
+            Err(failed) => return Err(self.refusal(view, &failed, encoding)),
+        };
+        let region = match self.number(number) {
+            Some(number) => region.map(|region| format!("edit {number}: {region}")),
+            None => region,
+        };
+        Err(self.changed(view, target, (bytes, &then), region))
     }
 
     /// The match mode: the tool's, unless the setting is stricter.
@@ -259,25 +267,26 @@ impl Edit {
         nearest(bytes, encoding, old, new, &in_time(view))
     }
 
-    /// The file is not as the session knows it. If it can be shown how it reads now where the edit
-    /// was meant, that counts as having seen it, so that the next edit can succeed.
+    /// The file is not as the session knows it. If all that changed is shown, or the region that the edit was
+    /// about, that counts as having seen it, so that the next edit can succeed.
     fn changed(
         &self,
         view: &View<'_>,
         target: &Target,
-        bytes: &[u8],
-        encoding: Encoding,
-        number: usize,
+        (bytes, then): (&[u8], &Fingerprint),
+        region: Option<String>,
     ) -> Error {
-        let region = self.nearest(view, bytes, encoding, number);
-        if region.is_some() {
-            view.record_current_content(target);
+        let taken = region.as_ref().map_or(0, String::len);
+        let changed = then.changed_lines(bytes, MAX_CHANGED_BYTES.saturating_sub(taken));
+        let complete = changed.as_ref().is_some_and(|changed| changed.complete);
+        let shows_enough = region.is_some() || complete;
+        let read_again = !shows_enough || !view.session().writes_count_as_read();
+        if !read_again {
+            view.record_content(target, bytes);
         }
-        let region = match self.number(number) {
-            Some(number) => region.map(|region| format!("edit {number}: {region}")),
-            None => region,
-        };
-        Error::Changed { path: self.path.clone(), region }
+        let parts = changed.map(|changed| changed.shown).into_iter().chain(region);
+        let now = parts.reduce(|all, next| format!("{all}\n{next}"));
+        Error::Changed { path: self.path.clone(), now, read_again }
     }
 }
 

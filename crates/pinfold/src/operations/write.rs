@@ -3,10 +3,11 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Error as ConfineError, Place, RawPath, Target};
-use pinfold_text::{Encoding, SNIFF_BYTES, text_encoding};
+use pinfold_text::{Encoding, SNIFF_BYTES, line_counts, text_encoding};
 
 use crate::change::Replace;
 use crate::ledger::Freshness;
+use crate::limits::{MAX_CHANGED_BYTES, MAX_COUNTED_BYTES};
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Creates a file, or replaces its whole content.
@@ -65,6 +66,8 @@ pub struct Written {
     pub changed: bool,
     /// The encoding that the file had, if it has another one now.
     pub recoded_from: Option<Encoding>,
+    /// How many lines came and how many went, where the file was replaced and is small enough to compare.
+    pub lines: Option<(usize, usize)>,
     /// How many other hard links still have the old content.
     pub other_names: u64,
 }
@@ -104,7 +107,8 @@ impl Operation for Write {
             view.check_parents(&self.path, target.place(), target.missing_parents().len())?;
         }
         let shown = view.describes_change(&self.path, &target)?;
-        let limit = if shown { view.session().settings().max_edit_bytes } else { 0 };
+        let limit =
+            if shown { view.session().settings().max_edit_bytes } else { MAX_COUNTED_BYTES };
         let before = Before::read(&mut target, &after, limit)
             .map_err(|error| view.path_error(&self.path, error))?;
         let written = Written {
@@ -112,6 +116,7 @@ impl Operation for Write {
             bytes: after.len() as u64,
             created: target.meta().is_none(),
             changed: !before.same,
+            lines: before.content.as_deref().and_then(|before| line_counts(before, &after)),
             recoded_from: before.encoding.filter(|it| Some(*it) != text_encoding(&after)),
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
@@ -119,8 +124,10 @@ impl Operation for Write {
             view.record_content(&target, &after);
             return Ok((written, ChangeSet::default()));
         }
-        if view.freshness(&self.path, &target, self.read_rule)? == Freshness::Changed {
-            return Err(Error::Changed { path: self.path.clone(), region: None });
+        if let Freshness::Changed(then) = view.freshness(&self.path, &target, self.read_rule)? {
+            let now = before.content.and_then(|now| then.changed_lines(&now, MAX_CHANGED_BYTES));
+            let now = now.map(|changed| changed.shown);
+            return Err(Error::Changed { path: self.path.clone(), now, read_again: true });
         }
         let replace = Replace::new(self.path.clone(), target, after);
         Ok((written, ChangeSet::of(Replace { before: before.content, ..replace })))
