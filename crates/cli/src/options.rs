@@ -149,8 +149,8 @@ impl SessionOptions {
         Ok(toolbox.with_door_hint(crate::door_hint::door_hint))
     }
 
-    fn groups(&self) -> [&dyn Group; 5] {
-        [&self.tools, &self.permissions, &self.changes, &self.journal, &self.limits]
+    fn groups(&self) -> [&dyn Group; 6] {
+        [&self.dialects, &self.tools, &self.permissions, &self.changes, &self.journal, &self.limits]
     }
 }
 
@@ -163,6 +163,16 @@ pub(crate) struct DialectOptions {
     /// Default: `classic`; `call` and `batch` accept the tools of all dialects.
     #[arg(long = "dialect", value_name = "NAME", value_delimiter = ',', value_parser = dialect_names())]
     names: Vec<String>,
+
+    /// Name tools and arguments with letters, digits and `_` only, such as `file_read` and `ignore_case`
+    #[arg(long, hide_short_help = true)]
+    portable_names: bool,
+}
+
+impl Group for DialectOptions {
+    fn apply(&self, settings: &mut Settings) {
+        settings.portable_names |= self.portable_names;
+    }
 }
 
 impl DialectOptions {
@@ -350,7 +360,7 @@ impl Group for JournalOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitOptions {
-    /// Bytes of text in one result [default: 102400 in `classic`, else 1048576]
+    /// Bytes of text in one result [default: 102400]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_output_bytes: Option<usize>,
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use pinfold_dialects::{CLASSIC, Format, list, tools_of};
+use pinfold_dialects::{CLASSIC, Format, list, portable_tools_of, tools_of};
 
 use crate::batch::print_line;
 use crate::options::{DialectOptions, WorkspaceOptions};
@@ -31,8 +31,13 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        self.workspace.configure(&[])?;
-        let tools = tools_of(&self.dialects.or(&[&CLASSIC])?);
+        let settings = self.workspace.configure(&[&self.dialects])?.settings;
+        let dialects = self.dialects.or(&[&CLASSIC])?;
+        let tools = if settings.portable_names {
+            portable_tools_of(&dialects)
+        } else {
+            tools_of(&dialects)
+        };
         print_line(&serde_json::to_string_pretty(&list(&tools, self.format))?)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -7,6 +7,7 @@
 use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
 
+use crate::portable_names::other_names;
 use crate::words::brief;
 
 /// Returns the arguments as the tool's struct takes them, or an error with all problems.
@@ -36,15 +37,6 @@ pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
     Err(Error::InvalidArgument(problems.join("; ")))
 }
 
-/// Aliases of arguments whose names some frameworks do not allow.
-const ALIASES: [(&str, &str); 5] = [
-    ("ignore_case", "-i"),
-    ("line_numbers", "-n"),
-    ("after", "-A"),
-    ("before", "-B"),
-    ("context", "-C"),
-];
-
 fn check_object(
     schema: &Value,
     mut given: Map<String, Value>,
@@ -54,11 +46,9 @@ fn check_object(
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
-    for (alias, name) in ALIASES {
-        if properties.contains_key(name)
-            && !properties.contains_key(alias)
-            && !given.contains_key(name)
-            && let Some(value) = given.remove(alias)
+    for (name, other) in other_names(properties) {
+        if !given.contains_key(name)
+            && let Some(value) = given.remove(other)
         {
             given.insert(name.into(), value);
         }

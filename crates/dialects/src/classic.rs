@@ -70,11 +70,20 @@ fn fault(error: &Error, refusal: &Refusal) -> Answer {
     let message = match (error, words(error, refusal.read_only)) {
         // The message includes the hint.
         (Error::ManyMatches { .. }, Some(words)) => words,
+        (Error::BreaksNotebook { .. }, _) => match notebook_tool() {
+            Some(tool) => format!("{error}; change its cells with {tool}"),
+            None => VOCABULARY.message(error, refusal),
+        },
         (_, Some(words)) => VOCABULARY.message_after(words, error, refusal),
         (_, None) => VOCABULARY.message(error, refusal),
     };
     let metadata = Map::from_iter([("code".into(), Value::from(code(error)))]);
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
+}
+
+/// The tool that changes the cells of notebooks, if there is one.
+fn notebook_tool() -> Option<&'static str> {
+    CLASSIC.tools.iter().map(|entry| entry.name).find(|name| *name == "NotebookEdit")
 }
 
 /// A prefix with the number of the edit, if there are several.
@@ -163,6 +172,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::NotRead { .. }
         | Error::Changed { .. }
         | Error::TooLarge { .. }
+        | Error::BreaksNotebook { .. }
         | Error::JournalFailed { .. }
         | Error::NothingToUndo { .. }
         | Error::NotAsLeft { .. }

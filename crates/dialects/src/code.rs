@@ -19,6 +19,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::NotRegular { .. } => "not_a_regular_file",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
+        | Error::BreaksNotebook { .. }
         | Error::EmptyOld { .. }
         | Error::NoLines { .. }
         | Error::NoPages { .. }

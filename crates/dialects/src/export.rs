@@ -71,7 +71,7 @@ fn mcp(tool: &ToolInfo) -> Value {
         "openWorldHint": false,
     });
     let mut listed = json!({
-        "name": tool.entry.name,
+        "name": tool.name(),
         "title": tool.entry.title,
         "description": tool.description(),
         "inputSchema": tool.input(),

@@ -4,6 +4,8 @@
 
 use pinfold::{Error, GlobUsage, RegexMistake};
 
+use crate::export::without_dots;
+
 /// The names that a dialect has for what errors are about.
 pub(crate) struct Vocabulary {
     /// The tool that reads a file.
@@ -26,6 +28,8 @@ pub(crate) struct Vocabulary {
 pub(crate) struct Refusal {
     /// Whether the tool only reads.
     pub(crate) read_only: bool,
+    /// Whether tools have only names that every framework accepts.
+    pub(crate) portable: bool,
     /// What the door adds, such as a flag that would help.
     pub(crate) door_hint: Option<String>,
 }
@@ -43,7 +47,7 @@ impl Vocabulary {
         error: &Error,
         refusal: &Refusal,
     ) -> String {
-        let Some(mut hint) = self.hint(error, refusal.read_only) else { return problem };
+        let Some(mut hint) = self.hint(error, refusal) else { return problem };
         if let Some(more) = &refusal.door_hint {
             hint = format!("{hint}: {more}");
         }
@@ -76,10 +80,26 @@ impl Vocabulary {
         }
     }
 
-    fn hint(&self, error: &Error, read_only: bool) -> Option<String> {
+    fn hint(&self, error: &Error, refusal: &Refusal) -> Option<String> {
+        let listed = |name: &str| {
+            if refusal.portable { without_dots(name) } else { name.to_owned() }
+        };
+        let list = || listed(self.list_tool);
         match error {
+            Error::NotFound { near, .. } if near.is_empty() => {
+                Some(format!("list its directory with {} to see what is there", list()))
+            }
+            Error::DirectoryNotFound { near, .. } if near.is_empty() => {
+                Some(format!("list the directory above it with {} to see what is there", list()))
+            }
+            Error::NotADirectory { .. } => {
+                Some(format!("list the directories above it with {} to see which", list()))
+            }
+            Error::DirectoryMoved { .. } => {
+                Some(format!("list the directories with {} to see where it is now", list()))
+            }
             Error::NotRead { .. } => {
-                let read = format!("read it with {} first", self.read_tool);
+                let read = format!("read it with {} first", listed(self.read_tool));
                 error.hint().map(|hint| hint.replacen("read it first", &read, 1))
             }
             Error::NoLines { has_pages, .. } => {
@@ -105,25 +125,26 @@ impl Vocabulary {
             {
                 Some(format!("{} to search for it as plain text", self.plain_text))
             }
-            Error::BadRegex { kind: RegexMistake::Syntax | RegexMistake::Size, .. } => None,
+            Error::BadRegex { kind: RegexMistake::Syntax, .. } => {
+                Some(format!("correct it, or {} to search for it as plain text", self.plain_text))
+            }
             Error::ParentMissing { .. } => {
                 self.create_parents.map(|argument| format!("set `{argument}` to create it"))
             }
-            Error::IsDirectory { .. } => {
-                read_only.then(|| format!("list it with {}", self.list_tool))
+            Error::IsDirectory { .. } if refusal.read_only => {
+                Some(format!("list it with {}", list()))
             }
+            Error::IsDirectory { .. } => Some("give the path of a file in it".into()),
             Error::NotFound { .. }
             | Error::DirectoryNotFound { .. }
             | Error::Dangling { .. }
             | Error::Outside { .. }
             | Error::RootGone { .. }
             | Error::RootReplaced { .. }
-            | Error::DirectoryMoved { .. }
             | Error::DirectoryUnreadable { .. }
             | Error::NothingLeft { .. }
             | Error::Denied { .. }
             | Error::AuditFailed
-            | Error::NotADirectory { .. }
             | Error::Exists { .. }
             | Error::NotEmpty { .. }
             | Error::CrossDevice { .. }
@@ -138,12 +159,14 @@ impl Vocabulary {
             | Error::OutOfRange { .. }
             | Error::InvalidArgument(_)
             | Error::BadGlob { .. }
+            | Error::BadRegex { kind: RegexMistake::Size, .. }
             | Error::Changed { .. }
             | Error::NoMatch { .. }
             | Error::ManyMatches { .. }
             | Error::EmptyOld { .. }
             | Error::NoChange { .. }
             | Error::TooLarge { .. }
+            | Error::BreaksNotebook { .. }
             | Error::TooLargeToSearch { .. }
             | Error::Unmappable { .. }
             | Error::AccessDenied { .. }

@@ -31,6 +31,7 @@ mod dotted;
 mod export;
 mod hint;
 mod matches;
+mod portable_names;
 mod schema;
 mod scoped;
 mod tool;
@@ -46,7 +47,7 @@ pub use dotted::DOTTED;
 pub use export::{Format, list};
 pub use scoped::SCOPED;
 pub use tool::{Entry, Hints};
-pub use toolbox::{DoorHint, ToolInfo, Toolbox, tools_of};
+pub use toolbox::{DoorHint, ToolInfo, Toolbox, portable_tools_of, tools_of};
 
 pub(crate) use tool::Tool;
 pub(crate) use tool_context::ToolContext;

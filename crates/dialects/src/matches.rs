@@ -1,10 +1,10 @@
 //! The matches of a search, each with its context lines, and the message about the search as a whole.
 
-use pinfold::operations::{Matched, Searched};
-use pinfold::{BinaryNote, Line, Place, Role};
+use pinfold::operations::{AnswerWith, Matched, Search, Searched};
+use pinfold::{BinaryNote, Error, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{brief, fit, joined, left_out, skipped, unread};
+use crate::words::{brief, count, fit, joined, left_out, skipped, unread};
 
 /// A matching line and its context lines.
 pub(crate) struct FoundMatch<'f> {
@@ -41,13 +41,19 @@ pub(crate) fn compact(pattern: &str, path: Option<&str>, ctx: &ToolContext<'_>) 
     }
 }
 
-/// The message about a search: matches left out, files skipped; `more` says how to see the others.
-pub(crate) fn message(searched: &Searched, shown: usize, more: &str) -> Option<String> {
+/// The message about a search: matches left out, files skipped; `more` says how to see the others, `ignore_case` how
+/// case is ignored.
+pub(crate) fn message(
+    (search, searched): (Result<Search, Error>, &Searched),
+    shown: usize,
+    [more, ignore_case]: [&str; 2],
+    ctx: &ToolContext<'_>,
+) -> Option<String> {
     let nothing = searched.total == 0;
     joined([
         left_out(shown as u64, searched.total, "matches", more),
+        nothing_found(search, searched, ignore_case, ctx),
         skipped(&searched.skipped, "name one in `path` to search it").filter(|_| nothing),
-        nothing_searched(searched),
         searched_in_part(searched),
         unread(&searched.skipped),
     ])
@@ -65,9 +71,48 @@ fn searched_in_part(searched: &Searched) -> Option<String> {
     }
 }
 
-/// A note for a search that found no file to search.
-pub(crate) fn nothing_searched(searched: &Searched) -> Option<String> {
-    (searched.searched == 0).then(|| "no file was searched: none is there, or none fits".to_owned())
+/// Files of a search without matches that are searched once more without regard to case: some milliseconds.
+const MAX_CASE_FILES: u64 = 500;
+
+/// A note for a search without matches: what was searched, and how many matches there are if case is ignored.
+pub(crate) fn nothing_found(
+    search: Result<Search, Error>,
+    searched: &Searched,
+    ignore_case: &str,
+    ctx: &ToolContext<'_>,
+) -> Option<String> {
+    let search = search.ok().filter(|_| searched.total == 0)?;
+    if searched.searched == 0 {
+        return Some("no file was searched: none is there, or none fits".to_owned());
+    }
+    let files = count(searched.searched, "file");
+    let mut note = match &search.path {
+        Some(path) => format!("searched {files} in {path}"),
+        None => format!("searched {files} in the whole workspace"),
+    };
+    for (words, filter) in [("that fit", &search.glob), ("of type", &search.file_type)] {
+        let filter = filter.as_ref().map(|filter| brief(filter).escape_debug().to_string());
+        note.extend(filter.map(|filter| format!(" {words} `{filter}`")));
+    }
+    let has_case =
+        search.pattern.chars().any(|letter| letter.is_lowercase() || letter.is_uppercase());
+    if search.ignore_case || !has_case || searched.searched > MAX_CASE_FILES {
+        return Some(note);
+    }
+    let again = search.with_ignore_case(true).with_answer(AnswerWith::Counts).with_skip(0);
+    let found = ctx.session.perform_with(&again, ctx.call).map(|done| done.outcome);
+    if let Ok(found) = found.as_ref().map(|found| (found.matches, found.matching_files))
+        && found.0 > 0
+    {
+        let (matches, files) = (matching(found.0), count(found.1, "file"));
+        note.push_str(&format!("; {ignore_case} for {matches} in {files} with other case"));
+    }
+    Some(note)
+}
+
+/// `1 match`, `2 matches`.
+pub(crate) fn matching(number: u64) -> String {
+    if number == 1 { "1 match".into() } else { format!("{number} matches") }
 }
 
 fn all_matches(searched: &Searched, context: u64) -> impl Iterator<Item = FoundMatch<'_>> {

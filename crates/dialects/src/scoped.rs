@@ -57,6 +57,7 @@ fn code(error: &Error) -> &'static str {
         | Error::BadRegex { .. }
         | Error::Unmappable { .. }
         | Error::NoChange { .. }
+        | Error::BreaksNotebook { .. }
         | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
         Error::AuditFailed
         | Error::NotFound { .. }

@@ -1,5 +1,6 @@
 //! Tools at work on a session.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::hint::Refusal;
 use crate::tool::ParsedCall;
 use crate::words::brief;
-use crate::{Answer, Dialect, Entry, ToolContext, args};
+use crate::{Answer, Dialect, Entry, ToolContext, args, portable_names};
 
 /// The tools of one or more dialects, on one session.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct ToolInfo {
     pub dialect: &'static Dialect,
     /// The tool.
     pub entry: &'static Entry,
+    /// Whether it has only names that every framework accepts.
+    portable: bool,
     /// What it does, and what its arguments must look like. Made when it is first wanted, since most tools
     /// of a short session are never called.
     manual: OnceLock<(String, Value)>,
@@ -42,9 +45,11 @@ impl Toolbox {
     /// Serves `dialects` on a session. Without any, the default one.
     pub fn new(session: impl Into<Arc<Session>>, dialects: &[&'static Dialect]) -> Self {
         let first = dialects.first().copied().unwrap_or(&crate::CLASSIC);
+        let session = session.into();
+        let portable = session.settings().portable_names;
         Self {
-            session: session.into(),
-            tools: tools_of(dialects).into(),
+            session,
+            tools: named_tools_of(dialects, portable).into(),
             first,
             door_hint: |_| None,
         }
@@ -56,6 +61,7 @@ impl Toolbox {
         let with_hint = |tool: &ToolInfo| ToolInfo {
             dialect: tool.dialect,
             entry: tool.entry,
+            portable: tool.portable,
             manual: OnceLock::new(),
             door_hint,
         };
@@ -66,6 +72,10 @@ impl Toolbox {
     #[must_use]
     pub fn on(&self, session: impl Into<Arc<Session>>) -> Self {
         Self { session: session.into(), tools: self.tools.clone(), ..*self }
+    }
+
+    fn portable(&self) -> bool {
+        self.session.settings().portable_names
     }
 
     /// The session.
@@ -125,7 +135,10 @@ impl Toolbox {
                 Some((dialect, entry)) => {
                     let read_only = entry.hints.read_only;
                     let door_hint = (self.door_hint)(error);
-                    (dialect.fault)(error, &Refusal { read_only, door_hint })
+                    (dialect.fault)(
+                        error,
+                        &Refusal { read_only, portable: self.portable(), door_hint },
+                    )
                 }
                 None => self.refuse(error),
             };
@@ -163,13 +176,14 @@ impl Toolbox {
 
     /// The error for a name that no tool has.
     pub fn unknown(&self, name: &str) -> Error {
-        let tools = self.tools.iter().map(|tool| tool.entry.name.to_owned()).collect();
+        let tools = self.tools.iter().map(|tool| tool.name().into_owned()).collect();
         Error::UnknownTool { name: brief(name), tools }
     }
 
     /// The answer to something that did not come as far as a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
-        let refusal = Refusal { read_only: true, door_hint: (self.door_hint)(error) };
+        let (portable, door_hint) = (self.portable(), (self.door_hint)(error));
+        let refusal = Refusal { read_only: true, portable, door_hint };
         (self.first.fault)(error, &refusal)
     }
 
@@ -210,6 +224,15 @@ fn guarded<T>(name: &str, step: impl FnOnce() -> Result<T, Error>) -> Result<T, 
 
 /// The tools of some dialects. Without any, those of the default one.
 pub fn tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
+    named_tools_of(dialects, false)
+}
+
+/// The same tools under names that every framework accepts: see `portable_names` in the settings.
+pub fn portable_tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
+    named_tools_of(dialects, true)
+}
+
+fn named_tools_of(dialects: &[&'static Dialect], portable: bool) -> Vec<ToolInfo> {
     let dialects = if dialects.is_empty() { &[&crate::CLASSIC] } else { dialects };
     let tools =
         dialects.iter().flat_map(|dialect| dialect.tools.iter().map(|entry| (*dialect, entry)));
@@ -217,6 +240,7 @@ pub fn tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
         .map(|(dialect, entry)| ToolInfo {
             dialect,
             entry,
+            portable,
             manual: OnceLock::new(),
             door_hint: |_| None,
         })
@@ -224,15 +248,29 @@ pub fn tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
 }
 
 impl ToolInfo {
+    /// The name that it is listed under.
+    pub fn name(&self) -> Cow<'static, str> {
+        if self.portable {
+            crate::export::without_dots(self.entry.name).into()
+        } else {
+            self.entry.name.into()
+        }
+    }
+
     /// The arguments as the tool takes them, or everything that is wrong with them.
     pub fn check(&self, arguments: Value) -> Result<Value, Error> {
-        args::check(self.input(), arguments)
+        let mut checked = args::check(self.input(), arguments)?;
+        if let Some(arguments) = checked.as_object_mut().filter(|_| self.portable) {
+            portable_names::restore(arguments);
+        }
+        Ok(checked)
     }
 
     /// The answer to a call that did not come as far as the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
-        let read_only = self.entry.hints.read_only;
-        (self.dialect.fault)(error, &Refusal { read_only, door_hint: (self.door_hint)(error) })
+        let (read_only, portable) = (self.entry.hints.read_only, self.portable);
+        let door_hint = (self.door_hint)(error);
+        (self.dialect.fault)(error, &Refusal { read_only, portable, door_hint })
     }
 
     /// What it does, for the model.
@@ -253,6 +291,10 @@ impl ToolInfo {
     fn manual(&self) -> &(String, Value) {
         self.manual.get_or_init(|| {
             let mut input = (self.entry.input)();
+            if let Some(properties) = input["properties"].as_object_mut().filter(|_| self.portable)
+            {
+                portable_names::rename(properties);
+            }
             let text = input.as_object_mut().and_then(|input| input.remove("description"));
             let description = match text {
                 Some(Value::String(text)) => text,

@@ -1,6 +1,7 @@
 //! What holds for calls whatever the tool, and is not about files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+#![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use pinfold::{CallOptions, Session, Settings};
 use pinfold_dialects::{Answer, Toolbox, dialects};
@@ -97,4 +98,39 @@ fn classic_answers_are_text_and_the_others_are_objects() {
         assert_eq!(serde_json::to_string(&answer.to_json()).unwrap(), answer.to_json_text());
         assert_eq!(tool.output().is_none(), classic);
     }
+}
+
+#[test]
+fn portable_names_are_listed_and_every_name_is_accepted() {
+    let settings = Settings::default()
+        .with_portable_names(true)
+        .with_read_before_write(Some(pinfold::ReadRule::Require));
+    let (dir, toolbox) = toolbox(settings);
+    std::fs::write(dir.path().join("a.txt"), "one\nTWO\n").unwrap();
+    let portable = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let list = pinfold_dialects::list(toolbox.tools(), pinfold_dialects::Format::Mcp);
+    for tool in list["tools"].as_array().unwrap() {
+        assert!(portable(tool["name"].as_str().unwrap()), "{tool}");
+        let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
+        assert!(arguments.keys().all(|name| portable(name)), "{tool}");
+    }
+    for (tool, arguments) in [
+        ("Grep", json!({"pattern": "two", "ignore_case": true, "context": 1})),
+        ("Grep", json!({"pattern": "two", "-i": true, "-C": 1})),
+        ("file_read", json!({"path": "a.txt"})),
+        ("file.read", json!({"path": "a.txt"})),
+    ] {
+        let answer = toolbox.call(tool, arguments.clone()).to_json();
+        assert!(answer.to_string().contains("a.txt") || answer["total_lines"] == 2, "{answer}");
+    }
+    // Errors speak of what is listed.
+    std::fs::write(dir.path().join("b.txt"), "b\n").unwrap();
+    let refused = toolbox.call("file_write", json!({"path": "b.txt", "content": "x"})).to_json();
+    assert!(refused["message"].as_str().unwrap().contains("read it with file_read"), "{refused}");
+    let wrong = toolbox.call("Grep", json!({"pattern": "x", "ignore_case": 3})).to_json();
+    assert!(wrong["error"].as_str().unwrap().starts_with("`ignore_case` must be"), "{wrong}");
+    let unknown = toolbox.call("file_reed", json!({})).to_json();
+    assert!(unknown.to_string().contains("file_read, file_write"), "{unknown}");
+    let none = toolbox.call("Grep", json!({"pattern": "two"})).to_json();
+    assert!(none["content"].as_str().unwrap().contains("set ignore_case for 1 match"), "{none}");
 }

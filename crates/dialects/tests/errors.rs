@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
-use pinfold::{Access, Denial, Error, GlobUsage, Kind, MatchKind, RegexMistake, Session};
+use pinfold::{
+    Access, Denial, Error, GlobUsage, Kind, MatchKind, Mode, Reason, RegexMistake, Session,
+};
 use pinfold_dialects::{Toolbox, dialects};
 
 fn errors() -> Vec<Error> {
@@ -21,6 +23,8 @@ fn errors() -> Vec<Error> {
         lines: vec![5, 10, 15],
         match_kind,
     };
+    let denied = |denial| Error::Denied { path: path(), access: Access::Write, denial };
+    let rule = || Reason::Rule("Edit(/src/**)".into());
     vec![
         Error::NotFound { path: path(), near: near() },
         Error::NotFound { path: path(), near: Vec::new() },
@@ -35,6 +39,15 @@ fn errors() -> Vec<Error> {
             access: Access::Write,
             denial: Denial::User(Some("use the other file".into())),
         },
+        denied(Denial::Policy(Reason::Mode(Mode::Plan))),
+        denied(Denial::Policy(Reason::Own)),
+        denied(Denial::Policy(rule())),
+        denied(Denial::NoApprover { reason: rule(), allow: Some("Edit(/src/a.rs)".into()) }),
+        denied(Denial::NoApprover { reason: rule(), allow: None }),
+        Error::RootGone { root: "/ws".into() },
+        Error::RootReplaced { root: "/ws".into() },
+        Error::DirectoryMoved { path: path() },
+        Error::DirectoryUnreadable { path: path() },
         Error::AuditFailed,
         Error::Exists { path: path() },
         Error::NotEmpty { path: path() },
@@ -72,7 +85,9 @@ fn errors() -> Vec<Error> {
         Error::NoMatch { path: path(), number: Some(2), nearest: None },
         many(MatchKind::Exact),
         many(MatchKind::Indentation),
+        Error::EmptyOld { path: path(), number: None },
         Error::NoChange { number: None },
+        Error::BreaksNotebook { path: path(), problem: "EOF at line 3".into() },
         Error::TooLarge { path: path(), size: 200, limit: 100 },
         Error::TooLargeToSearch { path: path() },
         Error::Unmappable {
@@ -83,6 +98,9 @@ fn errors() -> Vec<Error> {
         },
         Error::AccessDenied { path: path(), why: None },
         Error::NoSpace { path: path() },
+        Error::ReadFailed { path: path(), cause: std::io::Error::other("Input/output error") },
+        Error::JournalFailed { cause: "No space left on device".into() },
+        Error::TooManyStuck { calls: 64 },
         Error::WriteFailed { path: path(), cause: "Input/output error".into() },
         Error::NothingToUndo { id: None },
         Error::NotAsLeft { path: path(), what: "its content has changed since" },

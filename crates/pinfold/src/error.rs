@@ -196,7 +196,7 @@ pub enum Error {
         problem: String,
     },
     /// The pages start after the last one.
-    #[error("page {first} is past the end of `{path}`, which has {total} pages")]
+    #[error("page {first} is past the end of `{path}`, which has {}", count(*.total, "page"))]
     PageOutOfRange {
         /// The path as it was given.
         path: RawPath,
@@ -206,7 +206,7 @@ pub enum Error {
         total: u64,
     },
     /// The window starts after the last line.
-    #[error("line {first} is past the end of `{path}`, which has {total} lines")]
+    #[error("line {first} is past the end of `{path}`, which has {}", count(*.total, "line"))]
     OutOfRange {
         /// The path as it was given.
         path: RawPath,
@@ -319,6 +319,14 @@ pub enum Error {
     NoChange {
         /// Which edit it was, where there are several.
         number: Option<usize>,
+    },
+    /// A notebook would no longer be one.
+    #[error("`{path}` would no longer be a notebook: {problem}; nothing was changed")]
+    BreaksNotebook {
+        /// The path as it was given.
+        path: RawPath,
+        /// What would be wrong with it.
+        problem: String,
     },
     /// The file is larger than what can be edited.
     #[error("`{path}` has or would have {size} bytes, and more than {limit} cannot be edited")]
@@ -461,6 +469,11 @@ pub enum RegexMistake {
     LookAround,
     /// It is too large.
     Size,
+}
+
+/// `1 line`, `2 lines`.
+fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Which edit it is about, where there are several.

@@ -6,10 +6,11 @@ pub const DEFAULT_READ_LINES: u64 = 2_000;
 /// Lines that one call may request: of most files, fewer fill the output.
 pub const MAX_READ_LINES: u64 = 10_000;
 
-/// Bytes of text in one result of the `classic` dialect: about 25,000 tokens, more than most models use well at once.
+/// Bytes of text in one result of `classic`, `dotted` and `scoped`: about 25,000 tokens, more than most models use well
+/// at once.
 pub const MAX_CLASSIC_OUTPUT_BYTES: usize = 100 * 1024;
 
-/// Bytes of text in one result of the other dialects, which programs call too.
+/// Bytes of text in one result of the library, which programs call, and of dialects that say so.
 pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Characters of a line that are shown: a minified file must not fill a result.
@@ -86,8 +87,11 @@ pub const DEFAULT_GREP_MATCHES: u64 = 250;
 /// Matches that `file.search` shows by default.
 pub const DEFAULT_SEARCH_RESULTS: u64 = 100;
 
-/// Matches that `search_files` shows: about as many as fit into the output.
+/// Matches that `file.search` may be asked for.
 pub const MAX_SEARCH_RESULTS: u64 = 10_000;
+
+/// Matches that `search_files` shows: about as many as fit into the output.
+pub const MAX_SCOPED_RESULTS: u64 = 1_000;
 
 /// Context lines around a match: a longer passage is better read from the file.
 pub const MAX_CONTEXT: u64 = 1_000;

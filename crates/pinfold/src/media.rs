@@ -7,7 +7,7 @@ mod pdf;
 pub use image::Picture;
 pub(crate) use image::{NoPicture, Shrink, is_picture, picture, too_many_bytes};
 pub use notebook::Notebook;
-pub(crate) use notebook::notebook;
+pub(crate) use notebook::{check_notebook, has_notebook_name, notebook};
 #[cfg(not(feature = "pdf"))]
 pub(crate) use pdf::NoPdfReader;
 #[cfg(feature = "pdf")]

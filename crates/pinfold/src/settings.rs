@@ -23,6 +23,8 @@ use crate::{Permissions, ReadRule, limits};
 pub struct Settings {
     /// Whether tools that require absolute paths also accept relative ones, which start at the first root.
     pub relative_paths: bool,
+    /// Whether tools and arguments have only names that every framework accepts: letters, digits and `_`.
+    pub portable_names: bool,
     /// Whether changes are described instead of made.
     pub dry_run: bool,
     /// What is flushed to the disk before a change is complete.
@@ -74,6 +76,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             relative_paths: false,
+            portable_names: false,
             dry_run: false,
             durability: Durability::Data,
             read_before_write: None,
@@ -102,6 +105,7 @@ impl Default for Settings {
 
 builder!(Settings {
     with_relative_paths(relative_paths: bool),
+    with_portable_names(portable_names: bool),
     with_dry_run(dry_run: bool),
     with_durability(durability: Durability),
     with_read_before_write(read_before_write: Option<ReadRule>),

@@ -8,6 +8,11 @@ export interface Settings {
    */
   relativePaths?: boolean | null | undefined;
   /**
+   * Whether tools and arguments have only names that every framework accepts: letters, digits and `_`.
+   * Default: `false`.
+   */
+  portableNames?: boolean | null | undefined;
+  /**
    * Whether changes are described instead of made.
    * Default: `false`.
    */
@@ -514,18 +519,20 @@ export interface SearchFilesData {
     line: number;
     /** The matching line. */
     content: string;
-    /** The lines around it. */
-    context: {
+    /** The lines around it, if some were asked for. */
+    context?: {
       /** Lines before it. */
       before: Array<string>;
       /** Lines after it. */
       after: Array<string>;
-    };
+    } | null | undefined;
   }>;
   /** How many there are, shown or not. */
   totalMatches: number;
   /** How many files were searched. */
   filesSearched: number;
+  /** Whether there are more than are shown; absent if not. */
+  truncated?: boolean | null | undefined;
   /** How many may not be shown. */
   withheld?: number | null | undefined;
   /** What else there is to know. */

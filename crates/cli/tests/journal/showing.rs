@@ -22,6 +22,7 @@ fn show_shows_creations_deletions_and_changes_that_others_followed() {
             String::from_utf8(output.stdout).unwrap()
         })
         .collect();
+    assert!(shown[0].contains("\n--- a/q.sql\n+++ b/q.sql\n"), "{}", shown[0]);
     assert!(shown[0].ends_with("@@ -0,0 +1 @@\n+-- first\n"), "{}", shown[0]);
     assert!(shown[1].ends_with("@@ -1 +1 @@\n--- first\n+++ second\n"), "{}", shown[1]);
     assert!(shown[2].ends_with("@@ -1 +0,0 @@\n-++ second\n"), "{}", shown[2]);

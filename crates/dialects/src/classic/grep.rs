@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::matches::{self, compact, nothing_searched};
+use crate::matches::{self, compact, matching, nothing_found};
 use crate::tool_context::AbsolutePath;
 use crate::words::{brief, count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
@@ -98,8 +98,10 @@ impl Tool for Grep {
         if searched.total == 0 {
             content.push_str("No matches found");
             let how = "name one in path to search it";
-            let nothing = nothing_searched(&searched).map(|text| format!("\n({text})"));
-            content.extend(nothing);
+            let portable = ctx.session.settings().portable_names;
+            let ignore_case = if portable { "set ignore_case" } else { "set -i" };
+            let nothing = nothing_found(self.operation(ctx), &searched, ignore_case, ctx);
+            content.extend(nothing.map(|text| format!("\n({text})")));
             content.extend(skipped(&searched.skipped, how).map(|text| format!("\n({text})")));
         } else if searched.shown == 0 {
             content.push_str(&format!("(offset {offset} is past the last of {})", searched.total));
@@ -244,10 +246,6 @@ impl Grep {
 fn total(searched: &Searched) -> String {
     let more_than = if searched.counted_all { "" } else { "more than " };
     format!("{more_than}{}", searched.total)
-}
-
-fn matching(number: u64) -> String {
-    if number == 1 { "1 match".into() } else { format!("{number} matches") }
 }
 
 fn matching_lines(number: u64) -> String {

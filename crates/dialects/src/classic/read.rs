@@ -140,7 +140,8 @@ impl Read {
         let shown = |number: usize| page.content.contains(&format!("[image {number}: "));
         let images = notebook.images.into_iter().zip(1..).filter(|(_, number)| shown(*number));
         let images = images.map(|((media_type, data), _)| Image { data, media_type }).collect();
-        let mut result = self.lines(page, Vec::new());
+        let empty = (notebook.cells == 0).then(|| "(the notebook has no cells)".to_owned());
+        let mut result = self.lines(page, empty.into_iter().collect());
         result.metadata.insert("is_notebook".into(), true.into());
         result.metadata.insert("cell_count".into(), notebook.cells.into());
         result.short_result = Some(format!("Read {}", count(notebook.cells as u64, "cell")));

@@ -1,6 +1,6 @@
 //! `file.list`
 
-use pinfold::operations::{self, FindOrder};
+use pinfold::operations::{self, FindOrder, FoundFiles};
 use pinfold::{Done, Error, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Tool for List {
         let found = done.outcome;
         /// JSON overhead of a file in bytes, besides its path.
         const OVERHEAD: usize = 80;
-        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
         let files = found.files.iter().map(|file| File {
             path: ctx.relative(&file.place),
             size: file.size,
@@ -76,6 +76,7 @@ impl Tool for List {
             left_out(files.len() as u64, found.total, "files", "narrow `pattern` or `path`"),
             skipped(&found.skipped, how)
                 .filter(|_| found.total == 0 && found.directories.is_empty()),
+            self.deeper(&found, ctx),
             unread(&found.skipped),
         ]);
         let names = || found.directories.iter().map(|place| place.path.name().to_string());
@@ -92,5 +93,14 @@ impl Tool for List {
             (None, Some(pattern)) => ctx.brief(pattern),
             (Some(path), Some(pattern)) => format!("{} in {path}", ctx.brief(pattern)),
         }
+    }
+}
+
+impl List {
+    /// How to look deeper, where a pattern for one level found nothing.
+    fn deeper(&self, found: &FoundFiles, ctx: &ToolContext<'_>) -> Option<String> {
+        let pattern = self.pattern.as_ref().filter(|_| found.total == 0)?;
+        let one_level = !pattern.contains(['/', '{']) && !pattern.contains("**");
+        one_level.then(|| format!("`**/{}` looks at all levels", ctx.brief(pattern)))
     }
 }

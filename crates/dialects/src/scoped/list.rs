@@ -88,7 +88,7 @@ impl Tool for List {
             // A directory's own size says nothing about its contents.
             size: if entry.kind == Kind::Directory { 0 } else { entry.size },
         });
-        let entries = fit(ctx.budget(limits::MAX_OUTPUT_BYTES), entries, |entry| {
+        let entries = fit(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES), entries, |entry| {
             entry.name.len() + entry.path.len() + OVERHEAD
         });
         let how = "set `includeHidden`, or name one in `path` to look inside";

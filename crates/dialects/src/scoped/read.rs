@@ -58,7 +58,7 @@ impl Tool for Read {
             }
             last => last.map(|last| last - first + 1),
         };
-        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
         Ok(operations::Read::new(self.path.raw()?)
             .with_first(first)
             .with_lines(lines)

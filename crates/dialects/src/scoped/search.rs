@@ -39,6 +39,9 @@ pub(super) struct Reply {
     total_matches: u64,
     /// How many files were searched.
     files_searched: u64,
+    /// Whether there are more than are shown; absent if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
     /// How many may not be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     withheld: Option<u64>,
@@ -55,8 +58,9 @@ struct Match {
     line: u64,
     /// The matching line.
     content: String,
-    /// The lines around it.
-    context: Context,
+    /// The lines around it, if some were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Context>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -82,8 +86,8 @@ impl Tool for Search {
             .with_path(self.path.as_ref().map(RelativePath::raw).transpose()?)
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
-            .with_max_results(Some(limits::MAX_SEARCH_RESULTS))
-            .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES)))
+            .with_max_results(Some(limits::MAX_SCOPED_RESULTS))
+            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
@@ -91,17 +95,20 @@ impl Tool for Search {
         let matches = matches(
             &searched,
             context(self.context_lines) as u64,
-            ctx.budget(limits::MAX_OUTPUT_BYTES),
+            ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
         );
+        let has_context = context(self.context_lines) > 0;
         let matches = matches.into_iter().map(|found| Match {
             file: ctx.relative(found.place),
             line: found.number,
             content: found.text,
-            context: Context { before: found.before, after: found.after },
+            context: has_context.then_some(Context { before: found.before, after: found.after }),
         });
         let matches: Vec<_> = matches.collect();
-        let message = message(&searched, matches.len(), "narrow `path` or `glob`");
+        let how = ["narrow `path` or `glob`", "set `caseSensitive` to false"];
+        let message = message((self.operation(ctx), &searched), matches.len(), how, ctx);
         Reply {
+            truncated: (searched.total > matches.len() as u64).then_some(true),
             matches,
             total_matches: searched.total,
             files_searched: searched.searched,

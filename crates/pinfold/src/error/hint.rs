@@ -3,7 +3,7 @@
 //!
 //! Every kind is named here, also those that have no hint, so that a new kind asks for one.
 
-use super::{Denial, Error};
+use super::{Denial, Error, RegexMistake};
 
 impl Error {
     /// What to try next, where there is something to try.
@@ -15,6 +15,7 @@ impl Error {
                 Some(did_you_mean(near))
             }
             Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
+            Self::OutOfRange { total: 1, .. } => Some("start at line 1".into()),
             Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
             Self::NotRead { names_setting: false, .. } => {
                 Some("read it first, then try again".into())
@@ -76,42 +77,67 @@ impl Error {
             Self::AuditFailed => Some("tell the user".into()),
             Self::UnknownFileType { near, .. } if !near.is_empty() => Some(did_you_mean(near)),
             Self::NothingLeft { .. } => Some("tell the user".into()),
-            Self::Timeout { .. } => Some("ask for less at a time".into()),
-            Self::Denied { .. }
-            | Self::NotFound { .. }
-            | Self::Dangling { .. }
-            | Self::ParentMissing { .. }
-            | Self::Outside { .. }
-            | Self::IsDirectory { .. }
-            | Self::NotADirectory { .. }
-            | Self::NotRegular { .. }
-            | Self::BadPath { .. }
-            | Self::TooManyLinks { .. }
-            | Self::Binary { .. }
-            | Self::UnsupportedDocument { .. }
-            | Self::ImageTooLarge { .. }
-            | Self::TooLargeToSearch { .. }
-            | Self::PageOutOfRange { .. }
+            Self::Timeout { .. } => Some(
+                "ask for less at a time: a directory or a file instead of everything, or fewer lines"
+                    .into(),
+            ),
+            Self::Dangling { .. } => {
+                Some("use another path, or delete the symlink first".into())
+            }
+            Self::Denied { denial: Denial::User(Some(_)), .. } => Some("do as the user says".into()),
+            Self::Denied { denial: Denial::User(None), .. } => {
+                Some("do not try it again; work without it, or ask the user what to do".into())
+            }
+            Self::NotADirectory { .. } => Some("list the directories above it".into()),
+            Self::NotRegular { .. } => Some("work without it".into()),
+            Self::TooManyLinks { .. } => Some("use a path without symlinks".into()),
+            Self::Binary { .. } => Some("work without its content, or tell the user".into()),
+            Self::UnsupportedDocument { .. } => {
+                Some("ask the user for its text in another format".into())
+            }
+            Self::ImageTooLarge { .. } => Some(
+                "ask the user for a smaller copy, or to set `max_image_side`, which scales images down"
+                    .into(),
+            ),
+            Self::TooLargeToSearch { .. } => Some("read the part of it that you need".into()),
+            Self::PageOutOfRange { total, .. } => Some(format!("ask for pages up to {total}")),
+            Self::BreaksNotebook { .. } => Some(
+                "the text of a cell is JSON in the file: write `\\\"` for `\"` and `\\n` for a line break".into(),
+            ),
+            Self::AccessDenied { .. } | Self::DirectoryUnreadable { .. } => {
+                Some("work without it, or tell the user, who can change its permissions".into())
+            }
+            Self::NoSpace { .. } => Some("tell the user, who can make room on the disk".into()),
+            Self::ReadFailed { .. } | Self::WriteFailed { .. } => {
+                Some("try again, and tell the user if it fails again".into())
+            }
+            Self::JournalFailed { .. } => Some(
+                "tell the user, who can mend the journal's directory, or set `journal_failure = \"warn\"`"
+                    .into(),
+            ),
+            Self::TooManyStuck { .. } => Some("tell the user to start the server again".into()),
+            Self::Locked { .. } => Some("try again".into()),
+            Self::Internal { .. } => Some("tell the user".into()),
+            Self::BadRegex { kind: RegexMistake::Size, .. } => {
+                Some("search for a part of it".into())
+            }
+            Self::NotFound { .. }
             | Self::DirectoryNotFound { .. }
+            | Self::Denied { .. }
+            | Self::ParentMissing { .. }
+            | Self::IsDirectory { .. }
             | Self::NoLines { .. }
             | Self::NoPages { .. }
             | Self::UnknownFileType { .. }
-            | Self::BadGlob { .. }
             | Self::BadRegex { .. }
             | Self::InvalidArgument(_)
+            | Self::BadPath { .. }
+            | Self::Outside { .. }
+            | Self::BadGlob { .. }
             | Self::NoChange { .. }
-            | Self::AccessDenied { .. }
-            | Self::DirectoryUnreadable { .. }
-            | Self::NoSpace { .. }
-            | Self::ReadFailed { .. }
-            | Self::WriteFailed { .. }
-            | Self::JournalFailed { .. }
             | Self::NothingToUndo { .. }
             | Self::NotAsLeft { .. }
-            | Self::TooManyStuck { .. }
-            | Self::Locked { .. }
-            | Self::Cancelled
-            | Self::Internal { .. } => None,
+            | Self::Cancelled => None,
         }
     }
 

@@ -5,10 +5,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pinfold_confine::RawPath;
 use pinfold_text::exceeds_json_values;
 use serde_json::{Map, Value};
 
 use super::image::is_picture;
+use crate::Error;
 use crate::limits::{
     MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, MAX_NOTEBOOK_IMAGES, MAX_NOTEBOOK_OUTPUT_CHARS,
     MAX_NOTEBOOK_PARTS,
@@ -26,27 +28,48 @@ pub struct Notebook {
     image_bytes: u64,
 }
 
+/// Refuses a change that would leave a file whose name is a notebook's, and that is one, as something else.
+pub(crate) fn check_notebook(path: &RawPath, before: &[u8], after: &[u8]) -> Result<(), Error> {
+    match parse(after).map(|_| ()) {
+        Err(problem) if parse(before).is_ok() => {
+            Err(Error::BreaksNotebook { path: path.clone(), problem })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file's name is that of a notebook.
+pub(crate) fn has_notebook_name(path: &RawPath) -> bool {
+    path.as_str().to_lowercase().ends_with(".ipynb")
+}
+
 /// Renders a notebook; the error says why the content is not one.
 pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
+    let json = parse(content)?;
+    let cells: Vec<&Value> = match (&json["cells"], &json["worksheets"]) {
+        (Value::Array(cells), _) => cells.iter().collect(),
+        (_, sheets) => items(sheets).iter().flat_map(|sheet| items(&sheet["cells"])).collect(),
+    };
+    let mut notebook = Notebook { cells: cells.len(), ..Notebook::default() };
+    for (number, cell) in cells.into_iter().enumerate() {
+        notebook.add_cell(number + 1, cell);
+    }
+    Ok(notebook)
+}
+
+/// Parses a notebook, which has cells in one of two places.
+fn parse(content: &[u8]) -> Result<Value, String> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     if exceeds_json_values(content, MAX_NOTEBOOK_PARTS) {
         return Err(format!("it has more than {MAX_NOTEBOOK_PARTS} parts"));
     }
     // The parser refuses JSON that is nested too deeply for the stack.
     let json: Value = serde_json::from_slice(content).map_err(|error| error.to_string())?;
-    let cells = match (&json["cells"], &json["worksheets"]) {
-        (Value::Array(cells), _) => cells.iter().collect(),
-        (_, Value::Array(sheets)) => {
-            sheets.iter().flat_map(|sheet| items(&sheet["cells"])).collect()
-        }
-        _ => return Err("it has no cells".into()),
-    };
-    let cells: Vec<&Value> = cells;
-    let mut notebook = Notebook { cells: cells.len(), ..Notebook::default() };
-    for (number, cell) in cells.into_iter().enumerate() {
-        notebook.add_cell(number + 1, cell);
+    if json["cells"].is_array() || json["worksheets"].is_array() {
+        Ok(json)
+    } else {
+        Err("it has no cells".into())
     }
-    Ok(notebook)
 }
 
 fn items(value: &Value) -> &[Value] {

@@ -9,6 +9,7 @@ use pinfold_text::{
 use crate::change::Replace;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::limits::MAX_CHANGED_BYTES;
+use crate::media::{check_notebook, has_notebook_name};
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
@@ -107,6 +108,9 @@ impl Operation for Edit {
             None => (self.create(view)?, false),
             Some(bytes) => self.edit(view, &target, bytes, creates)?,
         };
+        if let Some(before) = before.as_ref().filter(|_| has_notebook_name(&self.path)) {
+            check_notebook(&self.path, before, &edited.bytes)?;
+        }
         let outcome = Edited {
             place: target.place().clone(),
             bytes: edited.bytes.len() as u64,

@@ -7,8 +7,8 @@ use pinfold_text::{Encoding, PageRequest, SNIFF_BYTES, Style, office_type, read_
 
 use crate::limits::{MAX_NOTEBOOK_BYTES, MAX_PDF_BYTES};
 use crate::media::{
-    Extracted, NoPicture, Notebook, PdfRequest, Picture, Shrink, is_picture, notebook, picture,
-    too_many_bytes,
+    Extracted, NoPicture, Notebook, PdfRequest, Picture, Shrink, has_notebook_name, is_picture,
+    notebook, picture, too_many_bytes,
 };
 use crate::operations::{PastEnd, Read, Reading};
 use crate::settings::Documents;
@@ -85,8 +85,7 @@ impl Operation for Open {
     }
 
     fn plan(&self, view: &View<'_>) -> Result<(Opened, NoChange), Error> {
-        let is_notebook = self.read.path.as_str().to_lowercase().ends_with(".ipynb");
-        let opened = if is_notebook {
+        let opened = if has_notebook_name(&self.read.path) {
             self.notebook(view)?
         } else {
             match self.read.plan(view) {

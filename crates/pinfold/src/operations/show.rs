@@ -1,6 +1,7 @@
 //! `Show`: shows one change of the journal.
 
 use std::io::Read as _;
+use std::path::Path;
 
 use pinfold_confine::RawPath;
 
@@ -52,7 +53,10 @@ impl Operation for Show {
         let before = content(&entry.before, || backup(view, &entry).ok());
         let after = content(&entry.after, || left(view, &entry));
         let both = before.zip(after);
-        let diff = both.and_then(|(before, after)| diff(&entry.path, &before, &after, view));
+        let roots: Vec<_> = view.session().real_roots().collect();
+        let below = roots.iter().find_map(|root| Path::new(&entry.path).strip_prefix(root).ok());
+        let path = below.map_or_else(|| entry.path.clone(), |below| below.display().to_string());
+        let diff = both.and_then(|(before, after)| diff(&path, &before, &after, view));
         Ok((Shown { entry, diff }, NoChange))
     }
 }

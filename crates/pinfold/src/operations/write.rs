@@ -8,6 +8,7 @@ use pinfold_text::{Encoding, SNIFF_BYTES, line_counts, text_encoding};
 use crate::change::Replace;
 use crate::ledger::Freshness;
 use crate::limits::{MAX_CHANGED_BYTES, MAX_COUNTED_BYTES};
+use crate::media::{check_notebook, has_notebook_name};
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Creates a file, or replaces its whole content.
@@ -107,8 +108,12 @@ impl Operation for Write {
             view.check_parents(&self.path, target.place(), target.missing_parents().len())?;
         }
         let shown = view.describes_change(&self.path, &target)?;
-        let limit =
-            if shown { view.session().settings().max_edit_bytes } else { MAX_COUNTED_BYTES };
+        let is_notebook = has_notebook_name(&self.path);
+        let limit = if shown || is_notebook {
+            view.session().settings().max_edit_bytes
+        } else {
+            MAX_COUNTED_BYTES
+        };
         let before = Before::read(&mut target, &after, limit)
             .map_err(|error| view.path_error(&self.path, error))?;
         let written = Written {
@@ -128,6 +133,9 @@ impl Operation for Write {
             let now = before.content.and_then(|now| then.changed_lines(&now, MAX_CHANGED_BYTES));
             let now = now.map(|changed| changed.shown);
             return Err(Error::Changed { path: self.path.clone(), now, read_again: true });
+        }
+        if let Some(before) = before.content.as_ref().filter(|_| is_notebook) {
+            check_notebook(&self.path, before, &after)?;
         }
         let replace = Replace::new(self.path.clone(), target, after);
         Ok((written, ChangeSet::of(Replace { before: before.content, ..replace })))

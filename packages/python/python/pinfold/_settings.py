@@ -42,6 +42,10 @@ class Settings(TypedDict, total=False):
     # Default: `false`.
     relative_paths: bool
 
+    # Whether tools and arguments have only names that every framework accepts: letters, digits and `_`.
+    # Default: `false`.
+    portable_names: bool
+
     # Whether changes are described instead of made.
     # Default: `false`.
     dry_run: bool

@@ -1,0 +1,2 @@
+fn Main() {}
+fn main2() {}
