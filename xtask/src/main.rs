@@ -6,6 +6,7 @@ mod api;
 mod checks;
 mod conformance;
 mod dist;
+mod frameworks;
 mod packages;
 mod release;
 mod test;
@@ -24,6 +25,7 @@ cargo xtask api            the public API of `pinfold` against crates/pinfold/ap
                            `PINFOLD_BLESS=1` writes the file
 cargo xtask features       checks the crates with each of their features alone, and with none
 cargo xtask conformance    the official conformance suite against the server: part of `test`
+cargo xtask frameworks     agent frameworks against the server; writes the table in docs/CLIENTS.md
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
 cargo xtask deny           licences, advisories, sources and duplicates of the dependencies
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["api"] => api::check_fresh(),
         ["features"] => release::features(),
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
+        ["frameworks"] => frameworks::run(),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", rest @ ..] => fuzz(rest),
         ["deny"] => release::deny(),

@@ -218,7 +218,7 @@ fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-fn pip(python: &Path) -> Command {
+pub(crate) fn pip(python: &Path) -> Command {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip
@@ -243,7 +243,10 @@ fn place(name: &str, files: &[PathBuf]) -> Result<PathBuf, String> {
 }
 
 /// Installs something, unless that was done before and did not fail.
-fn once(place: &Path, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn once(
+    place: &Path,
+    install: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let mark = place.join("installed");
     if mark.exists() {
         return Ok(());
@@ -277,7 +280,7 @@ fn quiet(command: &mut Command) -> Result<(), String> {
     }
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let line = line(command);
     eprintln!("xtask: {line}");
     match command.stdin(Stdio::null()).status() {
