@@ -45,7 +45,7 @@ pub(crate) const MAX_LEDGER_FILES: usize = 50_000;
 /// Lines whose hashes are in the ledger of a session: 1 MiB.
 pub(crate) const MAX_LEDGER_LINES: usize = 256 * 1024;
 /// The largest file of which a write counts the lines that come and go.
-pub(crate) const MAX_COUNTED_BYTES: u64 = 8 * 1024 * 1024;
+pub(crate) const MAX_COMPARED_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of a `file_changed` error: what changed, and the region that an edit was about.
 pub(crate) const MAX_CHANGED_BYTES: usize = 3_600;
 

@@ -7,7 +7,7 @@ use pinfold_text::{Encoding, SNIFF_BYTES, line_counts, text_encoding};
 
 use crate::change::Replace;
 use crate::ledger::Freshness;
-use crate::limits::{MAX_CHANGED_BYTES, MAX_COUNTED_BYTES};
+use crate::limits::{MAX_CHANGED_BYTES, MAX_COMPARED_BYTES};
 use crate::media::{check_notebook, has_notebook_name};
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
@@ -112,7 +112,7 @@ impl Operation for Write {
         let limit = if shown || is_notebook {
             view.session().settings().max_edit_bytes
         } else {
-            MAX_COUNTED_BYTES
+            MAX_COMPARED_BYTES
         };
         let before = Before::read(&mut target, &after, limit)
             .map_err(|error| view.path_error(&self.path, error))?;
