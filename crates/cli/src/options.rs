@@ -12,7 +12,7 @@ use pinfold::{
     Mode, ReadRule, Session, Settings, serde_names,
 };
 use pinfold_confine::device_and_inode;
-use pinfold_dialects::{Dialect, Toolbox, dialects, named_dialects};
+use pinfold_dialects::{Dialect, Toolbox, all_dialects, named_dialects};
 use pinfold_feed::FeedSetting;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -37,6 +37,10 @@ pub(crate) struct WorkspaceOptions {
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
+    /// Directory that is only read: nothing is changed there, whatever the rules say; repeatable
+    #[arg(long = "read-root", value_name = "DIR")]
+    read_roots: Vec<PathBuf>,
+
     /// Configuration file
     ///
     /// Default: the file that PINFOLD_CONFIG names, else pinfold/config.toml in the user's configuration directory.
@@ -51,6 +55,7 @@ impl WorkspaceOptions {
         for group in groups {
             group.apply(&mut config.settings);
         }
+        config.settings.read_roots.extend(self.read_roots.iter().cloned());
         // On the command line changes can be undone unless the user says otherwise.
         config.settings.journal.get_or_insert(JournalSetting::Usual(true));
         Ok(config)
@@ -441,5 +446,5 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
 }
 
 fn dialect_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(dialects().map(|dialect| dialect.name).into_iter().chain(["all"]))
+    PossibleValuesParser::new(all_dialects().map(|dialect| dialect.name).into_iter().chain(["all"]))
 }

@@ -3,6 +3,7 @@
 //! The fence opens nothing outside the roots. This is the wall behind it, which holds for every thread
 //! and child process of the server whatever the fence does.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -73,12 +74,20 @@ fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
     }
     let audit = session.settings().audit.clone();
     let home = etcetera::home_dir().ok().and_then(|home| device_and_inode(&home));
+    let workspace = session.workspace();
+    let (read_roots, roots): (Vec<_>, Vec<_>) =
+        session.real_roots().partition(|root| workspace.is_only_read(root.as_os_str().as_bytes()));
+    let replaceable = |root| replaceable(root, home);
     FileAccess {
         // How many processors there are, which decides on the number of threads.
-        read: ["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from).into(),
-        write: session
-            .real_roots()
-            .map(|root| replaceable(root, home))
+        read: ["/proc/self", "/sys/fs/cgroup"]
+            .map(PathBuf::from)
+            .into_iter()
+            .chain(read_roots.into_iter().map(replaceable))
+            .collect(),
+        write: roots
+            .into_iter()
+            .map(replaceable)
             .chain(own)
             .chain(audit)
             .chain([PathBuf::from("/dev/null")])

@@ -15,10 +15,9 @@ fn pinfold(stage: &Stage, command: &str) -> Command {
     // Ids are random, and the library keeps no journal unless it is asked to.
     let mut settings = stage.settings.clone();
     settings.entry("journal").or_insert(false.into());
-    let lines = settings.iter().map(|(key, value)| format!("{key} = {value}\n"));
-    std::fs::write(&config, lines.collect::<String>()).unwrap();
+    std::fs::write(&config, toml::to_string(&settings).unwrap()).unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_pinfold"));
-    process.arg(command).arg("--config").arg(config);
+    process.arg(command).arg("--config").arg(config).args(["--dialect", &stage.dialect]);
     for root in &stage.roots {
         process.arg("--root").arg(root);
     }
@@ -35,7 +34,8 @@ impl Door for Call {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let output = self.0.arg("--").arg(tool).arg(arguments.to_string()).output().unwrap();
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let failed = answer["success"] == false || answer["error"].is_string();
+        let failed =
+            answer["success"] == false || answer["error"].is_string() || answer["isError"] == true;
         assert_eq!(output.status.code(), Some(i32::from(failed)), "{answer}");
         answer
     }
@@ -56,7 +56,7 @@ impl Door for Served {
 
 fn stdio(stage: &Stage) -> Option<Box<dyn Door>> {
     let mut serve = pinfold(stage, "serve");
-    Some(Box::new(Served(Lines::initialized(serve.args(["--dialect", "all"]), json!({})))))
+    Some(Box::new(Served(Lines::initialized(&mut serve, json!({})))))
 }
 
 struct Alone(Web);
@@ -73,7 +73,7 @@ impl Door for Alone {
 fn http(stage: &Stage) -> Option<Box<dyn Door>> {
     let mut serve = pinfold(stage, "serve");
     let token = stage.backstage().join("token");
-    serve.args(["--dialect", "all", "--http", "127.0.0.1:0", "--token-file"]).arg(token);
+    serve.args(["--http", "127.0.0.1:0", "--token-file"]).arg(token);
     Some(Box::new(Alone(Web::start(&mut serve))))
 }
 

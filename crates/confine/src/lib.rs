@@ -52,7 +52,7 @@ pub use error::{Error, Result};
 pub use file::File;
 pub use held_entry::DirectoryRemoval;
 pub use ignore_files::brace_depth;
-pub use meta::{Identity, Kind, Metadata};
+pub use meta::{Identity, Kind, Metadata, Times};
 pub use parent_file::ParentFile;
 pub use path::{Name, RawPath, RelPath, escaped};
 pub use relocation::{Relocation, RelocationError};

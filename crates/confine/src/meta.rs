@@ -94,14 +94,23 @@ pub struct Metadata {
     settled: bool,
 }
 
+/// When a file was created, and last accessed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Times {
+    /// When it was created, where the file system says so.
+    pub created: Option<SystemTime>,
+    /// When it was last accessed.
+    pub accessed: SystemTime,
+}
+
 /// The coarsest timestamps of a file system are FAT's.
 const SLOWEST_TICK: Duration = Duration::from_secs(2);
 
 impl Metadata {
     #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
     pub(crate) fn of(stat: &Stat) -> Self {
-        let modified = time(stat.st_mtime as i64, stat.st_mtime_nsec as u32);
-        let changed = time(stat.st_ctime as i64, stat.st_ctime_nsec as u32);
+        let modified = system_time(stat.st_mtime as i64, stat.st_mtime_nsec as u32);
+        let changed = system_time(stat.st_ctime as i64, stat.st_ctime_nsec as u32);
         let quiet = SystemTime::now().duration_since(modified.max(changed));
         Self {
             kind: FileType::from_raw_mode(stat.st_mode as _).into(),
@@ -149,7 +158,7 @@ impl Metadata {
     }
 }
 
-fn time(seconds: i64, nanoseconds: u32) -> SystemTime {
+pub(crate) fn system_time(seconds: i64, nanoseconds: u32) -> SystemTime {
     let whole = Duration::from_secs(seconds.unsigned_abs());
     let base = if seconds < 0 {
         SystemTime::UNIX_EPOCH.checked_sub(whole)

@@ -137,6 +137,12 @@ impl RelPath {
         escaped(name_of(&self.0))
     }
 
+    /// The part of it that is below a directory; all of it if it is not below that.
+    pub fn below(&self, directory: &Self) -> impl fmt::Display + '_ {
+        let rest = self.0.strip_prefix(directory.as_bytes()).unwrap_or(&self.0);
+        escaped(rest.strip_prefix(b"/").unwrap_or(rest))
+    }
+
     /// Its names, from the root down.
     pub fn names(&self) -> impl Iterator<Item = Name> {
         let names = self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty());

@@ -34,6 +34,8 @@ pub(crate) struct Root {
     given: PathBuf,
     given_names: Vec<Name>,
     method: OpenMethod,
+    /// Whether nothing is changed below it.
+    read_only: bool,
     /// The root that this one is in, and the path from there, if it was made by narrowing.
     outer: Option<(Arc<Self>, RelPath)>,
     opened: RwLock<Arc<OpenedRoot>>,
@@ -82,6 +84,7 @@ impl Root {
             given_names: names(&given)?,
             given,
             method: method.unwrap_or_else(|| Self::best_method(&opened.handle)),
+            read_only: false,
             outer: None,
             opened: RwLock::new(Arc::new(opened)),
             tree: Tree::default(),
@@ -179,6 +182,15 @@ impl Root {
         self.inside(directory)
     }
 
+    /// The same root, below which nothing is changed.
+    pub(crate) fn only_read(self) -> Self {
+        Self { read_only: true, ..self }
+    }
+
+    pub(crate) fn is_only_read(&self) -> bool {
+        self.read_only
+    }
+
     /// A directory in a root, or the root itself, as a root.
     pub(crate) fn inside(self: &Arc<Self>, directory: &[Name]) -> Option<Arc<Self>> {
         directory.strip_prefix(self.canonical_names().as_slice())?;
@@ -196,6 +208,7 @@ impl Root {
             given: path_of(&given_names),
             given_names,
             method: self.method,
+            read_only: self.read_only,
             outer: Some((self.clone(), path)),
             opened: RwLock::new(Arc::new(opened)),
             tree: Tree::default(),

@@ -18,6 +18,9 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result, retry_on_intr};
 
+use crate::Times;
+use crate::meta::system_time;
+
 pub(crate) use cached::{
     Symlinks, is_local, open_cached, open_root_cached, read_cached, stat_cached,
 };
@@ -163,6 +166,26 @@ pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
 
 pub(crate) fn stat_at(dir: impl AsFd, name: &[u8]) -> Result<Stat> {
     call("fstatat", || fs::statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW))
+}
+
+/// When a file was created, and last accessed. A symlink is not followed.
+#[cfg(target_os = "linux")]
+pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
+    use rustix::fs::StatxFlags;
+    let wanted = StatxFlags::ATIME | StatxFlags::BTIME;
+    let stat = call("statx", || fs::statx(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, wanted))?;
+    let has_created = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+    let time = |time: fs::StatxTimestamp| system_time(time.tv_sec, time.tv_nsec);
+    let created = has_created.then(|| time(stat.stx_btime));
+    Ok(Times { created, accessed: time(stat.stx_atime) })
+}
+
+#[cfg(not(target_os = "linux"))]
+#[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
+pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
+    let stat = stat_at(dir, name)?;
+    let accessed = system_time(stat.st_atime as i64, stat.st_atime_nsec as u32);
+    Ok(Times { created: None, accessed })
 }
 
 pub(crate) fn read_link(dir: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {

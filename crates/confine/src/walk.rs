@@ -84,7 +84,8 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    fn add(&mut self, other: &Self) {
+    /// Adds the counts of another walk.
+    pub fn add(&mut self, other: &Self) {
         self.hidden += other.hidden;
         self.ignored += other.ignored;
         self.unreadable += other.unreadable;

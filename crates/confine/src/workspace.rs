@@ -13,7 +13,7 @@ use crate::path::{Step, steps, without_parent_steps};
 use crate::resolve::{Last, Resolved};
 use crate::root::{Root, real_names};
 use crate::temp_name::{TempName, is_temp};
-use crate::{Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, sys};
+use crate::{Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, Times, sys};
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
 /// or more system calls.
@@ -65,6 +65,34 @@ impl Workspace {
         };
         let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
         Ok(Self { roots, base: None, narrowed: false, ignore_cache: IgnoreCache::default() })
+    }
+
+    /// Adds roots below which nothing is changed. A failure names the root by its number, counted on from the others.
+    pub fn with_read_roots<P: AsRef<Path>>(
+        mut self,
+        roots: impl IntoIterator<Item = P>,
+    ) -> Result<Self, (usize, Error)> {
+        for path in roots {
+            let root = Root::open(path.as_ref(), None);
+            let root = root.map_err(|error| (self.roots.len(), error))?;
+            self.roots.push(Arc::new(root.only_read()));
+        }
+        Ok(self)
+    }
+
+    /// Whether nothing is changed at a real path, because the innermost root that it is in is only read.
+    pub fn is_only_read(&self, real_path: &[u8]) -> bool {
+        let names: Vec<_> =
+            real_path.split(|byte| *byte == b'/').filter(|n| !n.is_empty()).collect();
+        let depth = |root: &Arc<Root>| {
+            let above = root.canonical_names();
+            let is_above = above.len() <= names.len()
+                && above.iter().zip(&names).all(|(one, other)| one.as_bytes() == *other);
+            is_above.then_some(above.len())
+        };
+        let innermost = self.roots.iter().filter_map(depth).max();
+        innermost.is_some()
+            && self.roots.iter().any(|root| root.is_only_read() && depth(root) == innermost)
     }
 
     /// The part of this workspace that is in some other directories too: of each of them what is
@@ -383,6 +411,27 @@ impl Workspace {
             }
         }
         Err(Error::Changed)
+    }
+
+    /// The `stat` of a path: symlinks are followed.
+    pub fn stat(&self, path: &RawPath) -> Result<Lstat> {
+        let (root, steps) = self.parse_path(path)?;
+        let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
+        if !missing.is_empty() {
+            return Err(Error::NotFound);
+        }
+        let (meta, link_target) = self.lstat_place(&place)?;
+        Ok(Lstat { place: self.in_innermost_root(place), meta, link_target })
+    }
+
+    /// When a place that was found before was created, and last accessed.
+    pub fn times(&self, place: &Place) -> Result<Times> {
+        let root = &self.roots[place.root];
+        let Some((parent, name)) = place.path.split() else {
+            return sys::times(root.opened().handle(), b".").map_err(opening);
+        };
+        let dir = root.open_below(&parent, sys::DIR_PATH).map_err(opening)?;
+        sys::times(&dir, name.as_bytes()).map_err(opening)
     }
 
     fn resolved_but_last(&self, root: usize, steps: &[Step]) -> Result<Place> {

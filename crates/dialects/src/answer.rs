@@ -1,7 +1,7 @@
 //! A tool's answer, as text or as an object, depending on the dialect.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A tool's answer.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub enum Answer {
         /// Whether it describes an error.
         failed: bool,
     },
+    /// Content blocks, as the Model Context Protocol has them.
+    Blocks(Blocks),
 }
 
 impl Answer {
@@ -23,6 +25,7 @@ impl Answer {
         match self {
             Self::Classic(result) => !result.success,
             Self::Structured { failed, .. } => *failed,
+            Self::Blocks(blocks) => blocks.code.is_some(),
         }
     }
 
@@ -31,6 +34,7 @@ impl Answer {
         match self {
             Self::Classic(result) => as_value(result),
             Self::Structured { json, .. } => serde_json::from_str(json).expect(PLAIN),
+            Self::Blocks(blocks) => blocks.to_json(),
         }
     }
 
@@ -39,6 +43,7 @@ impl Answer {
         match self {
             Self::Classic(result) => as_text(result),
             Self::Structured { json, .. } => json.clone(),
+            Self::Blocks(blocks) => blocks.to_json().to_string(),
         }
     }
 }
@@ -76,6 +81,99 @@ pub struct ToolResult {
     /// Metadata for programs.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+}
+
+/// The answer of a dialect whose answers are content blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    /// The blocks.
+    pub content: Vec<Block>,
+    /// The structured content, in dialects that say what it looks like.
+    pub structured: Option<Value>,
+    /// The error's code, if the call failed.
+    pub code: Option<&'static str>,
+}
+
+/// A content block.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Block {
+    /// Text for the model.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    #[serde(rename_all = "camelCase")]
+    Image {
+        /// The image's bytes in base64.
+        data: String,
+        /// Its media type.
+        mime_type: &'static str,
+    },
+    /// A sound.
+    #[serde(rename_all = "camelCase")]
+    Audio {
+        /// The sound's bytes in base64.
+        data: String,
+        /// Its media type.
+        mime_type: &'static str,
+    },
+    /// Another file.
+    Resource {
+        /// The file.
+        resource: Resource,
+    },
+}
+
+/// A file in a content block.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// The file's URI.
+    pub uri: String,
+    /// Its media type.
+    pub mime_type: &'static str,
+    /// Its bytes in base64.
+    pub blob: String,
+}
+
+impl Blocks {
+    /// An answer with one text.
+    pub(crate) fn text(text: String) -> Self {
+        Self { content: vec![Block::Text { text }], ..Self::default() }
+    }
+
+    /// The answer to a call that failed.
+    pub(crate) fn failure(message: String, code: &'static str) -> Answer {
+        Answer::Blocks(Self { code: Some(code), ..Self::text(message) })
+    }
+
+    /// All texts, one after the other.
+    pub fn texts(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What programs get beside the blocks, where there is something.
+    pub fn meta(&self) -> Option<Value> {
+        self.code.map(|code| json!({ "pinfold/result": { "code": code } }))
+    }
+
+    /// The result of `tools/call`.
+    fn to_json(&self) -> Value {
+        let mut result = json!({ "content": self.content, "isError": self.code.is_some() });
+        if let Some(structured) = &self.structured {
+            result["structuredContent"] = structured.clone();
+        }
+        if let Some(meta) = self.meta() {
+            result["_meta"] = meta;
+        }
+        result
+    }
 }
 
 /// An image in an answer.

@@ -2,7 +2,8 @@
 //!
 //! One error lists the problems together. Unambiguous deviations from models and frameworks are accepted:
 //! whole numbers written as `2.0`, numbers and booleans as strings, arrays and objects as JSON text, and
-//! `null` or an empty string for an absent optional argument.
+//! `null` or an empty string for an absent optional argument. Where an empty string is a value, the schema has
+//! `minLength: 0`.
 
 use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
@@ -63,7 +64,8 @@ fn check_object(
                 problems.push(format!("{prefix}`{name}` is missing ({purpose})"));
             }
             None | Some(Value::Null) => {}
-            Some(Value::String(empty)) if empty.is_empty() && !is_required => {}
+            Some(Value::String(empty))
+                if empty.is_empty() && !is_required && property.get("minLength").is_none() => {}
             Some(value) => {
                 let value = check_value(property, value, &format!("{prefix}`{name}`"), problems);
                 checked.insert(name.clone(), value);
@@ -112,12 +114,13 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
             }
         },
         "integer" => {
-            let (min, max) = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
-            let fits = |number: &u64| {
+            let bound = |key: &str| schema[key].as_i64().map(i128::from);
+            let (min, max) = (bound("minimum"), bound("maximum"));
+            let fits = |number: &i128| {
                 min.is_none_or(|min| *number >= min) && max.is_none_or(|max| *number <= max)
             };
             match whole(&value).filter(fits) {
-                Some(number) => Value::Number(Number::from(number)),
+                Some(number) => Number::from_i128(number).map_or(value, Value::Number),
                 None => {
                     let expected = match (min, max) {
                         (Some(min), Some(max)) => {
@@ -157,7 +160,7 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
 }
 
 /// A whole number, written as an integer, as a float or as a string.
-fn whole(value: &Value) -> Option<u64> {
+fn whole(value: &Value) -> Option<i128> {
     /// 2^53: a float represents every whole number up to it exactly.
     const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     let number = match value {
@@ -165,9 +168,10 @@ fn whole(value: &Value) -> Option<u64> {
         _ => None,
     };
     let value = number.as_ref().unwrap_or(value);
-    value.as_u64().or_else(|| {
+    let integer = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
+    integer.or_else(|| {
         let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
-        (0.0..=MAX_EXACT).contains(&float).then_some(float as u64)
+        (-MAX_EXACT..=MAX_EXACT).contains(&float).then_some(float as i128)
     })
 }
 

@@ -1,9 +1,14 @@
 //! Summarizes changes in the wording that all dialects share.
 
-use pinfold::operations::{Delete, Edit, Move, Write};
+use pinfold::operations::{Delete, Edit, Insert, Move, Undo, Write};
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
 use crate::words::count;
+
+/// `line 3`, `lines 3-5`.
+fn line_range((first, last): (u64, u64)) -> String {
+    if first == last { format!("line {first}") } else { format!("lines {first}-{last}") }
+}
 
 /// The summary of a change.
 pub(crate) struct ChangeSummary {
@@ -13,6 +18,8 @@ pub(crate) struct ChangeSummary {
     line: String,
     /// Notices that follow the line, such as warnings.
     notices: Vec<String>,
+    /// How an edit was matched, if not exactly, as a sentence; and which of the notices says so too.
+    match_sentence: Option<(usize, String)>,
     /// The diff, if it is part of the answer.
     diff: Option<String>,
     /// Bytes that were written, or would be without dry run.
@@ -58,24 +65,47 @@ impl ChangeSummary {
         let verbs = verbs.each_ref().map(String::as_str);
         let mut summary = Self::new(&done.receipt, verbs, " in ", path);
         let place = match done.outcome.lines.as_slice() {
-            [(first, last)] if first == last => format!("line {first}"),
-            [(first, last)] => format!("lines {first}-{last}"),
+            [lines] => line_range(*lines),
             _ => "one of the edits".into(),
         };
-        summary.notices.extend(match done.outcome.match_kind {
+        let matched = match done.outcome.match_kind {
             MatchKind::Exact | MatchKind::LineEndings => None,
-            MatchKind::TrailingWhitespace => {
-                Some(format!("{place}: matched without regard to blanks at the end of lines"))
-            }
-            MatchKind::Indentation => Some(format!(
-                "{place}: matched with another indentation; the new text was indented like the file"
+            MatchKind::TrailingWhitespace => Some((
+                format!("{place}: matched without regard to blanks at the end of lines"),
+                format!("Matched with trailing blanks ignored, {place}."),
             )),
-        });
+            MatchKind::Indentation => Some((
+                format!(
+                    "{place}: matched with another indentation; the new text was indented like the file"
+                ),
+                format!("Matched with another indentation, {place}."),
+            )),
+        };
+        if let Some((notice, sentence)) = matched {
+            summary.match_sentence = Some((summary.notices.len(), sentence));
+            summary.notices.push(notice);
+        }
         if done.outcome.changed_elsewhere {
             summary.notices.push("the file has changed elsewhere since it was last read".into());
         }
         summary.note_other_names(done.outcome.other_names);
         summary
+    }
+
+    /// The summary of lines that were inserted.
+    pub(crate) fn of_insert(done: &Done<Insert>, path: &str) -> Self {
+        let (first, last) = done.outcome.lines;
+        let lines = count(last - first + 1, "line");
+        let verbs = [format!("Inserted {lines}"), format!("insert {lines}")];
+        let verbs = verbs.each_ref().map(String::as_str);
+        let mut summary = Self::new(&done.receipt, verbs, " in ", path);
+        summary.note_other_names(done.outcome.other_names);
+        summary
+    }
+
+    /// The summary of a change that was undone.
+    pub(crate) fn of_undo(done: &Done<Undo>, path: &str) -> Self {
+        Self::new(&done.receipt, ["Undone", "undo"], ": the last change of ", path)
     }
 
     /// The summary of a file that was deleted.
@@ -106,6 +136,7 @@ impl ChangeSummary {
             line: format!("{short}{link}{path}"),
             short,
             notices: receipt.warning.iter().cloned().collect(),
+            match_sentence: None,
             diff: receipt.diff.clone(),
             bytes_written: 0,
             needs_line: false,
@@ -127,11 +158,24 @@ impl ChangeSummary {
         }
     }
 
+    /// The sentence on how an edit was matched and the notices, each on a line of its own.
+    pub(crate) fn closing(&self) -> String {
+        let (said, sentence) = match &self.match_sentence {
+            Some((said, sentence)) => (Some(*said), format!("\n{sentence}")),
+            None => (None, String::new()),
+        };
+        let notices = self.notices.iter().enumerate().filter(|(number, _)| Some(*number) != said);
+        notices.fold(sentence, |text, (_, notice)| format!("{text}\n({notice})"))
+    }
+
     /// The line and the notices, without the diff.
     fn headline(&self) -> String {
-        let mut text = self.line.clone();
-        self.notices.iter().for_each(|notice| text.push_str(&format!("\n({notice})")));
-        text
+        self.notices.iter().fold(self.line.clone(), |text, notice| format!("{text}\n({notice})"))
+    }
+
+    /// For dialects with words of their own: these words and what follows them, or the whole summary of a dry run.
+    pub(crate) fn after(&self, words: String) -> String {
+        if self.dry_run { self.long() } else { words + &self.closing() }
     }
 
     /// The line, the notices and the diff, for the model.

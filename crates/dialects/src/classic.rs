@@ -32,6 +32,7 @@ pub static CLASSIC: Dialect = Dialect {
         entry::<grep::Grep>(),
     ],
     fault,
+    answers_unknown_tools: false,
 };
 
 const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
@@ -61,6 +62,7 @@ static VOCABULARY: Vocabulary = Vocabulary {
     list_tool: "LS",
     find_glob: "pattern",
     filter_glob: "glob",
+    ignore_glob: "ignore",
     multiline: Some("multiline"),
     plain_text: "set `literal`",
     create_parents: None,
@@ -167,6 +169,7 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::PageOutOfRange { .. }
         | Error::UnsupportedDocument { .. }
         | Error::ImageTooLarge { .. }
+        | Error::TooLargeToRead { .. }
         | Error::TooLargeToSearch { .. }
         | Error::InvalidArgument(_)
         | Error::NotRead { .. }

@@ -38,6 +38,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::NoChange { .. } => "no_change",
         Error::TooLarge { .. }
         | Error::TooManyEntries { .. }
+        | Error::TooLargeToRead { .. }
         | Error::ImageTooLarge { .. }
         | Error::TooLargeToSearch { .. } => "file_too_large",
         Error::Unmappable { .. } => "encoding_error",

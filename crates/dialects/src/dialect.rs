@@ -3,7 +3,7 @@
 use pinfold::Error;
 
 use crate::hint::Refusal;
-use crate::{Answer, CLASSIC, DOTTED, Entry, SCOPED};
+use crate::{Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, SCOPED};
 
 /// A family of tools with its own names, arguments, answers and error codes.
 #[derive(Debug)]
@@ -14,31 +14,59 @@ pub struct Dialect {
     pub tools: &'static [Entry],
     /// The answer that an error becomes.
     pub(crate) fault: fn(&Error, &Refusal) -> Answer,
+    /// Whether a call of an unknown tool gets a result that says so, and not an error of the protocol.
+    pub answers_unknown_tools: bool,
 }
 
-/// Every dialect, the default first.
+/// The dialects that `all` means, the default first.
 pub fn dialects() -> [&'static Dialect; 3] {
     [&CLASSIC, &DOTTED, &SCOPED]
 }
 
-/// The dialects that some names mean, each of them once; `all` means all of them. Or what there is to
-/// choose from, if a name means none.
+/// Every dialect, the default first. Some of them have tools of the same name.
+pub fn all_dialects() -> [&'static Dialect; 5] {
+    [&CLASSIC, &DOTTED, &SCOPED, &EDITOR, &EDITOR_20250124]
+}
+
+/// The dialects that some names mean, each of them once; `all` means those of [`dialects`]. Or what is wrong: a name
+/// means none, or two of them have a tool of the same name.
 pub fn named_dialects<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> Result<Vec<&'static Dialect>, String> {
     let mut chosen: Vec<&'static Dialect> = Vec::new();
     for name in names {
-        let mut meant =
-            dialects().into_iter().filter(|dialect| name == "all" || name == dialect.name);
-        let first = meant.next().ok_or_else(|| {
-            let names = dialects().map(|dialect| dialect.name).join(", ");
-            format!("the dialects are {names}, and `all` for all of them")
-        })?;
-        for dialect in std::iter::once(first).chain(meant) {
+        let named = all_dialects().into_iter().find(|dialect| name == dialect.name);
+        let meant = match named {
+            Some(named) => vec![named],
+            None if name == "all" => dialects().to_vec(),
+            None => {
+                let names = all_dialects().map(|dialect| dialect.name).join(", ");
+                let all = dialects().map(|dialect| dialect.name).join(", ");
+                return Err(format!("the dialects are {names}, and `all` for {all}"));
+            }
+        };
+        for dialect in meant {
             if !chosen.iter().any(|known| known.name == dialect.name) {
                 chosen.push(dialect);
             }
         }
     }
+    check_names(&chosen)?;
     Ok(chosen)
+}
+
+/// Refuses dialects that have a tool of the same name.
+fn check_names(chosen: &[&'static Dialect]) -> Result<(), String> {
+    for (number, dialect) in chosen.iter().enumerate() {
+        let names = dialect.tools.iter().map(|tool| tool.name);
+        for other in &chosen[..number] {
+            let mut shared =
+                names.clone().filter(|name| other.tools.iter().any(|o| o.name == *name));
+            if let Some(tool) = shared.next() {
+                let (one, other) = (other.name, dialect.name);
+                return Err(format!("the dialects {one} and {other} both have a tool `{tool}`"));
+            }
+        }
+    }
+    Ok(())
 }

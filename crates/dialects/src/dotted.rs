@@ -29,6 +29,7 @@ pub static DOTTED: Dialect = Dialect {
         structured::<search::Search>(),
     ],
     fault,
+    answers_unknown_tools: false,
 };
 
 static VOCABULARY: Vocabulary = Vocabulary {
@@ -36,6 +37,7 @@ static VOCABULARY: Vocabulary = Vocabulary {
     list_tool: "file.list",
     find_glob: "pattern",
     filter_glob: "glob",
+    ignore_glob: "ignore",
     multiline: None,
     plain_text: "put `\\` before each special character",
     create_parents: None,

@@ -95,6 +95,9 @@ fn open_ai(tool: &ToolInfo) -> Value {
 }
 
 fn anthropic(tool: &ToolInfo) -> Value {
+    if let Some(known) = tool.entry.anthropic {
+        return known();
+    }
     json!({
         "name": without_dots(tool.entry.name),
         "description": tool.description(),

@@ -16,6 +16,8 @@ pub(crate) struct Vocabulary {
     pub(crate) find_glob: &'static str,
     /// The argument with globs that filter files.
     pub(crate) filter_glob: &'static str,
+    /// The argument with globs of what is left out.
+    pub(crate) ignore_glob: &'static str,
     /// The argument that lets matches span lines, where there is one.
     pub(crate) multiline: Option<&'static str>,
     /// How to search for plain text.
@@ -26,10 +28,15 @@ pub(crate) struct Vocabulary {
 
 /// How a call was refused.
 pub(crate) struct Refusal {
+    /// The tool's name, where there is such a tool.
+    #[allow(dead_code, reason = "no dialect names the tool in its errors yet")]
+    pub(crate) tool: Option<&'static str>,
     /// Whether the tool only reads.
     pub(crate) read_only: bool,
     /// Whether tools have only names that every framework accepts.
     pub(crate) portable: bool,
+    /// What is wrong, in words that repeat the arguments: see [`Tool::problem`](crate::Tool::problem).
+    pub(crate) problem: Option<String>,
     /// What the door adds, such as a flag that would help.
     pub(crate) door_hint: Option<String>,
 }
@@ -54,6 +61,8 @@ impl Vocabulary {
         // An excerpt of the file is a paragraph of its own.
         if hint.contains('\n') && !matches!(error, Error::Changed { .. }) {
             format!("{problem}\n{hint}")
+        } else if problem.ends_with('.') {
+            format!("{problem} {}", sentence(&hint))
         } else {
             format!("{problem}; {hint}")
         }
@@ -66,7 +75,7 @@ impl Vocabulary {
                 let argument = match usage {
                     GlobUsage::Find => self.find_glob,
                     GlobUsage::Filter => self.filter_glob,
-                    GlobUsage::Ignore => "ignore",
+                    GlobUsage::Ignore => self.ignore_glob,
                 };
                 format!("`{argument}`: {error}")
             }
@@ -167,6 +176,7 @@ impl Vocabulary {
             | Error::NoChange { .. }
             | Error::TooLarge { .. }
             | Error::BreaksNotebook { .. }
+            | Error::TooLargeToRead { .. }
             | Error::TooLargeToSearch { .. }
             | Error::Unmappable { .. }
             | Error::AccessDenied { .. }
@@ -184,6 +194,14 @@ impl Vocabulary {
             | Error::Internal { .. } => error.hint(),
         }
     }
+}
+
+/// A hint as a sentence of its own.
+fn sentence(hint: &str) -> String {
+    let mut letters = hint.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase()).into_iter();
+    let end = if hint.ends_with(['.', '?']) { "" } else { "." };
+    first.chain(letters).chain(end.chars()).collect()
 }
 
 /// Whether a pattern that is no regex was probably not meant as one, such as `foo(` or `a[0`.

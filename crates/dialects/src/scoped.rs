@@ -25,6 +25,7 @@ pub static SCOPED: Dialect = Dialect {
         structured::<info::Info>(),
     ],
     fault,
+    answers_unknown_tools: false,
 };
 
 static VOCABULARY: Vocabulary = Vocabulary {
@@ -32,6 +33,7 @@ static VOCABULARY: Vocabulary = Vocabulary {
     list_tool: "list_directory",
     find_glob: "glob",
     filter_glob: "glob",
+    ignore_glob: "ignore",
     multiline: None,
     plain_text: "leave out `regex`",
     create_parents: Some("createDirs"),
@@ -77,6 +79,7 @@ fn code(error: &Error) -> &'static str {
         | Error::PageOutOfRange { .. }
         | Error::UnsupportedDocument { .. }
         | Error::ImageTooLarge { .. }
+        | Error::TooLargeToRead { .. }
         | Error::TooLargeToSearch { .. }
         | Error::NotRead { .. }
         | Error::Changed { .. }

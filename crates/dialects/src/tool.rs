@@ -17,6 +17,8 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const TITLE: &'static str;
     /// Whether calling it twice does the same as calling it once.
     const IDEMPOTENT: bool;
+    /// Whether it may replace or remove what was there.
+    const DESTRUCTIVE: bool = !<<Self::Op as Operation>::Changes as Changes>::READ_ONLY;
     /// What it makes the engine do.
     type Op: Operation;
     /// What it answers.
@@ -26,6 +28,29 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<Self::Op, Error>;
     /// The answer to what came of it.
     fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
+    /// What is wrong, in words that repeat the arguments, where the dialect has such words for an error.
+    fn problem(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
+        None
+    }
+    /// The arguments on one line, for the user.
+    fn compact(&self, ctx: &ToolContext<'_>) -> String;
+}
+
+/// A tool whose arguments choose between several operations, or that performs none.
+pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The name that agents call it by.
+    const NAME: &'static str;
+    /// The name that people see.
+    const TITLE: &'static str;
+    /// The hints that clients get.
+    const HINTS: Hints;
+    /// What it answers.
+    type Reply;
+
+    /// Performs the operation that the arguments ask for.
+    fn perform(&self, ctx: &ToolContext<'_>) -> Result<Self::Reply, Error>;
+    /// As [`Tool::problem`].
+    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
     /// The arguments on one line, for the user.
     fn compact(&self, ctx: &ToolContext<'_>) -> String;
 }
@@ -54,6 +79,8 @@ pub struct Entry {
     pub reads: bool,
     pub(crate) input: fn() -> Value,
     pub(crate) output: fn() -> Option<Value>,
+    /// The entry of a tool that Anthropic's models know, which is listed without a schema.
+    pub(crate) anthropic: Option<fn() -> Value>,
     /// Reads arguments that have been checked.
     pub(crate) parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
 }
@@ -62,6 +89,8 @@ pub struct Entry {
 pub(crate) trait ParsedCall: Send {
     /// Performs the call.
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error>;
+    /// As [`Tool::problem`].
+    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
     /// The arguments on one line, for the user.
     fn compact(&self, ctx: &ToolContext<'_>) -> String;
     /// The file that the call reads: see [`pinfold::Session::cached_file`].
@@ -81,6 +110,10 @@ impl<T: Tool> ParsedCall for ParsedTool<T> {
         Ok((self.answer)(self.tool.reply(done, ctx)))
     }
 
+    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        self.tool.problem(error, ctx)
+    }
+
     fn compact(&self, ctx: &ToolContext<'_>) -> String {
         self.tool.compact(ctx)
     }
@@ -90,14 +123,48 @@ impl<T: Tool> ParsedCall for ParsedTool<T> {
     }
 }
 
+/// The same for a tool with several operations.
+struct ParsedDispatch<T: DispatchTool> {
+    tool: T,
+    answer: fn(T::Reply) -> Answer,
+}
+
+impl<T: DispatchTool> ParsedCall for ParsedDispatch<T> {
+    fn perform(&self, ctx: &ToolContext<'_>) -> Result<Answer, Error> {
+        Ok((self.answer)(self.tool.perform(ctx)?))
+    }
+
+    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        self.tool.problem(error, ctx)
+    }
+
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        self.tool.compact(ctx)
+    }
+
+    fn cached_file(&self, _: &ToolContext<'_>) -> Option<CachedFile> {
+        None
+    }
+}
+
+fn deserialize<T: DeserializeOwned>(arguments: Value) -> Result<T, Error> {
+    serde_json::from_value(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
+}
+
 /// Reads a tool's arguments.
 pub(crate) fn parse<T: Tool>(
     arguments: Value,
     answer: fn(T::Reply) -> Answer,
 ) -> Result<Box<dyn ParsedCall>, Error> {
-    let tool = serde_json::from_value(arguments);
-    let tool: T = tool.map_err(|error| Error::InvalidArgument(error.to_string()))?;
-    Ok(Box::new(ParsedTool { tool, answer }))
+    Ok(Box::new(ParsedTool { tool: deserialize::<T>(arguments)?, answer }))
+}
+
+/// Reads the arguments of a tool with several operations.
+pub(crate) fn parse_dispatch<T: DispatchTool>(
+    arguments: Value,
+    answer: fn(T::Reply) -> Answer,
+) -> Result<Box<dyn ParsedCall>, Error> {
+    Ok(Box::new(ParsedDispatch { tool: deserialize::<T>(arguments)?, answer }))
 }
 
 impl Entry {
@@ -110,10 +177,28 @@ impl Entry {
         Self {
             name: T::NAME,
             title: T::TITLE,
-            hints: Hints { read_only, destructive: !read_only, idempotent: T::IDEMPOTENT },
+            hints: Hints { read_only, destructive: T::DESTRUCTIVE, idempotent: T::IDEMPOTENT },
             reads: <T::Op as Operation>::READS,
             input: crate::schema::input::<T>,
             output,
+            anthropic: None,
+            parse,
+        }
+    }
+
+    /// The table entry of a tool with several operations.
+    pub(crate) const fn dispatch<T: DispatchTool>(
+        output: fn() -> Option<Value>,
+        parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
+    ) -> Self {
+        Self {
+            name: T::NAME,
+            title: T::TITLE,
+            hints: T::HINTS,
+            reads: false,
+            input: crate::schema::input::<T>,
+            output,
+            anthropic: None,
             parse,
         }
     }

@@ -130,15 +130,14 @@ impl Toolbox {
     /// Performs a call.
     pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Answer {
         let PreparedCall { name, tool, parsed } = prepared;
-        let refuse = |error: &Error| {
+        let refuse = |error: &Error, problem: Option<String>| {
             let answer = match tool {
                 Some((dialect, entry)) => {
-                    let read_only = entry.hints.read_only;
+                    let (tool, read_only) = (Some(entry.name), entry.hints.read_only);
                     let door_hint = (self.door_hint)(error);
-                    (dialect.fault)(
-                        error,
-                        &Refusal { read_only, portable: self.portable(), door_hint },
-                    )
+                    let portable = self.portable();
+                    let refusal = Refusal { tool, read_only, portable, problem, door_hint };
+                    (dialect.fault)(error, &refusal)
                 }
                 None => self.refuse(error),
             };
@@ -147,9 +146,9 @@ impl Toolbox {
         let work = |call: &CallOptions| {
             let ctx = ToolContext { session: &self.session, call };
             match parsed {
-                Err(error) => refuse(error),
+                Err(error) => refuse(error, None),
                 Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
-                    Err(error) => refuse(&error),
+                    Err(error) => refuse(&error, parsed.problem(&error, &ctx)),
                     Ok(answer) => ("ok", answer),
                 },
             }
@@ -174,6 +173,11 @@ impl Toolbox {
         self.perform(&PreparedCall { name, tool, parsed: Err(error.into()) }, call)
     }
 
+    /// Whether a call of an unknown tool gets a result: see [`Dialect::answers_unknown_tools`].
+    pub fn answers_unknown_tools(&self) -> bool {
+        self.first.answers_unknown_tools
+    }
+
     /// The error for a name that no tool has.
     pub fn unknown(&self, name: &str) -> Error {
         let tools = self.tools.iter().map(|tool| tool.name().into_owned()).collect();
@@ -183,7 +187,7 @@ impl Toolbox {
     /// The answer to something that did not come as far as a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
         let (portable, door_hint) = (self.portable(), (self.door_hint)(error));
-        let refusal = Refusal { read_only: true, portable, door_hint };
+        let refusal = Refusal { tool: None, read_only: true, portable, problem: None, door_hint };
         (self.first.fault)(error, &refusal)
     }
 
@@ -268,9 +272,12 @@ impl ToolInfo {
 
     /// The answer to a call that did not come as far as the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
-        let (read_only, portable) = (self.entry.hints.read_only, self.portable);
-        let door_hint = (self.door_hint)(error);
-        (self.dialect.fault)(error, &Refusal { read_only, portable, door_hint })
+        let (tool, read_only) = (Some(self.entry.name), self.entry.hints.read_only);
+        let (portable, door_hint) = (self.portable, (self.door_hint)(error));
+        (self.dialect.fault)(
+            error,
+            &Refusal { tool, read_only, portable, problem: None, door_hint },
+        )
     }
 
     /// What it does, for the model.

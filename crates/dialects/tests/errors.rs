@@ -5,7 +5,7 @@
 use pinfold::{
     Access, Denial, Error, GlobUsage, Kind, MatchKind, Mode, Reason, RegexMistake, Session,
 };
-use pinfold_dialects::{Toolbox, dialects};
+use pinfold_dialects::{Toolbox, all_dialects};
 
 fn errors() -> Vec<Error> {
     let path = || "src/a.rs".into();
@@ -89,6 +89,7 @@ fn errors() -> Vec<Error> {
         Error::NoChange { number: None },
         Error::BreaksNotebook { path: path(), problem: "EOF at line 3".into() },
         Error::TooLarge { path: path(), size: 200, limit: 100 },
+        Error::TooLargeToRead { path: path(), size: 200, limit: 100 },
         Error::TooLargeToSearch { path: path() },
         Error::Unmappable {
             number: None,
@@ -115,14 +116,17 @@ fn errors() -> Vec<Error> {
 #[test]
 fn every_error_says_what_to_do_next_in_its_dialect() {
     let mut table = String::new();
-    for dialect in dialects() {
+    for dialect in all_dialects() {
         let session = Session::open([env!("CARGO_MANIFEST_DIR")]).unwrap();
         let toolbox = Toolbox::new(session, &[dialect]);
         table.push_str(&format!("== {}\n", dialect.name));
         for error in errors() {
             let answer = toolbox.refuse(&error).to_json();
-            let code = answer["metadata"]["code"].as_str().or(answer["error"].as_str()).unwrap();
-            let text = answer["message"].as_str().or(answer["error"].as_str()).unwrap();
+            let beside = &answer["_meta"]["pinfold/result"]["code"];
+            let code = answer["metadata"]["code"].as_str().or(answer["error"].as_str());
+            let code = code.or(beside.as_str()).unwrap();
+            let text = answer["message"].as_str().or(answer["error"].as_str());
+            let text = text.or(answer["content"][0]["text"].as_str()).unwrap();
             table.push_str(&format!("{code}: {text}\n"));
         }
     }

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use pinfold::Session;
-use pinfold_dialects::{CLASSIC, Format, Toolbox, dialects, list, tools_of};
-use serde_json::Value;
+use pinfold_dialects::{
+    CLASSIC, EDITOR, EDITOR_20250124, Format, Toolbox, dialects, list, named_dialects, tools_of,
+};
+use serde_json::{Value, json};
 
 fn toolbox() -> Toolbox {
     Toolbox::new(Session::open([env!("CARGO_MANIFEST_DIR")]).unwrap(), &dialects())
@@ -74,4 +76,26 @@ fn providers_that_know_no_dots_get_names_that_are_known_again() {
 fn the_default_list_is_short() {
     let list = list(&tools_of(&[&CLASSIC]), Format::Mcp).to_string();
     assert!(list.len() <= 6_600, "{} bytes are paid for in every conversation", list.len());
+}
+
+#[test]
+fn the_editor_is_listed_as_the_tool_that_models_know() {
+    let listed = |dialect| list(&tools_of(&[dialect]), Format::Anthropic);
+    let name = "str_replace_based_edit_tool";
+    let entry = json!({"type": "text_editor_20250728", "name": name, "max_characters": 16_000});
+    assert_eq!(listed(&EDITOR), json!([entry]));
+    let entry = json!({"type": "text_editor_20250124", "name": "str_replace_editor"});
+    assert_eq!(listed(&EDITOR_20250124), json!([entry]));
+    for dialect in [&EDITOR, &EDITOR_20250124] {
+        let list = list(&tools_of(&[dialect]), Format::Mcp).to_string();
+        assert!(list.len() <= 2_000, "{} bytes are paid for in every conversation", list.len());
+    }
+}
+
+#[test]
+fn dialects_that_share_a_name_are_not_served_together() {
+    assert!(named_dialects(["all"]).is_ok());
+    assert!(named_dialects(["classic", "editor", "editor-20250124"]).is_ok());
+    let unknown = named_dialects(["latin"]).unwrap_err();
+    assert!(unknown.starts_with("the dialects are classic, dotted, scoped, "), "{unknown}");
 }

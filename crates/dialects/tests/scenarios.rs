@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use pinfold::Session;
-use pinfold_dialects::{Toolbox, dialects};
+use pinfold_dialects::{Toolbox, named_dialects};
 use pinfold_testkit::{Door, Stage, run_corpus};
 use serde_json::Value;
 
@@ -18,7 +18,8 @@ impl Door for Library {
 fn open(stage: &Stage) -> Option<Box<dyn Door>> {
     let settings = serde_json::from_value(stage.settings.clone().into()).unwrap();
     let session = Session::with_settings(&stage.roots, settings).unwrap();
-    Some(Box::new(Library(Toolbox::new(session, &dialects()))))
+    let dialects = named_dialects([stage.dialect.as_str()]).unwrap();
+    Some(Box::new(Library(Toolbox::new(session, &dialects))))
 }
 
 fn main() {

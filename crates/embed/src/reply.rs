@@ -7,6 +7,20 @@ use serde_json::{Value, json};
 pub(crate) fn text(answer: Answer) -> String {
     match answer {
         Answer::Classic(_) => answer.to_json_text(),
+        Answer::Blocks(ref blocks) => {
+            let (texts, data) = (blocks.texts(), answer.to_json());
+            match blocks.code {
+                None => json!({ "success": true, "content": texts, "data": data }),
+                Some(code) => json!({
+                    "success": false,
+                    "content": "",
+                    "error": texts,
+                    "metadata": { "code": code },
+                    "data": data,
+                }),
+            }
+            .to_string()
+        }
         Answer::Structured { json, failed: false } => {
             format!("{{\"success\":true,\"data\":{json}}}")
         }

@@ -36,7 +36,10 @@ pub(crate) async fn call(
     let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
     let Some(tool) = shared.toolbox.find(&request.name) else {
         let call = CallOptions::default().with_client(client);
-        conversation.whole().call_with(&request.name, Value::Null, &call);
+        let answer = conversation.whole().call_with(&request.name, Value::Null, &call);
+        if shared.toolbox.answers_unknown_tools() {
+            return Ok(reply::result(answer, None).into());
+        }
         let error = shared.toolbox.unknown(&request.name).with_hint();
         return Err(ErrorData::invalid_params(error, None));
     };

@@ -1,7 +1,7 @@
 //! Tools' answers as results of the protocol.
 
-use pinfold_dialects::{Answer, ToolResult};
-use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject};
+use pinfold_dialects::{Answer, Block, Blocks, ToolResult};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject, ResourceContents};
 use serde_json::{Map, Value, json};
 
 /// A tool's answer as the result of a call. `compact` is the call's arguments on one line.
@@ -9,7 +9,30 @@ pub(crate) fn result(answer: Answer, compact: Option<String>) -> CallToolResult 
     match answer {
         Answer::Classic(result) => classic(result, compact),
         Answer::Structured { json, failed } => structured(json, failed),
+        Answer::Blocks(answer) => blocks(answer),
     }
+}
+
+/// The blocks as they are.
+fn blocks(answer: Blocks) -> CallToolResult {
+    let meta = answer.meta();
+    let content = answer.content.into_iter().map(|block| match block {
+        Block::Text { text } => ContentBlock::text(text),
+        Block::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+        Block::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
+        Block::Resource { resource } => {
+            let contents = ResourceContents::blob(resource.blob, resource.uri);
+            ContentBlock::resource(contents.with_mime_type(resource.mime_type))
+        }
+    });
+    let mut result = CallToolResult::success(content.collect());
+    result.is_error = Some(answer.code.is_some());
+    result.structured_content = answer.structured;
+    result.meta = match meta {
+        Some(Value::Object(meta)) => Some(MetaObject(meta)),
+        _ => None,
+    };
+    result
 }
 
 /// Text for the model; data for programs and the user is in `_meta`, which no client shows to
@@ -47,7 +70,7 @@ fn structured(json: String, failed: bool) -> CallToolResult {
 /// Gives an answer its structured content, where the transport does not.
 pub(crate) fn fill_in(response: &mut CallToolResponse) {
     let CallToolResponse::Complete(answer) = response else { return };
-    if let (Some(structured), [ContentBlock::Text(text)]) =
+    if let (Some(structured @ Value::Null), [ContentBlock::Text(text)]) =
         (&mut answer.structured_content, answer.content.as_slice())
     {
         *structured = serde_json::from_str(&text.text)
@@ -61,5 +84,6 @@ pub(crate) fn outcome(answer: &Answer) -> Value {
         _ if !answer.failed() => json!("ok"),
         Answer::Classic(result) => result.metadata.get("code").cloned().unwrap_or_default(),
         Answer::Structured { .. } => answer.to_json()["error"].take(),
+        Answer::Blocks(blocks) => json!(blocks.code),
     }
 }

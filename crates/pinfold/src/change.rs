@@ -11,7 +11,7 @@ use std::fmt;
 
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Name, Place, RawPath, Removal, Target};
-use pinfold_text::{text_encoding, unified_diff};
+use pinfold_text::{DiffFormat, text_encoding, unified_diff};
 use serde::Deserialize;
 
 use crate::journal::{Displaces, State};
@@ -149,6 +149,8 @@ pub(crate) struct Replace {
     pub(crate) before: Option<Vec<u8>>,
     /// Whether the answer shows the diff, and not only that of a dry run.
     pub(crate) answers_with_diff: bool,
+    /// The notation of that diff.
+    pub(crate) diff_format: DiffFormat,
     /// The mode of a file that is created, where it is to have a certain one.
     pub(crate) mode: Option<u32>,
     pub(crate) undoes: Vec<String>,
@@ -157,8 +159,17 @@ pub(crate) struct Replace {
 impl Replace {
     pub(crate) fn new(path: RawPath, target: Target, after: Vec<u8>) -> Self {
         let after_hash = blake3::hash(&after);
-        let (before, answers_with_diff, mode, undoes) = (None, false, None, Vec::new());
-        Self { path, target, after, after_hash, before, answers_with_diff, mode, undoes }
+        Self {
+            path,
+            target,
+            after,
+            after_hash,
+            before: None,
+            answers_with_diff: false,
+            diff_format: DiffFormat::Git,
+            mode: None,
+            undoes: Vec::new(),
+        }
     }
 
     /// Reads the file's content, once, if it is small enough to compare.
@@ -216,9 +227,12 @@ impl Change for Replace {
 
     fn diff(&mut self, view: &View<'_>) -> Result<Option<String>, ConfineError> {
         self.read_before(view)?;
-        let path = self.place().path.to_string();
+        let path = match self.diff_format {
+            DiffFormat::Git => self.place().path.to_string(),
+            DiffFormat::Index => view.session().absolute(self.place()),
+        };
         let before = self.before.as_deref();
-        Ok(before.and_then(|before| diff(&path, before, &self.after, view)))
+        Ok(before.and_then(|before| diff(self.diff_format, &path, before, &self.after, view)))
     }
 
     fn line_counts(&mut self, view: &View<'_>) -> Option<(u64, u64)> {
@@ -232,7 +246,7 @@ impl Change for Replace {
             return None;
         }
         let [old, new] = [before, &self.after].map(|bytes| Some((bytes, text_encoding(bytes)?)));
-        let diff = unified_diff("", old?, new?, usize::MAX);
+        let diff = unified_diff(DiffFormat::Git, "", old?, new?, usize::MAX);
         let lines =
             |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count() as u64;
         Some((lines('+'), lines('-')))
@@ -409,10 +423,16 @@ pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
 }
 
 /// The diff of two versions, where both are text and small enough to compare.
-pub(crate) fn diff(path: &str, before: &[u8], after: &[u8], view: &View<'_>) -> Option<String> {
+pub(crate) fn diff(
+    format: DiffFormat,
+    path: &str,
+    before: &[u8],
+    after: &[u8],
+    view: &View<'_>,
+) -> Option<String> {
     if ![before, after].iter().all(|bytes| can_compare(bytes.len() as u64, view)) {
         return None;
     }
     let (old, new) = (text_encoding(before)?, text_encoding(after)?);
-    Some(unified_diff(path, (before, old), (after, new), view.output_bytes()))
+    Some(unified_diff(format, path, (before, old), (after, new), view.output_bytes()))
 }

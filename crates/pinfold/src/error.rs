@@ -338,6 +338,16 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The file is larger than what can be read whole.
+    #[error("`{path}` has {size} bytes, and more than {limit} cannot be read whole")]
+    TooLargeToRead {
+        /// The path as it was given.
+        path: RawPath,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The file cannot be searched.
     #[error(
         "`{path}` cannot be searched: a line, or all of it where matches span lines, is too long"

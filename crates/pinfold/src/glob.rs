@@ -13,7 +13,7 @@ use globset::{Glob, GlobMatcher};
 use pinfold_confine::{FilterDecision, brace_depth};
 
 pub(crate) use filter::Filter;
-pub(crate) use pattern::Pattern;
+pub(crate) use pattern::{PathGlob, Pattern};
 
 use crate::limits::{MAX_GLOB_BRACES, MAX_GLOB_CHARS, MAX_GLOB_EXPANSIONS};
 use crate::{Error, GlobUsage};

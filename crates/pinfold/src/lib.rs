@@ -69,12 +69,12 @@ pub use operation::{Changes, Done, NoChange, Operation};
 pub use parent_reads::ParentReads;
 pub use pinfold_confine::{
     Deadline, Durability, Error as ConfineError, IndexMode, Kind, Metadata, OpenMethod, Place,
-    RawPath, RelPath, Skipped, Workspace, escaped,
+    RawPath, RelPath, Skipped, Times, Workspace, escaped,
 };
 #[doc(hidden)]
 pub use pinfold_text::exceeds_json_values;
 pub use pinfold_text::{
-    Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
+    DiffFormat, Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
 };
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use preview::escaped_text;

@@ -147,6 +147,9 @@ pub(crate) const MAX_INDEXED_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// Compiled patterns that a session caches: agents repeat their last few.
 pub(crate) const MAX_KEPT_PATTERNS: usize = 8;
 
+/// Bytes of a file that is read whole, whatever it holds: what a client takes as one attachment, in base64.
+pub const MAX_READ_BYTES: u64 = 20 * 1024 * 1024;
+
 /// Bytes of an image that is shown: no model accepts more, and base64 makes it a third larger.
 pub const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 /// The longest side of an image that is shown, in pixels.

@@ -68,8 +68,8 @@ impl Changes for ChangeSet {
 
 mod sealed {
     use crate::operations::{
-        ChangeFiles, Delete, Edit, Find, Info, List, Mkdir, Move, Open, Read, Rewind, Search, Show,
-        Undo, Write,
+        ChangeFiles, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read, ReadBytes,
+        ReadMany, Rewind, Search, Show, Tree, Undo, Write,
     };
 
     pub trait Sealed {}
@@ -79,22 +79,8 @@ mod sealed {
     }
 
     seal!(super::NoChange, super::ChangeSet);
-    seal!(
-        ChangeFiles,
-        Delete,
-        Edit,
-        Find,
-        Info,
-        List,
-        Mkdir,
-        Move,
-        Open,
-        Read,
-        Rewind,
-        Search,
-        Show
-    );
-    seal!(Undo, Write);
+    seal!(ChangeFiles, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read);
+    seal!(ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write);
 }
 
 /// The result of an operation that was performed.

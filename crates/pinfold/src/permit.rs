@@ -81,6 +81,9 @@ impl View<'_> {
         place: Option<&Place>,
         directory: bool,
     ) -> Decision {
+        if access != Access::Read && place.is_some_and(|place| self.session().is_only_read(place)) {
+            return Decision::Deny(Reason::ReadRoot);
+        }
         let subject = (access, path.cloned(), place.cloned(), directory);
         let mut decisions = self.decisions().0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, decision)) = decisions.iter().find(|(known, _)| *known == subject) {

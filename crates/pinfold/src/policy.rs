@@ -2,6 +2,7 @@
 //!
 //! The order is fixed; the first that applies decides:
 //!
+//! 0. Roots that are only read: deny changes (`View::decision`).
 //! 1. Pinfold's own files: denied.
 //! 2. The mode `plan`: denies changes.
 //! 3. Deny rules.
@@ -165,6 +166,8 @@ pub enum Reason {
     Own,
     /// The user has paused changes: each asks until they are resumed.
     Paused,
+    /// The file is below a root that is only read.
+    ReadRoot,
     /// The file is in none of the roots that the rules are relative to: a root was moved while the call ran.
     RootMoved,
 }
@@ -178,6 +181,7 @@ impl fmt::Display for Reason {
             Self::MakesCodeRun => out.write_str("what is written there may be run"),
             Self::Own => out.write_str("it is Pinfold's own"),
             Self::Paused => out.write_str("changes are paused"),
+            Self::ReadRoot => out.write_str("its root is only read"),
             Self::RootMoved => out.write_str("its root was moved while the call ran"),
         }
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use blake3::Hash;
-use pinfold_text::{Charset, Content, Encoding, sniff_content, unified_diff};
+use pinfold_text::{Charset, Content, DiffFormat, Encoding, sniff_content, unified_diff};
 use regex_syntax::hir::{Class, ClassUnicode, HirKind};
 
 /// A change that the user is asked to approve.
@@ -97,7 +97,13 @@ fn replacement(path: &str, before: Option<&Version>, after: &Version) -> String 
     if let Some(new) = after.escaped() {
         let old = before.and_then(Version::escaped).unwrap_or_default();
         let [old, new] = [&old, &new].map(|text| (text.as_bytes(), Encoding::UTF_8));
-        out.push_str(&unified_diff(&one_line(path.as_bytes()), old, new, usize::MAX));
+        out.push_str(&unified_diff(
+            DiffFormat::Git,
+            &one_line(path.as_bytes()),
+            old,
+            new,
+            usize::MAX,
+        ));
     }
     out
 }

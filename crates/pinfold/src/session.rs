@@ -96,9 +96,12 @@ impl Session {
         settings: Settings,
     ) -> Result<Self, OpenError> {
         let roots: Vec<_> = roots.into_iter().map(|root| root.as_ref().to_owned()).collect();
-        let workspace = Workspace::open(&roots, None);
-        let workspace = workspace
-            .map_err(|(number, cause)| OpenError::Root { root: roots[number].clone(), cause })?;
+        let workspace = Workspace::open(&roots, None)
+            .and_then(|workspace| workspace.with_read_roots(&settings.read_roots));
+        let workspace = workspace.map_err(|(number, cause)| {
+            let root = roots.iter().chain(&settings.read_roots).nth(number).cloned();
+            OpenError::Root { root: root.unwrap_or_default(), cause }
+        })?;
         Self::on(Arc::new(workspace), settings)
     }
 
@@ -455,6 +458,12 @@ impl Session {
     /// The real paths of the roots.
     pub fn real_roots(&self) -> impl Iterator<Item = PathBuf> {
         real_roots(&self.workspace)
+    }
+
+    /// Whether nothing is changed at a place, because its root is only read.
+    pub(crate) fn is_only_read(&self, place: &Place) -> bool {
+        // A part of the workspace may begin inside a root that is only read.
+        self.whole_workspace.is_only_read(&self.workspace.real_path(place))
     }
 
     /// The workspace.

@@ -25,6 +25,8 @@ pub struct Settings {
     pub relative_paths: bool,
     /// Whether tools and arguments have only names that every framework accepts: letters, digits and `_`.
     pub portable_names: bool,
+    /// Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
+    pub read_roots: Vec<PathBuf>,
     /// Whether changes are described instead of made.
     pub dry_run: bool,
     /// What is flushed to the disk before a change is complete.
@@ -77,6 +79,7 @@ impl Default for Settings {
         Self {
             relative_paths: false,
             portable_names: false,
+            read_roots: Vec::new(),
             dry_run: false,
             durability: Durability::Data,
             read_before_write: None,
@@ -106,6 +109,7 @@ impl Default for Settings {
 builder!(Settings {
     with_relative_paths(relative_paths: bool),
     with_portable_names(portable_names: bool),
+    with_read_roots(read_roots: Vec<PathBuf>),
     with_dry_run(dry_run: bool),
     with_durability(durability: Durability),
     with_read_before_write(read_before_write: Option<ReadRule>),

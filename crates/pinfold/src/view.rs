@@ -109,6 +109,13 @@ impl<'s> View<'s> {
         self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
     }
 
+    /// What a path leads to, symlinks followed.
+    pub(crate) fn stat(&self, path: &RawPath) -> Result<Lstat, Error> {
+        let find =
+            || self.session.workspace().stat(path).map_err(|error| self.path_error(path, error));
+        self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
+    }
+
     /// Finds a directory.
     pub(crate) fn directory(&self, path: &RawPath) -> Result<Place, Error> {
         let find = || {

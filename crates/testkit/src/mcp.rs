@@ -8,6 +8,13 @@ pub use web::{Reply, Web};
 
 use serde_json::{Map, Value, json};
 
+/// A result of content blocks, without what only one version of the protocol has.
+fn block_result(result: &Value) -> Value {
+    let mut result = result.clone();
+    result.as_object_mut().unwrap().remove("resultType");
+    result
+}
+
 /// The parameters of `initialize`, for a client with these capabilities.
 pub fn initialize(capabilities: Value) -> Value {
     json!({
@@ -27,7 +34,7 @@ pub fn alone(client: &str) -> Map<String, Value> {
     meta.as_object().unwrap().clone()
 }
 
-/// The answer to a call as the other doors give it: a `ToolResult` of `classic`, or an object.
+/// The answer to a call as the other doors give it: a `ToolResult` of `classic`, an object, or blocks of content.
 pub fn answer(message: &Value) -> Value {
     let Some(result) = message.get("result") else {
         // That there is no such tool, or that arguments are no object, is for the protocol to say.
@@ -40,11 +47,16 @@ pub fn answer(message: &Value) -> Value {
     let failed = result["isError"].as_bool().unwrap();
     let blocks = result["content"].as_array().unwrap();
     let text = blocks.iter().find_map(|block| block["text"].as_str());
-    let Some(beside) = result["_meta"].get("pinfold/result") else {
-        // The same object twice, or an error, which is only in the text.
-        let value: Value = serde_json::from_str(text.unwrap()).unwrap();
-        assert_eq!(result.get("structuredContent"), (!failed).then_some(&value));
-        return value;
+    let beside = result["_meta"].get("pinfold/result");
+    let Some(beside) = beside
+        .filter(|beside| beside.get("compactParams").is_some() || beside.get("metadata").is_some())
+    else {
+        let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+        return match value {
+            // The same object twice, or an error, which is only in the text.
+            Some(value) if failed || result.get("structuredContent") == Some(&value) => value,
+            _ => block_result(result),
+        };
     };
     assert!(result.get("structuredContent").is_none(), "{result}");
     let text = text.unwrap_or_default();

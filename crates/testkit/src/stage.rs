@@ -17,6 +17,8 @@ pub struct Stage {
     backstage: PathBuf,
     /// The roots, the first of them with the scenario's files.
     pub roots: Vec<PathBuf>,
+    /// The name of the dialect whose tools are called.
+    pub dialect: String,
     /// The settings, by the names that they have in the configuration file.
     pub settings: Map<String, Value>,
     /// Calls to make and things to do in between, with `$ROOT` filled in.
@@ -41,18 +43,18 @@ pub(crate) enum Entry {
 pub(crate) type Entries = BTreeMap<String, Entry>;
 
 impl Stage {
-    /// What a package in another language is to open, with all dialects: its options, as JSON text.
+    /// What a package in another language is to open: its options, as JSON text.
     pub fn options(&self) -> String {
         let mut options = self.settings.clone();
         let roots = self.roots.iter().map(|root| root.to_str().unwrap());
         options.insert("root".into(), roots.collect());
-        options.insert("dialect".into(), "all".into());
+        options.insert("dialect".into(), self.dialect.as_str().into());
         Value::from(options).to_string()
     }
 
     pub(crate) fn set(scenario: &Path) -> Self {
         let dir = TempDir::with_prefix("stage-").unwrap();
-        let setup = read_json(&scenario.join("setup.json")).unwrap_or_default();
+        let setup = setup(scenario);
         let names = match &setup["roots"] {
             Value::Array(names) => {
                 names.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
@@ -65,10 +67,14 @@ impl Stage {
         if scenario.join("before").exists() {
             copy(&scenario.join("before"), &roots[0]);
         }
-        let settings = setup["settings"].as_object().cloned().unwrap_or_default();
+        let dialect = setup["dialect"].as_str().unwrap_or("all").to_owned();
         let about_seen = scenario.parent().is_some_and(|topic| topic.ends_with("seen"));
         let backstage = dir.path().join(BACKSTAGE);
-        let mut stage = Self { dir, backstage, roots, settings, calls: Vec::new(), about_seen };
+        let (settings, calls) = (Map::new(), Vec::new());
+        let mut stage = Self { dir, backstage, roots, dialect, settings, calls, about_seen };
+        if let Value::Object(settings) = stage.filled(setup["settings"].clone()) {
+            stage.settings = settings;
+        }
         for step in setup["steps"].as_array().into_iter().flatten() {
             stage.perform(&stage.filled(step.clone()));
         }
@@ -116,10 +122,12 @@ impl Stage {
     }
 
     /// The placeholders for paths, each with its path.
-    fn places(&self) -> [(&'static str, String); 2] {
+    fn places(&self) -> [(&'static str, String); 3] {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         // The longer path first: the other is its beginning.
-        [("$ROOT", text(&self.roots[0])), ("$STAGE", text(&self.house()))]
+        let [root, house, backstage] =
+            [&self.roots[0], &self.house(), &self.backstage].map(|p| text(p));
+        [("$ROOT", root), ("$STAGE", house), ("$BACKSTAGE", backstage)]
     }
 
     /// The directory that all roots are in.
@@ -225,6 +233,23 @@ impl Stage {
             fs::copy(self.roots[0].join(&path), to).unwrap();
         }
     }
+}
+
+/// The setup of a scenario. What the topic's own `setup.json` says holds too, and its steps come first.
+fn setup(scenario: &Path) -> Value {
+    let read = |dir: &Path| read_json(&dir.join("setup.json")).unwrap_or_default();
+    let (mut topic, own) = (scenario.parent().map(read).unwrap_or_default(), read(scenario));
+    if topic.is_null() {
+        return own;
+    }
+    let own = own.as_object().cloned().unwrap_or_default();
+    for (key, value) in own {
+        match (&mut topic[&key], value) {
+            (Value::Array(known), Value::Array(more)) => known.extend(more),
+            (known, value) => *known = value,
+        }
+    }
+    topic
 }
 
 fn content(step: &Value) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! Unified diffs for users and models.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
 use similar::TextDiff;
@@ -10,24 +11,64 @@ use crate::{Charset, Encoding};
 /// After this time the diff is still correct, but maybe not the shortest.
 const MAX_SEARCH_TIME: Duration = Duration::from_millis(500);
 
-/// Lines of context around a change.
-const CONTEXT: usize = 3;
+/// The notation of a unified diff.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DiffFormat {
+    /// As git writes it: three lines of context.
+    #[default]
+    Git,
+    /// As jsdiff writes it: an `Index:` line, labels after the paths, four lines of context, and the count of lines
+    /// in every hunk header.
+    Index,
+}
 
-/// The unified diff from `old` to `new`, with three lines of context, in at most about `budget` bytes.
+impl DiffFormat {
+    /// Lines of context around a change.
+    fn context(self) -> usize {
+        match self {
+            Self::Git => 3,
+            Self::Index => 4,
+        }
+    }
+
+    /// The lines before the first hunk.
+    pub fn header(self, path: &str) -> String {
+        match self {
+            Self::Git => format!("--- a/{path}\n+++ b/{path}\n"),
+            Self::Index => {
+                let rule = "=".repeat(67);
+                format!("Index: {path}\n{rule}\n--- {path}\toriginal\n+++ {path}\tmodified\n")
+            }
+        }
+    }
+
+    /// A range of lines in a hunk header.
+    fn range(self, lines: Range<usize>, offset: usize) -> String {
+        match lines.len() {
+            0 => format!("{},0", lines.start + offset),
+            1 if self == Self::Git => format!("{}", lines.start + offset + 1),
+            count => format!("{},{count}", lines.start + offset + 1),
+        }
+    }
+}
+
+/// The unified diff from `old` to `new`, in at most about `budget` bytes.
 ///
 /// Both come with their encoding; malformed bytes are shown as U+FFFD. A longer diff is cut after a
 /// line, and its last line says how many lines are missing.
 pub fn unified_diff(
+    format: DiffFormat,
     path: &str,
     old: (&[u8], Encoding),
     new: (&[u8], Encoding),
     budget: usize,
 ) -> String {
+    let context = format.context();
     let plain = Encoding { bom: false, ..old.1 };
     let changed = match old.1.charset {
         // Line endings are visible in the bytes: only the changed lines have to be decoded.
         Charset::Utf8 | Charset::Legacy(_) if old.1 == new.1 => {
-            Some(ChangedLines::of(old.0, new.0))
+            Some(ChangedLines::of(old.0, new.0, context))
         }
         _ => None,
     };
@@ -40,16 +81,17 @@ pub fn unified_diff(
         Some(middle) => (old.1.decode_lossy(middle.old).0, new.1.decode_lossy(middle.new).0, 0),
         None => (old.1.decode_lossy(old.0).0, new.1.decode_lossy(new.0).0, 0),
     };
-    let mut out = format!("--- a/{path}\n+++ b/{path}\n");
+    let mut out = format.header(path);
     // Only an LF ends a line: a lone CR is an ordinary character.
     let [before, after]: [Vec<&str>; 2] =
         [&before, &after].map(|text| text.split_inclusive('\n').collect());
     let diff = TextDiff::configure().timeout(MAX_SEARCH_TIME).diff_slices(&before, &after);
-    for group in diff.grouped_ops(CONTEXT) {
+    for group in diff.grouped_ops(context) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old = first.old_range().start..last.old_range().end;
         let new = first.new_range().start..last.new_range().end;
-        writeln!(out, "@@ -{} +{} @@", range(old, offset), range(new, offset)).expect(INFALLIBLE);
+        let [old, new] = [old, new].map(|lines| format.range(lines, offset));
+        writeln!(out, "@@ -{old} +{new} @@").expect(INFALLIBLE);
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let line = change.value();
             write!(out, "{}{line}", change.tag()).expect(INFALLIBLE);
@@ -71,24 +113,15 @@ struct ChangedLines<'b> {
 }
 
 impl<'b> ChangedLines<'b> {
-    fn of(old: &'b [u8], new: &'b [u8]) -> Self {
-        let start = context_before(old, common_prefix_len(old, new));
+    fn of(old: &'b [u8], new: &'b [u8], context: usize) -> Self {
+        let start = context_before(old, common_prefix_len(old, new), context);
         let (old, new) = (&old[start..], &new[start..]);
-        let end = context_after(old, old.len() - common_suffix_len(old, new));
+        let end = context_after(old, old.len() - common_suffix_len(old, new), context);
         Self { start, old: &old[..end], new: &new[..new.len() - (old.len() - end)] }
     }
 }
 
 const INFALLIBLE: &str = "a String takes anything";
-
-/// A range of lines in the format of hunk headers.
-fn range(lines: std::ops::Range<usize>, offset: usize) -> String {
-    match lines.len() {
-        0 => format!("{},0", lines.start + offset),
-        1 => format!("{}", lines.start + offset + 1),
-        count => format!("{},{count}", lines.start + offset + 1),
-    }
-}
 
 /// The length of the common prefix.
 fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
@@ -110,9 +143,9 @@ fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// The start of the lines of context before an offset.
-fn context_before(text: &[u8], offset: usize) -> usize {
+fn context_before(text: &[u8], offset: usize, context: usize) -> usize {
     let mut start = memchr::memrchr(b'\n', &text[..offset]).map_or(0, |lf| lf + 1);
-    for _ in 0..CONTEXT {
+    for _ in 0..context {
         let above = &text[..start.saturating_sub(1)];
         start = memchr::memrchr(b'\n', above).map_or(0, |lf| lf + 1);
     }
@@ -120,9 +153,9 @@ fn context_before(text: &[u8], offset: usize) -> usize {
 }
 
 /// The end of the lines of context after an offset.
-fn context_after(text: &[u8], offset: usize) -> usize {
+fn context_after(text: &[u8], offset: usize, context: usize) -> usize {
     let mut end = offset;
-    for _ in 0..=CONTEXT {
+    for _ in 0..=context {
         end += memchr::memchr(b'\n', &text[end..]).map_or(text.len() - end, |lf| lf + 1);
     }
     end
@@ -146,7 +179,7 @@ mod tests {
 
     fn unified_diff(path: &str, old: &str, new: &str, budget: usize) -> String {
         let utf8 = |text| (str::as_bytes(text), Encoding::UTF_8);
-        super::unified_diff(path, utf8(old), utf8(new), budget)
+        super::unified_diff(DiffFormat::Git, path, utf8(old), utf8(new), budget)
     }
 
     #[test]
@@ -162,6 +195,21 @@ mod tests {
         let new = old.replace("\n4000\n", "\nnew\nlines\n");
         let diff = unified_diff("a", &old, &new, 1000);
         assert!(diff.contains("@@ -3997,7 +3997,8 @@\n 3997\n"), "{diff}");
+    }
+
+    #[test]
+    fn the_index_format_counts_every_line() {
+        let diff = |old: &str, new: &str| {
+            let [old, new] = [old, new].map(|text| (text.as_bytes(), Encoding::UTF_8));
+            super::unified_diff(DiffFormat::Index, "/w/a", old, new, 1000)
+        };
+        let rule = "=".repeat(67);
+        let header = format!("Index: /w/a\n{rule}\n--- /w/a\toriginal\n+++ /w/a\tmodified\n");
+        let filled = format!("{header}@@ -0,0 +1,1 @@\n+y\n\\ No newline at end of file\n");
+        assert_eq!(diff("", "y"), filled);
+        let hunk = "@@ -2,9 +2,9 @@\n 2\n 3\n 4\n 5\n-6\n+x\n 7\n 8\n 9\n 10\n";
+        let old: String = (1..=11).map(|line| format!("{line}\n")).collect();
+        assert_eq!(diff(&old, &old.replace('6', "x")), format!("{header}{hunk}"));
     }
 
     proptest::proptest! {
@@ -219,12 +267,13 @@ mod tests {
         for label in ["utf-16", "utf-32be", "latin1"] {
             let encoding = Encoding::for_label(label).unwrap();
             let [old, new] = ["one\ntwo\n", "one\n2\n"].map(|text| encoding.encode(text).unwrap());
-            let diff = super::unified_diff("a", (&old, encoding), (&new, encoding), 1000);
+            let diff =
+                super::unified_diff(DiffFormat::Git, "a", (&old, encoding), (&new, encoding), 1000);
             assert!(diff.ends_with("@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{label}: {diff}");
         }
         let marked = Encoding { bom: true, ..Encoding::UTF_8 };
         let old = (&b"\xEF\xBB\xBFa\n"[..], marked);
-        let diff = super::unified_diff("a", old, (b"b\n", Encoding::UTF_8), 1000);
+        let diff = super::unified_diff(DiffFormat::Git, "a", old, (b"b\n", Encoding::UTF_8), 1000);
         assert!(diff.ends_with("@@ -1 +1 @@\n-a\n+b\n"), "{diff}");
     }
 

@@ -11,6 +11,7 @@ mod diff;
 mod document;
 mod encoding;
 mod indent;
+mod insert;
 mod json;
 mod line_ending;
 mod locate;
@@ -23,8 +24,9 @@ mod transcode;
 
 pub use binary::{Binary, Content, SNIFF_BYTES, office_type, sniff, sniff_content, text_encoding};
 pub use changed_lines::{ChangedLines, LineHasher, LineHashes, changed_lines, line_counts};
-pub use diff::unified_diff;
+pub use diff::{DiffFormat, unified_diff};
 pub use encoding::{Charset, Encoding, Unmappable};
+pub use insert::{InsertError, Inserted, insert_lines};
 pub use json::exceeds_json_values;
 pub use line_ending::{LineCount, LineEnding};
 pub use locate::{MAX_REPLACEMENTS, MatchKind, MatchMode};

@@ -259,7 +259,12 @@ fn shared(old: &str, new: &str) -> (usize, usize) {
 }
 
 /// New text with the line ends of the lines that it replaces.
-fn with_ends<'n>(document: &Document<'_>, start: usize, end: usize, new: &'n str) -> Cow<'n, str> {
+pub(crate) fn with_ends<'n>(
+    document: &Document<'_>,
+    start: usize,
+    end: usize,
+    new: &'n str,
+) -> Cow<'n, str> {
     if !new.contains('\n') || !document.has_crlf() {
         return Cow::Borrowed(new);
     }

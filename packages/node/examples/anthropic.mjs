@@ -2,22 +2,11 @@
 import { readFileSync } from "node:fs";
 import Anthropic from "@anthropic-ai/sdk";
 import { Session } from "pinfold";
-import { file, root, serve, task } from "./scripted.mjs";
+import { anthropicMessage, file, root, serve, task } from "./scripted.mjs";
 
 const scripted = process.env.ANTHROPIC_API_KEY
   ? undefined
-  : await serve((turn, number) => ({
-      id: `message-${number}`,
-      type: "message",
-      role: "assistant",
-      model: "scripted",
-      stop_reason: turn.tool ? "tool_use" : "end_turn",
-      stop_sequence: null,
-      usage: { input_tokens: 0, output_tokens: 0 },
-      content: turn.tool
-        ? [{ type: "tool_use", id: `call-${number}`, name: turn.tool, input: turn.args }]
-        : [{ type: "text", text: turn.text }],
-    }));
+  : await serve(anthropicMessage);
 const client = new Anthropic(scripted && { baseURL: scripted.url, apiKey: "none" });
 
 const session = new Session({ root });
@@ -37,18 +26,7 @@ for (;;) {
   }
   const results = calls.map(async (call) => {
     console.log(call.name, session.formatCompactParams(call.name, call.input));
-    const result = await session.call(call.name, call.input);
-    const images = (result.images ?? []).map(({ data, mediaType }) => ({
-      type: "image",
-      source: { type: "base64", media_type: mediaType, data },
-    }));
-    const text = { type: "text", text: result.success ? result.content : result.error };
-    return {
-      type: "tool_result",
-      tool_use_id: call.id,
-      is_error: !result.success,
-      content: [text, ...images],
-    };
+    return session.toolResult(call);
   });
   messages.push({ role: "user", content: await Promise.all(results) });
 }

@@ -19,13 +19,36 @@ export const script = [
   { text: "It said `Helo`; now it says `Hello`." },
 ];
 
-/** Serves the script in a provider's form: `form(turn, number)` makes a turn the body of an answer. */
-export async function serve(form) {
+/** The same with Anthropic's text editor tool. */
+const edit = (args) => ({ tool: "str_replace_based_edit_tool", args });
+export const editorScript = [
+  edit({ command: "view", path: root }),
+  edit({ command: "view", path: file }),
+  edit({ command: "str_replace", path: file, old_str: "Helo", new_str: "Hello" }),
+  { text: "It said `Helo`; now it says `Hello`." },
+];
+
+/** A turn as a message of Anthropic's. */
+export const anthropicMessage = (turn, number) => ({
+  id: `message-${number}`,
+  type: "message",
+  role: "assistant",
+  model: "scripted",
+  stop_reason: turn.tool ? "tool_use" : "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 0, output_tokens: 0 },
+  content: turn.tool
+    ? [{ type: "tool_use", id: `call-${number}`, name: turn.tool, input: turn.args }]
+    : [{ type: "text", text: turn.text }],
+});
+
+/** Serves a script in a provider's form: `form(turn, number)` makes a turn the body of an answer. */
+export async function serve(form, turns = script) {
   let number = 0;
   const server = createServer((request, response) => {
     request.resume().on("end", () => {
       response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify(form(script[number], number)));
+      response.end(JSON.stringify(form(turns[number], number)));
       number += 1;
     });
   });

@@ -13,6 +13,11 @@ export interface Settings {
    */
   portableNames?: boolean | null | undefined;
   /**
+   * Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
+   * Default: `[]`.
+   */
+  readRoots?: Array<string> | null | undefined;
+  /**
    * Whether changes are described instead of made.
    * Default: `false`.
    */

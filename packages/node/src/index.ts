@@ -15,6 +15,8 @@ import type {
   ToolContext,
   ToolPlugin,
   ToolResult,
+  ToolResultBlock,
+  ToolUseBlock,
 } from "./types.js";
 
 export type * from "./generated.js";
@@ -57,6 +59,22 @@ export class Session {
     } finally {
       unwatch.forEach((stop) => stop());
     }
+  }
+
+  /**
+   * Makes the call that a `tool_use` block of Anthropic's messages asks for, and gives back its `tool_result` block.
+   * Failures are blocks with `is_error`, not rejections.
+   */
+  async toolResult(block: ToolUseBlock, context?: ToolContext): Promise<ToolResultBlock> {
+    const { success, content, error, images = [] } = await this.call(block.name, block.input, context);
+    const pictures = images.map(({ data, mediaType }) => ({
+      type: "image" as const,
+      source: { type: "base64" as const, media_type: mediaType, data },
+    }));
+    const text = { type: "text" as const, text: (success ? content : error) ?? "" };
+    // The API refuses a block of text without text.
+    const blocks = text.text === "" ? pictures : [text, ...pictures];
+    return { type: "tool_result", tool_use_id: block.id, content: blocks, is_error: !success };
   }
 
   /** The tools in the format of a model provider. */
@@ -203,9 +221,7 @@ function listed(text: string): Array<Record<string, unknown>> {
 
 function result(text: string): ToolResult {
   const answer = JSON.parse(text) as ToolResult;
-  if (answer.data !== undefined) {
-    // The model reads the object as JSON.
-    answer.content = answer.success ? JSON.stringify(answer.data) : "";
-  }
+  // The model reads an object as JSON.
+  answer.content ??= answer.success ? JSON.stringify(answer.data) : "";
   return answer;
 }

@@ -1,7 +1,7 @@
 import type { Settings, ToolArgs, ToolData } from "./generated.js";
 
 /** The dialects: families of tools. */
-export type Dialect = "classic" | "dotted" | "scoped" | "all";
+export type Dialect = "classic" | "dotted" | "scoped" | "editor" | "editor-20250124" | "all";
 
 /** The formats of tool lists. */
 export type SchemaFormat = "openai" | "anthropic" | "gemini" | "mcp";
@@ -107,8 +107,29 @@ export interface ToolResult<Data = unknown> {
   filePath?: string;
   /** Data for programs; `code` is the kind of failure. */
   metadata?: Record<string, unknown>;
-  /** The result of a tool that returns an object (`dotted`, `scoped`); `content` is its JSON. */
+  /**
+   * The result of a tool that returns an object (`dotted`, `scoped`); `content` is its JSON. Of `editor`
+   * the result as the Model Context Protocol has it; `content` is its text.
+   */
   data?: Data;
+}
+
+/** A call, as a message of Anthropic's models has it. */
+export interface ToolUseBlock {
+  id: string;
+  name: string;
+  input: unknown;
+}
+
+/** The result of a call, for the next message to the model. */
+export interface ToolResultBlock {
+  type: "tool_result";
+  tool_use_id: string;
+  content: Array<
+    | { type: "text"; text: string }
+    | { type: "image"; source: { type: "base64"; media_type: string; data: string } }
+  >;
+  is_error: boolean;
 }
 
 /** The type of `data` in a tool's result. */

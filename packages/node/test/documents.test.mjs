@@ -10,13 +10,17 @@ import { workspace } from "./workspace.mjs";
 const run = promisify(execFile);
 const home = join(import.meta.dirname, "..");
 
-for (const example of ["ai-sdk", "anthropic", "gemini", "openai"]) {
+const classic = ['Grep "Helo"', "Read greeting.txt", "Edit greeting.txt"];
+const editor = ["view .", "view greeting.txt", "str_replace greeting.txt"].map(
+  (params) => `str_replace_based_edit_tool ${params}`,
+);
+const examples = { "ai-sdk": classic, anthropic: classic, "anthropic-editor": editor, gemini: classic, openai: classic };
+for (const [example, said] of Object.entries(examples)) {
   test(`the example ${example} mends the file`, async () => {
     const environment = { ...process.env };
     for (const name of ["OPENAI", "ANTHROPIC", "GEMINI"]) delete environment[`${name}_API_KEY`];
     const file = join(home, "examples", `${example}.mjs`);
     const { stdout } = await run(process.execPath, [file], { env: environment });
-    const said = ['Grep "Helo"', "Read greeting.txt", "Edit greeting.txt"];
     assert.deepEqual(stdout.split("\n").slice(0, 3), said);
     assert.match(stdout, /\nHello, world!\n/);
   });

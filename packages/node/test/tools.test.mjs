@@ -198,3 +198,21 @@ test("files that change elsewhere are noticed", async (t) => {
   assert.equal(result.metadata.code, "file_changed");
   assert.equal(readFileSync(file_path, "utf8"), "other\n");
 });
+
+test("a tool_use block becomes its tool_result block", async (t) => {
+  const root = workspace(t, { "a.txt": "one\n" });
+  const session = new Session({ root, dialect: "editor" });
+  const name = "str_replace_based_edit_tool";
+  const [entry] = session.toolSchemas("anthropic");
+  assert.deepEqual(entry, { type: "text_editor_20250728", name, max_characters: 16000 });
+  const use = (id, input) => session.toolResult({ type: "tool_use", id, name, input });
+  assert.deepEqual(await use("1", { command: "view", path: "a.txt" }), {
+    type: "tool_result",
+    tool_use_id: "1",
+    content: [{ type: "text", text: "Here's the result of running `cat -n` on a.txt:\n     1\tone\n" }],
+    is_error: false,
+  });
+  const failed = await use("2", { command: "view", path: "b.txt" });
+  assert.equal(failed.is_error, true);
+  assert.match(failed.content[0].text, /^The path b\.txt does not exist\. /);
+});

@@ -9,36 +9,14 @@ from typing import Any
 
 from anthropic import AsyncAnthropic
 from pinfold import ExecutionContext, ToolRegistry, register_file_tools
-from scripted import file, root, serve, task
-
-
-def form(turn: dict[str, Any], number: int) -> dict[str, Any]:
-    if "tool" in turn:
-        block = {
-            "type": "tool_use",
-            "id": f"call-{number}",
-            "name": turn["tool"],
-            "input": turn["args"],
-        }
-    else:
-        block = {"type": "text", "text": turn["text"]}
-    return {
-        "id": f"message-{number}",
-        "type": "message",
-        "role": "assistant",
-        "model": "scripted",
-        "stop_reason": "tool_use" if "tool" in turn else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
-        "content": [block],
-    }
+from scripted import anthropic_message, file, root, serve, task
 
 
 async def main() -> None:
     if "ANTHROPIC_API_KEY" in os.environ:
         client = AsyncAnthropic()
     else:
-        client = AsyncAnthropic(base_url=serve(form), api_key="none")
+        client = AsyncAnthropic(base_url=serve(anthropic_message), api_key="none")
 
     registry = ToolRegistry()
     register_file_tools(registry)

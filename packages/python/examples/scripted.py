@@ -26,9 +26,48 @@ script: list[dict[str, Any]] = [
 ]
 
 
-def serve(form: Callable[[dict[str, Any], int], dict[str, Any]]) -> str:
-    """Serves the script in a provider's form, for as long as the program runs, and gives its URL."""
-    turns = iter(enumerate(script))
+def _edit(**args: str) -> dict[str, Any]:
+    return {"tool": "str_replace_based_edit_tool", "args": args}
+
+
+# The same with Anthropic's text editor tool.
+editor_script: list[dict[str, Any]] = [
+    _edit(command="view", path=str(root)),
+    _edit(command="view", path=str(file)),
+    _edit(command="str_replace", path=str(file), old_str="Helo", new_str="Hello"),
+    {"text": "It said `Helo`; now it says `Hello`."},
+]
+
+
+def anthropic_message(turn: dict[str, Any], number: int) -> dict[str, Any]:
+    """A turn as a message of Anthropic's."""
+    if "tool" in turn:
+        block = {
+            "type": "tool_use",
+            "id": f"call-{number}",
+            "name": turn["tool"],
+            "input": turn["args"],
+        }
+    else:
+        block = {"type": "text", "text": turn["text"]}
+    return {
+        "id": f"message-{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "stop_reason": "tool_use" if "tool" in turn else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "content": [block],
+    }
+
+
+def serve(
+    form: Callable[[dict[str, Any], int], dict[str, Any]],
+    steps: list[dict[str, Any]] = script,
+) -> str:
+    """Serves a script in a provider's form, for as long as the program runs, and gives its URL."""
+    turns = iter(enumerate(steps))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -26,9 +26,16 @@ class Documents(Workspace):
         return done.stdout
 
     def test_the_examples_mend_the_file(self) -> None:
-        for example in ("openai_loop.py", "anthropic_loop.py"):
+        classic = ["Grep", "Read", "Edit"]
+        editor = ["str_replace_based_edit_tool"] * 3
+        examples = {
+            "openai_loop.py": classic,
+            "anthropic_loop.py": classic,
+            "anthropic_editor.py": editor,
+        }
+        for example, tools in examples.items():
             lines = self.run_python(str(HOME / "examples" / example)).split("\n")
-            self.assertEqual([line.split()[0] for line in lines[:3]], ["Grep", "Read", "Edit"])
+            self.assertEqual([line.split()[0] for line in lines[:3]], tools)
             self.assertIn("Hello, world!", lines)
 
     def test_what_the_readme_shows_works_when_it_is_copied(self) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import fcntl
 import json
@@ -29,6 +30,27 @@ PIXEL = (
 
 
 class Calls(Workspace):
+    def test_a_tool_use_block_becomes_its_tool_result_block(self) -> None:
+        self.write("a.txt", "one\n")
+        session = Session(self.root, dialect="editor")
+        name = "str_replace_based_edit_tool"
+        entry = {"type": "text_editor_20250728", "name": name, "max_characters": 16000}
+        self.assertEqual(session.tool_schemas("anthropic"), [entry])
+        use = {"type": "tool_use", "id": "1", "name": name, "input": {"command": "view", "path": "a.txt"}}
+        text = "Here's the result of running `cat -n` on a.txt:\n     1\tone\n"
+        expected = {
+            "type": "tool_result",
+            "tool_use_id": "1",
+            "content": [{"type": "text", "text": text}],
+            "is_error": False,
+        }
+        self.assertEqual(session.tool_result(use), expected)
+        self.assertEqual(asyncio.run(session.execute_tool_use(use)), expected)
+        use = {"type": "tool_use", "id": "2", "name": name, "input": {"command": "view", "path": "b.txt"}}
+        failed = session.tool_result(use)
+        self.assertTrue(failed["is_error"])
+        self.assertIn("The path b.txt does not exist. ", failed["content"][0]["text"])
+
     def test_a_result_is_a_value_whether_the_call_succeeds_or_fails(self) -> None:
         path = self.write("a.txt", "one\ntwo\n")
         session = Session(self.root)

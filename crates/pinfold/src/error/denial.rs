@@ -28,7 +28,7 @@ fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Mode(mode) => format!("the mode `{}` changes nothing", mode.name()),
         Reason::Own => "it is Pinfold's own, and out of reach".into(),
-        Reason::RootMoved | Reason::Paused => reason.to_string(),
+        Reason::ReadRoot | Reason::RootMoved | Reason::Paused => reason.to_string(),
         other => format!("{other} forbids it"),
     }
 }

@@ -122,6 +122,7 @@ impl Error {
                 Some("search for a part of it".into())
             }
             Self::NotFound { .. }
+            | Self::TooLargeToRead { .. }
             | Self::DirectoryNotFound { .. }
             | Self::Denied { .. }
             | Self::ParentMissing { .. }

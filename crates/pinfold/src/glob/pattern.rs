@@ -44,7 +44,7 @@ impl Pattern {
         Ok(Self {
             directory,
             depth: (!deep).then_some(rest.len()),
-            matcher: Matcher::new(&rest.join("/"))?,
+            matcher: Matcher::new(GlobUsage::Find, &rest.join("/"))?,
             literal_names: LiteralNames::new(&rest.join("/")),
         })
     }
@@ -60,6 +60,23 @@ impl Pattern {
     }
 }
 
+/// A glob for whole paths below a directory. Letter case counts, and `*` matches hidden names too.
+#[derive(Debug)]
+pub(crate) struct PathGlob(Matcher);
+
+impl PathGlob {
+    /// Parses a glob.
+    pub(crate) fn parse(glob: &str) -> Result<Self, Error> {
+        check(GlobUsage::Ignore, glob)?;
+        Ok(Self(Matcher::new(GlobUsage::Ignore, glob)?))
+    }
+
+    /// Whether a path relative to the directory matches.
+    pub(crate) fn fits(&self, path: &[u8]) -> bool {
+        self.0.fits(path)
+    }
+}
+
 #[derive(Debug)]
 enum Matcher {
     Bytes(Box<GlobMatcher>),
@@ -68,20 +85,18 @@ enum Matcher {
 }
 
 impl Matcher {
-    fn new(pattern: &str) -> Result<Self, Error> {
+    fn new(usage: GlobUsage, pattern: &str) -> Result<Self, Error> {
         let built = GlobBuilder::new(pattern)
             .literal_separator(true)
             .backslash_escape(true)
             .empty_alternates(true)
             .build();
-        let glob =
-            built.map_err(|error| bad(GlobUsage::Find, pattern, &error.kind().to_string()))?;
+        let glob = built.map_err(|error| bad(usage, pattern, &error.kind().to_string()))?;
         if !pattern.contains(['?', '[']) {
             return Ok(Self::Bytes(Box::new(glob.compile_matcher())));
         }
         let regex = in_characters(glob.regex());
-        let regex =
-            Regex::new(&regex).map_err(|_| bad(GlobUsage::Find, pattern, "it is too large"))?;
+        let regex = Regex::new(&regex).map_err(|_| bad(usage, pattern, "it is too large"))?;
         Ok(Self::Characters(Box::new(regex)))
     }
 

@@ -2,14 +2,15 @@
 
 use pinfold_confine::{Place, RawPath, Target};
 use pinfold_text::{
-    Content, Encoding, FailedReplacement, MatchKind, MatchMode, ReplaceError, ReplacedInOrder,
-    Replacement, nearest, replace_in_order, sniff_content,
+    Content, DiffFormat, Encoding, FailedReplacement, MatchKind, MatchMode, ReplaceError,
+    ReplacedInOrder, Replacement, nearest, replace_in_order, sniff_content,
 };
 
 use crate::change::Replace;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::limits::MAX_CHANGED_BYTES;
 use crate::media::{check_notebook, has_notebook_name};
+use crate::operations::snippet::snippet;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
@@ -42,6 +43,12 @@ pub struct Edit {
     pub matching: MatchMode,
     /// Whether a file that is there must have been read first.
     pub read_rule: ReadRule,
+    /// Whether an empty text to replace in the first replacement may create the file.
+    pub may_create: bool,
+    /// The notation of the diff in the receipt.
+    pub diff_format: DiffFormat,
+    /// The number of lines of context in the outcome's snippet; `None` for no snippet.
+    pub snippet: Option<u64>,
 }
 
 /// What was edited.
@@ -60,6 +67,8 @@ pub struct Edited {
     pub match_kind: MatchKind,
     /// The lines that each replacement takes now, from first to last.
     pub lines: Vec<(u64, u64)>,
+    /// The lines around the first replacement, numbered, where the request wants them.
+    pub snippet: Option<String>,
     /// Whether the file had changed elsewhere since the session last saw it.
     pub changed_elsewhere: bool,
     /// How many other names the old content has; they keep it.
@@ -79,11 +88,17 @@ impl Edit {
             replacements,
             matching: MatchMode::Lenient,
             read_rule: ReadRule::Off,
+            may_create: true,
+            diff_format: DiffFormat::Git,
+            snippet: None,
         }
     }
 }
 
 builder!(Edit {
+    with_may_create(may_create: bool),
+    with_diff_format(diff_format: DiffFormat),
+    with_snippet(snippet: Option<u64>),
     with_matching(matching: MatchMode),
     with_read_rule(read_rule: ReadRule),
 });
@@ -96,10 +111,10 @@ impl Operation for Edit {
         let creates = self.check_arguments()?;
         let mut target = view.target(&self.path)?;
         let before = match target.meta() {
-            None if creates => None,
+            None if creates && self.may_create => None,
             None => return Err(view.not_found(&self.path)),
             Some(meta) => {
-                self.check_size(view, meta.len)?;
+                check_size(view, &self.path, meta.len)?;
                 let bytes = target.content();
                 Some(bytes.map_err(|error| view.path_error(&self.path, error))?)
             }
@@ -111,7 +126,12 @@ impl Operation for Edit {
         if let Some(before) = before.as_ref().filter(|_| has_notebook_name(&self.path)) {
             check_notebook(&self.path, before, &edited.bytes)?;
         }
+        let snippet = self.snippet.zip(edited.lines.first()).map(|(context, (first, _))| {
+            let ends = self.replacements[0].new.matches('\n').count() as u64;
+            snippet(view, &edited.bytes, (*first, first + ends), context)
+        });
         let outcome = Edited {
+            snippet,
             place: target.place().clone(),
             bytes: edited.bytes.len() as u64,
             created: target.meta().is_none(),
@@ -122,7 +142,9 @@ impl Operation for Edit {
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
         let replace = Replace::new(self.path.clone(), target, edited.bytes);
-        Ok((outcome, ChangeSet::of(Replace { before, answers_with_diff: true, ..replace })))
+        let diff_format = self.diff_format;
+        let replace = Replace { before, answers_with_diff: true, diff_format, ..replace };
+        Ok((outcome, ChangeSet::of(replace)))
     }
 }
 
@@ -159,13 +181,6 @@ impl Edit {
         Ok(ReplacedInOrder { counts, lines, ..made })
     }
 
-    fn check_size(&self, view: &View<'_>, size: u64) -> Result<(), Error> {
-        match edit_bytes(view) {
-            limit if size > limit => Err(Error::TooLarge { path: self.path.clone(), size, limit }),
-            _ => Ok(()),
-        }
-    }
-
     /// The replacements made in what is there, and whether it had changed elsewhere.
     fn edit(
         &self,
@@ -181,13 +196,7 @@ impl Edit {
             }
             return Ok((self.create(view)?, matches!(freshness, Freshness::Changed(_))));
         }
-        let encoding = match sniff_content(bytes) {
-            Content::Text(encoding) => encoding,
-            Content::Binary(binary) => {
-                let size = bytes.len() as u64;
-                return Err(Error::Binary { path: self.path.clone(), mime: binary.mime, size });
-            }
-        };
+        let encoding = encoding_of(&self.path, bytes)?;
         let limit = edit_bytes(view);
         let replace = |matching| {
             replace_in_order(bytes, encoding, &self.replacements, matching, limit, &in_time(view))
@@ -214,7 +223,7 @@ impl Edit {
             Some(number) => region.map(|region| format!("edit {number}: {region}")),
             None => region,
         };
-        Err(self.changed(view, target, (bytes, &then), region))
+        Err(changed_since_read(view, &self.path, target, (bytes, &then), region))
     }
 
     /// The match mode: the tool's, unless the setting is stricter.
@@ -270,27 +279,46 @@ impl Edit {
         let Replacement { old, new, .. } = self.replacements.get(number - 1)?;
         nearest(bytes, encoding, old, new, &in_time(view))
     }
+}
 
-    /// The file is not as the session knows it. If all that changed is shown, or the region that the edit was
-    /// about, that counts as having seen it, so that the next edit can succeed.
-    fn changed(
-        &self,
-        view: &View<'_>,
-        target: &Target,
-        (bytes, then): (&[u8], &Fingerprint),
-        region: Option<String>,
-    ) -> Error {
-        let taken = region.as_ref().map_or(0, String::len);
-        let changed = then.changed_lines(bytes, MAX_CHANGED_BYTES.saturating_sub(taken));
-        let complete = changed.as_ref().is_some_and(|changed| changed.complete);
-        let shows_enough = region.is_some() || complete;
-        let read_again = !shows_enough || !view.session().writes_count_as_read();
-        if !read_again {
-            view.record_content(target, bytes);
+/// The error for a file that is not as the session knows it. If all that changed is shown, or the region that the
+/// edit was about, that counts as having seen it, so that the next edit can succeed.
+pub(super) fn changed_since_read(
+    view: &View<'_>,
+    path: &RawPath,
+    target: &Target,
+    (bytes, then): (&[u8], &Fingerprint),
+    region: Option<String>,
+) -> Error {
+    let taken = region.as_ref().map_or(0, String::len);
+    let changed = then.changed_lines(bytes, MAX_CHANGED_BYTES.saturating_sub(taken));
+    let complete = changed.as_ref().is_some_and(|changed| changed.complete);
+    let shows_enough = region.is_some() || complete;
+    let read_again = !shows_enough || !view.session().writes_count_as_read();
+    if !read_again {
+        view.record_content(target, bytes);
+    }
+    let parts = changed.map(|changed| changed.shown).into_iter().chain(region);
+    let now = parts.reduce(|all, next| format!("{all}\n{next}"));
+    Error::Changed { path: path.clone(), now, read_again }
+}
+
+/// Refuses a file that is too large to be edited.
+pub(super) fn check_size(view: &View<'_>, path: &RawPath, size: u64) -> Result<(), Error> {
+    match edit_bytes(view) {
+        limit if size > limit => Err(Error::TooLarge { path: path.clone(), size, limit }),
+        _ => Ok(()),
+    }
+}
+
+/// The encoding of a text file; a binary file is refused.
+pub(super) fn encoding_of(path: &RawPath, bytes: &[u8]) -> Result<Encoding, Error> {
+    match sniff_content(bytes) {
+        Content::Text(encoding) => Ok(encoding),
+        Content::Binary(binary) => {
+            let size = bytes.len() as u64;
+            Err(Error::Binary { path: path.clone(), mime: binary.mime, size })
         }
-        let parts = changed.map(|changed| changed.shown).into_iter().chain(region);
-        let now = parts.reduce(|all, next| format!("{all}\n{next}"));
-        Error::Changed { path: self.path.clone(), now, read_again }
     }
 }
 

@@ -8,7 +8,7 @@ use pinfold_confine::{
     Visitor, WalkEntry,
 };
 
-use crate::glob::Pattern;
+use crate::glob::{PathGlob, Pattern};
 use crate::limits::MAX_GLOB_FILES;
 use crate::operations::search::by_path;
 use crate::{Error, NoChange, Operation, View};
@@ -37,6 +37,12 @@ pub struct Find {
     /// A glob that the path below the directory has to match. If `None`, all files of the directory itself
     /// are found.
     pub pattern: Option<String>,
+    /// Whether directories are found too.
+    pub directories: bool,
+    /// Whether hidden and ignored entries are found whatever the pattern says.
+    pub all: bool,
+    /// Globs for paths below the directory. What matches is left out, with all that is below it.
+    pub exclude: Vec<String>,
     /// The order of the files.
     pub order: FindOrder,
     /// How many files are returned at the most.
@@ -81,14 +87,12 @@ pub struct FoundFile {
 impl Find {
     /// Finds files in all roots, the newest first.
     pub fn new(pattern: impl Into<String>) -> Self {
-        let pattern = Some(pattern.into());
-        Self { path: None, pattern, order: FindOrder::NewestFirst, max_files: MAX_GLOB_FILES }
+        Self { pattern: Some(pattern.into()), ..Self::default() }
     }
 
     /// Finds the files of a directory itself, the newest first.
     pub fn in_directory(path: impl Into<RawPath>) -> Self {
-        let path = Some(path.into());
-        Self { path, pattern: None, order: FindOrder::NewestFirst, max_files: MAX_GLOB_FILES }
+        Self { path: Some(path.into()), ..Self::default() }
     }
 
     /// Where the walk starts: the path, joined with the part of the pattern before its first wildcard.
@@ -106,14 +110,32 @@ impl Find {
     }
 }
 
+impl Default for Find {
+    fn default() -> Self {
+        Self {
+            path: None,
+            pattern: None,
+            directories: false,
+            all: false,
+            exclude: Vec::new(),
+            order: FindOrder::NewestFirst,
+            max_files: MAX_GLOB_FILES,
+        }
+    }
+}
+
 builder!(Find {
     with_path(path: Option<RawPath>),
     with_pattern(pattern: Option<String>),
+    with_directories(directories: bool),
+    with_all(all: bool),
+    with_exclude(exclude: Vec<String>),
     with_order(order: FindOrder),
     with_max_files(max_files: usize),
 });
 
 struct FindVisitor<'f> {
+    find: &'f Find,
     pattern: Option<&'f Pattern>,
     view: &'f View<'f>,
     files: Vec<FoundFile>,
@@ -126,9 +148,12 @@ impl Visitor for FindVisitor<'_> {
         if found.kind == Kind::Directory && self.pattern.is_none() {
             self.directories.push(found.place());
         }
-        if !matches!(found.kind, Kind::File | Kind::Symlink)
-            || !self.pattern.is_none_or(|pattern| pattern.fits(found.below_start()))
-        {
+        let is_found = match found.kind {
+            Kind::File | Kind::Symlink => true,
+            Kind::Directory => self.find.directories,
+            Kind::Fifo | Kind::Socket | Kind::Device => false,
+        };
+        if !is_found || !self.pattern.is_none_or(|pattern| pattern.fits(found.below_start())) {
             return Ok(());
         }
         let meta: Metadata = match found.kind {
@@ -139,12 +164,13 @@ impl Visitor for FindVisitor<'_> {
                     return Ok(());
                 }
                 Ok((_, file)) => *file.meta(),
+                Err(ConfineError::IsDirectory) if self.find.directories => found.meta()?,
                 // It points outside, to a directory, or nowhere.
                 Err(_) => return Ok(()),
             },
             _ => found.meta()?,
         };
-        if meta.kind == Kind::File {
+        if meta.kind == Kind::File || self.find.directories {
             let (size, modified) = (meta.len, meta.modified);
             self.files.push(FoundFile { place: found.place(), size, modified });
         }
@@ -159,9 +185,10 @@ impl Operation for Find {
     fn plan(&self, view: &View<'_>) -> Result<(FoundFiles, NoChange), Error> {
         let pattern = self.pattern.as_ref().map(|text| Pattern::parse(text)).transpose()?;
         let pattern = pattern.as_ref();
-        if let Some(path) = &self.path {
-            view.directory(path)?;
-        }
+        let exclude = self.exclude.iter().map(|glob| PathGlob::parse(glob));
+        let exclude = exclude.collect::<Result<Vec<_>, _>>()?;
+        let directory = self.path.as_ref().map(|path| view.directory(path)).transpose()?;
+        let above = directory.map_or(0, |place| place.path.as_bytes().len());
         let start = self.start(pattern);
         let starts = match view.starts(start.as_ref()) {
             // The path exists, so the directory named in the pattern does not: nothing matches.
@@ -169,10 +196,19 @@ impl Operation for Find {
             other => other?,
         };
         let filter_decision = |candidate: &Candidate<'_>| {
+            let below = candidate.below_root().get(above..).unwrap_or_default();
+            let below = below.strip_prefix(b"/").unwrap_or(below);
+            if exclude.iter().any(|glob| glob.fits(below)) {
+                return FilterDecision::Exclude;
+            }
+            if self.all {
+                return FilterDecision::Force;
+            }
             pattern.map_or(FilterDecision::Default, |pattern| pattern.filter_decision(candidate))
         };
         let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
         let new_visitor = || FindVisitor {
+            find: self,
             pattern,
             view,
             files: Vec::new(),
@@ -184,7 +220,7 @@ impl Operation for Find {
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
         let (parts, mut skipped) =
-            match view.walk(&starts, depth, false, &filter_decision, &missed, new_visitor) {
+            match view.walk(&starts, depth, self.all, &filter_decision, &missed, new_visitor) {
                 Err(Error::DirectoryUnreadable { path }) => {
                     return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
                 }

@@ -1,6 +1,6 @@
 //! Describes a path: metadata, media type and number of lines, without its content.
 
-use pinfold_confine::{Kind, Metadata, Place, RawPath};
+use pinfold_confine::{Kind, Metadata, Place, RawPath, Times};
 use pinfold_text::{PageError, count_lines, text_type};
 
 use crate::{Error, NoChange, Operation, View};
@@ -25,6 +25,10 @@ use crate::{Error, NoChange, Operation, View};
 pub struct Info {
     /// The path.
     pub path: RawPath,
+    /// Whether a symlink is followed, and not described as itself.
+    pub follow: bool,
+    /// Whether the media type and the number of lines are found out, for which a file is read.
+    pub content: bool,
 }
 
 /// The description of an entry.
@@ -35,6 +39,8 @@ pub struct Described {
     pub place: Place,
     /// Its metadata.
     pub meta: Metadata,
+    /// When it was created, and last accessed.
+    pub times: Times,
     /// Its media type.
     pub mime: &'static str,
     /// How many lines it has, if it is text.
@@ -46,9 +52,14 @@ pub struct Described {
 impl Info {
     /// Describes the entry at a path.
     pub fn new(path: impl Into<RawPath>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), follow: false, content: true }
     }
 }
+
+builder!(Info {
+    with_follow(follow: bool),
+    with_content(content: bool),
+});
 
 impl Operation for Info {
     type Changes = NoChange;
@@ -61,8 +72,9 @@ impl Operation for Info {
     }
 
     fn plan(&self, view: &View<'_>) -> Result<(Described, NoChange), Error> {
-        let seen = view.lstat(&self.path)?;
+        let seen = if self.follow { view.stat(&self.path)? } else { view.lstat(&self.path)? };
         let (mime, lines) = match seen.meta.kind {
+            Kind::File if !self.content => ("application/octet-stream", None),
             Kind::File => self.content(view, &seen.place)?,
             Kind::Directory => ("inode/directory", None),
             Kind::Symlink => ("inode/symlink", None),
@@ -71,7 +83,9 @@ impl Operation for Info {
             Kind::Device => ("inode/device", None),
         };
         let pinfold_confine::Lstat { place, meta, link_target } = seen;
-        Ok((Described { place, meta, mime, lines, link_target }, NoChange))
+        let times = view.session().workspace().times(&place);
+        let times = times.map_err(|error| view.path_error(&self.path, error))?;
+        Ok((Described { place, meta, times, mime, lines, link_target }, NoChange))
     }
 }
 

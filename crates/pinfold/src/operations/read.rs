@@ -5,7 +5,7 @@ use pinfold_text::{Page, PageError, PageRequest, Style, read_page, read_page_fro
 
 use crate::{Error, NoChange, Operation, View, limits};
 
-/// Reads a window of lines.
+/// Reads a window of lines, or the last lines.
 ///
 /// ```
 /// use pinfold::operations::{Read, Write};
@@ -18,6 +18,9 @@ use crate::{Error, NoChange, Operation, View, limits};
 /// let done = session.perform(&Read::new("a.txt").with_first(2).with_lines(Some(1)))?;
 /// assert_eq!(done.outcome.page.content, "two\n");
 /// assert_eq!(done.outcome.page.total, 3);
+///
+/// let done = session.perform(&Read::new("a.txt").with_tail(Some(2)))?;
+/// assert_eq!(done.outcome.page.content, "two\nthree\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Read {
     pub first: u64,
     /// How many lines to show at the most; `None` for all.
     pub lines: Option<u64>,
+    /// The number of lines to show from the end of the file, instead of `first` and `lines`.
+    pub tail: Option<u64>,
     /// How lines are written.
     pub style: Style,
     /// How many bytes the lines may take in all.
@@ -52,6 +57,8 @@ pub enum PastEnd {
 pub struct Reading {
     /// The place of the file.
     pub place: Place,
+    /// The number of the first line that is shown, counting from 1.
+    pub first: u64,
     /// The lines, and their total number, encoding and line ending.
     pub page: Page,
 }
@@ -63,6 +70,7 @@ impl Read {
             path: path.into(),
             first: 1,
             lines: None,
+            tail: None,
             style: Style::Raw,
             budget: limits::MAX_OUTPUT_BYTES,
             past_end: PastEnd::Empty,
@@ -73,6 +81,7 @@ impl Read {
 builder!(Read {
     with_first(first: u64),
     with_lines(lines: Option<u64>),
+    with_tail(tail: Option<u64>),
     with_style(style: Style),
     with_budget(budget: usize),
     with_past_end(past_end: PastEnd),
@@ -89,6 +98,27 @@ impl Operation for Read {
     }
 
     fn plan(&self, view: &View<'_>) -> Result<(Reading, NoChange), Error> {
+        match self.tail {
+            Some(lines) => Ok((self.read_tail(view, lines)?, NoChange)),
+            None => Ok((self.read_window(view)?, NoChange)),
+        }
+    }
+}
+
+impl Read {
+    /// Counts the lines, then reads the last of them: neither holds more of the file than a page.
+    fn read_tail(&self, view: &View<'_>, lines: u64) -> Result<Reading, Error> {
+        let count =
+            Self { first: u64::MAX, lines: Some(0), past_end: PastEnd::Empty, ..self.clone() };
+        let page = count.read_window(view)?.page;
+        if !page.complete {
+            view.check_time()?;
+        }
+        let first = page.total.saturating_sub(lines) + 1;
+        Self { first, lines: Some(lines), ..self.clone() }.read_window(view)
+    }
+
+    fn read_window(&self, view: &View<'_>) -> Result<Reading, Error> {
         let (place, mut file) = view.file(&self.path)?;
         let request = PageRequest {
             first: self.first.max(1),
@@ -134,6 +164,6 @@ impl Operation for Read {
             view.session().line_indexes().learn(&place, file.meta(), &page);
             file.record_read(&place);
         }
-        Ok((Reading { place, page }, NoChange))
+        Ok(Reading { place, first: self.first.max(1), page })
     }
 }

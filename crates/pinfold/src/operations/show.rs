@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use pinfold_confine::RawPath;
+use pinfold_text::DiffFormat;
 
 use super::undo::{backup, find};
 use crate::change::{can_compare, diff};
@@ -56,7 +57,8 @@ impl Operation for Show {
         let roots: Vec<_> = view.session().real_roots().collect();
         let below = roots.iter().find_map(|root| Path::new(&entry.path).strip_prefix(root).ok());
         let path = below.map_or_else(|| entry.path.clone(), |below| below.display().to_string());
-        let diff = both.and_then(|(before, after)| diff(&path, &before, &after, view));
+        let diff =
+            both.and_then(|(before, after)| diff(DiffFormat::Git, &path, &before, &after, view));
         Ok((Shown { entry, diff }, NoChange))
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use pinfold_confine::{Kind, RawPath};
+use pinfold_text::DiffFormat;
 
 use super::r#move;
 use super::undo::{Now, backup, is_now, now};
@@ -341,7 +342,7 @@ fn step(
             let before = target.content().map_err(|error| view.path_error(&path, error))?;
             check(&Now::of(target.hash().map_err(|error| view.path_error(&path, error))?))?;
             let after = content(view, net, entries)?;
-            let shown = diff(&net.path, &before, &after, view);
+            let shown = diff(DiffFormat::Git, &net.path, &before, &after, view);
             let count = |text: &str, sign: char| {
                 text.lines().skip(2).filter(|line| line.starts_with(sign)).count()
             };

@@ -40,6 +40,8 @@ pub struct Write {
     pub encoding: Encoding,
     /// What to do if the file's directory does not exist.
     pub parents: Parents,
+    /// What to do if the file exists.
+    pub existing: Existing,
     /// Whether an existing file must have been read first.
     pub read_rule: ReadRule,
 }
@@ -49,6 +51,15 @@ pub struct Write {
 pub enum Parents {
     /// Create it.
     Make,
+    /// Refuse to write.
+    Refuse,
+}
+
+/// What to do if the file exists.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Existing {
+    /// Replace its content.
+    Replace,
     /// Refuse to write.
     Refuse,
 }
@@ -81,6 +92,7 @@ impl Write {
             content: content.into(),
             encoding: Encoding::UTF_8,
             parents: Parents::Make,
+            existing: Existing::Replace,
             read_rule: ReadRule::Off,
         }
     }
@@ -89,6 +101,7 @@ impl Write {
 builder!(Write {
     with_encoding(encoding: Encoding),
     with_parents(parents: Parents),
+    with_existing(existing: Existing),
     with_read_rule(read_rule: ReadRule),
 });
 
@@ -106,6 +119,9 @@ impl Operation for Write {
         let mut target = view.target(&self.path)?;
         if self.parents == Parents::Refuse {
             view.check_parents(&self.path, target.place(), target.missing_parents().len())?;
+        }
+        if self.existing == Existing::Refuse && target.meta().is_some() {
+            return Err(Error::Exists { path: self.path.clone() });
         }
         let shown = view.describes_change(&self.path, &target)?;
         let is_notebook = has_notebook_name(&self.path);

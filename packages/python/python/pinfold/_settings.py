@@ -46,6 +46,10 @@ class Settings(TypedDict, total=False):
     # Default: `false`.
     portable_names: bool
 
+    # Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
+    # Default: `[]`.
+    read_roots: list[str]
+
     # Whether changes are described instead of made.
     # Default: `false`.
     dry_run: bool

@@ -33,7 +33,8 @@ class ToolResult:
     short_result: str | None = None
     # The path of the file; also in the metadata.
     file_path: str | None = None
-    # The result of a tool that returns an object (`dotted`, `scoped`); `output` is its JSON.
+    # The answer of a tool that answers with an object (`dotted`, `scoped`); `output` is its JSON. Of `editor`
+    # the result as the Model Context Protocol has it; `output` is its text.
     data: dict[str, Any] | None = None
 
     @classmethod
@@ -65,13 +66,30 @@ class ToolResult:
         return {"success": self.success, "content": self.output, **given}
 
 
+def tool_result_block(tool_use_id: str, result: ToolResult) -> dict[str, Any]:
+    """A result as the `tool_result` block of Anthropic's messages."""
+    text = result.output if result.success else result.error or ""
+    # The API refuses a block of text without text.
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    for image in result.images:
+        source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+        content.append({"type": "image", "source": source})
+    return {
+        "type": "tool_result",
+        "tool_use_id": tool_use_id,
+        "content": content,
+        "is_error": not result.success,
+    }
+
+
 def parse_result(text: str) -> ToolResult:
     """Parses the JSON text that the native part returns."""
     answer = json.loads(text)
     data = answer.get("data")
-    output = answer.get("content", "")
-    if data is not None and answer["success"]:
-        output = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    output = answer.get("content")
+    if output is None:
+        written = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        output = written if answer["success"] else ""
     metadata = answer.get("metadata", {})
     file_path = answer.get("filePath")
     if file_path is not None:

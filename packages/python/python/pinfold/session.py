@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from . import _native
 from .context import CancelToken, CanUseTool, ExecutionContext, failure, put, written
-from .results import ToolResult, parse_result
+from .results import ToolResult, parse_result, tool_result_block
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .tools import FileTool
 
 StrPath: TypeAlias = Union[str, "PathLike[str]"]
-Dialect: TypeAlias = Literal["classic", "dotted", "scoped", "all"]
+Dialect: TypeAlias = Literal["classic", "dotted", "scoped", "editor", "editor-20250124", "all"]
 SchemaFormat: TypeAlias = Literal["openai", "anthropic", "gemini", "mcp"]
 
 # How many sessions `Sessions` keeps; the least recently used one is dropped first.
@@ -126,6 +126,19 @@ class Session:
                 for task in asked:
                     task.cancel()
         return parse_result(answer)
+
+    def tool_result(self, block: Any, context: ExecutionContext | None = None) -> dict[str, Any]:
+        """Makes the call that a `tool_use` block of Anthropic's messages asks for, and gives back its
+        `tool_result` block. The block is one of the SDK's, or a plain `dict`."""
+        id, name, args = _tool_use(block)
+        return tool_result_block(id, self.run(name, args, context))
+
+    async def execute_tool_use(
+        self, block: Any, context: ExecutionContext | None = None
+    ) -> dict[str, Any]:
+        """The same, without blocking the event loop."""
+        id, name, args = _tool_use(block)
+        return tool_result_block(id, await self.execute(name, args, context))
 
     @property
     def tools(self) -> list[FileTool]:
@@ -238,6 +251,13 @@ def tool_schemas(
     """The tools of some dialects in the format of a model provider."""
     dialects = [dialect] if isinstance(dialect, str) else list(dialect)
     return _listed(_native.schemas(format, [str(name) for name in dialects]))
+
+
+def _tool_use(block: Any) -> tuple[str, str, Any]:
+    """The id, the tool and the arguments of a `tool_use` block."""
+    if isinstance(block, Mapping):
+        return block["id"], block["name"], block["input"]
+    return block.id, block.name, block.input
 
 
 def _listed(text: str) -> list[dict[str, Any]]:

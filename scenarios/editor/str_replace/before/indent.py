@@ -1,0 +1,4 @@
+def f():
+    if a:
+        b()
+    return 1
