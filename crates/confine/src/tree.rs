@@ -149,24 +149,6 @@ impl Tree {
         state.stamp
     }
 
-    /// Compares all that is remembered with the disk, also what is watched: stores through a mapping and through hard
-    /// links outside are told by no event.
-    pub(crate) fn sweep(&self, root: &Root) {
-        let nodes: Vec<_> = {
-            let state = self.lock();
-            state.nodes.iter().map(|(path, node)| (path.clone(), node.clone())).collect()
-        };
-        for (path, node) in nodes {
-            let same = root.open_below(&path, sys::DIR_PATH).is_ok_and(|dir| {
-                node.compare_files(&dir, || self.lock().stamp.content += 1);
-                sys::stat(&dir).is_ok_and(|stat| Metadata::of(&stat).identity == node.meta.identity)
-            });
-            if !same {
-                self.lock().drop_below(&path);
-            }
-        }
-    }
-
     pub(crate) fn summary(&self) -> TreeSummary {
         let state = self.lock();
         TreeSummary {
@@ -384,10 +366,6 @@ impl Node {
             self.note_content_of(number);
             changed();
         }
-    }
-
-    fn compare_files(&self, dir: &OwnedFd, mut changed: impl FnMut()) {
-        (0..self.len()).for_each(|number| self.compare_file(number, dir, &mut changed));
     }
 }
 

@@ -194,11 +194,6 @@ impl Workspace {
         stamps.collect()
     }
 
-    /// Compares all that is remembered with the disk, also what is watched.
-    pub fn sweep_trees(&self) {
-        self.all_roots().for_each(|root| root.tree().sweep(root));
-    }
-
     /// What is remembered about the tree of each root.
     pub fn tree_summaries(&self) -> Vec<TreeSummary> {
         self.all_roots().map(|root| root.tree().summary()).collect()
