@@ -28,9 +28,6 @@ pub(crate) struct Vocabulary {
 
 /// How a call was refused.
 pub(crate) struct Refusal {
-    /// The tool's name, where there is such a tool.
-    #[allow(dead_code, reason = "no dialect names the tool in its errors yet")]
-    pub(crate) tool: Option<&'static str>,
     /// Whether the tool only reads.
     pub(crate) read_only: bool,
     /// Whether tools have only names that every framework accepts.

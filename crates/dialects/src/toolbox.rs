@@ -133,10 +133,10 @@ impl Toolbox {
         let refuse = |error: &Error, problem: Option<String>| {
             let answer = match tool {
                 Some((dialect, entry)) => {
-                    let (tool, read_only) = (Some(entry.name), entry.hints.read_only);
+                    let read_only = entry.hints.read_only;
                     let door_hint = (self.door_hint)(error);
                     let portable = self.portable();
-                    let refusal = Refusal { tool, read_only, portable, problem, door_hint };
+                    let refusal = Refusal { read_only, portable, problem, door_hint };
                     (dialect.fault)(error, &refusal)
                 }
                 None => self.refuse(error),
@@ -187,7 +187,7 @@ impl Toolbox {
     /// The answer to something that did not come as far as a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
         let (portable, door_hint) = (self.portable(), (self.door_hint)(error));
-        let refusal = Refusal { tool: None, read_only: true, portable, problem: None, door_hint };
+        let refusal = Refusal { read_only: true, portable, problem: None, door_hint };
         (self.first.fault)(error, &refusal)
     }
 
@@ -272,12 +272,9 @@ impl ToolInfo {
 
     /// The answer to a call that did not come as far as the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
-        let (tool, read_only) = (Some(self.entry.name), self.entry.hints.read_only);
+        let read_only = self.entry.hints.read_only;
         let (portable, door_hint) = (self.portable, (self.door_hint)(error));
-        (self.dialect.fault)(
-            error,
-            &Refusal { tool, read_only, portable, problem: None, door_hint },
-        )
+        (self.dialect.fault)(error, &Refusal { read_only, portable, problem: None, door_hint })
     }
 
     /// What it does, for the model.
