@@ -48,7 +48,9 @@ impl Workspace {
         use RelocationError::{Destination, Source};
         let found = self.lstat(from).map_err(Source)?.place;
         if self.holds_a_root(&found) {
-            return Err(Source(Error::BadPath("is a workspace root, or holds one")));
+            return Err(Source(Error::BadPath(
+                "is a workspace root, or holds one; move what is in it",
+            )));
         }
         let old = self.real_path(&found);
         let new = self.deepest_existing(to).ok().map(|(place, missing)| {
@@ -58,7 +60,9 @@ impl Workspace {
         match new.as_ref().map(|new| new.strip_prefix(&old[..])) {
             Some(Some([])) => return Err(Destination(Error::BadPath("is the source itself"))),
             Some(Some([b'/', ..])) => {
-                return Err(Destination(Error::BadPath("is inside the source")));
+                return Err(Destination(Error::BadPath(
+                    "is inside the source; choose a place outside it",
+                )));
             }
             _ => {}
         }
