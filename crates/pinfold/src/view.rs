@@ -224,22 +224,16 @@ impl<'s> View<'s> {
 
     /// Finds the file or symlink to delete, and holds it. Refuses what policy denies to delete.
     pub(crate) fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
-        self.call.audit_trace().tried(Access::Delete, Some(path.as_str()));
-        self.check_name(path)?;
+        self.try_access(Access::Delete, path)?;
         let removal = self.session.workspace().removal(path, &self.deadline());
         let removal = removal.map_err(|error| self.path_error(path, error))?;
-        // Deleting does not read the content, so reading is not asked about; only a denial counts.
-        for access in [Access::Read, Access::Delete] {
-            let place = removal.place();
-            self.check_policy(&AccessRequest { access, path, place, directory: false })?;
-        }
+        self.check_change(Access::Delete, path, removal.place(), false)?;
         Ok(removal)
     }
 
     /// Finds the file to change, and holds it. Refuses what policy denies to change.
     pub(crate) fn target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.call.audit_trace().tried(Access::Write, Some(path.as_str()));
-        self.check_name(path)?;
+        self.try_access(Access::Write, path)?;
         loop {
             let target = self.session.workspace().target(path, &self.deadline());
             let target = target.map_err(|error| self.target_error(path, error))?;
@@ -261,51 +255,56 @@ impl<'s> View<'s> {
 
     /// Finds what is to be moved, and the place that it goes to, and holds both. Refuses what policy denies.
     pub(crate) fn relocation(&self, from: &RawPath, to: &RawPath) -> Result<Relocation, Error> {
-        for (access, path) in [(Access::Delete, from), (Access::Write, to)] {
-            self.call.audit_trace().tried(access, Some(path.as_str()));
-            self.check_name(path)?;
-        }
+        self.try_access(Access::Delete, from)?;
+        self.try_access(Access::Write, to)?;
         let relocation = self.session.workspace().relocation(from, to, &self.deadline());
         let relocation = relocation.map_err(|error| match error {
             RelocationError::Source(error) => self.path_error(from, error),
             RelocationError::Destination(error) => self.target_error(to, error),
         })?;
         let directory = relocation.meta().kind == Kind::Directory;
-        let old = (from, relocation.from());
-        let new = (to, relocation.to());
-        // Only denials count here; `commit` asks the user.
-        for (access, (path, place)) in
-            [(Access::Read, old), (Access::Delete, old), (Access::Read, new), (Access::Write, new)]
-        {
-            self.check_policy(&AccessRequest { access, path, place, directory })?;
-        }
+        self.check_change(Access::Delete, from, relocation.from(), directory)?;
+        self.check_change(Access::Write, to, relocation.to(), directory)?;
         Ok(relocation)
     }
 
     /// Finds the place of a directory that is to be created, and holds it. Refuses what policy denies to change.
     pub(crate) fn directory_target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.call.audit_trace().tried(Access::Write, Some(path.as_str()));
-        self.check_name(path)?;
+        self.try_access(Access::Write, path)?;
         let target = self.session.workspace().directory_target(path, &self.deadline());
         let target = target.map_err(|error| self.target_error(path, error))?;
-        for access in [Access::Read, Access::Write] {
-            let place = target.place();
-            self.check_policy(&AccessRequest { access, path, place, directory: true })?;
-        }
+        self.check_change(Access::Write, path, target.place(), true)?;
         Ok(target)
     }
 
     /// Finds an empty directory that is to be removed, and holds it. Refuses what policy denies to delete.
     pub(crate) fn directory_removal(&self, path: &RawPath) -> Result<DirectoryRemoval, Error> {
-        self.call.audit_trace().tried(Access::Delete, Some(path.as_str()));
-        self.check_name(path)?;
+        self.try_access(Access::Delete, path)?;
         let removal = self.session.workspace().directory_removal(path, &self.deadline());
         let removal = removal.map_err(|error| self.path_error(path, error))?;
-        for access in [Access::Read, Access::Delete] {
-            let place = removal.place();
-            self.check_policy(&AccessRequest { access, path, place, directory: true })?;
-        }
+        self.check_change(Access::Delete, path, removal.place(), true)?;
         Ok(removal)
+    }
+
+    /// Notes the access for the audit log, and refuses a path that policy denies by its name.
+    fn try_access(&self, access: Access, path: &RawPath) -> Result<(), Error> {
+        self.call.audit_trace().tried(access, Some(path.as_str()));
+        self.check_name(path)
+    }
+
+    /// Refuses a change that policy denies, or of what it denies to read. Only denials count here: the content is
+    /// not read, and `commit` asks the user.
+    fn check_change(
+        &self,
+        access: Access,
+        path: &RawPath,
+        place: &Place,
+        directory: bool,
+    ) -> Result<(), Error> {
+        for access in [Access::Read, access] {
+            self.check_policy(&AccessRequest { access, path, place, directory })?;
+        }
+        Ok(())
     }
 
     /// The error for a path that could not be found to be changed.
