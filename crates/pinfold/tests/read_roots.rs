@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pinfold::operations::{Delete, Edit, Find, FindOrder, Insert, Read, Undo, Write};
+use pinfold::operations::{
+    ChangeFiles, Delete, Edit, FileChange, Find, FindOrder, Insert, Mkdir, Move, Read, Undo, Write,
+};
 use pinfold::{Denial, Error, JournalSetting, Mode, Permissions, Reason, Session, Settings};
 
 /// A session in which every rule allows every change, on `work` and with `docs` to be read.
@@ -59,6 +61,30 @@ fn everything_looks_there_and_nothing_changes_there() {
     // The link itself is in the other root.
     session.perform(&Delete::new("link")).unwrap();
     assert_eq!(fs::read_to_string(docs("b.txt")).unwrap(), "b\n");
+}
+
+#[test]
+fn nothing_moves_into_it_or_out_of_it() {
+    let dir = stage();
+    let session = session(dir.path(), &["work"], &["docs"]);
+    let docs = |name: &str| dir.path().join("docs").join(name).to_str().unwrap().to_owned();
+    for (from, to) in [
+        (docs("b.txt"), "taken.txt".to_owned()),
+        (docs("in"), "taken".to_owned()),
+        ("a.txt".to_owned(), docs("a.txt")),
+        ("a.txt".to_owned(), "docs/a.txt".to_owned()),
+    ] {
+        is_refused(session.perform(&Move::new(from.as_str(), to.as_str())));
+    }
+    is_refused(session.perform(&Mkdir::new(docs("new"))));
+    let set = [
+        FileChange::Write(Write::new("a.txt", "new\n")),
+        FileChange::Write(Write::new(docs("b.txt"), "new\n")),
+    ];
+    is_refused(session.perform(&ChangeFiles::new(set)));
+    assert_eq!(fs::read_to_string(dir.path().join("work/a.txt")).unwrap(), "a\n");
+    assert_eq!(fs::read_to_string(docs("b.txt")).unwrap(), "b\n");
+    assert!(dir.path().join("docs/in/c.txt").exists() && !dir.path().join("docs/a.txt").exists());
 }
 
 #[test]
