@@ -6,34 +6,22 @@
 
 mod directory;
 mod relocate;
+mod replace;
 
 use std::fmt;
 
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Name, Place, RawPath, Removal, Target};
-use pinfold_text::{DiffFormat, text_encoding, unified_diff};
-use serde::Deserialize;
 
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
-use crate::limits::MAX_COUNTED_BYTES;
 use crate::permit::AccessRequest;
-use crate::preview::{Proposal, Version};
+use crate::preview::Proposal;
 use crate::{Access, View};
 
 pub(crate) use directory::{MakeDirectory, RemoveDirectory};
 pub(crate) use relocate::Relocate;
-
-/// Whether an existing file must have been read in the session before it is changed.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "lowercase")]
-pub enum ReadRule {
-    /// The session must have read the file, and the file must not have changed since.
-    Require,
-    /// Any file can be changed.
-    Off,
-}
+pub(crate) use replace::{Replace, can_compare, diff};
 
 /// Changes that were planned and not made yet.
 #[derive(Debug, Default)]
@@ -135,155 +123,6 @@ impl Applied {
     fn without_content(roll_back: impl FnOnce() -> Result<(), ConfineError> + 'static) -> Self {
         let (unverified, roll_back) = (Vec::new(), Box::new(roll_back));
         Self { fingerprint: None, roll_back, unverified, may_have_replaced: false }
-    }
-}
-
-/// Replaces a file's whole content, or creates the file.
-#[derive(Debug)]
-pub(crate) struct Replace {
-    pub(crate) path: RawPath,
-    pub(crate) target: Target,
-    pub(crate) after: Vec<u8>,
-    pub(crate) after_hash: Hash,
-    /// The file's content, where it was read to plan the change.
-    pub(crate) before: Option<Vec<u8>>,
-    /// Whether the answer shows the diff, and not only that of a dry run.
-    pub(crate) answers_with_diff: bool,
-    /// The notation of that diff.
-    pub(crate) diff_format: DiffFormat,
-    /// The mode of a file that is created, where it is to have a certain one.
-    pub(crate) mode: Option<u32>,
-    pub(crate) undoes: Vec<String>,
-}
-
-impl Replace {
-    pub(crate) fn new(path: RawPath, target: Target, after: Vec<u8>) -> Self {
-        let after_hash = blake3::hash(&after);
-        Self {
-            path,
-            target,
-            after,
-            after_hash,
-            before: None,
-            answers_with_diff: false,
-            diff_format: DiffFormat::Git,
-            mode: None,
-            undoes: Vec::new(),
-        }
-    }
-
-    /// Reads the file's content, once, if it is small enough to compare.
-    fn read_before(&mut self, view: &View<'_>) -> Result<Option<&[u8]>, ConfineError> {
-        if self.before.is_none() {
-            if self.target.meta().is_some_and(|meta| !can_compare(meta.len, view)) {
-                return Ok(None);
-            }
-            self.before = Some(self.target.content()?);
-        }
-        Ok(self.before.as_deref())
-    }
-}
-
-impl Change for Replace {
-    fn path(&self) -> &RawPath {
-        &self.path
-    }
-
-    fn place(&self) -> &Place {
-        self.target.place()
-    }
-
-    fn requests(&self) -> Vec<AccessRequest<'_>> {
-        file_request(self, Access::Write)
-    }
-
-    fn undoes(&self) -> &[String] {
-        &self.undoes
-    }
-
-    fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError> {
-        let content = self.read_before(view)?.map(Into::into);
-        let before = match (self.target.meta(), self.target.hash()?) {
-            (Some(meta), Some(hash)) => Some(Version { bytes: meta.len, hash, content }),
-            _ => None,
-        };
-        let bytes = self.after.len() as u64;
-        let content = can_compare(bytes, view).then(|| self.after.as_slice().into());
-        let after = Version { bytes, hash: self.after_hash, content };
-        Ok(Proposal::Replace { path: self.place().path.to_string(), before, after })
-    }
-
-    fn change_hash(&self) -> Result<Hash, ConfineError> {
-        let mut hasher = blake3::Hasher::new();
-        if let Some(before) = self.target.hash()? {
-            hasher.update(before.as_bytes());
-        }
-        Ok(hasher.update(self.after_hash.as_bytes()).finalize())
-    }
-
-    fn answers_with_diff(&self) -> bool {
-        self.answers_with_diff
-    }
-
-    fn diff(&mut self, view: &View<'_>) -> Result<Option<String>, ConfineError> {
-        self.read_before(view)?;
-        let path = match self.diff_format {
-            DiffFormat::Git => self.place().path.to_string(),
-            DiffFormat::Index => view.session().absolute(self.place()),
-        };
-        let before = self.before.as_deref();
-        Ok(before.and_then(|before| diff(self.diff_format, &path, before, &self.after, view)))
-    }
-
-    fn line_counts(&mut self, view: &View<'_>) -> Option<(u64, u64)> {
-        let is_small = |bytes: u64| bytes <= MAX_COUNTED_BYTES;
-        if !self.target.meta().is_none_or(|meta| is_small(meta.len)) {
-            return None;
-        }
-        self.read_before(view).ok()?;
-        let before = self.before.as_deref().unwrap_or_default();
-        if !is_small(self.after.len() as u64) {
-            return None;
-        }
-        let [old, new] = [before, &self.after].map(|bytes| Some((bytes, text_encoding(bytes)?)));
-        let diff = unified_diff(DiffFormat::Git, "", old?, new?, usize::MAX);
-        let lines =
-            |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count() as u64;
-        Some((lines('+'), lines('-')))
-    }
-
-    fn check_possible(&self) -> Result<(), ConfineError> {
-        self.target.check_writable()
-    }
-
-    fn states(&self) -> Result<[State; 2], ConfineError> {
-        let before = match (self.target.meta(), self.target.hash()?) {
-            (Some(meta), Some(hash)) => State::of(meta, hash),
-            _ => State::Absent,
-        };
-        let mode = self.target.meta().map(|meta| meta.mode & 0o1777).or(self.mode);
-        Ok([before, State::file(self.after_hash, self.after.len() as u64, mode)])
-    }
-
-    fn displaces(&mut self) -> Displaces<'_> {
-        Displaces::Target(&mut self.target)
-    }
-
-    fn made_parents(&self) -> usize {
-        self.target.missing_parents().len()
-    }
-
-    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        let mut made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
-        let fingerprint = Fingerprint::of(&self.after, self.after_hash, made.meta);
-        let unverified = std::mem::take(&mut made.unverified);
-        let (target, may_have_replaced) = (self.target, made.may_have_replaced);
-        Ok(Applied {
-            fingerprint: Some(fingerprint),
-            roll_back: Box::new(move || target.roll_back(made)),
-            unverified,
-            may_have_replaced,
-        })
     }
 }
 
@@ -415,24 +254,4 @@ impl Change for Remove {
         let roll_back = move || name.map_or(Ok(()), |name| old.put_back(&name));
         Ok(Applied { unverified, ..Applied::without_content(roll_back) })
     }
-}
-
-/// Whether a file of so many bytes is shown as a diff.
-pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
-    bytes <= view.session().settings().max_edit_bytes
-}
-
-/// The diff of two versions, where both are text and small enough to compare.
-pub(crate) fn diff(
-    format: DiffFormat,
-    path: &str,
-    before: &[u8],
-    after: &[u8],
-    view: &View<'_>,
-) -> Option<String> {
-    if ![before, after].iter().all(|bytes| can_compare(bytes.len() as u64, view)) {
-        return None;
-    }
-    let (old, new) = (text_encoding(before)?, text_encoding(after)?);
-    Some(unified_diff(format, path, (before, old), (after, new), view.output_bytes()))
 }

@@ -243,11 +243,7 @@ fn roll_back(
         let cause = format!("{error}; these changes could not be taken back: {remain}");
         return Error::WriteFailed { path, cause }.into();
     }
-    match error {
-        ConfineError::Changed => CommitError::Stale { path },
-        ConfineError::TimedOut => view.timed_out(&path).into(),
-        other => Error::from_write(&path, other).into(),
-    }
+    view.commit_error(&path, error, Error::from_write)
 }
 
 /// What the reader of the answer has to know about a change that was made.
@@ -314,8 +310,5 @@ impl View<'_> {
 }
 
 fn failed_to_read(change: &dyn Change, error: ConfineError, view: &View<'_>) -> CommitError {
-    match error {
-        ConfineError::Changed => CommitError::Stale { path: change.path().clone() },
-        other => view.path_error(change.path(), other).into(),
-    }
+    view.commit_error(change.path(), error, |path, error| view.path_error(path, error))
 }

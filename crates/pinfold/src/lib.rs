@@ -59,7 +59,7 @@ pub use audit::{AuditLine, AuditedPath, SharedAuditLine};
 #[doc(hidden)]
 pub use call::CachedFile;
 pub use call::{CallOptions, Cancel, Progress};
-pub use change::{ChangeSet, ReadRule};
+pub use change::ChangeSet;
 pub use commit::Receipt;
 pub use error::{Denial, Error, GlobUsage, RegexMistake};
 pub use journal::{Entry, Journal, LoggedEntry, NewestFirst, State};
@@ -81,7 +81,8 @@ pub use preview::escaped_text;
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};
 pub use session::{OpenError, Session};
 pub use settings::{
-    AuditFailure, BadName, Documents, JournalFailure, JournalSetting, Settings, serde_names,
+    AuditFailure, BadName, Documents, JournalFailure, JournalSetting, ReadRule, Settings,
+    serde_names,
 };
 #[doc(hidden)]
 pub use similar_names::similar_names;

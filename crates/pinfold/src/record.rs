@@ -59,13 +59,15 @@ impl<'v> Record<'v> {
                 record._lock = (entries.len() > 1).then_some(lock);
                 record.ids = entries.into_iter().map(|entry| entry.id).collect();
             }
-            // A file changed; the journal did not fail.
-            (Err(ConfineError::Changed), _) => return Err(CommitError::Stale { path }),
-            (Err(ConfineError::TimedOut), _) => return Err(view.timed_out(&path).into()),
-            (Err(error), JournalFailure::Refuse) => {
-                return Err(Error::JournalFailed { cause: error.to_string() }.into());
+            // A file changed, or the call ended: the journal did not fail.
+            (Err(error), JournalFailure::Warn)
+                if !matches!(error, ConfineError::Changed | ConfineError::TimedOut) =>
+            {
+                record.warn(&error);
             }
-            (Err(error), JournalFailure::Warn) => record.warn(&error),
+            (Err(error), _) => {
+                return Err(view.commit_error(&path, error, |_, error| Error::from_journal(&error)));
+            }
         }
         Ok(record)
     }

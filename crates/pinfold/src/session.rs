@@ -3,6 +3,10 @@
 //! It owns what operations share: the workspace, the settings, policy, approvals, the ledger of files that were
 //! read, the journal and the audit log.
 
+mod derived;
+mod history;
+mod reads;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,9 +19,9 @@ use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 use crate::approval::Grants;
 use crate::audit::Audit;
 use crate::commit::CommitError;
-use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now, standing};
-use crate::ledger::{Fingerprint, Ledger};
-use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES, MAX_SET_CHANGES};
+use crate::journal::{Journal, fresh_id};
+use crate::ledger::Ledger;
+use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES};
 use crate::line_indexes::LineIndexCache;
 #[cfg(not(feature = "pdf"))]
 use crate::media::NoPdfReader as DefaultPdfReader;
@@ -29,7 +33,7 @@ use crate::policy::Policy;
 use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
 use crate::{
     Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
-    JournalSetting, Mode, Observer, Operation, ParentReads, Settings, View,
+    JournalSetting, Observer, Operation, ParentReads, Settings, View,
 };
 
 /// One agent's conversation: a workspace, settings, and the files that were read so far.
@@ -149,35 +153,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes back sets of changes that a killed process left half made. Where a file was changed since, the set
-    /// stays as it is, and the log shows that it was not confirmed.
-    fn restore_interrupted_sets(&self) {
-        let changes_nothing = self.settings.dry_run || self.settings.permissions.mode == Mode::Plan;
-        let Some(journal) = self.journal.as_deref().filter(|_| !changes_nothing) else { return };
-        // Released at once: what follows needs the lock too.
-        if journal.lock_if_idle().is_none() {
-            return;
-        }
-        let Ok(history) = self.history() else { return };
-        let newest = standing(history).take(2 * MAX_SET_CHANGES).map_while(Result::ok);
-        let torn = newest.filter(|logged| !logged.confirmed).map(|logged| logged.entry);
-        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        for (group, id) in torn.filter_map(|entry| Some((entry.group?, entry.id))) {
-            match groups.iter_mut().find(|(known, _)| *known == group) {
-                Some((_, ids)) => ids.push(id),
-                None => groups.push((group, vec![id])),
-            }
-        }
-        for (_, ids) in groups {
-            let undo = crate::operations::Undo::change(ids[0].clone());
-            let call = CallOptions::default().with_tool("restore");
-            if let Err(Error::NothingToUndo { .. }) = self.perform_with(&undo, &call) {
-                // The process was killed before it changed anything.
-                journal.call_off(&ids, &pinfold_confine::Deadline::default());
-            }
-        }
-    }
-
     /// Has `approver` ask the user where the rules or the mode say so. Without one, the answer is no.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
@@ -217,64 +192,6 @@ impl Session {
     pub fn forgetting_writes(mut self) -> Self {
         self.writes_count_as_read = false;
         self
-    }
-
-    /// Another session on the same workspace: it has read nothing yet.
-    #[must_use]
-    pub fn another(&self) -> Self {
-        Self {
-            id: fresh_id().unwrap_or_default(),
-            ledger: Arc::default(),
-            grants: Arc::default(),
-            ..self.with_workspace(self.workspace.clone())
-        }
-    }
-
-    /// This session on the part of its workspace that is inside the given directories; `None` if no part
-    /// is. It keeps its ledger, and relative paths start where they did.
-    pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
-        let workspace = self.workspace.narrowed(to)?;
-        Some(self.with_workspace(Arc::new(workspace)))
-    }
-
-    /// This session, with relative paths and searches that start at a directory of the workspace. `None`
-    /// if it is outside, or not a directory.
-    pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
-        let workspace = self.workspace.starting_at(directory.as_ref())?;
-        Some(self.with_workspace(Arc::new(workspace)))
-    }
-
-    /// This session in another permission mode, with the same rules.
-    #[must_use]
-    pub fn in_mode(&self, mode: Mode) -> Self {
-        let mut session = self.with_workspace(self.workspace.clone());
-        session.settings.permissions.mode = mode;
-        session.policy = RwLock::new(Arc::new(self.policy().in_mode(mode)));
-        session
-    }
-
-    fn with_workspace(&self, workspace: Arc<Workspace>) -> Self {
-        Self {
-            workspace,
-            settings: self.settings.clone(),
-            ledger: self.ledger.clone(),
-            parent_reads: self.parent_reads.clone(),
-            writes_count_as_read: self.writes_count_as_read,
-            may_be_of_one_call: self.may_be_of_one_call,
-            journal: self.journal.clone(),
-            pattern_cache: self.pattern_cache.clone(),
-            file_sets: FileSetCache::default(),
-            content_index: self.content_index.clone(),
-            line_indexes: LineIndexCache::default(),
-            pdf_reader: self.pdf_reader.clone(),
-            policy: RwLock::new(self.policy()),
-            whole_workspace: self.whole_workspace.clone(),
-            approver: self.approver.clone(),
-            grants: self.grants.clone(),
-            audit: self.audit.clone(),
-            observer: self.observer.clone(),
-            id: self.id.clone(),
-        }
     }
 
     /// Performs an operation.
@@ -408,53 +325,6 @@ impl Session {
         &self.id
     }
 
-    /// The journal's changes to files in this workspace, newest first. Reads no more of the journal than is
-    /// asked for.
-    pub fn history(&self) -> Result<impl Iterator<Item = Result<LoggedEntry, Error>>, Error> {
-        let failed =
-            |error: pinfold_confine::Error| Error::JournalFailed { cause: error.to_string() };
-        let journal = self.journal.as_deref();
-        let entries = journal.map(Journal::newest_first).transpose().map_err(failed)?;
-        let roots: Vec<_> = self.real_roots().collect();
-        let inside = move |logged: &LoggedEntry| {
-            let mut paths = [&logged.entry.path].into_iter().chain(&logged.entry.moved_to);
-            paths.any(|path| roots.iter().any(|root| Path::new(path).starts_with(root)))
-        };
-        let entries = entries.into_iter().flatten().map(move |logged| logged.map_err(failed));
-        Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
-    }
-
-    /// Marks the present in the journal, so that [`Rewind`](crate::operations::Rewind) can take back all that is
-    /// changed from now on. Returns the checkpoint's id. The label may be empty.
-    pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
-        let failed = |cause: String| Error::JournalFailed { cause };
-        let journal = self.journal.as_deref();
-        let journal = journal.ok_or_else(|| failed("there is no journal".into()))?;
-        let real_root = self.real_roots().next().unwrap_or_default();
-        let enter = || {
-            let entry = Entry {
-                id: fresh_id()?,
-                time: now(),
-                session: self.id.clone(),
-                tool: "checkpoint".into(),
-                path: real_root.to_string_lossy().into_owned(),
-                before: State::Absent,
-                after: State::Absent,
-                moved_to: None,
-                made_parents: 0,
-                undoes: None,
-                also_undoes: Vec::new(),
-                group: None,
-                checkpoint: Some(label.to_owned()),
-            };
-            let deadline = pinfold_confine::Deadline::default();
-            journal.begin(vec![(&entry, Displaces::Nothing)], &deadline)?;
-            journal.made(std::slice::from_ref(&entry.id), &deadline);
-            Ok(entry.id)
-        };
-        enter().map_err(|error: pinfold_confine::Error| failed(error.to_string()))
-    }
-
     /// The real paths of the roots.
     pub fn real_roots(&self) -> impl Iterator<Item = PathBuf> {
         real_roots(&self.workspace)
@@ -474,60 +344,6 @@ impl Session {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// Notes in the ledger that the session has read or written a file.
-    pub(crate) fn record_read(&self, place: &Place, fingerprint: Fingerprint) {
-        let path = self.workspace.real_path(place);
-        if let Some(parent_reads) = &self.parent_reads {
-            parent_reads.record_read(path.clone(), fingerprint.clone());
-        }
-        self.ledger().record_read(path, fingerprint);
-    }
-
-    /// Whether the session may have been begun for this call alone.
-    pub(crate) fn may_be_of_one_call(&self) -> bool {
-        self.may_be_of_one_call && self.ledger().is_empty()
-    }
-
-    /// Whether what the session writes, or is shown by an error, counts as read.
-    pub(crate) fn writes_count_as_read(&self) -> bool {
-        self.writes_count_as_read
-    }
-
-    /// Notes in the ledger that the session has written a file.
-    pub(crate) fn record_write(&self, place: &Place, fingerprint: Fingerprint) {
-        if self.writes_count_as_read {
-            self.record_read(place, fingerprint);
-        } else {
-            self.forget(place);
-        }
-    }
-
-    /// Notes in the ledger that a file is gone.
-    pub(crate) fn forget(&self, place: &Place) {
-        let path = self.workspace.real_path(place);
-        if let Some(parent_reads) = &self.parent_reads {
-            parent_reads.forget(&path);
-        }
-        self.ledger().forget(&path);
-    }
-
-    /// Notes in the ledger that something was moved, with all that is in it.
-    pub(crate) fn record_move(&self, from: &Place, to: &Place) {
-        let [from, to] = [from, to].map(|place| self.workspace.real_path(place));
-        self.ledger().record_move(&from, &to);
-    }
-
-    /// The fingerprint of a file when the session last read or wrote it.
-    pub(crate) fn last_fingerprint(&self, place: &Place) -> Option<Fingerprint> {
-        let path = self.workspace.real_path(place);
-        let own = self.ledger().last_fingerprint(&path);
-        own.or_else(|| self.parent_reads.as_ref()?.last_fingerprint(&path))
-    }
-
-    fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has PDFs read by another reader than `ThreadPdfReader`, which the feature `pdf` makes the default.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Visitor, value};
 
 use crate::similar_names::similar_names;
-use crate::{Permissions, ReadRule, limits};
+use crate::{Permissions, limits};
 
 /// Everything that can be set; each has a default.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -133,6 +133,17 @@ builder!(Settings {
     with_audit_failure(audit_failure: AuditFailure),
     with_permissions(permissions: Permissions),
 });
+
+/// Whether an existing file must have been read in the session before it is changed.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "lowercase")]
+pub enum ReadRule {
+    /// The session must have read the file, and the file must not have changed since.
+    Require,
+    /// Any file can be changed.
+    Off,
+}
 
 /// The values of `audit_failure`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]

@@ -3,25 +3,23 @@
 //! Everything that is found here is permitted: by policy, or by the user where policy asks. Nothing here
 //! writes.
 
-use std::io::{self, Read};
+mod tracked_file;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use blake3::Hasher;
 use pinfold_confine::{
     Candidate, Deadline, DirectoryRemoval, Error as ConfineError, File, FilterDecision, Kind,
     Lstat, Metadata, Place, RawPath, Relocation, RelocationError, Removal, Skipped, Target,
     Visibility, Visitor, Walk,
 };
 
-use pinfold_text::LineHasher;
-
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::permit::{AccessRequest, Decisions};
-use crate::similar_names::near_misses;
 use crate::{Access, CallOptions, Error, ReadRule, Session, limits};
+pub(crate) use tracked_file::TrackedFile;
 
 /// The time since `start`, less the time that the call waited for the user.
 fn worked(start: Instant, waited: &AtomicU64) -> Duration {
@@ -98,8 +96,7 @@ impl<'s> View<'s> {
             Some(cached) => cached?,
             None => self.readable(path, find, |(place, _)| (place, false))?,
         };
-        let lines = LineHasher::default();
-        Ok((place, TrackedFile { file, hasher: Hasher::new(), lines, view: self }))
+        Ok((place, TrackedFile::new(file, self)))
     }
 
     /// What a path names, without following a symlink in its last place.
@@ -307,16 +304,6 @@ impl<'s> View<'s> {
         Ok(())
     }
 
-    /// The error for a path that could not be found to be changed.
-    fn target_error(&self, path: &RawPath, error: ConfineError) -> Error {
-        match error {
-            ConfineError::Os(cause) => {
-                Error::WriteFailed { path: path.clone(), cause: cause.to_string() }
-            }
-            other => self.path_error(path, other),
-        }
-    }
-
     /// Refuses a path with directories above it that do not exist. `missing` is their number.
     pub(crate) fn check_parents(
         &self,
@@ -400,100 +387,5 @@ impl<'s> View<'s> {
         } else {
             Ok(())
         }
-    }
-
-    /// The error for a file that is to be changed and does not exist.
-    pub(crate) fn not_found(&self, path: &RawPath) -> Error {
-        self.path_error(path, ConfineError::NotFound)
-    }
-
-    /// The error for a call that ended, or waited for a lock, too long.
-    pub(crate) fn timed_out(&self, path: &RawPath) -> Error {
-        self.check_time().err().unwrap_or_else(|| Error::Locked { path: path.clone() })
-    }
-
-    /// The error for a path that could not be found or read.
-    pub(crate) fn path_error(&self, path: &RawPath, error: ConfineError) -> Error {
-        if matches!(error, ConfineError::TimedOut) {
-            return self.timed_out(path);
-        }
-        if let Some(denied) = self.hides(path) {
-            return denied;
-        }
-        match Error::from_read(path, error) {
-            Error::NotFound { path, .. } => {
-                Error::NotFound { near: near_misses(self, &path), path }
-            }
-            Error::Outside { path, .. } => Error::Outside { path, roots: self.session.roots() },
-            other => other,
-        }
-    }
-}
-
-/// A file being read: what was read is hashed for the ledger, and the call's deadline is checked.
-#[derive(Debug)]
-pub(crate) struct TrackedFile<'v> {
-    file: File,
-    hasher: Hasher,
-    lines: LineHasher,
-    view: &'v View<'v>,
-}
-
-impl TrackedFile<'_> {
-    /// The file's size when it was opened.
-    pub(crate) fn len(&self) -> u64 {
-        self.file.meta().len
-    }
-
-    /// Starts again at the beginning.
-    pub(crate) fn rewind(&mut self) {
-        self.file.rewind();
-        self.hasher.reset();
-        self.lines = LineHasher::default();
-    }
-
-    /// Its metadata when it was opened.
-    pub(crate) fn meta(&self) -> &Metadata {
-        self.file.meta()
-    }
-
-    /// Seeks to a position. What is read from there on is not the whole file.
-    pub(crate) fn seek_to(&mut self, position: u64) {
-        self.file.seek_to(position);
-    }
-
-    /// Reads the rest of the file and keeps only its hash.
-    pub(crate) fn hash_rest(&mut self) -> io::Result<()> {
-        let mut buffer = vec![0; 128 * 1024];
-        while self.read(&mut buffer)? > 0 {}
-        Ok(())
-    }
-
-    /// The whole file was read: notes that in the ledger.
-    pub(crate) fn record_read(self, place: &Place) -> File {
-        let (hash, meta) = (self.hasher.finalize(), Some(*self.file.meta()));
-        let fingerprint = Fingerprint { hash, meta, lines: self.lines.finish() };
-        self.view.session.record_read(place, fingerprint);
-        self.file
-    }
-
-    /// The error for a failed read: the end of the call, or what the operating system reported.
-    pub(crate) fn failure(&self, path: &RawPath, cause: io::Error) -> Error {
-        match self.view.check_time() {
-            Err(ended) => ended,
-            Ok(()) => Error::from_read(path, ConfineError::Os(cause)),
-        }
-    }
-}
-
-impl Read for TrackedFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.view.check_time().is_err() {
-            return Err(io::Error::from(io::ErrorKind::TimedOut));
-        }
-        let read = self.file.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        self.lines.update(&buffer[..read]);
-        Ok(read)
     }
 }

@@ -1,10 +1,16 @@
 //! Turns errors of `pinfold-confine` into errors of the engine, with the path as it was given.
+//!
+//! What an error means depends on what was tried: reading, changing, keeping a backup. What it says also depends on
+//! the call: whether its time is over, whether policy hides the path, and which names are similar.
 
 use std::io;
 
 use pinfold_confine::{Error as ConfineError, RawPath};
 
 use super::Error;
+use crate::View;
+use crate::commit::CommitError;
+use crate::similar_names::near_misses;
 
 impl Error {
     /// The error for a path that could not be read or found.
@@ -18,6 +24,11 @@ impl Error {
             path,
             cause: cause.to_string(),
         })
+    }
+
+    /// The error of a journal that could not be read or written.
+    pub(crate) fn from_journal(error: &ConfineError) -> Self {
+        Self::JournalFailed { cause: error.to_string() }
     }
 
     fn from_confine(
@@ -58,6 +69,58 @@ impl Error {
             ConfineError::Denied => Self::AccessDenied { path, why: None },
             ConfineError::NoSpace => Self::NoSpace { path },
             ConfineError::Os(cause) => failed(path, cause),
+        }
+    }
+}
+
+impl View<'_> {
+    /// The error for a path that could not be found or read.
+    pub(crate) fn path_error(&self, path: &RawPath, error: ConfineError) -> Error {
+        if matches!(error, ConfineError::TimedOut) {
+            return self.timed_out(path);
+        }
+        if let Some(denied) = self.hides(path) {
+            return denied;
+        }
+        match Error::from_read(path, error) {
+            Error::NotFound { path, .. } => {
+                Error::NotFound { near: near_misses(self, &path), path }
+            }
+            Error::Outside { path, .. } => Error::Outside { path, roots: self.session().roots() },
+            other => other,
+        }
+    }
+
+    /// The error for a path that is to be changed and could not be found.
+    pub(crate) fn target_error(&self, path: &RawPath, error: ConfineError) -> Error {
+        match error {
+            error @ ConfineError::Os(_) => Error::from_write(path, error),
+            other => self.path_error(path, other),
+        }
+    }
+
+    /// The error for a file that is to be changed and does not exist.
+    pub(crate) fn not_found(&self, path: &RawPath) -> Error {
+        self.path_error(path, ConfineError::NotFound)
+    }
+
+    /// The error for a call that ended, or waited for a lock, too long.
+    pub(crate) fn timed_out(&self, path: &RawPath) -> Error {
+        self.check_time().err().unwrap_or_else(|| Error::Locked { path: path.clone() })
+    }
+
+    /// The error of a step of `commit`. If the file has changed, the session plans again. `failed` makes the error
+    /// of what is neither that nor the end of the call.
+    pub(crate) fn commit_error(
+        &self,
+        path: &RawPath,
+        error: ConfineError,
+        failed: impl FnOnce(&RawPath, ConfineError) -> Error,
+    ) -> CommitError {
+        match error {
+            ConfineError::Changed => CommitError::Stale { path: path.clone() },
+            ConfineError::TimedOut => self.timed_out(path).into(),
+            other => failed(path, other).into(),
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use super::tidy::{MAX_LOG_BYTES, TIDY_AFTER};
 use super::*;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,0 +1,117 @@
+//! Entries of the journal: what was changed, and what was there before and after.
+
+use blake3::Hash;
+use pinfold_confine::{Error as ConfineError, Metadata};
+use serde::{Deserialize, Serialize};
+
+/// A change in the journal.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Entry {
+    /// Its name.
+    pub id: String,
+    /// When it was made, in milliseconds since 1970.
+    pub time: u64,
+    /// The session that made it.
+    pub session: String,
+    /// The tool that made it.
+    pub tool: String,
+    /// The file's real path.
+    pub path: String,
+    /// The state before the change.
+    pub before: State,
+    /// The state after the change.
+    pub after: State,
+    /// The real path that the file was moved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
+    /// How many directories it created above the file, or above the path that the file was moved to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub made_parents: usize,
+    /// The change that it undid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<String>,
+    /// Older changes of the same file that it undid too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_undoes: Vec<String>,
+    /// The id of the first change of the set that it is part of. They were made together, and are undone together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The label of a checkpoint. Such an entry is no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedEntry {
+    /// The entry.
+    pub entry: Entry,
+    /// Whether the log says that the change was made. If not, the process was killed just before or after it.
+    pub confirmed: bool,
+}
+
+/// The state of a path.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum State {
+    /// Nothing is there.
+    Absent,
+    /// A file.
+    File {
+        /// The hash of its content.
+        hash: String,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Its permission bits, where they were known before the change was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
+    /// A directory, whatever is in it.
+    Directory {
+        /// Its permission bits, where they were known before the change was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
+    /// A symbolic link.
+    Link {
+        /// Its target.
+        target: String,
+    },
+}
+
+impl State {
+    /// A file with this content.
+    pub(crate) fn file(hash: Hash, bytes: u64, mode: Option<u32>) -> Self {
+        Self::File { hash: hash.to_hex().to_string(), bytes, mode }
+    }
+
+    /// Whether the log cannot hold it exactly, since it is not UTF-8.
+    pub(crate) fn is_lossy(&self) -> bool {
+        matches!(self, Self::Link { target } if target.contains(char::REPLACEMENT_CHARACTER))
+    }
+
+    /// A file with this metadata and content.
+    pub(crate) fn of(meta: &Metadata, hash: Hash) -> Self {
+        Self::file(hash, meta.len, Some(meta.mode))
+    }
+}
+
+/// The letters of an id, and how many it has.
+pub(super) const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+pub(super) const ID_CHARS: usize = 10;
+
+/// A name for a change or a session: short enough to type, and nobody else's.
+pub(crate) fn fresh_id() -> Result<String, ConfineError> {
+    let mut number = pinfold_confine::random_number()?;
+    let mut id = String::with_capacity(ID_CHARS);
+    for _ in 0..ID_CHARS {
+        id.push(char::from(LETTERS[(number % 32) as usize]));
+        number /= 32;
+    }
+    Ok(id)
+}

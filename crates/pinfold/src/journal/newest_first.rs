@@ -1,0 +1,83 @@
+//! The entries of the journal, newest first.
+
+use std::collections::HashSet;
+
+use pinfold_confine::{BackupStore, Error as ConfineError, LinesFromEnd, Segment};
+
+use super::{Entry, LineKey, LoggedEntry, log};
+
+/// The entries of a journal, newest first.
+#[derive(Debug)]
+pub struct NewestFirst<'j> {
+    pub(super) store: &'j BackupStore,
+    pub(super) lines: LinesFromEnd,
+    /// The newest segment when the current log was opened. Newer ones repeat what that log says.
+    pub(super) newest_segment: u64,
+    /// Those that have not been read, oldest first. `None` until the current log has been read.
+    pub(super) segments: Option<Vec<Segment>>,
+    pub(super) made: HashSet<String>,
+    pub(super) void: HashSet<String>,
+}
+
+impl NewestFirst<'_> {
+    /// The log of the newest segment that has not been read.
+    fn next_log(&mut self) -> Result<Option<LinesFromEnd>, ConfineError> {
+        let mut segments = match self.segments.replace(Vec::new()) {
+            Some(segments) => segments,
+            None => {
+                let mut segments = self.store.segments()?;
+                segments.retain(|segment| segment.number <= self.newest_segment);
+                segments
+            }
+        };
+        let Some(segment) = segments.pop() else { return Ok(None) };
+        self.segments = Some(segments);
+        self.store.lines_from_end(&log(), Some(&segment)).map(Some)
+    }
+}
+
+impl Iterator for NewestFirst<'_> {
+    type Item = Result<LoggedEntry, ConfineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let line = match self.lines.next() {
+                Some(Ok(line)) => line,
+                Some(Err(error)) => return Some(Err(error)),
+                None => match self.next_log().transpose()? {
+                    Ok(lines) => {
+                        self.lines = lines;
+                        continue;
+                    }
+                    Err(error) => return Some(Err(error)),
+                },
+            };
+            // What becomes of a change is said after its entry, so it is read before it.
+            if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
+                let confirmed = self.made.remove(&entry.id);
+                if !self.void.remove(&entry.id) {
+                    return Some(Ok(LoggedEntry { entry, confirmed }));
+                }
+            } else if let Some(key) = LineKey::parse(&line) {
+                self.made.extend(key.made);
+                self.void.extend(key.void);
+            }
+        }
+    }
+}
+
+/// Of entries, newest first, those whose change stands: not undone, or undone and then redone. Leaves out those
+/// that undid others.
+pub(crate) fn standing<E>(
+    entries: impl Iterator<Item = Result<LoggedEntry, E>>,
+) -> impl Iterator<Item = Result<LoggedEntry, E>> {
+    let mut undone = HashSet::new();
+    entries.filter(move |logged| {
+        let Ok(LoggedEntry { entry, .. }) = logged else { return true };
+        if entry.id.is_empty() || undone.remove(&entry.id) || entry.checkpoint.is_some() {
+            return false;
+        }
+        undone.extend(entry.undoes.iter().chain(&entry.also_undoes).cloned());
+        entry.undoes.is_none()
+    })
+}

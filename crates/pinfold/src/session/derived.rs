@@ -1,0 +1,72 @@
+//! Sessions that share the state of another: on a part of its workspace, in another mode, or for another agent.
+
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use pinfold_confine::Workspace;
+
+use super::Session;
+use crate::Mode;
+use crate::journal::fresh_id;
+use crate::line_indexes::LineIndexCache;
+use crate::search::FileSetCache;
+
+impl Session {
+    /// Another session on the same workspace: it has read nothing yet.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self {
+            id: fresh_id().unwrap_or_default(),
+            ledger: Arc::default(),
+            grants: Arc::default(),
+            ..self.with_workspace(self.workspace.clone())
+        }
+    }
+
+    /// This session on the part of its workspace that is inside the given directories; `None` if no part
+    /// is. It keeps its ledger, and relative paths start where they did.
+    pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
+        let workspace = self.workspace.narrowed(to)?;
+        Some(self.with_workspace(Arc::new(workspace)))
+    }
+
+    /// This session, with relative paths and searches that start at a directory of the workspace. `None`
+    /// if it is outside, or not a directory.
+    pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
+        let workspace = self.workspace.starting_at(directory.as_ref())?;
+        Some(self.with_workspace(Arc::new(workspace)))
+    }
+
+    /// This session in another permission mode, with the same rules.
+    #[must_use]
+    pub fn in_mode(&self, mode: Mode) -> Self {
+        let mut session = self.with_workspace(self.workspace.clone());
+        session.settings.permissions.mode = mode;
+        session.policy = RwLock::new(Arc::new(self.policy().in_mode(mode)));
+        session
+    }
+
+    fn with_workspace(&self, workspace: Arc<Workspace>) -> Self {
+        Self {
+            workspace,
+            settings: self.settings.clone(),
+            ledger: self.ledger.clone(),
+            parent_reads: self.parent_reads.clone(),
+            writes_count_as_read: self.writes_count_as_read,
+            may_be_of_one_call: self.may_be_of_one_call,
+            journal: self.journal.clone(),
+            pattern_cache: self.pattern_cache.clone(),
+            file_sets: FileSetCache::default(),
+            content_index: self.content_index.clone(),
+            line_indexes: LineIndexCache::default(),
+            pdf_reader: self.pdf_reader.clone(),
+            policy: RwLock::new(self.policy()),
+            whole_workspace: self.whole_workspace.clone(),
+            approver: self.approver.clone(),
+            grants: self.grants.clone(),
+            audit: self.audit.clone(),
+            observer: self.observer.clone(),
+            id: self.id.clone(),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A session's changes in the journal: its history, its checkpoints, and sets of changes that were interrupted.
+
+use std::path::Path;
+
+use pinfold_confine::{Deadline, Error as ConfineError};
+
+use super::Session;
+use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now, standing};
+use crate::limits::MAX_SET_CHANGES;
+use crate::operations::Undo;
+use crate::{CallOptions, Error, Mode};
+
+impl Session {
+    /// Takes back sets of changes that a killed process left half made. Where a file was changed since, the set
+    /// stays as it is, and the log shows that it was not confirmed.
+    pub(super) fn restore_interrupted_sets(&self) {
+        let changes_nothing = self.settings.dry_run || self.settings.permissions.mode == Mode::Plan;
+        let Some(journal) = self.journal.as_deref().filter(|_| !changes_nothing) else { return };
+        // Released at once: what follows needs the lock too.
+        if journal.lock_if_idle().is_none() {
+            return;
+        }
+        let Ok(history) = self.history() else { return };
+        let newest = standing(history).take(2 * MAX_SET_CHANGES).map_while(Result::ok);
+        let torn = newest.filter(|logged| !logged.confirmed).map(|logged| logged.entry);
+        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        for (group, id) in torn.filter_map(|entry| Some((entry.group?, entry.id))) {
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, ids)) => ids.push(id),
+                None => groups.push((group, vec![id])),
+            }
+        }
+        for (_, ids) in groups {
+            let undo = Undo::change(ids[0].clone());
+            let call = CallOptions::default().with_tool("restore");
+            if let Err(Error::NothingToUndo { .. }) = self.perform_with(&undo, &call) {
+                // The process was killed before it changed anything.
+                journal.call_off(&ids, &Deadline::default());
+            }
+        }
+    }
+
+    /// The journal's changes to files in this workspace, newest first. Reads no more of the journal than is
+    /// asked for.
+    pub fn history(&self) -> Result<impl Iterator<Item = Result<LoggedEntry, Error>>, Error> {
+        let failed = |error: ConfineError| Error::from_journal(&error);
+        let journal = self.journal.as_deref();
+        let entries = journal.map(Journal::newest_first).transpose().map_err(failed)?;
+        let roots: Vec<_> = self.real_roots().collect();
+        let inside = move |logged: &LoggedEntry| {
+            let mut paths = [&logged.entry.path].into_iter().chain(&logged.entry.moved_to);
+            paths.any(|path| roots.iter().any(|root| Path::new(path).starts_with(root)))
+        };
+        let entries = entries.into_iter().flatten().map(move |logged| logged.map_err(failed));
+        Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
+    }
+
+    /// Marks the present in the journal, so that [`Rewind`](crate::operations::Rewind) can take back all that is
+    /// changed from now on. Returns the checkpoint's id. The label may be empty.
+    pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
+        let none = || Error::JournalFailed { cause: "there is no journal".into() };
+        let journal = self.journal.as_deref().ok_or_else(none)?;
+        let real_root = self.real_roots().next().unwrap_or_default();
+        let enter = || {
+            let entry = Entry {
+                id: fresh_id()?,
+                time: now(),
+                session: self.id.clone(),
+                tool: "checkpoint".into(),
+                path: real_root.to_string_lossy().into_owned(),
+                before: State::Absent,
+                after: State::Absent,
+                moved_to: None,
+                made_parents: 0,
+                undoes: None,
+                also_undoes: Vec::new(),
+                group: None,
+                checkpoint: Some(label.to_owned()),
+            };
+            let deadline = Deadline::default();
+            journal.begin(vec![(&entry, Displaces::Nothing)], &deadline)?;
+            journal.made(std::slice::from_ref(&entry.id), &deadline);
+            Ok(entry.id)
+        };
+        enter().map_err(|error: ConfineError| Error::from_journal(&error))
+    }
+}
