@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use pinfold_confine::connect_all;
 
@@ -16,6 +17,8 @@ use crate::viewer::is_same_user;
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
+    /// Held while a command is written, so that commands do not mix.
+    writing: Mutex<()>,
 }
 
 /// Connects to every running server with a socket in `directory` that is not in `known`, and removes the sockets of
@@ -29,7 +32,8 @@ pub fn connect(
     let greeted = connected.into_iter().filter_map(|(path, stream)| {
         // A server that hangs must not hold up its viewers.
         stream.set_write_timeout(Some(limits::UNREAD_WAIT)).ok()?;
-        let connection = is_same_user(&stream).then_some(Connection { stream })?;
+        let same_user = is_same_user(&stream);
+        let connection = same_user.then_some(Connection { stream, writing: Mutex::default() })?;
         connection.send(&Command::Hello { version: VERSION, answers }).ok()?;
         Some((path, connection))
     });
@@ -41,6 +45,7 @@ impl Connection {
     pub fn send(&self, command: &Command) -> io::Result<()> {
         let mut line = serde_json::to_vec(command)?;
         line.push(b'\n');
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         (&self.stream).write_all(&line)
     }
 

@@ -1,8 +1,8 @@
 //! The feed of a server: tells viewers of the same user what the server does, and brings it their answers.
 //!
-//! A server has a [`Feed`], which listens at a Unix socket. A viewer finds the sockets of all running servers
-//! ([`directories`], [`connect`]), reads an [`Event`] a line and sends a [`Command`] a line; `docs/WATCHING.md`
-//! documents them. A viewer never holds up a call: what it does not read in time is dropped, and so is the viewer.
+//! A server has a [`Feed`], which listens at a Unix socket. A viewer has a [`Watcher`], which finds all running servers,
+//! passes on each [`Event`] and sends each [`Command`]; both are JSON lines, which `docs/WATCHING.md` documents. A viewer
+//! never holds up a call: what it does not read in time is dropped, and so is the viewer.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,9 @@ mod feed;
 mod limits;
 mod message;
 mod place;
+mod update;
 mod viewer;
+mod watcher;
 
 pub use connection::{Connection, connect};
 pub use feed::{Feed, Question};
@@ -20,3 +22,5 @@ pub use message::{
     Server, VERSION,
 };
 pub use place::{FeedSetting, directories};
+pub use update::{ServerId, Update};
+pub use watcher::{WatchOptions, Watcher};

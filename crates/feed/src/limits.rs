@@ -38,3 +38,6 @@ pub(crate) const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The clients of a server that are named.
 pub(crate) const MAX_CLIENTS: usize = 64;
+
+/// How often a viewer looks for servers that have started: soon enough for a person, and next to no work.
+pub(crate) const SEARCH_INTERVAL: Duration = Duration::from_millis(250);

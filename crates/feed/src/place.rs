@@ -33,6 +33,16 @@ impl FeedSetting {
             Self::Directory(directory) => Some(directory.clone()),
         }
     }
+
+    /// The directories in which a viewer looks for sockets: where this setting puts them, and where servers with
+    /// other settings have them.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let own = match self {
+            Self::Usual(_) => None,
+            Self::Directory(directory) => Some(directory.clone()),
+        };
+        own.into_iter().chain(directories()).collect()
+    }
 }
 
 /// The directories in which sockets may be, the preferred one first.
