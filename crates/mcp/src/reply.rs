@@ -56,21 +56,26 @@ fn classic(result: ToolResult, compact: Option<String>) -> CallToolResult {
     answer
 }
 
-/// An object as text. `structured_content: null` is a placeholder: [`line`] (stdio) or [`fill_in`] (HTTP) puts
-/// the same JSON there. An error does not match the output schema, so it is only in the text.
+/// Stands for structured content that is the object in the text: `rmcp` wants a [`Value`], and to make one of a long
+/// text takes longer than all the rest of a call. [`line`] (stdio) or [`fill_in`] (HTTP) puts the object there. Tools
+/// return objects only, so none returns `null`.
 ///
 /// [`line`]: crate::line::line
+pub(crate) const SAME_AS_TEXT: Value = Value::Null;
+
+/// An object, in the text and as structured content. An error does not match the output schema, so it is only in the
+/// text.
 fn structured(json: String, failed: bool) -> CallToolResult {
     let mut answer = CallToolResult::success(vec![ContentBlock::text(json)]);
     answer.is_error = Some(failed);
-    answer.structured_content = (!failed).then_some(Value::Null);
+    answer.structured_content = (!failed).then_some(SAME_AS_TEXT);
     answer
 }
 
-/// Gives an answer its structured content, where the transport does not.
+/// Replaces [`SAME_AS_TEXT`] by the object, where the transport does not.
 pub(crate) fn fill_in(response: &mut CallToolResponse) {
     let CallToolResponse::Complete(answer) = response else { return };
-    if let (Some(structured @ Value::Null), [ContentBlock::Text(text)]) =
+    if let (Some(structured @ SAME_AS_TEXT), [ContentBlock::Text(text)]) =
         (&mut answer.structured_content, answer.content.as_slice())
     {
         *structured = serde_json::from_str(&text.text)
