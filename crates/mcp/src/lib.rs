@@ -27,8 +27,6 @@ mod call;
 mod conversation;
 mod fault;
 #[cfg(feature = "http")]
-mod guard;
-#[cfg(feature = "http")]
 pub mod http;
 pub mod limits;
 mod line;

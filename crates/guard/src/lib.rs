@@ -1,4 +1,11 @@
-//! Which requests the HTTP server accepts: those with the right host, origin and token.
+//! Which HTTP requests a server accepts: those with the right host, origin and token.
+//!
+//! A web page that the user visits can send requests to servers on this machine. Its browser names the page's origin
+//! and the host that the request is for, so these two are checked before anything else.
+
+#![forbid(unsafe_code)]
+
+use std::net::{IpAddr, SocketAddr};
 
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::uri::Authority;
@@ -11,15 +18,18 @@ pub struct Guard {
     token: Option<String>,
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// Whether `localhost` and loopback addresses with any port are accepted, as hosts and as origins.
+    local: bool,
     /// Whether the server listens on other addresses than loopback, too.
     public: bool,
 }
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { token: _, hosts, origins, public } = self;
+        let Self { token: _, hosts, origins, local, public } = self;
         let mut out = out.debug_struct("Guard");
-        out.field("hosts", hosts).field("origins", origins).field("public", public).finish()
+        out.field("hosts", hosts).field("origins", origins);
+        out.field("local", local).field("public", public).finish()
     }
 }
 
@@ -31,7 +41,14 @@ impl Guard {
 
     /// Accepts requests without a token: for tests, and for servers behind one that checks tokens.
     pub fn without_token() -> Self {
-        Self { token: None, hosts: Vec::new(), origins: Vec::new(), public: false }
+        Self { token: None, hosts: Vec::new(), origins: Vec::new(), local: true, public: false }
+    }
+
+    /// Accepts requests for this address of the server, from its own pages, and from no others: a page of another
+    /// server on this machine is as foreign as any.
+    pub fn own_pages(address: SocketAddr) -> Self {
+        let guard = Self { local: false, ..Self::without_token() };
+        guard.allow_host(address.to_string()).allow_origin(format!("http://{address}"))
     }
 
     /// Also accepts requests for this host, with any port or a given one. Without that, a request must be for
@@ -52,38 +69,30 @@ impl Guard {
     }
 
     /// Says where the server listens.
-    pub(crate) fn listening_on(&mut self, address: std::net::IpAddr) {
+    pub fn listening_on(&mut self, address: IpAddr) {
         self.public = !address.is_loopback();
     }
 
     /// Checks a request. An error is the status to answer, and the reason.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         self.check_place(uri, headers)?;
         self.check_token(headers)
     }
 
     /// Checks all but the token.
-    pub(crate) fn check_place(
-        &self,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<(), (StatusCode, String)> {
+    pub fn check_place(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)
     }
 
     /// The origin of the page that sends a request, if it is accepted.
-    pub(crate) fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    pub fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         self.check_origin(headers).is_ok().then(|| origin.clone())
     }
 
     /// Checks the host. A foreign name that resolves to this machine is an attack (DNS rebinding).
-    pub(crate) fn check_host(
-        &self,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<(), (StatusCode, String)> {
+    pub fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         let mut hosts = headers.get_all(HOST).iter();
         let named = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
@@ -96,12 +105,17 @@ impl Guard {
         };
         // The host in an absolute target takes precedence over the header.
         let named = uri.authority().cloned().unwrap_or(named);
-        if is_local(&named) || (self.public && is_address(&named)) || self.knows_host(&named) {
+        let local = self.local && is_local(&named);
+        if local || (self.public && is_address(&named)) || self.knows_host(&named) {
             return Ok(());
         }
         let host = named.host();
-        let why = format!("the host `{host}` is not served; `--allow-host {host}` allows it");
-        Err((StatusCode::FORBIDDEN, why))
+        let way = if self.local {
+            format!("`--allow-host {host}` allows it")
+        } else {
+            format!("the server is at {}", self.hosts.join(" and "))
+        };
+        Err((StatusCode::FORBIDDEN, format!("the host `{named}` is not served; {way}")))
     }
 
     fn knows_host(&self, named: &Authority) -> bool {
@@ -120,10 +134,11 @@ impl Guard {
                         && is_local(uri.authority()?),
                 )
             };
-            if !self.origins.contains(&origin) && local(&origin) != Some(true) {
-                let why = format!(
-                    "pages of `{origin}` may not talk to this server; `--allow-origin {origin}` allows it"
-                );
+            let local = self.local && local(&origin) == Some(true);
+            if !self.origins.contains(&origin) && !local {
+                let way = format!("; `--allow-origin {origin}` allows it");
+                let way = if self.local { way.as_str() } else { "" };
+                let why = format!("pages of `{origin}` may not talk to this server{way}");
                 return Err((StatusCode::FORBIDDEN, why));
             }
         }
@@ -150,14 +165,14 @@ impl Guard {
 /// Whether a name or address means the machine of the client itself.
 fn is_local(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let address = host.parse::<std::net::IpAddr>();
+    let address = host.parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether it is an address and not a name: an address cannot be made to resolve elsewhere.
 fn is_address(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    host.parse::<std::net::IpAddr>().is_ok()
+    host.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -253,6 +268,27 @@ mod tests {
         ] {
             let given = [("host", "localhost"), ("origin", origin)];
             assert_eq!(status(&guard, &given), expected, "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_another_server_on_this_machine_is_foreign_to_own_pages() {
+        let guard = Guard::own_pages("127.0.0.1:81".parse().unwrap());
+        let own = ("host", "127.0.0.1:81");
+        for (given, expected) in [
+            (&[own][..], 200),
+            (&[own, ("origin", "http://127.0.0.1:81")], 200),
+            (&[own, ("origin", "https://127.0.0.1:81")], 403),
+            (&[own, ("origin", "http://127.0.0.1:82")], 403),
+            (&[own, ("origin", "http://127.0.0.1")], 403),
+            (&[own, ("origin", "http://localhost:81")], 403),
+            (&[own, ("origin", "null")], 403),
+            (&[("host", "127.0.0.1:82")], 403),
+            (&[("host", "127.0.0.1")], 403),
+            (&[("host", "localhost:81")], 403),
+            (&[("host", "evil.example:81")], 403),
+        ] {
+            assert_eq!(status(&guard, given), expected, "{given:?}");
         }
     }
 }
