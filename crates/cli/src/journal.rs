@@ -136,7 +136,7 @@ fn json_line(logged: &LoggedEntry) -> Result<String> {
         undoes: Option<&'e str>,
         confirmed: bool,
     }
-    let LoggedEntry { entry, confirmed } = logged;
+    let LoggedEntry { entry, confirmed, .. } = logged;
     Ok(serde_json::to_string(&Line {
         id: &entry.id,
         time: time(entry).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
@@ -172,13 +172,7 @@ fn line(session: &Session, logged: &LoggedEntry) -> String {
 
 fn entry_line(session: &Session, entry: &Entry) -> String {
     let time = time(entry).strftime("%Y-%m-%d %H:%M:%SZ");
-    let what = match (&entry.before, &entry.after) {
-        _ if entry.checkpoint.is_some() => "checkpoint",
-        _ if entry.moved_to.is_some() => "moved",
-        (State::Absent, _) => "created",
-        (_, State::Absent) => "deleted",
-        _ => "changed",
-    };
+    let what = entry.kind();
     let to = entry.moved_to.as_ref().map(|to| format!(" to {}", below_root(session, to)));
     let to = to.unwrap_or_default();
     if let Some(label) = &entry.checkpoint {

@@ -23,6 +23,7 @@ use pinfold_confine::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::{JournalSetting, Settings};
 use tidy::{LINES_DISK_BYTES, Usage, usage_file};
 
 pub(crate) use entry::fresh_id;
@@ -47,8 +48,14 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal in a directory, which is created by the first change.
-    pub(crate) fn new(directory: PathBuf, keep_for: Duration, max_bytes: u64) -> Self {
+    /// The journal that settings name, if they name one. Its directory is created by the first change.
+    pub fn of(settings: &Settings) -> Option<Self> {
+        let directory = settings.journal.as_ref().and_then(JournalSetting::directory)?;
+        let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
+        Some(Self::new(directory, keep_for, settings.max_journal_bytes))
+    }
+
+    fn new(directory: PathBuf, keep_for: Duration, max_bytes: u64) -> Self {
         Self { directory, store: OnceLock::new(), keep_for, max_bytes }
     }
 
@@ -78,6 +85,7 @@ impl Journal {
             segments: if newest_segment.is_some() { None } else { Some(store.segments()?) },
             made: HashSet::new(),
             void: HashSet::new(),
+            undone: HashSet::new(),
         })
     }
 

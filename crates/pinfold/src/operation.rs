@@ -68,8 +68,8 @@ impl Changes for ChangeSet {
 
 mod sealed {
     use crate::operations::{
-        ChangeFiles, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read, ReadBytes,
-        ReadMany, Rewind, Search, Show, Tree, Undo, Write,
+        ChangeFiles, Compare, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read,
+        ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write,
     };
 
     pub trait Sealed {}
@@ -79,7 +79,7 @@ mod sealed {
     }
 
     seal!(super::NoChange, super::ChangeSet);
-    seal!(ChangeFiles, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read);
+    seal!(ChangeFiles, Compare, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read);
     seal!(ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write);
 }
 

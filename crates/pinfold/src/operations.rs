@@ -3,6 +3,7 @@
 //! One file each: the request, what comes of it, and how it is planned.
 
 mod change_files;
+mod compare;
 mod delete;
 mod edit;
 mod find;
@@ -25,6 +26,7 @@ mod undo;
 mod write;
 
 pub use change_files::{ChangeFiles, FileChange, FilesChanged};
+pub use compare::{Compare, Compared, Version};
 pub use delete::{Delete, Deleted};
 pub use edit::{Edit, Edited};
 pub use find::{Find, FindOrder, FoundFile, FoundFiles};

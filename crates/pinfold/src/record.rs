@@ -118,6 +118,7 @@ fn entry(view: &View<'_>, change: &dyn Change, [before, after]: &[State; 2]) -> 
         session: view.session().id().to_owned(),
         tool: view.tool().to_owned(),
         path: real_path(view, change.place())?,
+        roots: view.session().whole_roots(),
         before: before.clone(),
         after: after.clone(),
         moved_to,

@@ -12,7 +12,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
 
 use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 
@@ -33,7 +32,7 @@ use crate::policy::Policy;
 use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
 use crate::{
     Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
-    JournalSetting, Observer, Operation, ParentReads, Settings, View,
+    Observer, Operation, ParentReads, Settings, View,
 };
 
 /// One agent's conversation: a workspace, settings, and the files that were read so far.
@@ -120,11 +119,7 @@ impl Session {
         });
         let audit = audit.transpose()?;
         policy.keep_out(audit.iter().flat_map(|audit| symlinks_and_target(audit.path())));
-        let directory = settings.journal.as_ref().and_then(JournalSetting::directory);
-        let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
-        let journal = directory.map(|directory| {
-            Arc::new(Journal::new(directory, keep_for, settings.max_journal_bytes))
-        });
+        let journal = Journal::of(&settings).map(Arc::new);
         policy
             .keep_out(journal.iter().flat_map(|journal| symlinks_and_target(journal.directory())));
         let id = fresh_id().unwrap_or_default();
@@ -328,6 +323,14 @@ impl Session {
     /// The real paths of the roots.
     pub fn real_roots(&self) -> impl Iterator<Item = PathBuf> {
         real_roots(&self.workspace)
+    }
+
+    /// The real paths of the roots that the user gave, less those that are only read and those that are not UTF-8.
+    pub(crate) fn whole_roots(&self) -> Vec<String> {
+        let roots = real_roots(&self.whole_workspace);
+        let roots = roots
+            .filter(|root| !self.whole_workspace.is_only_read(root.as_os_str().as_encoded_bytes()));
+        roots.filter_map(|root| root.into_os_string().into_string().ok()).collect()
     }
 
     /// Whether nothing is changed at a place, because its root is only read.

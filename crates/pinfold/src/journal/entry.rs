@@ -17,6 +17,9 @@ pub struct Entry {
     pub tool: String,
     /// The file's real path.
     pub path: String,
+    /// The real paths of the workspace's roots, less those that are only read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
     /// The state before the change.
     pub before: State,
     /// The state after the change.
@@ -41,6 +44,19 @@ pub struct Entry {
     pub checkpoint: Option<String>,
 }
 
+impl Entry {
+    /// What it did: `created`, `changed`, `deleted` or `moved`; or that it is a `checkpoint`.
+    pub fn kind(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            _ if self.checkpoint.is_some() => "checkpoint",
+            _ if self.moved_to.is_some() => "moved",
+            (State::Absent, _) => "created",
+            (_, State::Absent) => "deleted",
+            _ => "changed",
+        }
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
@@ -53,6 +69,8 @@ pub struct LoggedEntry {
     pub entry: Entry,
     /// Whether the log says that the change was made. If not, the process was killed just before or after it.
     pub confirmed: bool,
+    /// Whether a later change undid it, and was not undone itself.
+    pub undone: bool,
 }
 
 /// The state of a path.

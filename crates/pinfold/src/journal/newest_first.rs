@@ -17,6 +17,8 @@ pub struct NewestFirst<'j> {
     pub(super) segments: Option<Vec<Segment>>,
     pub(super) made: HashSet<String>,
     pub(super) void: HashSet<String>,
+    /// Older changes that those which were read undid.
+    pub(super) undone: HashSet<String>,
 }
 
 impl NewestFirst<'_> {
@@ -56,7 +58,12 @@ impl Iterator for NewestFirst<'_> {
             if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
                 let confirmed = self.made.remove(&entry.id);
                 if !self.void.remove(&entry.id) {
-                    return Some(Ok(LoggedEntry { entry, confirmed }));
+                    let undone = self.undone.remove(&entry.id);
+                    if !undone {
+                        let undoes = entry.undoes.iter().chain(&entry.also_undoes);
+                        self.undone.extend(undoes.cloned());
+                    }
+                    return Some(Ok(LoggedEntry { entry, confirmed, undone }));
                 }
             } else if let Some(key) = LineKey::parse(&line) {
                 self.made.extend(key.made);
@@ -71,13 +78,8 @@ impl Iterator for NewestFirst<'_> {
 pub(crate) fn standing<E>(
     entries: impl Iterator<Item = Result<LoggedEntry, E>>,
 ) -> impl Iterator<Item = Result<LoggedEntry, E>> {
-    let mut undone = HashSet::new();
-    entries.filter(move |logged| {
-        let Ok(LoggedEntry { entry, .. }) = logged else { return true };
-        if entry.id.is_empty() || undone.remove(&entry.id) || entry.checkpoint.is_some() {
-            return false;
-        }
-        undone.extend(entry.undoes.iter().chain(&entry.also_undoes).cloned());
-        entry.undoes.is_none()
+    entries.filter(|logged| {
+        let Ok(LoggedEntry { entry, undone, .. }) = logged else { return true };
+        !undone && !entry.id.is_empty() && entry.undoes.is_none() && entry.checkpoint.is_none()
     })
 }

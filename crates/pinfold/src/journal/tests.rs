@@ -17,6 +17,7 @@ fn entry(id: &str, time: u64) -> Entry {
         session: "s".into(),
         tool: "Write".into(),
         path: format!("/ws/{}", "a".repeat(200)),
+        roots: Vec::new(),
         before: State::Absent,
         after: State::Absent,
         moved_to: None,
@@ -269,14 +270,22 @@ fn an_id_of_any_length_is_no_panic() {
 
 #[test]
 fn undone_changes_do_not_stand_unless_they_were_redone() {
-    let logged = |id: &str, undoes: Option<&str>| {
-        let entry = Entry { undoes: undoes.map(str::to_owned), ..entry(id, 1) };
-        Ok::<_, ()>(LoggedEntry { entry, confirmed: true })
-    };
-    // Newest first: `d` undid `c`, which undid `a`.
-    let entries =
-        [logged("d", Some("c")), logged("c", Some("a")), logged("b", None), logged("a", None)];
-    let standing: Vec<_> =
-        standing(entries.into_iter()).map(|logged| logged.unwrap().entry.id).collect();
-    assert_eq!(standing, ["b", "a"]);
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::new(dir.path().to_owned(), Duration::MAX, u64::MAX);
+    // `c` undid `a`, and `d` undid `c`.
+    for (id, undoes) in [("a", None), ("b", None), ("c", Some("a")), ("d", Some("c"))] {
+        let entry = Entry { undoes: undoes.map(str::to_owned), ..entry(id, now()) };
+        let deadline = Deadline::default();
+        journal.begin(vec![(&entry, Displaces::Nothing)], &deadline).unwrap();
+        if id == "c" {
+            assert_eq!(ids_that_stand(&journal), ["b"]);
+        }
+    }
+    assert_eq!(ids_that_stand(&journal), ["b", "a"]);
+    let undone = journal.newest_first().unwrap().map(|logged| logged.unwrap().undone);
+    assert_eq!(undone.collect::<Vec<_>>(), [false, true, false, false]);
+}
+
+fn ids_that_stand(journal: &Journal) -> Vec<String> {
+    standing(journal.newest_first().unwrap()).map(|logged| logged.unwrap().entry.id).collect()
 }

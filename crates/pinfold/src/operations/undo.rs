@@ -84,7 +84,7 @@ impl Operation for Undo {
         }
         let path = self.path.as_ref().map(|path| real_path(view, path)).transpose()?;
         for logged in standing(view.session().history()?) {
-            let LoggedEntry { entry, confirmed } = logged?;
+            let LoggedEntry { entry, confirmed, .. } = logged?;
             let mut paths = [&entry.path].into_iter().chain(&entry.moved_to);
             let other_path = path.as_ref().is_some_and(|path| paths.all(|known| known != path));
             if other_path || self.own_only && entry.session != view.session().id() {

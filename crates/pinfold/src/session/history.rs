@@ -68,6 +68,7 @@ impl Session {
                 session: self.id.clone(),
                 tool: "checkpoint".into(),
                 path: real_root.to_string_lossy().into_owned(),
+                roots: self.whole_roots(),
                 before: State::Absent,
                 after: State::Absent,
                 moved_to: None,

@@ -1,0 +1,145 @@
+//! `Compare`: compares two versions of a file that the journal or the disk has.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use pinfold_confine::{Error as ConfineError, RawPath};
+use pinfold_text::DiffFormat;
+
+use super::undo::{backup, find};
+use crate::change::{can_compare, diff};
+use crate::journal::State;
+use crate::{Error, NoChange, Operation, View};
+
+/// Compares two versions of a file, if the file may be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Compare {
+    /// The file's real path.
+    pub path: String,
+    /// The version to compare with.
+    pub from: Version,
+    /// The version that is compared.
+    pub to: Version,
+}
+
+/// A version of a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Version {
+    /// The one that a change found, by the change's id.
+    Before(String),
+    /// The one that a change left, by the change's id.
+    After(String),
+    /// The one that is there now.
+    Now,
+}
+
+/// Two versions of a file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Compared {
+    /// The states of the file, from and to.
+    pub states: [State; 2],
+    /// The diff, where both versions are text and still exist.
+    pub diff: Option<String>,
+}
+
+impl Compare {
+    /// Compares two versions of the file at a real path.
+    pub fn new(path: impl Into<String>, from: Version, to: Version) -> Self {
+        Self { path: path.into(), from, to }
+    }
+}
+
+impl Operation for Compare {
+    type Changes = NoChange;
+    type Outcome = Compared;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Compared, NoChange), Error> {
+        view.check_backup_readable(&RawPath::from(self.path.as_str()))?;
+        let states = [self.state(view, &self.from)?, self.state(view, &self.to)?];
+        let diff = compare(view, &self.path, [&states[0], &states[1]])?;
+        Ok((Compared { states, diff }, NoChange))
+    }
+}
+
+impl Compare {
+    fn state(&self, view: &View<'_>, version: &Version) -> Result<State, Error> {
+        let (Version::Before(id) | Version::After(id)) = version else {
+            return now(view, &RawPath::from(self.path.as_str()));
+        };
+        let entry = find(view, id)?;
+        // The file may have had another name then, under which it may not be read.
+        view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
+        // What was moved is the same before and after, at another path.
+        let after = matches!(version, Version::After(_)) && entry.moved_to.is_none();
+        Ok(if after { entry.after } else { entry.before })
+    }
+}
+
+/// The diff of two states of a file, where both are text and their contents still exist. The caller has checked that
+/// the file may be read.
+pub(super) fn compare(
+    view: &View<'_>,
+    path: &str,
+    states: [&State; 2],
+) -> Result<Option<String>, Error> {
+    let small = |state: &&State| match state {
+        State::File { bytes, .. } => can_compare(*bytes, view),
+        State::Absent | State::Directory { .. } | State::Link { .. } => true,
+    };
+    if !states.iter().all(small) {
+        return Ok(None);
+    }
+    let [Some(before), Some(after)] = states.map(|state| content(view, path, state)) else {
+        view.check_time()?;
+        return Ok(None);
+    };
+    let roots: Vec<_> = view.session().real_roots().collect();
+    let below = roots.iter().find_map(|root| Path::new(path).strip_prefix(root).ok());
+    let shown = below.map_or_else(|| path.to_owned(), |below| below.display().to_string());
+    Ok(diff(DiffFormat::Git, &shown, &before, &after, view))
+}
+
+/// The state of a file now.
+fn now(view: &View<'_>, path: &RawPath) -> Result<State, Error> {
+    let (_, mut file) = match view.file(path) {
+        Ok(found) => found,
+        Err(Error::NotFound { .. }) => return Ok(State::Absent),
+        Err(Error::IsDirectory { .. }) => return Ok(State::Directory { mode: None }),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    if can_compare(file.len(), view) {
+        file.read_to_end(&mut bytes)
+            .map_err(|error| view.path_error(path, ConfineError::Os(error)))?;
+    }
+    Ok(State::file(pinfold_confine::hash(&bytes), file.len(), Some(file.meta().mode)))
+}
+
+/// The content that a file had: that of the file now, or the backup of a change that displaced the same.
+fn content(view: &View<'_>, path: &str, state: &State) -> Option<Vec<u8>> {
+    let (hash, len) = match state {
+        State::Absent | State::Directory { .. } => return Some(Vec::new()),
+        State::Link { target } => return Some(format!("symlink to {target}\n").into_bytes()),
+        State::File { hash, bytes, .. } => (hash, *bytes),
+    };
+    if let Some(content) = on_disk(view, path, hash, len) {
+        return Some(content);
+    }
+    let history = view.session().history().ok()?.map_while(Result::ok).map(|logged| logged.entry);
+    let displaced = history.filter(|entry| {
+        entry.moved_to.is_none()
+            && matches!(&entry.before, State::File { hash: before, .. } if before == hash)
+    });
+    displaced.take_while(|_| view.check_time().is_ok()).find_map(|entry| backup(view, &entry).ok())
+}
+
+/// The file's content, if it has this hash now.
+fn on_disk(view: &View<'_>, path: &str, hash: &str, len: u64) -> Option<Vec<u8>> {
+    let (_, mut file) =
+        view.file(&RawPath::from(path)).ok().filter(|(_, file)| file.len() == len)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    (pinfold_confine::hash(&bytes).to_hex().as_str() == hash).then_some(bytes)
+}
