@@ -1,9 +1,9 @@
 //! Summarizes changes in the wording that all dialects share.
 
-use pinfold::operations::{Delete, Edit, Insert, Move, Undo, Write};
+use pinfold::operations::{Delete, Edit, EditNotebook, Insert, Move, Undo, Write};
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
-use crate::words::count;
+use crate::words::{brief, count};
 
 /// `line 3`, `lines 3-5`.
 fn line_range((first, last): (u64, u64)) -> String {
@@ -32,16 +32,12 @@ pub(crate) struct ChangeSummary {
 impl ChangeSummary {
     /// The summary of a file that was created or replaced.
     pub(crate) fn of_write(done: &Done<Write>, path: &str) -> Self {
-        let mut summary = match (done.outcome.changed, done.outcome.created) {
-            (false, _) => Self::new(&done.receipt, ["Unchanged", "change nothing"], ": ", path),
-            (true, true) => Self::new(&done.receipt, ["Created", "create"], " ", path),
-            (true, false) => Self::new(&done.receipt, ["Updated", "update"], " ", path),
-        };
         if !done.outcome.changed {
-            summary.line.push_str(" already has this content");
-            summary.needs_line = true;
-            return summary;
+            return Self::unchanged(&done.receipt, path);
         }
+        let verbs =
+            if done.outcome.created { ["Created", "create"] } else { ["Updated", "update"] };
+        let mut summary = Self::new(&done.receipt, verbs, " ", path);
         let lines = done.outcome.lines.filter(|_| !done.outcome.created);
         let lines = lines.map(|(came, went)| format!(", +{came} \u{2212}{went} lines"));
         summary.add_size(done.outcome.bytes, &lines.unwrap_or_default());
@@ -103,6 +99,26 @@ impl ChangeSummary {
         summary
     }
 
+    /// The summary of a cell that was replaced, inserted or deleted.
+    pub(crate) fn of_cell(done: &Done<EditNotebook>, verbs: [&str; 2], path: &str) -> Self {
+        let edited = &done.outcome;
+        if !edited.changed {
+            return Self::unchanged(&done.receipt, &format!("cell {} of {path}", edited.number));
+        }
+        let id = edited.id.as_ref().map(|id| format!(", id {}", brief(id).escape_debug()));
+        let cell = format!("cell {} ({}{})", edited.number, edited.kind, id.unwrap_or_default());
+        let verbs = verbs.map(|verb| format!("{verb} {cell}"));
+        let verbs = verbs.each_ref().map(String::as_str);
+        let mut summary = Self::new(&done.receipt, verbs, " in ", path);
+        if edited.cleared {
+            let would = if done.receipt.dry_run { "would be" } else { "were" };
+            let notice = format!("the cell's outputs and execution count {would} cleared");
+            summary.notices.push(notice);
+        }
+        summary.note_other_names(edited.other_names);
+        summary
+    }
+
     /// The summary of a change that was undone.
     pub(crate) fn of_undo(done: &Done<Undo>, path: &str) -> Self {
         Self::new(&done.receipt, ["Undone", "undo"], ": the last change of ", path)
@@ -126,6 +142,14 @@ impl ChangeSummary {
             _ => ["Moved", "move"],
         };
         Self::new(&done.receipt, verbs, " ", &format!("{from} to {to}"))
+    }
+
+    /// The summary of a change that changed nothing.
+    fn unchanged(receipt: &Receipt, what: &str) -> Self {
+        let mut summary = Self::new(receipt, ["Unchanged", "change nothing"], ": ", what);
+        summary.line.push_str(" already has this content");
+        summary.needs_line = true;
+        summary
     }
 
     /// Starts a summary with `Created PATH`, or `[Dry Run] Would create PATH`.

@@ -6,6 +6,7 @@ mod glob;
 mod grep;
 mod ls;
 mod r#move;
+mod notebook_edit;
 mod read;
 mod write;
 
@@ -25,6 +26,7 @@ pub static CLASSIC: Dialect = Dialect {
         entry::<write::Write>(),
         entry::<edit::Edit>(),
         entry::<edit::MultiEdit>(),
+        entry::<notebook_edit::NotebookEdit>(),
         entry::<delete::Delete>(),
         entry::<r#move::Move>(),
         entry::<ls::List>(),
@@ -72,20 +74,13 @@ fn fault(error: &Error, refusal: &Refusal) -> Answer {
     let message = match (error, words(error, refusal.read_only)) {
         // The message includes the hint.
         (Error::ManyMatches { .. }, Some(words)) => words,
-        (Error::BreaksNotebook { .. }, _) => match notebook_tool() {
-            Some(tool) => format!("{error}; change its cells with {tool}"),
-            None => VOCABULARY.message(error, refusal),
-        },
+        (Error::BreaksNotebook { .. }, _) => format!("{error}; change its cells with NotebookEdit"),
+        (Error::NotANotebook { .. }, _) => format!("{error}; change it as text, with Edit"),
         (_, Some(words)) => VOCABULARY.message_after(words, error, refusal),
         (_, None) => VOCABULARY.message(error, refusal),
     };
     let metadata = Map::from_iter([("code".into(), Value::from(code(error)))]);
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
-}
-
-/// The tool that changes the cells of notebooks, if there is one.
-fn notebook_tool() -> Option<&'static str> {
-    CLASSIC.tools.iter().map(|entry| entry.name).find(|name| *name == "NotebookEdit")
 }
 
 /// A prefix with the number of the edit, if there are several.
@@ -176,6 +171,8 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::Changed { .. }
         | Error::TooLarge { .. }
         | Error::BreaksNotebook { .. }
+        | Error::NotANotebook { .. }
+        | Error::NoCell { .. }
         | Error::JournalFailed { .. }
         | Error::NothingToUndo { .. }
         | Error::NotAsLeft { .. }

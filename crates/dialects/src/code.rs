@@ -26,14 +26,14 @@ pub fn code(error: &Error) -> &'static str {
         | Error::UnknownFileType { .. } => "invalid_argument",
         Error::BadGlob { .. } | Error::BadRegex { .. } => "invalid_pattern",
         Error::Binary { .. } => "binary_file",
-        Error::UnsupportedDocument { .. } => "unsupported_document",
+        Error::UnsupportedDocument { .. } | Error::NotANotebook { .. } => "unsupported_document",
         Error::OutOfRange { .. } | Error::PageOutOfRange { .. } => "out_of_range",
         Error::NotRead { .. } => "not_read",
         Error::Changed { .. } | Error::NotAsLeft { .. } | Error::DirectoryMoved { .. } => {
             "file_changed"
         }
         Error::NothingToUndo { .. } => "file_not_found",
-        Error::NoMatch { .. } => "find_not_found",
+        Error::NoMatch { .. } | Error::NoCell { .. } => "find_not_found",
         Error::ManyMatches { .. } => "find_not_unique",
         Error::NoChange { .. } => "no_change",
         Error::TooLarge { .. }

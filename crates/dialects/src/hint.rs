@@ -173,6 +173,8 @@ impl Vocabulary {
             | Error::NoChange { .. }
             | Error::TooLarge { .. }
             | Error::BreaksNotebook { .. }
+            | Error::NotANotebook { .. }
+            | Error::NoCell { .. }
             | Error::TooLargeToRead { .. }
             | Error::TooLargeToSearch { .. }
             | Error::Unmappable { .. }

@@ -60,6 +60,7 @@ fn code(error: &Error) -> &'static str {
         | Error::Unmappable { .. }
         | Error::NoChange { .. }
         | Error::BreaksNotebook { .. }
+        | Error::NoCell { .. }
         | Error::UnknownTool { .. } => "INVALID_ARGUMENT",
         Error::AuditFailed
         | Error::NotFound { .. }
@@ -78,6 +79,7 @@ fn code(error: &Error) -> &'static str {
         | Error::OutOfRange { .. }
         | Error::PageOutOfRange { .. }
         | Error::UnsupportedDocument { .. }
+        | Error::NotANotebook { .. }
         | Error::ImageTooLarge { .. }
         | Error::TooLargeToRead { .. }
         | Error::TooLargeToSearch { .. }

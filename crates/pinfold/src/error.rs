@@ -328,6 +328,24 @@ pub enum Error {
         /// What would be wrong with it.
         problem: String,
     },
+    /// The file has no cells that can be changed.
+    #[error("the cells of `{path}` cannot be changed: {problem}")]
+    NotANotebook {
+        /// The path as it was given.
+        path: RawPath,
+        /// What it is instead.
+        problem: String,
+    },
+    /// A notebook has no such cell.
+    #[error("`{path}` has no cell `{cell}`")]
+    NoCell {
+        /// The path as it was given.
+        path: RawPath,
+        /// The cell as it was given, cut if it is long.
+        cell: String,
+        /// Names of cells that were perhaps meant.
+        near: Vec<String>,
+    },
     /// The file is larger than what can be edited.
     #[error("`{path}` has or would have {size} bytes, and more than {limit} cannot be edited")]
     TooLarge {

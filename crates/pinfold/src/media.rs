@@ -1,9 +1,12 @@
 //! Files that hold more than lines of text.
 
+mod cells;
 mod image;
 mod notebook;
 mod pdf;
 
+pub use cells::{CellEdit, CellKind};
+pub(crate) use cells::{CellProblem, edit_cell};
 pub use image::Picture;
 pub(crate) use image::{NoPicture, Shrink, is_picture, picture, too_many_bytes};
 pub use notebook::Notebook;

@@ -68,8 +68,8 @@ impl Changes for ChangeSet {
 
 mod sealed {
     use crate::operations::{
-        ChangeFiles, Compare, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read,
-        ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write,
+        ChangeFiles, Compare, Delete, Edit, EditNotebook, Find, Info, Insert, List, Mkdir, Move,
+        Open, Read, ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write,
     };
 
     pub trait Sealed {}
@@ -79,8 +79,8 @@ mod sealed {
     }
 
     seal!(super::NoChange, super::ChangeSet);
-    seal!(ChangeFiles, Compare, Delete, Edit, Find, Info, Insert, List, Mkdir, Move, Open, Read);
-    seal!(ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write);
+    seal!(ChangeFiles, Compare, Delete, Edit, EditNotebook, Find, Info, Insert, List, Mkdir, Move);
+    seal!(Open, Read, ReadBytes, ReadMany, Rewind, Search, Show, Tree, Undo, Write);
 }
 
 /// The result of an operation that was performed.

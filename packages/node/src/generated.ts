@@ -194,6 +194,20 @@ export interface MultiEditArgs {
   }>;
 }
 
+/** The arguments of `NotebookEdit`. */
+export interface NotebookEditArgs {
+  /** Absolute path. */
+  notebook_path: string;
+  /** The cell's id as Read shows it; `cell-N` for cell N if it has none. The new cell of `insert` comes after it, or first if left out. */
+  cell_id?: string | null | undefined;
+  /** The cell's new source; unused by `delete`. */
+  new_source: string;
+  /** Kind of the cell. `insert` needs it; `replace` keeps the kind if left out. */
+  cell_type?: "code" | "markdown" | "raw" | null | undefined;
+  /** `replace` if left out. */
+  edit_mode?: "replace" | "insert" | "delete" | null | undefined;
+}
+
 /** The arguments of `Delete`. */
 export interface DeleteArgs {
   /** Absolute path, or relative to the workspace root. */
@@ -578,6 +592,7 @@ export interface ToolArgs {
   "Write": WriteArgs;
   "Edit": EditArgs;
   "MultiEdit": MultiEditArgs;
+  "NotebookEdit": NotebookEditArgs;
   "Delete": DeleteArgs;
   "Move": MoveArgs;
   "LS": LSArgs;

@@ -10,7 +10,7 @@ const named = (tools, name) => tools.find((tool) => tool.name === name);
 
 test("tools have the shape of plugins", (t) => {
   const tools = createTools({ root: workspace(t) });
-  const names = ["Read", "Write", "Edit", "MultiEdit", "Delete", "Move", "LS", "Glob", "Grep"];
+  const names = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Delete", "Move", "LS", "Glob", "Grep"];
   assert.deepEqual(tools.map((tool) => tool.name), names);
   for (const { name, config, execute, formatCompactParams } of tools) {
     assert.equal(config.type, "function");

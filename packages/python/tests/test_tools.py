@@ -25,7 +25,7 @@ from pinfold import (
 )
 from workspace import AsyncWorkspace
 
-NAMES = ["Read", "Write", "Edit", "MultiEdit", "Delete", "Move", "LS", "Glob", "Grep"]
+NAMES = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Delete", "Move", "LS", "Glob", "Grep"]
 
 
 class Shout(BaseTool):

@@ -104,6 +104,9 @@ impl Error {
             Self::BreaksNotebook { .. } => Some(
                 "the text of a cell is JSON in the file: write `\\\"` for `\"` and `\\n` for a line break".into(),
             ),
+            Self::NotANotebook { .. } => Some("change it as text".into()),
+            Self::NoCell { near, .. } if !near.is_empty() => Some(did_you_mean(near)),
+            Self::NoCell { .. } => Some("read the notebook to see its cells".into()),
             Self::AccessDenied { .. } | Self::DirectoryUnreadable { .. } => {
                 Some("work without it, or tell the user, who can change its permissions".into())
             }

@@ -58,7 +58,7 @@ pub(crate) fn notebook(content: &[u8]) -> Result<Notebook, String> {
 }
 
 /// Parses a notebook, which has cells in one of two places.
-fn parse(content: &[u8]) -> Result<Value, String> {
+pub(super) fn parse(content: &[u8]) -> Result<Value, String> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     if exceeds_json_values(content, MAX_NOTEBOOK_PARTS) {
         return Err(format!("it has more than {MAX_NOTEBOOK_PARTS} parts"));
@@ -239,7 +239,7 @@ fn short_names(output: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// A name from the notebook, without control characters, cut to 100 characters.
-fn one_line(name: &str) -> String {
+pub(super) fn one_line(name: &str) -> String {
     name.chars().filter(|character| !character.is_control()).take(100).collect()
 }
 

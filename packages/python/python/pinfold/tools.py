@@ -223,6 +223,12 @@ class MultiEditTool(FileTool):
     _name = "MultiEdit"
 
 
+class NotebookEditTool(FileTool):
+    """Replaces, inserts or deletes a cell of a notebook."""
+
+    _name = "NotebookEdit"
+
+
 class DeleteTool(FileTool):
     """Deletes a file."""
 
@@ -260,7 +266,8 @@ _SHARED = Sessions()
 def file_tools(session: Session | Sessions | None = None) -> list[FileTool]:
     """All of Pinfold's tools, in the order in which a model is shown them."""
     classes = [
-        ReadTool, WriteTool, EditTool, MultiEditTool, DeleteTool, MoveTool, LSTool, GlobTool, GrepTool,
+        ReadTool, WriteTool, EditTool, MultiEditTool, NotebookEditTool,
+        DeleteTool, MoveTool, LSTool, GlobTool, GrepTool,
     ]  # fmt: skip
     return [tool(session) for tool in classes]
 
