@@ -33,13 +33,13 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Makes a directory, and those that it lies in, that nobody but the owner may enter.
+/// Creates a directory that only its owner may enter, and the directories above it.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes a file, and the directories that it lies in, that nobody but the owner may read. What was
-/// there is replaced if `replace` says so, and else an error.
+/// Creates a file that only its owner may read, and the directories above it. An existing file is
+/// replaced if `replace` is set, and is an error otherwise.
 pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         make_private_directory(parent)?;
@@ -66,7 +66,7 @@ pub fn owner(directory: &Path) -> Option<u32> {
     meta.is_dir().then(|| meta.uid())
 }
 
-/// How much memory the machine has, if the system says so.
+/// The machine's memory in bytes, if it is known.
 pub fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

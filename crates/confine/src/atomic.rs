@@ -38,8 +38,8 @@ pub struct Committed {
     pub meta: Option<Metadata>,
     /// The old file; `None` for a new one.
     pub old_version: Option<OldVersion>,
-    /// Files in the same directory that hold content which a killed process displaced: it may
-    /// exist nowhere else.
+    /// Files in the same directory with content that a killed process displaced. It may exist
+    /// nowhere else.
     pub unverified: Vec<Name>,
     /// Whether the file system has no call that gives a file a name without replacing another. A file that
     /// another process created at the same moment was then replaced.
@@ -127,8 +127,8 @@ impl Target {
         durability: Durability,
         mode: Option<u32>,
     ) -> Result<Committed> {
-        // A new file has the mode that the system gives new files, from the start. New content of
-        // an existing one is for nobody else to read until it has that file's own mode.
+        // A new file has the mode that the system gives new files, from the start. Only the owner
+        // can read the new content of an existing file until it has that file's mode.
         let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
         let temp = TempFile::create(dir, first, self.original.as_ref().map(Original::digest))?;
         sys::write_all(&temp.fd, content)?;

@@ -79,7 +79,7 @@ impl BackupStore {
         }
     }
 
-    /// All that a file holds.
+    /// A file's content.
     pub fn read(&self, name: &Name) -> Result<Vec<u8>> {
         self.dir.file(name).and_then(read_all)
     }

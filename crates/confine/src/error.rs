@@ -56,7 +56,7 @@ pub enum Error {
     /// A move would lead to another file system.
     #[error("it is on another file system")]
     CrossDevice,
-    /// There is more of it than can be worked on.
+    /// It is larger than the limit.
     #[error("too large")]
     TooLarge,
     /// The file is no longer as it was found.
@@ -122,7 +122,7 @@ pub enum Error {
     /// The disk or a quota is full.
     #[error("no space left")]
     NoSpace,
-    /// Anything else that the operating system said.
+    /// Any other error of the operating system.
     #[error("{0}")]
     Os(io::Error),
 }

@@ -17,7 +17,7 @@ pub enum Fault {
     Exit,
 }
 
-/// Which call it happens to.
+/// The call that fails.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     /// The n-th call from now on, counting from 1, once.
@@ -66,7 +66,7 @@ pub struct Report<T> {
     pub calls: Vec<&'static str>,
 }
 
-/// Runs `code`, makes some of its system calls fail, and tells which calls were made.
+/// Runs `code`, makes some of its system calls fail, and returns which calls were made.
 pub fn inject<T>(faults: &[(When, Fault)], code: impl FnOnce() -> T) -> Report<T> {
     run(Plan { faults: faults.to_vec(), ..Plan::default() }, code)
 }

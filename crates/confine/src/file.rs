@@ -16,7 +16,7 @@ pub struct File {
     meta: Metadata,
     position: u64,
     at_end: bool,
-    /// All that it holds, if it was read when it was opened.
+    /// Its whole content, if that was read when it was opened.
     content: Option<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ impl File {
         }
     }
 
-    /// The same file, read from memory: `content` is all that it holds.
+    /// The same file, read from memory: `content` is its whole content.
     pub(crate) fn with_content(self, content: Vec<u8>) -> Self {
         Self { content: Some(content), ..self }
     }

@@ -18,18 +18,18 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::{File, Kind, RelPath, Workspace, sys};
 
-/// The names of ignore files, the strongest first. Whatever one of the first kind says, at any level,
-/// beats all of the others.
+/// The names of ignore files, by precedence: a match of the first kind, at any level, overrides the
+/// others.
 const IGNORE_FILES: [&[u8]; 3] = [b".rgignore", b".ignore", b".gitignore"];
 
-/// As much of an ignore file as is read. The largest in use have some tens of kilobytes.
+/// Bytes of an ignore file that are read. The largest in use have some tens of kilobytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Longer lines are no patterns, and deeper braces overflow the stack of those who compile them.
+/// Longer lines are no patterns, and deeper braces overflow the stack of the compiler.
 const MAX_LINE_BYTES: usize = 4096;
 const MAX_BRACE_DEPTH: usize = 16;
 
-/// More patterns than that take longer to compile than anybody wants to wait.
+/// More patterns take too long to compile.
 const MAX_LINES: usize = 10_000;
 
 /// The ignore files that apply to one directory's entries: its own, and those above it.
@@ -41,7 +41,8 @@ pub(crate) struct Rules {
     files: [Option<Arc<Patterns>>; 3],
 }
 
-/// What tells ignore files apart: the rules above them, their directory, and the hashes of their content.
+/// Identifies the rules of a directory: the rules above them, the directory, and the hashes of its ignore
+/// files.
 pub(crate) type RulesKey = (usize, usize, [Option<Hash>; 3]);
 
 /// The patterns of an ignore file.
@@ -121,7 +122,7 @@ impl Rules {
         Arc::new(Self { above: Some(to.clone()), prefix: self.prefix, files })
     }
 
-    /// Two rules with the same key say the same, as long as those above them are kept.
+    /// Rules with the same key are equal, as long as those above them are kept.
     pub(crate) fn key(&self) -> RulesKey {
         let above = self.above.as_ref().map_or(0, |above| Arc::as_ptr(above) as usize);
         let hashes = self.files.each_ref().map(|file| file.as_ref().map(|file| file.hash));
@@ -136,8 +137,8 @@ impl Rules {
         self.files.iter().flatten().filter(|patterns| patterns.cut).count() as u64
     }
 
-    /// The rules for what is in a directory that somebody named: without those from above, if they
-    /// leave out whatever is in it.
+    /// The rules for the entries of a directory that the caller named: without the rules above it
+    /// if those ignore all of its entries.
     fn for_named(self: Arc<Self>, dir: &RelPath, none: Arc<Self>) -> Arc<Self> {
         let anything = [dir.as_bytes(), b"/\x01"].concat();
         let closed = self.matched(&anything, false) == IgnoreMatch::Ignored
@@ -184,7 +185,7 @@ fn compiled(content: &[u8], hash: Hash) -> Option<Patterns> {
         // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
         let Ok(line) = std::str::from_utf8(line) else { break };
         if line.len() <= MAX_LINE_BYTES && brace_depth(line) <= MAX_BRACE_DEPTH {
-            // A line that is no pattern says nothing, and the others stay.
+            // A line that is no pattern is dropped. The others stay.
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
     }

@@ -69,7 +69,7 @@ impl Identity {
     }
 }
 
-/// What `stat` says about a file.
+/// A file's metadata, from `stat`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Metadata {
     /// Its type.
@@ -97,7 +97,7 @@ pub struct Metadata {
 /// When a file was created, and last accessed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Times {
-    /// When it was created, where the file system says so.
+    /// When it was created, if the file system stores that.
     pub created: Option<SystemTime>,
     /// When it was last accessed.
     pub accessed: SystemTime,

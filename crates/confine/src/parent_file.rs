@@ -10,7 +10,7 @@ use crate::ambient::{LogFile, make_private_directory, read_secret, write_secret}
 /// Bytes of the file. The newer half is kept when there are more.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Files that are kept in the directory, whosever they are.
+/// Files that are kept in the directory, of all parents.
 const MAX_FILES: usize = 64;
 
 /// Lines that every process with the same parent can add and read, while the parent lives.
@@ -22,8 +22,8 @@ pub struct ParentFile {
 }
 
 impl ParentFile {
-    /// The file of this process's parent in a directory. `None` where the system does not tell when the parent was
-    /// started. Creates nothing.
+    /// The file of this process's parent in a directory. `None` if the parent's start time is not known. Creates
+    /// nothing.
     pub fn new(directory: &Path) -> Option<Self> {
         let parent = parent_id();
         let stat = fs::read_to_string(format!("/proc/{parent}/stat")).ok()?;

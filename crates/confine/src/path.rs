@@ -11,7 +11,7 @@ use crate::{Error, Result};
 pub struct RawPath(String);
 
 impl RawPath {
-    /// The path, word for word.
+    /// The path as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -231,7 +231,7 @@ impl fmt::Display for Escaped<'_> {
         for chunk in self.0.utf8_chunks() {
             let valid = chunk.valid();
             let mut written = 0;
-            // Most names are plain, which is seen sooner than that there is nothing to escape.
+            // Most names are plain ASCII, which is checked faster.
             if !valid.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
                 for (at, character) in valid.match_indices(is_escaped) {
                     write!(out, "{}{}", &valid[written..at], character.escape_default())?;

@@ -250,7 +250,7 @@ fn rename_to_free(
             };
             let removed = match (identity(from, old), identity(to, new)) {
                 (Ok(old_one), Ok(new_one)) if old_one == new_one => sys::remove(from.fd(), old),
-                // Somebody has just put another file there.
+                // Another process has just put a file there.
                 (Ok(_), Ok(_)) => Err(Errno::NOENT),
                 (Err(errno), _) | (_, Err(errno)) => Err(errno),
             };

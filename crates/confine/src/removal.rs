@@ -90,7 +90,7 @@ impl Removal {
             return Ok(());
         }
         match self.hash() {
-            // Who may remove it need not be allowed to read it: then its times have to do.
+            // A file that can be removed may be unreadable: then only its times are compared.
             Err(Error::Denied) => Ok(()),
             Err(Error::NotFound | Error::IsDirectory | Error::NotRegular(_)) => Err(Error::Changed),
             other => other.map(drop),

@@ -128,14 +128,14 @@ impl Root {
     }
 
     /// The mount of the root, if the kernel's caches show that the given path and the real path both still lead to
-    /// the open directory, and that is on a local file system. Waits for nobody, also if a path crosses a mount that
+    /// the open directory, and that is on a local file system. Never blocks, also if a path crosses a mount that
     /// hangs.
     pub(crate) fn current_local_mount(&self) -> Option<u64> {
         let opened = self.opened();
         let mount = opened.local_mount?;
         let leads = |found: Result<OwnedFd, Errno>| {
             let found = found.ok()?;
-            // The mount first: only on the local one does `fstat` wait for nobody.
+            // The mount first: `fstat` may block on one that is not local.
             let same = sys::stat_cached(&found).ok()?.mount == mount
                 && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
             same.then_some(mount)
@@ -171,8 +171,8 @@ impl Root {
         self.opened.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What of a root is in a directory too, which is given by the names of its real path: all of it, a part, or
-    /// nothing.
+    /// The part of this root that is inside a directory, which is given by the names of its real path: all of
+    /// it, a directory in it, or nothing.
     pub(crate) fn narrowed(self: &Arc<Self>, directory: &[Name]) -> Option<Arc<Self>> {
         let is_in = || self.canonical_names().starts_with(directory);
         // A root that has nothing to do with it is not looked at: it may be on a mount that hangs.
@@ -229,7 +229,7 @@ impl Root {
         OpenMethod::Walk
     }
 
-    /// What searches remember about it.
+    /// The tree that searches remember.
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }

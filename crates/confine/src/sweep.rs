@@ -1,11 +1,11 @@
 //! Removes the temp files that killed processes have left in a directory.
 //!
-//! A writer locks its temp file, and a displaced file is only there while the directory is locked.
-//! So a temp file that can be locked by the holder of the directory's lock was left behind. It is
-//! deleted only if its content is known to be needed by nobody: what Pinfold wrote, or a displaced
-//! file that is as the call found it and whose place the new file has taken. A file that was set aside
-//! goes back to its name if that is free, and if either the file itself or the directory proves that
-//! the name is Pinfold's: anybody can give a file such a name. Anything else stays, and is reported.
+//! A writer locks its temp file, and a displaced file is only there while the directory is locked. So
+//! a temp file that can be locked by the holder of the directory's lock was left behind. It is deleted
+//! only if its content is known to be superfluous: what Pinfold wrote, or a displaced file that is as
+//! the call found it and whose place the new file has taken. A file that was set aside goes back to
+//! its name if that is free, and if either the file itself or the directory proves that the name is
+//! Pinfold's: anybody can give a file such a name. Anything else stays, and is reported.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ const MAX_SWEPT: usize = 10_000;
 
 impl Dir {
     /// Sweeps the directory, once in the life of this process, and gives the names of files that
-    /// hold content which a killed process displaced and nobody verified.
+    /// hold content that a killed process displaced and did not verify.
     ///
     /// Without the directory's lock nothing is known to be left behind, and everything stays.
     pub(crate) fn sweep(

@@ -28,8 +28,7 @@ pub(crate) use cached::{
 /// Flags that every open has: never waits, never takes a terminal, is not inherited.
 const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// The flags that a call gets in the end. A handle that only serves as a starting point needs, and
-/// takes, none of them but the last.
+/// Adds [`ALWAYS`]. With `O_PATH`, the kernel accepts only `O_CLOEXEC` of these flags.
 fn with_always(flags: OFlags) -> OFlags {
     if flags.contains(PATH_ONLY) && PATH_ONLY != OFlags::RDONLY {
         flags | OFlags::CLOEXEC
@@ -38,7 +37,8 @@ fn with_always(flags: OFlags) -> OFlags {
     }
 }
 
-/// A handle that only serves as a starting point. Where the system has no such thing, an ordinary one.
+/// An `O_PATH` handle on a directory, to open entries below it. Where the system has no `O_PATH`, an
+/// ordinary one.
 #[cfg(target_os = "linux")]
 pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
@@ -210,7 +210,7 @@ pub(crate) fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<()> {
     write_counting(file, bytes).1
 }
 
-/// Writes all of it, in as many calls as it takes, and says how much that was if one of them fails.
+/// As [`write_all`]. Also returns how many bytes were written before a failure.
 pub(crate) fn write_counting(file: impl AsFd, bytes: &[u8]) -> (usize, Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -283,7 +283,7 @@ pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
 }
 
-/// Whether the file system cannot do what was asked at all.
+/// Whether the file system does not support the call.
 pub(crate) fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
@@ -408,7 +408,7 @@ pub(crate) fn may_write(dir: impl AsFd, name: &[u8]) -> Result<()> {
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
     let may = || fs::accessat(dir.as_fd(), name, Access::WRITE_OK, flags);
     match call("faccessat", may) {
-        // Kernels that cannot tell will tell when it is tried.
+        // Old kernels have no `faccessat2`: the change itself will fail.
         Err(Errno::NOSYS) => Ok(()),
         other => other,
     }
@@ -422,9 +422,9 @@ pub(crate) fn random() -> Result<[u8; 8]> {
     Ok(bytes)
 }
 
-/// Shows every entry of a directory to `each`, until it says stop; `.` and `..` are no entries.
+/// Calls `each` with every entry of a directory but `.` and `..`, until it breaks.
 ///
-/// The buffer is only there to be used again.
+/// The buffer is reused from call to call.
 #[cfg(target_os = "linux")]
 pub(crate) fn list(
     dir: impl AsFd,

@@ -178,7 +178,7 @@ fn check_new_name(name: &Name) -> Result<()> {
 /// How many directories are created for one file: each is open until the file is there.
 const MAX_PARENTS: usize = 100;
 
-/// Why a place is no target as it stands.
+/// Why a place cannot be the target.
 enum TargetError {
     /// A symlink is in the path.
     Symlink,
@@ -223,8 +223,8 @@ impl Target {
         self.original.as_mut().map(|original| &mut original.file)
     }
 
-    /// All that the file holds, remembered as what the change was planned on; nothing if there is
-    /// no file.
+    /// The file's content; empty if there is no file. Its hash is remembered, because the change is
+    /// planned on this content.
     pub fn content(&mut self) -> Result<Vec<u8>> {
         let Some(original) = &mut self.original else { return Ok(Vec::new()) };
         let bytes = original.file.read_whole()?;

@@ -25,7 +25,7 @@ pub(crate) struct TempEntry {
 }
 
 impl TempEntry {
-    /// Renames the entry to a name that is never swept, and gives the error that says so.
+    /// Renames the entry to a name that is never swept, and returns the error with that name.
     pub(crate) fn keep(&mut self) -> Error {
         self.delete_on_drop = false;
         match keep(&self.dir, &self.name) {
@@ -36,7 +36,7 @@ impl TempEntry {
     }
 
     /// Changes the modification time of an entry that cannot be renamed, so that no sweep takes it for
-    /// the file that its name says. False if that fails.
+    /// the file that its name identifies. False if that fails.
     pub(crate) fn change_digest(&self) -> bool {
         let Ok(meta) = self.dir.meta(&self.name) else { return false };
         // More than the coarsest clock of a file system.
@@ -70,7 +70,7 @@ impl Drop for TempEntry {
 }
 
 impl Dir {
-    /// Renames a file to a temp name that says what the file is, and which name it had unless that would
+    /// Renames a file to a temp name that identifies the file, and has its old name unless that would
     /// make it too long. `written` is the inode of the file that is to take its place.
     pub(crate) fn set_aside(
         self: &Arc<Self>,
@@ -135,7 +135,7 @@ impl Dir {
     }
 }
 
-/// What became of a file that was to go back to its name.
+/// The result of moving a file back to its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PutBack {
     /// It has its name again.

@@ -1,4 +1,4 @@
-//! The names of temp files, which say what is under them.
+//! The names of temp files, which identify the content.
 //!
 //! A name has the inode of the file that Pinfold wrote, and a digest of the file that the call expects
 //! to displace. So another process can tell new content that may be deleted from a displaced file that
@@ -11,10 +11,10 @@ use crate::{Hash, Identity, Kind, Metadata, Name, Result, sys};
 
 const PREFIX: &str = ".pinfold-";
 const SUFFIX: &str = ".tmp";
-/// Comes between the digest and the file's own name, where that has to be known again.
+/// Separates the digest from the file's own name, in names that have it.
 const ASIDE: &str = ".aside.";
 
-/// What the name of a temp file says.
+/// The parsed name of a temp file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TempName {
     random: String,
@@ -57,7 +57,7 @@ fn first_bytes(hash: &Hash) -> u64 {
     hash.as_bytes()[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// What is under a temp name.
+/// The kind of file that has a temp name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TempContent {
     /// The file that Pinfold wrote, or an empty one that it has just created.
@@ -121,7 +121,7 @@ impl TempName {
         }
     }
 
-    /// What a name says, if it is one that [`Self::name`] makes.
+    /// Parses a name that [`Self::name`] made. `None` for any other name.
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(PREFIX.as_bytes())?;
         let (fields, aside_of) =
@@ -208,7 +208,7 @@ pub(crate) fn kept_name() -> Result<Name> {
     Name::parse(format!("{PREFIX}kept-{:016x}", random_number()?).as_bytes())
 }
 
-/// A number that nobody can guess.
+/// A random number.
 pub fn random_number() -> Result<u64> {
     Ok(u64::from_ne_bytes(sys::random()?))
 }

@@ -54,7 +54,7 @@ pub enum Visibility {
 /// Whether an entry is shown, before the ignore files are matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FilterDecision {
-    /// It is shown whatever its name and the ignore files say.
+    /// It is shown whatever its name is and whatever ignore files match it.
     Force,
     /// It is shown even if it is hidden or ignored, unless it has a name that is always skipped.
     Include,
@@ -69,7 +69,7 @@ pub enum FilterDecision {
 pub struct Skipped {
     /// Because their names start with a dot.
     pub hidden: u64,
-    /// Because an ignore file says so, or they have a name that is always skipped.
+    /// Because an ignore file matches them, or they have a name that is always skipped.
     pub ignored: u64,
     /// Because the system would not let us, or something went wrong.
     pub unreadable: u64,

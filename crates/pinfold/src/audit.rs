@@ -1,7 +1,7 @@
 //! The audit log: one line for every call, with its paths, the decision and the outcome. No contents.
 //!
-//! [`Session::audited`] is the only place that writes a line, and that tells the session's observer of calls. A call
-//! has one line only. An operation that nobody above has put into an audited call is one itself, so no call is left
+//! [`Session::audited`] is the only place that writes a line, and that reports calls to the session's observer. A
+//! call has one line only. An operation that is not part of an audited call is audited itself, so no call is left
 //! out.
 
 use std::borrow::Cow;
@@ -51,7 +51,7 @@ impl Session {
                 parameters: call.parameters.as_deref(),
             })
         };
-        // The thread that performs the call has told the observer of it.
+        // The thread that performs the call has reported it to the observer.
         let number = trace.number().or_else(|| observer.map(start));
         trace.set_number(number);
         let call = call.clone().with_audit_trace(trace.clone());
@@ -81,7 +81,7 @@ impl Session {
 }
 
 /// The line of a call that two threads may answer: the one that performs it, and one that gives up waiting for
-/// that. The first to be done writes the line, with all that was noted by then.
+/// that. The first to be done writes the line, with everything that was collected by then.
 #[derive(Clone, Debug)]
 pub struct SharedAuditLine {
     trace: AuditTrace,
@@ -113,11 +113,11 @@ pub struct AuditLine<'l> {
     pub bytes: usize,
 }
 
-/// Collects what the audit line of a call says. By default nothing is collected.
+/// Collects the fields of a call's audit line. By default nothing is collected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditTrace(Option<Arc<Mutex<Facts>>>);
 
-/// What the audit line of a call says.
+/// The fields of a call's audit line.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Facts {
@@ -178,7 +178,7 @@ impl AuditTrace {
         self.0.is_some()
     }
 
-    /// Notes a decision. The last one is that which the call failed by.
+    /// Notes a decision. If the call is refused, the last decision is the reason.
     pub(crate) fn decided(
         &self,
         access: Access,
@@ -222,7 +222,7 @@ impl AuditTrace {
         (facts.before, facts.after) = (hash(before), hash(after));
     }
 
-    /// All that was noted, with long paths cut.
+    /// The collected fields, with long paths cut.
     fn facts(&self) -> Facts {
         let mut facts = self.lock().map(|facts| facts.clone()).unwrap_or_default();
         let texts = facts.paths.iter_mut().flat_map(|known| [&mut known.given, &mut known.path]);

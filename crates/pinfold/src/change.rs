@@ -53,13 +53,13 @@ pub(crate) trait Change: fmt::Debug {
     /// The ids of the journal entries that this change undoes, the newest first.
     fn undoes(&self) -> &[String];
 
-    /// What the user is shown of it.
+    /// The proposal that the user is asked to approve.
     fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError>;
 
-    /// What an approval of it covers, by hash: what is there now, and what would be.
+    /// The hash of what an approval covers: the state now, and the state after the change.
     fn change_hash(&self) -> Result<Hash, ConfineError>;
 
-    /// Whether the answer shows the diff, and not only that of a dry run.
+    /// Whether the answer has the diff, also if this is no dry run.
     fn answers_with_diff(&self) -> bool {
         false
     }
@@ -77,10 +77,10 @@ pub(crate) trait Change: fmt::Debug {
     /// Whether the operating system would allow it, without trying.
     fn check_possible(&self) -> Result<(), ConfineError>;
 
-    /// What is there before it and after it, for the journal and the audit log.
+    /// The states before and after it, for the journal and the audit log.
     fn states(&self) -> Result<[State; 2], ConfineError>;
 
-    /// What it displaces, for the journal to keep.
+    /// The file that it displaces, which the journal backs up.
     fn displaces(&mut self) -> Displaces<'_>;
 
     /// How many directories above its place it creates, or above the place that it moves something to.
@@ -109,7 +109,7 @@ pub(crate) struct Applied {
     /// Takes the change back, unless another process has changed the file since. Until this is dropped, the old
     /// version is on the disk and the file is held.
     pub(crate) roll_back: RollBack,
-    /// Files beside it that hold content which a killed process displaced.
+    /// Files beside it with content that a killed process displaced.
     pub(crate) unverified: Vec<Name>,
     /// Whether a file that another process created at the same moment was replaced.
     pub(crate) may_have_replaced: bool,
@@ -126,7 +126,7 @@ impl Applied {
     }
 }
 
-/// Creates a symlink. Only undo does: one that was deleted.
+/// Creates a symlink that was deleted. Only undo does that.
 #[derive(Debug)]
 pub(crate) struct RestoreLink {
     pub(crate) path: RawPath,

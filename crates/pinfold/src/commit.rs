@@ -21,7 +21,7 @@ use crate::preview::Proposal;
 use crate::record::Record;
 use crate::{Error, MadeChange, View};
 
-/// How a commit went.
+/// The result of a commit.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Receipt {
@@ -61,7 +61,7 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     let mut changes = changes.0;
     if let Some(question) = question(&mut changes, view, &mut receipt)? {
         let path = changes[0].path().clone();
-        // Nobody should have to wait for the files while the user decides.
+        // Other calls must not wait for the files while the user decides.
         drop(changes);
         view.request_approval(&question)?;
         return Err(CommitError::Stale { path });
@@ -82,8 +82,8 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     Ok(receipt)
 }
 
-/// The one question that the user has to answer before the changes are made, if policy says so and the user
-/// has not approved them yet. A dry run says that the user will be asked.
+/// The approval question for all changes, if policy asks about one of them and the user has not approved
+/// them yet. A dry run only warns that the user will be asked.
 fn question(
     changes: &mut [Box<dyn Change>],
     view: &View<'_>,
@@ -137,7 +137,7 @@ fn change_hash(changes: &[Box<dyn Change>], view: &View<'_>) -> Result<Hash, Com
     Ok(hasher.finalize())
 }
 
-/// What has to be known of a change after it was made.
+/// The data of a change that are needed after it was made.
 struct Facts {
     path: RawPath,
     place: Place,
@@ -159,7 +159,8 @@ impl Facts {
     }
 }
 
-/// Journals the changes, makes all of them or none, and tells the audit log and the ledger.
+/// Journals the changes, makes all of them or none, and notes them in the audit log and in the
+/// ledger.
 fn make(
     mut changes: Vec<Box<dyn Change>>,
     view: &View<'_>,
@@ -210,7 +211,8 @@ fn make(
     Ok(())
 }
 
-/// Takes back the changes that were made before one failed, the last first. Gives the error for all of them.
+/// Takes back the changes that were made before one failed, the last first. Returns the error for all of
+/// them.
 fn roll_back(
     view: &View<'_>,
     applied: Vec<Applied>,
@@ -246,7 +248,7 @@ fn roll_back(
     view.commit_error(&path, error, Error::from_write)
 }
 
-/// What the reader of the answer has to know about a change that was made.
+/// The warnings about a change that was made.
 fn warnings(applied: &Applied) -> Vec<String> {
     let mut warnings = Vec::new();
     if let [first, more @ ..] = &applied.unverified[..] {
@@ -266,19 +268,19 @@ fn warnings(applied: &Applied) -> Vec<String> {
     warnings
 }
 
-/// What is there before and after a change, if the journal, the audit log or the observer is to have it.
+/// The states before and after a change, if the journal, the audit log or the observer needs them.
 fn states(change: &dyn Change, view: &View<'_>) -> Result<Option<[State; 2]>, CommitError> {
     if view.session().journal().is_some() {
         let states = change.states().map_err(|error| failed_to_read(change, error, view))?;
         return Ok(Some(states));
     }
-    // The others do without what cannot be read.
+    // The audit log and the observer do without states that cannot be read.
     let wanted = view.session().is_audited() || view.session().watching_observer().is_some();
     Ok(if wanted { change.states().ok() } else { None })
 }
 
 impl View<'_> {
-    /// Tells the observer of a change, if somebody watches.
+    /// Reports a change to the observer, if a viewer watches.
     fn tell_observer(
         &self,
         (place, moved_to): (&Place, Option<&Place>),

@@ -1,4 +1,4 @@
-//! What an operation can answer instead of an outcome.
+//! The errors of operations.
 //!
 //! The message says what is wrong, [`Error::hint`] what to try next. Paths are repeated as they were
 //! given, never as what they led to. The kinds are closed: each dialect names a code for every one.
@@ -26,7 +26,7 @@ pub enum Error {
     NotFound {
         /// The path as it was given.
         path: RawPath,
-        /// Paths of things that do exist and are called almost the same.
+        /// Existing paths with a similar name.
         near: Vec<String>,
     },
     /// No directory is at the path.
@@ -34,7 +34,7 @@ pub enum Error {
     DirectoryNotFound {
         /// The path as it was given.
         path: RawPath,
-        /// Paths of things that do exist and are called almost the same.
+        /// Existing paths with a similar name.
         near: Vec<String>,
     },
     /// A symlink whose target does not exist.
@@ -43,7 +43,7 @@ pub enum Error {
         /// The path as it was given.
         path: RawPath,
     },
-    /// The directory for a new file does not exist, and was not to be made.
+    /// The directory for a new file does not exist, and the call does not create it.
     #[error("the directory `{parent}` for `{path}` does not exist")]
     ParentMissing {
         /// The path as it was given.
@@ -99,7 +99,7 @@ pub enum Error {
     Denied {
         /// The path as it was given.
         path: RawPath,
-        /// What was to be done.
+        /// The operation.
         access: Access,
         /// Why it was denied.
         denial: Denial,
@@ -107,7 +107,7 @@ pub enum Error {
     /// The audit log cannot be written, and nothing is to be changed without it.
     #[error("the audit log cannot be written, so nothing is changed")]
     AuditFailed,
-    /// Something is where nothing may be.
+    /// Something exists at a path that must be free.
     #[error("`{path}` already exists")]
     Exists {
         /// The path as it was given.
@@ -127,7 +127,7 @@ pub enum Error {
         /// The path that it was to go to, as it was given.
         path: RawPath,
     },
-    /// A directory holds more than one call can work on.
+    /// A directory holds more entries than one call can handle.
     #[error("`{path}` holds more than {limit} entries; nothing was changed")]
     TooManyEntries {
         /// The path as it was given.
@@ -135,19 +135,19 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
-    /// A directory is where a file was wanted.
+    /// The path is a directory, and a file was expected.
     #[error("`{path}` is a directory")]
     IsDirectory {
         /// The path as it was given.
         path: RawPath,
     },
-    /// A file is where a directory was wanted.
+    /// The path is a file, and a directory was expected.
     #[error("`{path}`, or a part of it, is a file and not a directory")]
     NotADirectory {
         /// The path as it was given.
         path: RawPath,
     },
-    /// A pipe, socket or device is where a file was wanted.
+    /// The path is a pipe, socket or device, and a file was expected.
     #[error("`{path}` is a {} and not a regular file", .kind.name())]
     NotRegular {
         /// The path as it was given.
@@ -163,7 +163,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// Links lead to links without an end.
+    /// The path leads through too many symlinks.
     #[error("`{path}` leads through too many symlinks")]
     TooManyLinks {
         /// The path as it was given.
@@ -179,7 +179,7 @@ pub enum Error {
         /// Its size in bytes.
         size: u64,
     },
-    /// A document whose text is not read.
+    /// A document whose text cannot be extracted.
     #[error("the text of `{path}` cannot be read: {problem}")]
     UnsupportedDocument {
         /// The path as it was given.
@@ -187,7 +187,7 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
-    /// An image that no model would take.
+    /// An image that is too large for models.
     #[error("the image `{path}` is too large: {problem}")]
     ImageTooLarge {
         /// The path as it was given.
@@ -200,7 +200,7 @@ pub enum Error {
     PageOutOfRange {
         /// The path as it was given.
         path: RawPath,
-        /// The first page that was asked for.
+        /// The first page that was requested.
         first: u64,
         /// How many pages there are.
         total: u64,
@@ -210,7 +210,7 @@ pub enum Error {
     OutOfRange {
         /// The path as it was given.
         path: RawPath,
-        /// The first line that was asked for.
+        /// The first line that was requested.
         first: u64,
         /// How many lines there are.
         total: u64,
@@ -218,7 +218,7 @@ pub enum Error {
     /// An argument is missing, unknown, or of the wrong kind.
     #[error("{0}")]
     InvalidArgument(String),
-    /// Lines were asked for of a file that has none.
+    /// Lines were requested of a file that has none.
     #[error("`{path}` is {what} and has no lines")]
     NoLines {
         /// The path as it was given.
@@ -228,7 +228,7 @@ pub enum Error {
         /// Whether it has pages instead.
         has_pages: bool,
     },
-    /// Pages were asked for of a file that is no PDF.
+    /// Pages were requested of a file that is no PDF.
     #[error("`{path}` is no PDF and has no pages")]
     NoPages {
         /// The path as it was given.
@@ -242,17 +242,17 @@ pub enum Error {
         /// Names of types that are similar.
         near: Vec<String>,
     },
-    /// A pattern for paths that is none.
+    /// A glob that does not parse.
     #[error("`{pattern}` is not a glob: {problem}")]
     BadGlob {
-        /// What it was to be used for.
+        /// The use of the glob.
         usage: GlobUsage,
         /// The pattern as it was given.
         pattern: RawPath,
         /// What is wrong with it.
         problem: String,
     },
-    /// A pattern for text that is none.
+    /// A regex that does not parse.
     #[error("the regex is not valid: {problem}")]
     BadRegex {
         /// The pattern as it was given.
@@ -391,7 +391,7 @@ pub enum Error {
     AccessDenied {
         /// The path as it was given.
         path: RawPath,
-        /// More than that, where more is known.
+        /// Details, if they are known.
         why: Option<String>,
     },
     /// The disk is full.
@@ -400,7 +400,7 @@ pub enum Error {
         /// The path as it was given.
         path: RawPath,
     },
-    /// Reading or looking failed.
+    /// Reading failed.
     #[error("cannot read `{path}`: {cause}")]
     ReadFailed {
         /// The path as it was given.
@@ -456,7 +456,7 @@ pub enum Error {
         /// The path as it was given.
         path: RawPath,
     },
-    /// Somebody ended the call.
+    /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
     /// No tool has this name.
@@ -464,10 +464,10 @@ pub enum Error {
     UnknownTool {
         /// The name as it was given.
         name: String,
-        /// The names of tools that there are.
+        /// The names of the available tools.
         tools: Vec<String>,
     },
-    /// A mistake in Pinfold itself.
+    /// A bug in Pinfold.
     #[error("internal error: {what}")]
     Internal {
         /// What went wrong.
@@ -480,7 +480,7 @@ pub enum Error {
 pub enum GlobUsage {
     /// To find files.
     Find,
-    /// To say which files are searched or listed.
+    /// To select the files to search or list.
     Filter,
     /// To leave entries out of a list.
     Ignore,

@@ -1,10 +1,10 @@
 //! The journal: what each change displaced, and a log of the changes, so that any of them can be undone.
 //!
 //! A directory of the user's own, outside every workspace: `log.jsonl` with the newest entries, the backup of
-//! each (`ID.before`), `sealed` with older parts of both, and `pinfold-usage.jsonl`, which says what all of it
-//! takes on disk. A backup and its entry are there before the change is made; a line `made` follows the change,
-//! or a line `void` if it failed. So a killed process can leave an entry whose change may not have been made,
-//! but never a change that cannot be undone.
+//! each (`ID.before`), `sealed` with older parts of both, and `pinfold-usage.jsonl` with the disk usage. A
+//! backup and its entry are there before the change is made; a line `made` follows the change, or a line `void`
+//! if it failed. So a killed process can leave an entry whose change may not have been made, but never a change
+//! that cannot be undone.
 //!
 //! Neither a change nor the newest entry costs more with a longer history. A change only appends, unless tidying
 //! is due. Logs are read from their end, and segments are listed only after the current log has been read.
@@ -31,7 +31,7 @@ pub use entry::{Entry, LoggedEntry, State};
 pub use newest_first::NewestFirst;
 pub(crate) use newest_first::standing;
 
-/// What a change is about to displace.
+/// The file that a change is about to displace.
 pub(crate) enum Displaces<'c> {
     Nothing,
     Target(&'c mut Target),
@@ -94,8 +94,8 @@ impl Journal {
         self.store()?.read_backup(&backup_name(&entry.id))
     }
 
-    /// Keeps what changes are about to displace, and adds them to the log, all or none. While the lock is held,
-    /// nobody takes the changes for those of a killed process.
+    /// Backs up the files that changes are about to displace, and adds the changes to the log, all or none.
+    /// While the lock is held, no process takes them for changes of a killed process.
     pub(crate) fn begin(
         &self,
         changes: Vec<(&Entry, Displaces<'_>)>,
@@ -112,7 +112,7 @@ impl Journal {
             needed = needed.saturating_add(backup_bytes).saturating_add(LINES_DISK_BYTES);
         }
         self.make_room(store, needed, deadline)?;
-        // Until the lines are there, a backup without one is nobody's leftover.
+        // While it is held, no process removes backups that have no line yet.
         let lock = store.lock_shared(deadline)?;
         let added = Usage { disk_bytes: needed, ..Usage::default() };
         store.append(&usage_file(), &json(&added)?, deadline)?;
@@ -136,8 +136,8 @@ impl Journal {
         Ok(lock)
     }
 
-    /// Whether the log is there, and nobody is making changes: then an entry that is not confirmed was left by a
-    /// killed process, as long as the lock is held.
+    /// The exclusive lock, if there is a log and no process is making changes. While it is held, an entry that
+    /// is not confirmed was left by a killed process.
     pub(crate) fn lock_if_idle(&self) -> Option<StoreLock> {
         pinfold_confine::device_and_inode(&self.directory.join("log.jsonl"))?;
         self.store().ok()?.lock_exclusive(None).ok()?
@@ -161,7 +161,7 @@ impl Journal {
     }
 }
 
-/// Which entry a line of the log is about, and what it says of it.
+/// The keys of a line of the log: the entry that it adds, confirms (`made`) or calls off (`void`).
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
@@ -173,7 +173,7 @@ struct LineKey {
 }
 
 impl LineKey {
-    /// None for what a killed process left of a line.
+    /// `None` for a torn line of a killed process.
     fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
@@ -183,7 +183,7 @@ impl LineKey {
     }
 }
 
-/// A line for each entry that says what became of its change.
+/// A line for each entry, with `made` or `void`.
 fn marks(what: &str, ids: &[String]) -> String {
     let lines: Vec<_> = ids.iter().map(|id| serde_json::json!({ what: id }).to_string()).collect();
     lines.join("\n")
@@ -198,7 +198,7 @@ fn json(line: &impl Serialize) -> Result<String, ConfineError> {
 }
 
 fn backup_name(id: &str) -> Name {
-    // An id that somebody else put into the log may be anything.
+    // If another program has written to the log, an id may be anything.
     let plain: String = id.chars().filter(char::is_ascii_alphanumeric).take(64).collect();
     Name::parse(format!("{plain}.before").as_bytes()).expect("letters and digits are a name")
 }

@@ -9,7 +9,7 @@ use crate::audit::AuditLine;
 /// Observes the calls and changes of sessions. Its methods are called while a call runs, so they must not wait.
 #[doc(hidden)]
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Whether anybody watches.
+    /// Whether a viewer watches.
     fn is_watching(&self) -> bool;
 
     /// Whether the user has paused changes: then every change asks.

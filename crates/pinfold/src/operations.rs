@@ -1,6 +1,6 @@
-//! What a session can be asked to do.
+//! The operations of a session.
 //!
-//! One file each: the request, what comes of it, and how it is planned.
+//! One file each: the request, its outcome, and `plan`.
 
 mod change_files;
 mod compare;

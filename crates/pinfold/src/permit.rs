@@ -18,7 +18,7 @@ use blake3::Hash;
 use pinfold_confine::{Name, Place, RawPath, RelPath};
 
 use crate::approval::Grants;
-use crate::policy::{Decision, Policy, as_spelled};
+use crate::policy::{Decision, Policy, normalized};
 use crate::preview::Proposal;
 pub(crate) use tree::Tree;
 
@@ -73,7 +73,7 @@ pub(crate) struct Decisions(Mutex<Vec<(Subject, Decision)>>);
 type Subject = (Access, Option<RawPath>, Option<Place>, bool);
 
 impl View<'_> {
-    /// What policy decides about an access to a path, as it is given and as it is resolved.
+    /// The policy's decision on an access to a path, as it was given and as it is resolved.
     fn decision(
         &self,
         access: Access,
@@ -148,8 +148,8 @@ impl View<'_> {
         approved
     }
 
-    /// Finds something, and returns it once it may be read. `place` says where it is, and whether it
-    /// is a directory. After an approval it is found again, since it may have changed meanwhile.
+    /// Finds something, and returns it once it may be read. `place` returns its place, and whether
+    /// it is a directory. After an approval it is found again, since it may have changed meanwhile.
     pub(crate) fn readable<T>(
         &self,
         path: &RawPath,
@@ -215,7 +215,7 @@ impl View<'_> {
     }
 
     /// Asks the user. After an approval the caller has to look at the file again. Files that the
-    /// caller holds must be released first: others should not have to wait.
+    /// caller holds must be released first, so that other calls do not wait.
     pub(crate) fn request_approval(&self, question: &Question) -> Result<(), Error> {
         let Some(QuestionPart { access, path, place, reason }) = question.parts.first() else {
             return Ok(());
@@ -250,7 +250,7 @@ impl View<'_> {
             }
             ApprovalAnswer::Unavailable => {
                 self.note(access, path, Some(&real), "nobody", reason.to_string());
-                // An allow rule does not lift an ask rule, nor a pause.
+                // An allow rule overrides neither an ask rule nor a pause.
                 let allow = match reason {
                     Reason::Rule(_) | Reason::Paused => None,
                     _ => self.session().policy().allowing(access, &real),
@@ -263,8 +263,8 @@ impl View<'_> {
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// Notes that the user approved every part of a question. An approval while changes are paused says nothing
-    /// about changes other than that with this hash.
+    /// Notes that the user approved every part of a question. While changes are paused, an approval covers only
+    /// the change with this hash.
     fn grant(&self, grants: &Grants, question: &Question, change_hash: Option<Hash>) {
         for QuestionPart { access, place, reason, .. } in &question.parts {
             if change_hash.is_some() || *reason != Reason::Paused {
@@ -288,7 +288,7 @@ impl View<'_> {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// Whether somebody can be asked at all.
+    /// Whether there is an approver, and the mode allows to ask.
     pub(crate) fn can_ask(&self) -> bool {
         !self.session().policy().asks_nobody()
             && (self.call().approver.is_some() || self.session().approver().is_some())
@@ -297,7 +297,7 @@ impl View<'_> {
     /// The user's answer. The time that it takes does not count towards the deadline.
     fn answer(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let approver = self.call().approver.as_ref().or(self.session().approver());
-        // Whoever paused changes wants to be asked, whatever the mode is.
+        // The user who paused changes wants to be asked, whatever the mode is.
         let can_ask = self.can_ask() || request.reason == Reason::Paused;
         let Some(approver) = approver.filter(|_| can_ask) else {
             return ApprovalAnswer::Unavailable;
@@ -309,7 +309,7 @@ impl View<'_> {
         answer
     }
 
-    /// The error for a path of which policy keeps secret whether something is there.
+    /// The error for a path whose existence policy hides.
     pub(crate) fn hides(&self, path: &RawPath) -> Option<Error> {
         let (place, missing) = self.session().workspace().deepest_existing(path).ok()?;
         let below = missing.iter().fold(place.path.clone(), |path, name| path.join(name));
@@ -369,7 +369,7 @@ impl View<'_> {
     /// A path as it was given, made absolute below the real path of the root that it names.
     fn given_path(&self, path: &RawPath) -> PathBuf {
         let workspace = self.session().workspace();
-        let given = as_spelled(path.as_str(), workspace.base());
+        let given = normalized(path.as_str(), workspace.base());
         let below = workspace.roots().enumerate().find_map(|(number, root)| {
             let below = given.strip_prefix(root).ok()?;
             Some(self.real_root(number).join(below))

@@ -204,13 +204,13 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Compiles the rules. `spelled` are the roots as they were given, which patterns may begin with.
+    /// Compiles the rules. `given` are the roots as they were given, which patterns may begin with.
     pub(crate) fn new(
         permissions: &Permissions,
         roots: Vec<PathBuf>,
-        spelled: &[PathBuf],
+        given: &[PathBuf],
     ) -> Result<Self, BadRule> {
-        let known: Vec<_> = roots.iter().chain(spelled).cloned().collect();
+        let known: Vec<_> = roots.iter().chain(given).cloned().collect();
         Ok(Self {
             mode: permissions.mode,
             deny: Rules::broad("deny", &permissions.deny, &known)?,
@@ -232,9 +232,9 @@ impl Policy {
         &self,
         permissions: &Permissions,
         roots: Vec<PathBuf>,
-        spelled: &[PathBuf],
+        given: &[PathBuf],
     ) -> Self {
-        let policy = Self::new(permissions, roots, spelled);
+        let policy = Self::new(permissions, roots, given);
         let mut policy = policy.expect("the rules were parsed when the session was opened");
         policy.keep_out(self.own.iter().cloned());
         policy
@@ -355,16 +355,16 @@ impl Policy {
 }
 
 /// A path as it was given, made absolute below the first root, with `.` and `..` resolved by name.
-pub(crate) fn as_spelled(path: &str, first_root: &Path) -> PathBuf {
-    let mut spelled = PathBuf::new();
+pub(crate) fn normalized(path: &str, first_root: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
     for part in first_root.join(OsStr::new(path)).components() {
         match part {
-            std::path::Component::ParentDir => _ = spelled.pop(),
+            std::path::Component::ParentDir => _ = normal.pop(),
             std::path::Component::CurDir => {}
-            other => spelled.push(other),
+            other => normal.push(other),
         }
     }
-    spelled
+    normal
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the user is shown of a change before approving it.
+//! The preview of a change, which the user sees before approving it.
 //!
 //! The preview is true to the bytes: it is made from them, not from a decoding of them, and every
 //! character that a reader would not see, or that would change how other text looks, is escaped. Its
@@ -41,7 +41,7 @@ pub(crate) struct Version {
 }
 
 impl Proposal {
-    /// What the user is asked about several changes at once.
+    /// The proposal for several changes at once.
     pub(crate) fn of_all(mut proposals: Vec<Self>) -> Self {
         if proposals.len() == 1 { proposals.remove(0) } else { Self::Several(proposals) }
     }
@@ -177,9 +177,9 @@ fn unreadable(bytes: &[u8]) -> usize {
     chunks.sum()
 }
 
-/// Bytes as text for the user's eyes: invalid UTF-8 and control characters as `\x1b`, other characters
-/// that cannot be seen as `\u{200b}`. Line feeds and tabs stay. A backslash that would look like the
-/// start of such an escape is `\x5c`.
+/// Bytes as text for the user: invalid UTF-8 and control characters as `\x1b`, other characters that
+/// cannot be seen as `\u{200b}`. Line feeds and tabs stay. A backslash that would look like the start
+/// of such an escape is `\x5c`.
 pub fn escaped_text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -111,8 +111,8 @@ impl Session {
     /// A session on a workspace that other sessions may share.
     pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
         let mut policy = {
-            let spelled: Vec<_> = workspace.roots().map(Path::to_owned).collect();
-            Policy::new(&settings.permissions, real_roots(&workspace).collect(), &spelled)?
+            let given: Vec<_> = workspace.roots().map(Path::to_owned).collect();
+            Policy::new(&settings.permissions, real_roots(&workspace).collect(), &given)?
         };
         let audit = settings.audit.as_ref().map(|path| {
             Audit::open(path).map_err(|cause| OpenError::Audit { path: path.clone(), cause })
@@ -181,8 +181,8 @@ impl Session {
         self
     }
 
-    /// Has a change end what was read of its file. For clients that cannot be told apart: after one of them changed
-    /// a file, another that read it before has not seen the change.
+    /// Makes a change end the state of its file as read. For clients that share this session because only their
+    /// name is known: after one of them changed a file, another that read it before has not seen the change.
     #[must_use]
     pub fn forgetting_writes(mut self) -> Self {
         self.writes_count_as_read = false;
@@ -246,7 +246,7 @@ impl Session {
         self.audit.is_some()
     }
 
-    /// Has `observer` told of calls and changes while somebody watches.
+    /// Reports calls and changes to `observer` while a viewer watches.
     #[doc(hidden)]
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
@@ -254,13 +254,13 @@ impl Session {
         self
     }
 
-    /// The observer, if somebody watches.
+    /// The observer, if a viewer watches.
     #[doc(hidden)]
     pub fn watching_observer(&self) -> Option<&Arc<dyn Observer>> {
         self.observer.as_ref().filter(|observer| observer.is_watching())
     }
 
-    /// Whether somebody watches.
+    /// Whether a viewer watches.
     fn is_watched(&self) -> bool {
         self.watching_observer().is_some()
     }

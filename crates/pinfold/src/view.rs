@@ -26,7 +26,7 @@ fn worked(start: Instant, waited: &AtomicU64) -> Duration {
     start.elapsed().saturating_sub(Duration::from_nanos(waited.load(Ordering::Relaxed)))
 }
 
-/// What an operation sees of the workspace and of its call. It is opaque outside of this crate.
+/// An operation's read access to the workspace, and its call. It is opaque outside of this crate.
 #[derive(Debug)]
 pub struct View<'s> {
     session: &'s Session,
@@ -82,7 +82,7 @@ impl<'s> View<'s> {
         self.call.dry_run.unwrap_or(self.session.settings().dry_run)
     }
 
-    /// How many bytes of text an answer may hold where its dialect has not said.
+    /// The maximum size of an answer's text in bytes, unless the dialect sets one.
     pub(crate) fn output_bytes(&self) -> usize {
         self.session.settings().max_output_bytes.unwrap_or(limits::MAX_CLASSIC_OUTPUT_BYTES)
     }
@@ -162,7 +162,7 @@ impl<'s> View<'s> {
         Ok((visitors, skipped))
     }
 
-    /// As [`Self::walk`]. Also tells whether every directory of the walk is watched.
+    /// As [`Self::walk`]. Also returns whether every directory of the walk is watched.
     pub(crate) fn walk_watched<V: Visitor>(
         &self,
         starts: &[Place],
@@ -235,14 +235,14 @@ impl<'s> View<'s> {
             let target = self.session.workspace().target(path, &self.deadline());
             let target = target.map_err(|error| self.target_error(path, error))?;
             // The old content is compared with the new one and shown: that is reading. Where reading
-            // is denied, it is not said either that there is no file.
+            // is denied, the answer does not reveal either that there is no file.
             let place = target.place().clone();
             let question = self.read_question(path, &place, false)?;
             self.asks_to_write(path, &target)?;
             match question.filter(|_| target.meta().is_some()) {
                 None => return Ok(target),
                 Some(question) => {
-                    // Nobody should have to wait for the file while the user decides.
+                    // Other calls must not wait for the file while the user decides.
                     drop(target);
                     self.request_approval(&question)?;
                 }

@@ -2,8 +2,9 @@
 //!
 //! The current log and its backups lie in the store's own directory. [`BackupStore::seal`] moves both into a
 //! directory below `sealed`, so that no directory and no log grows with the length of the history. A segment's
-//! name says what it takes on disk and when it was sealed: accounting reads no segment. Whoever adds a backup
-//! and its line holds the store's shared lock, whoever seals, drops or tidies holds the exclusive one.
+//! name has its size on disk and the time when it was sealed, so accounting reads no segment. A process that
+//! adds a backup and its line holds the store's shared lock; one that seals, drops or tidies holds the
+//! exclusive lock.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -63,13 +64,14 @@ impl StoreLock {
 }
 
 impl BackupStore {
-    /// Locks the store for adding to it, together with others who do so.
+    /// Takes the shared lock, for adding to the store.
     pub fn lock_shared(&self, deadline: &Deadline) -> Result<StoreLock> {
         let lock = self.lock(FlockOperation::NonBlockingLockShared, Some(deadline))?;
         Ok(lock.unwrap_or(StoreLock(None)))
     }
 
-    /// Locks everybody else out. Without a deadline it does not wait, and gives `None` if somebody else has a lock.
+    /// Takes the exclusive lock. Without a deadline it does not wait, and returns `None` if another process has a
+    /// lock.
     pub fn lock_exclusive(&self, deadline: Option<&Deadline>) -> Result<Option<StoreLock>> {
         self.lock(FlockOperation::NonBlockingLockExclusive, deadline)
     }
@@ -102,7 +104,7 @@ impl BackupStore {
         let mut files = Vec::new();
         let mut directories = disk_bytes(&sys::stat(self.dir.fd())?);
         for name in names(&self.dir)? {
-            // Somebody else may remove it meanwhile.
+            // Another process may remove it meanwhile.
             let Ok(stat) = sys::stat_at(self.dir.fd(), name.as_bytes()) else { continue };
             if crate::Metadata::of(&stat).kind == Kind::File {
                 files.push(StoredFile { name, disk_bytes: disk_bytes(&stat) });
@@ -199,7 +201,7 @@ impl BackupStore {
         }
     }
 
-    /// All that a backup holds, wherever it is.
+    /// A backup's content, also if it is in a segment.
     pub fn read_backup(&self, name: &Name) -> Result<Vec<u8>> {
         let found = self.read(name);
         if !matches!(found, Err(Error::NotFound)) {
@@ -253,7 +255,7 @@ pub struct LinesFromEnd {
     file: Option<File>,
     /// Where the bytes that have been read begin.
     start: u64,
-    /// What has been read and not been given yet.
+    /// Bytes that were read and not returned yet.
     bytes: Vec<u8>,
 }
 

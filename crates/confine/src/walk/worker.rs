@@ -11,7 +11,7 @@ use crate::walk::queue::{TaskGuard, TaskQueue};
 use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
 use crate::{Error, Kind, RelPath, Result, Workspace};
 
-/// Names that are skipped everywhere, unless the caller spells them out.
+/// Names that are skipped everywhere, unless the caller names them.
 pub(super) const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
 /// Deeper than any tree that was not made to be deep.

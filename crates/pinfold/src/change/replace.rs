@@ -21,7 +21,7 @@ pub(crate) struct Replace {
     pub(crate) after_hash: Hash,
     /// The file's content, where it was read to plan the change.
     pub(crate) before: Option<Vec<u8>>,
-    /// Whether the answer shows the diff, and not only that of a dry run.
+    /// Whether the answer has the diff, also if this is no dry run.
     pub(crate) answers_with_diff: bool,
     /// The notation of that diff.
     pub(crate) diff_format: DiffFormat,

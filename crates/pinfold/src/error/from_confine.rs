@@ -110,7 +110,7 @@ impl View<'_> {
     }
 
     /// The error of a step of `commit`. If the file has changed, the session plans again. `failed` makes the error
-    /// of what is neither that nor the end of the call.
+    /// for everything else but the end of the call.
     pub(crate) fn commit_error(
         &self,
         path: &RawPath,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A change in the journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Entry {
-    /// Its name.
+    /// Its id.
     pub id: String,
     /// When it was made, in milliseconds since 1970.
     pub time: u64,
@@ -123,7 +123,7 @@ impl State {
 pub(super) const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 pub(super) const ID_CHARS: usize = 10;
 
-/// A name for a change or a session: short enough to type, and nobody else's.
+/// A random id for a change or a session, short enough to type.
 pub(crate) fn fresh_id() -> Result<String, ConfineError> {
     let mut number = pinfold_confine::random_number()?;
     let mut id = String::with_capacity(ID_CHARS);

@@ -11,7 +11,7 @@ use super::{Entry, LineKey, LoggedEntry, log};
 pub struct NewestFirst<'j> {
     pub(super) store: &'j BackupStore,
     pub(super) lines: LinesFromEnd,
-    /// The newest segment when the current log was opened. Newer ones repeat what that log says.
+    /// The newest segment when the current log was opened. Newer ones repeat lines of that log.
     pub(super) newest_segment: u64,
     /// Those that have not been read, oldest first. `None` until the current log has been read.
     pub(super) segments: Option<Vec<Segment>>,
@@ -54,7 +54,7 @@ impl Iterator for NewestFirst<'_> {
                     Err(error) => return Some(Err(error)),
                 },
             };
-            // What becomes of a change is said after its entry, so it is read before it.
+            // The lines `made` and `void` follow their entry, so they are read before it.
             if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
                 let confirmed = self.made.remove(&entry.id);
                 if !self.void.remove(&entry.id) {
@@ -73,8 +73,8 @@ impl Iterator for NewestFirst<'_> {
     }
 }
 
-/// Of entries, newest first, those whose change stands: not undone, or undone and then redone. Leaves out those
-/// that undid others.
+/// Selects the entries whose changes are in effect: not undone, or undone and redone. Leaves out entries that
+/// undid others. `entries` starts with the newest.
 pub(crate) fn standing<E>(
     entries: impl Iterator<Item = Result<LoggedEntry, E>>,
 ) -> impl Iterator<Item = Result<LoggedEntry, E>> {

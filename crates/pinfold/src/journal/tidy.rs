@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{ID_CHARS, LETTERS};
 use super::{Journal, LineKey, backup_name, json, log, millis, now};
 
-/// What the journal takes on disk. A line of `pinfold-usage.jsonl` has what tidying found, or what a change has
+/// The disk usage of the journal. A line of `pinfold-usage.jsonl` has what tidying found, or what a change has
 /// added since; the sum of the lines is the usage. Without the line of a tidying, tidying is due.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -35,14 +35,14 @@ impl Usage {
     }
 }
 
-/// After so long a change tidies the journal again.
+/// The interval after which a change tidies the journal again.
 pub(super) const TIDY_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// A current log of this size is sealed. Tidying reads it, so it is small; there are as many segments as make up
 /// the history, so it is not tiny. About 600 changes.
 pub(super) const MAX_LOG_BYTES: u64 = 256 * 1024;
 
-/// The disk space that the lines of one change are counted with: a block.
+/// The disk space that the lines of one change count as: a block.
 pub(super) const LINES_DISK_BYTES: u64 = 4096;
 
 impl Journal {
@@ -69,9 +69,9 @@ impl Journal {
         }
     }
 
-    /// Seals a log that has grown, removes what is too old or does not leave `needed` bytes, and what killed
-    /// processes have left. Returns the bytes on disk. Does nothing while somebody else is at it, unless there is
-    /// a time to `wait` for them.
+    /// Seals a log that has grown. Removes entries that are too old, the oldest ones until `needed` bytes are
+    /// free, and leftovers of killed processes. Returns the bytes on disk. Does nothing if another process has a
+    /// lock, unless there is a deadline to `wait` for it.
     fn tidy(
         &self,
         store: &BackupStore,
@@ -131,7 +131,7 @@ impl Journal {
     }
 }
 
-/// What the current log says, as far as tidying has to know.
+/// The entries of the current log.
 struct CurrentLog {
     /// The entries that were not called off: id and time, oldest first.
     entries: Vec<(String, u64)>,
@@ -162,7 +162,7 @@ impl CurrentLog {
     }
 }
 
-/// A log without the lines about some entries, and without what killed processes left of lines.
+/// A log without the lines about some entries, and without torn lines of killed processes.
 fn without(text: &str, gone: &HashSet<String>) -> String {
     let stays = |line: &&str| {
         LineKey::parse(line).is_some_and(|key| key.about().is_some_and(|id| !gone.contains(id)))

@@ -41,7 +41,7 @@ pub struct Edit {
     pub replacements: Vec<Replacement>,
     /// How the texts are looked for; the session's setting may be stricter.
     pub matching: MatchMode,
-    /// Whether a file that is there must have been read first.
+    /// Whether an existing file must have been read first.
     pub read_rule: ReadRule,
     /// Whether an empty text to replace in the first replacement may create the file.
     pub may_create: bool,
@@ -51,7 +51,7 @@ pub struct Edit {
     pub snippet: Option<u64>,
 }
 
-/// What was edited.
+/// The outcome of an edit.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Edited {
@@ -181,7 +181,8 @@ impl Edit {
         Ok(ReplacedInOrder { counts, lines, ..made })
     }
 
-    /// The replacements made in what is there, and whether it had changed elsewhere.
+    /// Applies the replacements to the existing content. Also returns whether that had changed
+    /// elsewhere.
     fn edit(
         &self,
         view: &View<'_>,

@@ -5,7 +5,8 @@ use pinfold_confine::{Place, RawPath};
 use crate::change::MakeDirectory;
 use crate::{ChangeSet, Error, Operation, View};
 
-/// Creates a directory, and those above it that are missing. If it is there, that is fine; a file is refused.
+/// Creates a directory, and those above it that are missing. An existing directory is a success; a file is
+/// refused.
 ///
 /// ```
 /// use pinfold::Session;
