@@ -229,7 +229,9 @@ impl Target {
     pub fn make_directory(&self, durability: Durability, mode: Option<u32>) -> Result<()> {
         let parents = Parents::make(&self.dir, &self.missing, durability)?;
         let dir = parents.dir();
-        let _lock = dir.lock(&self.deadline)?;
+        let lock = dir.lock(&self.deadline)?;
+        // A directory that a killed process has set aside goes back first.
+        dir.sweep(&lock, None, &self.deadline);
         self.check_directory(dir)?;
         self.deadline.check()?;
         match sys::make_dir(dir.fd(), self.name.as_bytes()) {

@@ -15,7 +15,9 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::lines::LogLock;
 use crate::temp_file::retry;
-use crate::{Deadline, Error, File, Identity, Kind, Name, Removal, Result, Target, sys};
+use crate::{
+    Deadline, Error, File, Identity, Kind, Name, Removal, Result, Target, TreeRemoval, sys,
+};
 
 pub use segments::{LinesFromEnd, Segment, StoreLock, StoredFile};
 
@@ -114,6 +116,15 @@ impl BackupStore {
             return Err(Error::Changed);
         }
         self.back_up_file(dir, from, &mut file, name, deadline)
+    }
+
+    /// Backs up a file before the directory that it is in is removed.
+    pub fn back_up_in_tree(&self, tree: &TreeRemoval, entry: usize, name: &Name) -> Result<()> {
+        if tree.hash(entry)?.is_none() {
+            return Ok(());
+        }
+        let (dir, from, mut file, deadline) = tree.file(entry)?;
+        self.back_up_file(&dir, &from, &mut file, name, deadline)
     }
 
     /// Makes a hard link if the file has no other, and a copy if that fails. Through another link the

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,23 @@ impl Dir {
     pub(crate) fn new(fd: OwnedFd) -> Result<Self> {
         let identity = Metadata::of(&sys::stat(&fd)?).identity;
         Ok(Self { fd, identity })
+    }
+
+    /// As [`Self::new`]; another handle of this thread on the same directory serves for both. The changes of a
+    /// set hold their directories until the last is made, and a process has only so many handles.
+    pub(crate) fn shared(fd: OwnedFd) -> Result<Arc<Self>> {
+        let dir = Self::new(fd)?;
+        OPEN.with_borrow_mut(|open| {
+            if let Some(known) = open.get(&dir.identity).and_then(Weak::upgrade) {
+                return Ok(known);
+            }
+            if open.len() >= MAX_OPEN {
+                open.retain(|_, known| known.strong_count() > 0);
+            }
+            let dir = Arc::new(dir);
+            open.insert(dir.identity, Arc::downgrade(&dir));
+            Ok(dir)
+        })
     }
 
     pub(crate) fn fd(&self) -> &OwnedFd {
@@ -146,7 +163,12 @@ pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     }
 }
 
+/// With more directories than this, those that are closed are forgotten.
+const MAX_OPEN: usize = 256;
+
 thread_local! {
+    /// The directories that changes of this thread hold.
+    static OPEN: RefCell<HashMap<Identity, Weak<Dir>>> = RefCell::default();
     /// The directories that this thread has locked for a set of changes, while it makes one.
     static SHARED: RefCell<Option<HashMap<Identity, Arc<Locked>>>> = const { RefCell::new(None) };
 }

@@ -36,7 +36,7 @@ impl Workspace {
             let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
                 // Another process has just put a symlink there: resolve again.
                 Err(Errno::LOOP) => continue,
-                other => Arc::new(Dir::new(other?)?),
+                other => Dir::shared(other?)?,
             };
             let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
             let meta = dir.meta(&name)?;

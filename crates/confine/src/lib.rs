@@ -36,6 +36,7 @@ mod target;
 mod temp_file;
 mod temp_name;
 mod tree;
+mod tree_removal;
 mod walk;
 mod workspace;
 
@@ -62,6 +63,7 @@ pub use sockets::{connect_all, listen_in, make_socket_directory, remove_socket};
 pub use target::Target;
 pub use temp_name::random_number;
 pub use tree::{IndexMode, TreeStamp, TreeSummary};
+pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{
     Candidate, FileOpener, FilterDecision, RememberedFile, Skipped, Visibility, Visitor, Walk,
     WalkEntry,

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::dir::{Dir, DirLock};
 use crate::temp_file::{PutBack, keep};
-use crate::temp_name::{TempContent, TempName};
+use crate::temp_name::{TempContent, TempName, is_new_content};
 use crate::{Deadline, Identity, Kind, Metadata, Name, sys};
 
 /// The directories that this process has swept.
@@ -68,7 +68,7 @@ impl Dir {
     fn sweep_one(&self, temp: &TempName, name: Name, deadline: &Deadline) -> Option<Name> {
         let meta = self.meta(&name).ok()?;
         // Pinfold gives such a name to nothing else.
-        if !matches!(meta.kind, Kind::File | Kind::Symlink) {
+        if !matches!(meta.kind, Kind::File | Kind::Symlink | Kind::Directory) {
             return None;
         }
         let content = temp.content(&meta);
@@ -82,8 +82,12 @@ impl Dir {
             return None;
         }
         let is_displaced = content == TempContent::Displaced;
-        let verified =
-            is_displaced && temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok());
+        let is_verified = || match meta.kind {
+            // It is only ever set aside as a whole, and goes back as it is.
+            Kind::Directory => temp.aside_of().is_some(),
+            _ => temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok()),
+        };
+        let verified = is_displaced && is_verified();
         // Nothing took its place: the change never happened.
         if let Some(target) = temp.aside_of()
             && (is_displaced || temp.is_made_for(self.identity()))
@@ -94,13 +98,32 @@ impl Dir {
                 PutBack::Taken => {}
             }
         }
-        if verified && temp.inode.is_some_and(|written| self.has_inode(written)) {
+        if verified
+            && meta.kind != Kind::Directory
+            && temp.inode.is_some_and(|written| self.has_inode(written))
+        {
             let _ = sys::remove(self.fd(), name.as_bytes());
             return None;
         }
         // Anything else may have this name by chance, or by design: it is not moved to another.
         let kept = if is_displaced { keep(self, &name) } else { None };
         Some(kept.unwrap_or(name))
+    }
+
+    /// Removes new content that killed processes have left here.
+    pub(crate) fn remove_abandoned(&self) {
+        let Ok(dir) = self.readable() else { return };
+        let mut names = Vec::new();
+        let _ = sys::list(&dir, &mut Vec::new(), |name, _| {
+            names.extend(Name::parse(name).ok());
+            ControlFlow::Continue(())
+        });
+        for name in names {
+            let is_new = |meta: Metadata| is_new_content(name.as_bytes(), &meta);
+            if self.meta(&name).is_ok_and(is_new) && self.is_abandoned(&name) {
+                let _ = sys::remove(self.fd(), name.as_bytes());
+            }
+        }
     }
 
     /// Whether an entry has this inode, so that the file that was to take another's place has done so.

@@ -106,7 +106,7 @@ impl Workspace {
         let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
             Err(Errno::LOOP) => return Err(TargetError::Symlink),
             Err(Errno::NOENT) => return Err(TargetError::NoParent),
-            other => Arc::new(Dir::new(other?)?),
+            other => Dir::shared(other?)?,
         };
         let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
         let original = match dir.meta(&name) {
@@ -152,7 +152,7 @@ impl Workspace {
         }
         let dir = match self.root(place.root).open_below(&place.path, sys::DIR_PATH) {
             Err(Errno::LOOP | Errno::NOENT) => return Err(TargetError::Symlink),
-            other => Arc::new(Dir::new(other?)?),
+            other => Dir::shared(other?)?,
         };
         let lock = FileLock::take(dir.identity(), names.clone(), deadline)?;
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));

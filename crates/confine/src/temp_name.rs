@@ -154,7 +154,6 @@ impl TempName {
         // What Pinfold writes is never set aside.
         let written = self.aside_of.is_none() && meta.kind == Kind::File;
         match self.displaces {
-            _ if meta.kind == Kind::Directory => TempContent::Unknown,
             _ if written && (created || self.inode == Some(meta.identity.inode())) => {
                 TempContent::Written
             }
@@ -201,6 +200,11 @@ pub(crate) fn is_own_temp(dir: &OwnedFd, name: &[u8]) -> bool {
 /// As [`is_own_temp`], for an entry with this metadata.
 pub(crate) fn is_temp(name: &[u8], meta: &Metadata) -> bool {
     TempName::parse(name).is_some_and(|temp| temp.content(meta) != TempContent::Unknown)
+}
+
+/// Whether an entry is new content that Pinfold writes, or wrote before it was killed.
+pub(crate) fn is_new_content(name: &[u8], meta: &Metadata) -> bool {
+    TempName::parse(name).is_some_and(|temp| temp.content(meta) == TempContent::Written)
 }
 
 /// A name that nothing else has, for content that the user has to see. It is never swept.

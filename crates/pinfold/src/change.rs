@@ -7,6 +7,7 @@
 mod directory;
 mod relocate;
 mod replace;
+mod tree;
 
 use std::fmt;
 
@@ -22,6 +23,7 @@ use crate::{Access, View};
 pub(crate) use directory::{MakeDirectory, RemoveDirectory};
 pub(crate) use relocate::Relocate;
 pub(crate) use replace::{Replace, can_compare, diff};
+pub(crate) use tree::RemoveFromTree;
 
 /// Changes that were planned and not made yet.
 #[derive(Debug, Default)]

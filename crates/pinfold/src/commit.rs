@@ -116,7 +116,8 @@ fn question(
     let mut proposals = Vec::new();
     for change in changes {
         let proposal = change.proposal(view);
-        proposals.push(proposal.map_err(|error| failed_to_read(&**change, error, view))?);
+        let proposal = proposal.map_err(|error| failed_to_read(&**change, error, view))?;
+        proposals.push((view.session().relative(change.place()), proposal));
     }
     let proposal = Proposal::of_all(proposals);
     Ok(Some(Question { parts, change: Some((change_hash, proposal)) }))

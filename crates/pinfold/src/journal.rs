@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pinfold_confine::{
-    BackupStore, Deadline, Error as ConfineError, Name, Removal, StoreLock, Target,
+    BackupStore, Deadline, Error as ConfineError, Name, Removal, StoreLock, Target, TreeRemoval,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,8 @@ pub(crate) enum Displaces<'c> {
     Nothing,
     Target(&'c mut Target),
     Removal(&'c Removal),
+    /// An entry of a directory that is removed, by its number.
+    InTree(&'c TreeRemoval, usize),
 }
 
 /// The journal of one user.
@@ -108,6 +110,7 @@ impl Journal {
                 Displaces::Nothing => 0,
                 Displaces::Target(target) => store.backup_bytes(target)?,
                 Displaces::Removal(removal) => store.removed_backup_bytes(removal)?,
+                Displaces::InTree(tree, entry) => store.tree_backup_bytes(tree, *entry)?,
             };
             needed = needed.saturating_add(backup_bytes).saturating_add(LINES_DISK_BYTES);
         }
@@ -126,6 +129,9 @@ impl Journal {
                     Displaces::Nothing => {}
                     Displaces::Target(target) => store.back_up(target, &name)?,
                     Displaces::Removal(removal) => store.back_up_removed(removal, &name)?,
+                    Displaces::InTree(tree, entry) => {
+                        store.back_up_in_tree(tree, entry, &name)?;
+                    }
                 }
                 lines.push(json(entry)?);
             }

@@ -66,6 +66,9 @@ pub(crate) const MAX_WALKED_NAMES: usize = 10_000;
 /// Entries of a directory that is moved: policy is asked about each, some hundred thousand in a second.
 pub const MAX_MOVED_ENTRIES: usize = 100_000;
 
+/// Entries of a directory that is deleted: each has an entry and a backup in the journal, and the user is shown each.
+pub const MAX_REMOVED_ENTRIES: usize = 1_000;
+
 /// Changes that are made together: each holds up to three open files, and a process has about a thousand.
 pub const MAX_SET_CHANGES: usize = 200;
 

@@ -27,8 +27,12 @@ pub(crate) enum Proposal {
     MakeDirectory,
     /// An empty directory is removed.
     RemoveDirectory,
-    /// All of these, or none.
-    Several(Vec<Proposal>),
+    /// A directory is deleted with all of its entries.
+    RemoveTree { entries: usize },
+    /// An entry of a directory that is deleted is a directory too.
+    RemoveSubdirectory,
+    /// All of these, or none, each with its path.
+    Several(Vec<(String, Proposal)>),
 }
 
 /// A file's content, before or after a change.
@@ -42,8 +46,8 @@ pub(crate) struct Version {
 
 impl Proposal {
     /// The proposal for several changes at once.
-    pub(crate) fn of_all(mut proposals: Vec<Self>) -> Self {
-        if proposals.len() == 1 { proposals.remove(0) } else { Self::Several(proposals) }
+    pub(crate) fn of_all(mut proposals: Vec<(String, Self)>) -> Self {
+        if proposals.len() == 1 { proposals.remove(0).1 } else { Self::Several(proposals) }
     }
 
     /// The preview, in at most about `max_chars` characters.
@@ -67,10 +71,40 @@ impl Proposal {
             }
             Self::MakeDirectory => "creates a directory".into(),
             Self::RemoveDirectory => "removes an empty directory".into(),
-            Self::Several(proposals) => {
-                let texts = proposals.iter().map(Self::text);
-                texts.map(|text| format!("{}\n", text.trim_end_matches('\n'))).collect()
+            Self::RemoveTree { entries } => {
+                let entries = match entries {
+                    1 => "1 entry".to_owned(),
+                    more => format!("{more} entries"),
+                };
+                format!("deletes the directory with all that is in it, {entries}")
             }
+            Self::RemoveSubdirectory => "deletes a directory".into(),
+            Self::Several(proposals) => {
+                let texts = proposals.iter().map(|(path, proposal)| {
+                    let text = proposal.text();
+                    let text = text.trim_end_matches('\n');
+                    if proposal.names_its_path() {
+                        format!("{text}\n")
+                    } else {
+                        format!("{}: {text}\n", one_line(path.as_bytes()))
+                    }
+                });
+                texts.collect()
+            }
+        }
+    }
+
+    /// Whether the text says which file it is about.
+    fn names_its_path(&self) -> bool {
+        match self {
+            Self::Replace { after, .. } => after.escaped().is_some(),
+            Self::Move { .. } | Self::Several(_) => true,
+            Self::CreateLink { .. }
+            | Self::Delete { .. }
+            | Self::MakeDirectory
+            | Self::RemoveDirectory
+            | Self::RemoveTree { .. }
+            | Self::RemoveSubdirectory => false,
         }
     }
 }

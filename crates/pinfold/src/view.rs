@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pinfold_confine::{
     Candidate, Deadline, DirectoryRemoval, Error as ConfineError, File, FilterDecision, Kind,
     Lstat, Metadata, Place, RawPath, Relocation, RelocationError, Removal, Skipped, Target,
-    Visibility, Visitor, Walk,
+    TreeRemoval, Visibility, Visitor, Walk,
 };
 
 use crate::approval::Grants;
@@ -280,6 +280,26 @@ impl<'s> View<'s> {
         let removal = self.session.workspace().directory_removal(path, &self.deadline());
         let removal = removal.map_err(|error| self.path_error(path, error))?;
         self.check_change(Access::Delete, path, removal.place(), true)?;
+        Ok(removal)
+    }
+
+    /// Finds a directory that is to be removed with all that is in it, and holds it. Refuses what policy denies to
+    /// delete, of the directory or in it.
+    pub(crate) fn tree_removal(
+        &self,
+        path: &RawPath,
+        max_entries: usize,
+    ) -> Result<TreeRemoval, Error> {
+        self.try_access(Access::Delete, path)?;
+        let removal = self.session.workspace().tree_removal(path, max_entries, &self.deadline());
+        let removal = removal.map_err(|error| match error {
+            ConfineError::TooLarge => {
+                Error::TooManyEntries { path: path.clone(), limit: max_entries }
+            }
+            other => self.path_error(path, other),
+        })?;
+        self.check_change(Access::Delete, path, removal.place(), true)?;
+        self.check_tree((path, removal.place()), None, max_entries)?;
         Ok(removal)
     }
 

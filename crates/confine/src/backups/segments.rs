@@ -17,7 +17,7 @@ use crate::deadline::PAUSE;
 use crate::dir::Dir;
 use crate::sys::{self, Locked};
 use crate::temp_file::retry;
-use crate::{Deadline, Error, File, Kind, Name, Removal, Result, Target};
+use crate::{Deadline, Error, File, Kind, Name, Removal, Result, Target, TreeRemoval};
 
 /// A sealed part of the history.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -130,6 +130,14 @@ impl BackupStore {
             return Ok(0);
         }
         Ok(disk_bytes(&sys::stat_at(dir.fd(), name.as_bytes())?))
+    }
+
+    /// The bytes that a backup of a file in a directory that is to be removed will take on disk.
+    pub fn tree_backup_bytes(&self, tree: &TreeRemoval, entry: usize) -> Result<u64> {
+        match tree.entries()[entry].meta.kind {
+            Kind::File => Ok(disk_bytes(&sys::stat(tree.file(entry)?.2.fd())?)),
+            _ => Ok(0),
+        }
     }
 
     /// The sealed segments, oldest first.

@@ -4,16 +4,18 @@
 //! found there. So each path is changed once, whatever was done to it in between. A path that is not as the newest
 //! change left it is a conflict, and is never changed.
 
+mod directories;
+
 use std::collections::{HashMap, HashSet};
 
 use pinfold_confine::{Kind, RawPath};
 use pinfold_text::DiffFormat;
 
+use directories::Directories;
+
 use super::r#move;
 use super::undo::{Now, backup, is_now, now};
-use crate::change::{
-    Change, MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink, diff,
-};
+use crate::change::{Change, MakeDirectory, Relocate, Remove, Replace, RestoreLink, diff};
 use crate::journal::{Entry, State};
 use crate::{Error, View};
 
@@ -63,7 +65,8 @@ struct Net<'e> {
     conflict: Option<&'static str>,
 }
 
-/// A directory that was moved, and the path that it goes back to.
+/// A directory that was moved: its path, and the path that it goes back to, both by the names that the directories
+/// above them have now.
 struct MovedDirectory {
     path: String,
     back_to: String,
@@ -123,17 +126,16 @@ impl<'e> Nets<'e> {
             None => self.add(path, [before, after], entry, Some(entry)),
             Some(to) if matches!(before, State::Directory { .. }) => {
                 let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
-                match self.directories.iter_mut().find(|moved| moved.back_to == *to) {
+                let (now, back_to) = (self.now_at(to), self.now_at(path));
+                match self.directories.iter_mut().find(|moved| moved.path == now) {
                     Some(moved) => {
-                        moved.back_to.clone_from(path);
+                        moved.back_to = back_to;
                         moved.ids.extend(ids);
                     }
-                    None => self.directories.push(MovedDirectory {
-                        path: self.now_at(to),
-                        back_to: path.clone(),
-                        ids,
-                        made_parents,
-                    }),
+                    None => {
+                        let path = now;
+                        self.directories.push(MovedDirectory { path, back_to, ids, made_parents });
+                    }
                 }
                 self.moves.push((path.clone(), to.clone()));
             }
@@ -157,68 +159,50 @@ pub(super) fn plan(
     entries: &[Entry],
     is_own: impl Fn(&Entry) -> bool,
 ) -> Result<Plan, Error> {
-    let mut nets = Nets::default();
-    let mut others: HashSet<String> = HashSet::new();
-    for entry in entries {
-        if !is_own(entry) {
-            let paths = [&entry.path].into_iter().chain(&entry.moved_to);
-            others.extend(paths.map(|path| nets.now_at(path)));
-            continue;
-        }
-        nets.add_entry(entry);
-        for path in [&entry.path].into_iter().chain(&entry.moved_to) {
-            let path = nets.now_at(path);
-            if let (true, Some(number)) = (others.contains(&path), nets.known.get(&path)) {
-                nets.nets[*number].conflict = Some("another session changed it too");
-            }
-        }
-    }
-    let Nets { mut nets, directories, .. } = nets;
+    let Nets { mut nets, directories: mut moved, .. } = Nets::of(entries, is_own);
+    // A directory that was made and then moved goes as a whole.
+    moved.retain(|moved| {
+        let made = nets.iter_mut().find(|net| net.path == moved.path && net.removes_directory());
+        made.map(|net| net.ids.extend_from_slice(&moved.ids)).is_none()
+    });
     // In the order of their paths, so that two sets do not wait for each other.
     nets.sort_by(|one, other| one.path.cmp(&other.path));
-    let removed: HashSet<String> = nets
-        .iter()
-        .filter(|net| net.want == State::Absent)
-        .map(|net| net.path.clone())
-        .chain(directories.iter().map(|moved| moved.path.clone()))
-        .collect();
     let sources = move_sources(&nets);
+    let is_source: HashSet<usize> = sources.values().copied().collect();
+    let mut directories = Directories::new(&nets, &moved, &is_source);
     let mut ranked = Vec::new();
     let mut plan = Plan::default();
     for (number, net) in nets.iter().enumerate() {
-        if same(&net.left, &net.want) || sources.values().any(|source| *source == number) {
+        if same(&net.left, &net.want) || is_source.contains(&number) || directories.has(number) {
             continue;
         }
         let source = sources.get(&number).map(|source| &nets[*source]);
         let step = match net.conflict.or(source.and_then(|source| source.conflict)) {
             Some(why) => Err(Error::NotAsLeft { path: net.path.as_str().into(), what: why }),
-            None => step(view, net, source, &removed, entries),
+            None if net.removes_directory() => {
+                directories.remove(view, number, &mut plan.files).map(|()| None)
+            }
+            None => step(view, net, source, entries).map(Some),
         };
         match step {
-            Ok((rank, what, lines, change)) => {
+            Ok(Some((rank, what, lines, change))) => {
                 let path = source.map_or(&net.path, |source| &source.path).clone();
                 plan.files.push(TakenBack { path, what, lines });
                 ranked.push((rank, net.path.matches('/').count(), change));
             }
+            Ok(None) => {}
             // Somebody was faster, or the change was never made.
             Err(_) if is_at(view, &net.path, &net.want) => {}
             Err(error) => plan.conflicts.push(conflict(&net.path, error)?),
         }
     }
-    ranked.sort_by_key(|(rank, depth, _)| match rank {
-        // Directories are made from the top, and removed from the bottom.
-        Rank::RemoveDirectory => (*rank, usize::MAX - depth),
-        _ => (*rank, *depth),
-    });
+    // Directories are made from the top.
+    ranked.sort_by_key(|(rank, depth, _)| (*rank, *depth));
     plan.changes.extend(ranked.into_iter().map(|(_, _, change)| change));
-    for moved in directories {
-        let (from, to) =
-            (RawPath::from(moved.path.as_str()), RawPath::from(moved.back_to.as_str()));
-        match r#move::plan(view, &from, &to) {
-            Ok(change) => {
-                let (undoes, removes_parents) = (moved.ids, moved.made_parents);
-                plan.changes.push(Box::new(Relocate { undoes, removes_parents, ..change }));
-                let (path, what) = (moved.path, "moved back");
+    for moved in &moved {
+        match directories.move_back(view, moved) {
+            Ok(()) => {
+                let (path, what) = (moved.path.clone(), "moved back");
                 plan.files.push(TakenBack { path, what, lines: None });
             }
             // It was never moved.
@@ -227,7 +211,39 @@ pub(super) fn plan(
             Err(error) => plan.conflicts.push(conflict(&moved.path, error)?),
         }
     }
+    plan.changes.extend(directories.changes());
+    plan.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(plan)
+}
+
+impl<'e> Nets<'e> {
+    /// What changes did, newest first.
+    fn of(entries: &'e [Entry], is_own: impl Fn(&Entry) -> bool) -> Self {
+        let mut nets = Self::default();
+        let mut others: HashSet<String> = HashSet::new();
+        for entry in entries {
+            if !is_own(entry) {
+                let paths = [&entry.path].into_iter().chain(&entry.moved_to);
+                others.extend(paths.map(|path| nets.now_at(path)));
+                continue;
+            }
+            nets.add_entry(entry);
+            for path in [&entry.path].into_iter().chain(&entry.moved_to) {
+                let path = nets.now_at(path);
+                if let (true, Some(number)) = (others.contains(&path), nets.known.get(&path)) {
+                    nets.nets[*number].conflict = Some("another session changed it too");
+                }
+            }
+        }
+        nets
+    }
+}
+
+impl Net<'_> {
+    /// Whether a directory that was made has to go.
+    fn removes_directory(&self) -> bool {
+        matches!((&self.left, &self.want), (State::Directory { .. }, State::Absent))
+    }
 }
 
 /// Whether a path has a state already.
@@ -235,14 +251,13 @@ fn is_at(view: &View<'_>, path: &str, state: &State) -> bool {
     now(view, &RawPath::from(path)).is_some_and(|now| is_now(state, &now))
 }
 
-/// The order in which changes are made.
+/// The order in which files are changed. Directories are moved and removed after them.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 enum Rank {
     MakeDirectory,
     Restore,
     Move,
     Remove,
-    RemoveDirectory,
 }
 
 /// For each path that a file was moved away from, the path where it is now, both by number.
@@ -274,6 +289,7 @@ fn same(one: &State, other: &State) -> bool {
     }
 }
 
+/// The rank of a change, what it does, the lines that come and go, and the change.
 type Step = (Rank, &'static str, Option<(usize, usize)>, Box<dyn Change>);
 
 /// The change of one path.
@@ -281,7 +297,6 @@ fn step(
     view: &View<'_>,
     net: &Net<'_>,
     source: Option<&Net<'_>>,
-    removed: &HashSet<String>,
     entries: &[Entry],
 ) -> Result<Step, Error> {
     let path = RawPath::from(net.path.as_str());
@@ -313,16 +328,6 @@ fn step(
         return Ok((Rank::Move, "moved back", None, Box::new(change)));
     }
     match (&net.left, &net.want) {
-        (State::Directory { .. }, State::Absent) => {
-            let removal = view.directory_removal(&path)?;
-            let inside = view.session().workspace().entries(removal.place(), removed.len() + 1);
-            let inside = inside.map_err(|error| view.path_error(&path, error))?;
-            if inside.iter().any(|it| !removed.contains(&format!("{}/{}", net.path, it.name))) {
-                return Err(differs("the directory holds other files"));
-            }
-            let change = RemoveDirectory { path, removal, undoes, removes_parents };
-            Ok((Rank::RemoveDirectory, "removed", None, Box::new(change)))
-        }
         (_, State::Absent) => {
             let removal = view.removal(&path)?;
             check(&match removal.link_target() {

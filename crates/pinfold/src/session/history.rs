@@ -21,13 +21,19 @@ impl Session {
             return;
         }
         let Ok(history) = self.history() else { return };
-        let newest = standing(history).take(2 * MAX_SET_CHANGES).map_while(Result::ok);
-        let torn = newest.filter(|logged| !logged.confirmed).map(|logged| logged.entry);
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        for (group, id) in torn.filter_map(|entry| Some((entry.group?, entry.id))) {
+        for (number, logged) in standing(history).map_while(Result::ok).enumerate() {
+            let LoggedEntry { entry, confirmed, .. } = logged;
+            let Some(group) = entry.group.filter(|_| !confirmed) else {
+                // Those of a set follow each other, however many they are.
+                if number >= 2 * MAX_SET_CHANGES {
+                    break;
+                }
+                continue;
+            };
             match groups.iter_mut().find(|(known, _)| *known == group) {
-                Some((_, ids)) => ids.push(id),
-                None => groups.push((group, vec![id])),
+                Some((_, ids)) => ids.push(entry.id),
+                None => groups.push((group, vec![entry.id])),
             }
         }
         for (_, ids) in groups {

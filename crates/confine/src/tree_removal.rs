@@ -1,0 +1,355 @@
+//! Removes a directory with all that is in it: all of it or nothing.
+//!
+//! One rename sets the directory aside. What is in it must be what was found, entry by entry; otherwise it goes back
+//! to its name. So others see all of it or nothing of it, and an error means that all of it is there. It is deleted
+//! last, under a name that no sweep touches: a process that is killed meanwhile leaves the rest there for the user
+//! to see.
+
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
+
+use rustix::io::Errno;
+
+use crate::dir::{Dir, DirLock};
+use crate::held_entry::HeldEntry;
+use crate::root::step_into;
+use crate::temp_file::{PutBack, TempEntry, keep, retry};
+use crate::temp_name::{Digest, is_new_content};
+use crate::{
+    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, RelPath, Result,
+    Workspace, sys,
+};
+
+/// A directory that is to be removed with all that is in it: locked for that, with its state when it was found.
+#[derive(Debug)]
+pub struct TreeRemoval {
+    top: HeldEntry,
+    /// By path, so that a directory comes before what is in it.
+    entries: Vec<TreeEntry>,
+    deadline: Deadline,
+}
+
+/// An entry of a directory that is to be removed, as it was found.
+#[derive(Debug)]
+pub struct TreeEntry {
+    /// Its path below the directory.
+    pub path: RelPath,
+    /// Its metadata.
+    pub meta: Metadata,
+    /// The target of a symlink, as it is stored.
+    pub link_target: Option<Vec<u8>>,
+    hash: OnceCell<Hash>,
+}
+
+impl Workspace {
+    /// Finds and locks a directory that is to be removed with all that is in it. A symlink is not followed, and
+    /// a symlink inside is an entry like any other. [`Error::TooLarge`] means that it has more than `max_entries`.
+    ///
+    /// Waits for others who change the directory's own entry, as long as `deadline` lasts.
+    pub fn tree_removal(
+        &self,
+        path: &RawPath,
+        max_entries: usize,
+        deadline: &Deadline,
+    ) -> Result<TreeRemoval> {
+        let found = self.lstat(path)?;
+        if found.meta.kind != Kind::Directory {
+            return Err(Error::NotADirectory);
+        }
+        if self.holds_a_root(&found.place) {
+            return Err(Error::BadPath("is a workspace root, or holds one; remove what is in it"));
+        }
+        let top = self.hold_entry(path, deadline)?;
+        if top.meta.kind != Kind::Directory {
+            return Err(Error::NotADirectory);
+        }
+        let entries = list(&top.dir, &top.name, max_entries, deadline)?;
+        if !entries.iter().all(|entry| is_removable(entry.meta.kind)) {
+            return Err(Error::BadPath("holds a named pipe, socket or device; remove that first"));
+        }
+        Ok(TreeRemoval { top, entries, deadline: deadline.clone() })
+    }
+}
+
+/// Whether an entry can be kept for an undo, and so be removed.
+fn is_removable(kind: Kind) -> bool {
+    matches!(kind, Kind::File | Kind::Directory | Kind::Symlink)
+}
+
+/// Opens a directory below the directory `top` of `dir`.
+fn open(dir: &Dir, top: &Name, below: &RelPath) -> Result<Dir> {
+    let step = |fd: &_, name: &Name| match step_into(fd, name, sys::DIR_PATH) {
+        Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR) => Err(Error::Changed),
+        other => Ok(other?),
+    };
+    let mut fd = step(dir.fd(), top)?;
+    for name in below.names() {
+        fd = step(&fd, &name)?;
+    }
+    Dir::new(fd)
+}
+
+/// All that is in the directory `top` of `dir`, by path, but for new content that somebody is writing.
+fn list(dir: &Dir, top: &Name, max: usize, deadline: &Deadline) -> Result<Vec<TreeEntry>> {
+    let mut found: Vec<TreeEntry> = Vec::new();
+    let mut waiting = vec![RelPath::root()];
+    let mut mount = None;
+    while let Some(below) = waiting.pop() {
+        deadline.check()?;
+        let directory = open(dir, top, &below)?;
+        // Not every kernel tells mounts apart.
+        let id = sys::stat_cached(directory.fd()).map_or(0, |stat| stat.mount);
+        let own_mount = (directory.identity().device(), id);
+        if *mount.get_or_insert(own_mount) != own_mount {
+            return Err(Error::BadPath("holds a mount point; it has to be unmounted first"));
+        }
+        let mut failed = None;
+        sys::list(directory.readable()?, &mut Vec::new(), |name, _| {
+            match TreeEntry::find(&directory, &below, name) {
+                Ok(None) | Err(Error::NotFound) => {}
+                Ok(Some(_)) if found.len() == max => failed = Some(Error::TooLarge),
+                Ok(Some(entry)) => {
+                    if entry.meta.kind == Kind::Directory {
+                        waiting.push(entry.path.clone());
+                    }
+                    found.push(entry);
+                }
+                Err(other) => failed = Some(other),
+            }
+            if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+impl TreeEntry {
+    /// The entry of a directory; `None` for new content that somebody is writing.
+    fn find(directory: &Dir, below: &RelPath, name: &[u8]) -> Result<Option<Self>> {
+        let name = Name::parse(name)?;
+        let meta = directory.meta(&name)?;
+        if is_new_content(name.as_bytes(), &meta) {
+            return Ok(None);
+        }
+        let link_target = match meta.kind {
+            Kind::Symlink => Some(sys::read_link(directory.fd(), name.as_bytes())?),
+            _ => None,
+        };
+        Ok(Some(Self { path: below.join(&name), meta, link_target, hash: OnceCell::new() }))
+    }
+
+    /// Its name, and the directory that it is in.
+    fn split(&self) -> (RelPath, Name) {
+        self.path.split().expect("an entry has a name")
+    }
+}
+
+impl TreeRemoval {
+    /// Where the directory is.
+    pub fn place(&self) -> &Place {
+        &self.top.place
+    }
+
+    /// The directory's metadata when it was found.
+    pub fn meta(&self) -> &Metadata {
+        &self.top.meta
+    }
+
+    /// What is in it, by path.
+    pub fn entries(&self) -> &[TreeEntry] {
+        &self.entries
+    }
+
+    /// Leaves out the entries that will not be there any more when the directory is removed.
+    pub fn retain(&mut self, stays: impl Fn(&RelPath) -> bool) {
+        self.entries.retain(|entry| stays(&entry.path));
+    }
+
+    /// The hash of a file's content, computed once; `None` for anything else.
+    pub fn hash(&self, entry: usize) -> Result<Option<Hash>> {
+        let entry = &self.entries[entry];
+        if entry.meta.kind != Kind::File {
+            return Ok(None);
+        }
+        if let Some(hash) = entry.hash.get() {
+            return Ok(Some(*hash));
+        }
+        let hash = self.hash_below(&self.top.name, entry)?;
+        Ok(Some(*entry.hash.get_or_init(|| hash)))
+    }
+
+    /// The hash of a file now, with the directory under this name.
+    fn hash_below(&self, top: &Name, entry: &TreeEntry) -> Result<Hash> {
+        self.file_below(top, entry)?.1.hash(&self.deadline)
+    }
+
+    /// Opens a file and its directory, with the directory that is removed under this name.
+    fn file_below(&self, top: &Name, entry: &TreeEntry) -> Result<(Dir, crate::File)> {
+        let (parent, name) = entry.split();
+        let dir = open(&self.top.dir, top, &parent)?;
+        let file = match dir.file(&name) {
+            Err(Error::NotFound | Error::IsDirectory | Error::NotRegular(_)) => {
+                return Err(Error::Changed);
+            }
+            other => other?,
+        };
+        if entry.meta.same_stat(file.meta()) { Ok((dir, file)) } else { Err(Error::Changed) }
+    }
+
+    /// The directory of a file, its name there, and the open file, for a backup.
+    pub(crate) fn file(&self, entry: usize) -> Result<(Dir, Name, crate::File, &Deadline)> {
+        let entry = &self.entries[entry];
+        let (dir, file) = self.file_below(&self.top.name, entry)?;
+        Ok((dir, entry.split().1, file, &self.deadline))
+    }
+
+    /// Whether the operating system would let this process remove it, without trying.
+    pub fn check_removable(&self) -> Result<()> {
+        self.top.dir.check_writable()?;
+        let inside = self.entries.iter().filter(|entry| entry.meta.kind == Kind::Directory);
+        for below in inside.map(|entry| &entry.path).chain([&RelPath::root()]) {
+            open(&self.top.dir, &self.top.name, below)?.check_writable()?;
+        }
+        Ok(())
+    }
+
+    /// Removes it. It is renamed to a temp name, verified, and deleted when the answer is dropped.
+    pub fn remove(&self, durability: Durability) -> Result<RemovedTree> {
+        self.check_removable()?;
+        for (number, entry) in self.entries.iter().enumerate() {
+            if !entry.meta.is_settled() {
+                match self.hash(number) {
+                    // Who may remove it need not be allowed to read it: then its times have to do.
+                    Err(Error::Denied) => {}
+                    other => _ = other?,
+                }
+            }
+        }
+        let HeldEntry { location, dir, name, meta, .. } = &self.top;
+        let lock = dir.lock(&self.deadline)?;
+        let unverified = dir.sweep(&lock, None, &self.deadline);
+        location.check(dir)?;
+        self.deadline.check()?;
+        let mut temp = dir.set_aside(name, Digest::new(meta, None), None)?;
+        if let Err(error) = self.verify(&temp.name, durability) {
+            return Err(match dir.put_back(&temp.name, name) {
+                PutBack::Done => error,
+                PutBack::Taken | PutBack::Failed => temp.keep(),
+            });
+        }
+        let entries = self.entries.iter().map(|entry| (entry.path.clone(), entry.meta)).collect();
+        let name = name.clone();
+        Ok(RemovedTree { entry: Some(temp), name, entries, unverified, _lock: lock })
+    }
+
+    /// Whether what was set aside is what was found, where the path leads, as durable as it has to be, and in time.
+    fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
+        let HeldEntry { location, dir, meta, .. } = &self.top;
+        let same_top = dir.meta(aside)?.identity == meta.identity;
+        let found = match list(dir, aside, self.entries.len(), &self.deadline) {
+            Err(Error::TooLarge | Error::BadPath(_) | Error::NotFound) => {
+                return Err(Error::Changed);
+            }
+            other => other?,
+        };
+        if !same_top || found.len() != self.entries.len() {
+            return Err(Error::Changed);
+        }
+        for (known, found) in self.entries.iter().zip(&found) {
+            if known.path != found.path || !self.is_same(known, found, aside)? {
+                return Err(Error::Changed);
+            }
+        }
+        location.check(dir)?;
+        if durability == Durability::Full {
+            dir.sync()?;
+        }
+        self.deadline.check()
+    }
+
+    fn is_same(&self, known: &TreeEntry, found: &TreeEntry, aside: &Name) -> Result<bool> {
+        match (known.meta.kind, known.hash.get()) {
+            (Kind::Directory, _) => Ok(known.meta.identity == found.meta.identity),
+            _ if !known.meta.same_stat(&found.meta) => Ok(false),
+            (Kind::File, Some(hash)) if !known.meta.is_settled() => {
+                Ok(self.hash_below(aside, known)? == *hash)
+            }
+            _ => Ok(known.link_target == found.link_target),
+        }
+    }
+}
+
+/// A directory that was removed, still on the disk under a temp name. Dropping this deletes it.
+///
+/// The directory that it was in stays locked meanwhile, so that no other process takes it for left behind.
+#[derive(Debug)]
+pub struct RemovedTree {
+    /// `None` once it was put back.
+    entry: Option<TempEntry>,
+    name: Name,
+    entries: Vec<(RelPath, Metadata)>,
+    /// As [`Committed::unverified`](crate::Committed::unverified).
+    pub unverified: Vec<Name>,
+    _lock: DirLock,
+}
+
+impl RemovedTree {
+    /// Gives the directory its name back, unless that is taken.
+    pub fn put_back(mut self) -> Result<()> {
+        let Some(mut entry) = self.entry.take() else { return Ok(()) };
+        match entry.dir.put_back(&entry.name, &self.name) {
+            PutBack::Done => Ok(()),
+            PutBack::Taken | PutBack::Failed => Err(entry.keep()),
+        }
+    }
+}
+
+impl Drop for RemovedTree {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.take() else { return };
+        let TempEntry { dir, name, .. } = &entry;
+        // Under this name no sweep puts back what is half deleted.
+        let kept = keep(dir, name);
+        let top = kept.as_ref().unwrap_or(name);
+        // What is in a directory comes after it.
+        for (path, meta) in self.entries.iter().rev() {
+            if let Some((parent, name)) = path.split() {
+                (0..3).any(|_| delete(dir, top, &parent, &name, meta).is_ok());
+            }
+        }
+        remove_directory(dir, top);
+    }
+}
+
+/// Deletes an entry below the directory `top`, unless somebody else has put another there since.
+fn delete(dir: &Dir, top: &Name, parent: &RelPath, name: &Name, meta: &Metadata) -> Result<()> {
+    let parent = open(dir, top, parent)?;
+    if parent.meta(name)?.identity != meta.identity {
+        return Ok(());
+    }
+    match meta.kind {
+        Kind::Directory => remove_directory(&parent, name),
+        _ => sys::remove(parent.fd(), name.as_bytes())?,
+    }
+    Ok(())
+}
+
+/// Removes a directory in which nothing is but new content that a killed process left.
+fn remove_directory(dir: &Dir, name: &Name) {
+    let remove = || sys::remove_dir(dir.fd(), name.as_bytes());
+    match remove() {
+        Ok(()) => return,
+        Err(Errno::NOTEMPTY | Errno::EXIST) => {
+            if let Ok(fd) = step_into(dir.fd(), name, sys::DIR_PATH)
+                && let Ok(inside) = Dir::new(fd)
+            {
+                inside.remove_abandoned();
+            }
+        }
+        Err(_) => {}
+    }
+    retry(remove);
+}
