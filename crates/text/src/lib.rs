@@ -19,6 +19,7 @@ mod long_line;
 mod media_type;
 mod nearest;
 mod page;
+pub mod patch;
 mod replace;
 mod transcode;
 

@@ -1,0 +1,270 @@
+//! Finds the lines of a file that the chunks of a patch are about.
+//!
+//! Chunks are looked for from the top of the file to the bottom, by the same ladder as the text of an edit: exact lines
+//! first, looser ones only where there are none. A place is never guessed: without a header the lines must be there
+//! once from the end of the chunk before, and the first header must be too.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use super::{Chunk, PatchLine, PlaceError, PlaceProblem};
+use crate::indent::{Shift, indentation};
+use crate::locate::{MAX_NAMED, WHITESPACE};
+use crate::{MatchKind, MatchMode};
+
+/// A chunk at its place.
+pub(super) struct Placed<'c> {
+    /// The number of the chunk, counting from 1.
+    pub(super) number: usize,
+    /// How many lines of the file are before it.
+    pub(super) start: usize,
+    /// Its lines.
+    pub(super) lines: Cow<'c, [PatchLine]>,
+    /// How it was found.
+    pub(super) match_kind: MatchKind,
+    /// What its new lines have to be shifted by.
+    pub(super) shift: Option<Shift>,
+    pub(super) final_newline: Option<bool>,
+}
+
+/// The lines of a text, without their line endings. A final line ending starts no new line.
+pub(super) fn lines_of(text: &str) -> Vec<&str> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    text.strip_suffix('\n').unwrap_or(text).split('\n').collect()
+}
+
+/// Finds the place of every chunk.
+pub(super) fn place<'c>(
+    text: &str,
+    chunks: &'c [Chunk],
+    matching: MatchMode,
+    keep_going: &dyn Fn() -> bool,
+) -> Result<Vec<Placed<'c>>, PlaceError> {
+    let finder = Finder { text, lines: lines_of(text), matching, work: Cell::new(0), keep_going };
+    let mut cursor = 0;
+    let mut placed = Vec::new();
+    for (number, chunk) in (1..).zip(chunks) {
+        let found = finder.place(chunk, number, cursor);
+        let found = found.map_err(|problem| PlaceError { chunk: number, problem })?;
+        let old = found.lines.iter().filter(|line| line.old().is_some()).count();
+        if old > 0 {
+            cursor = found.start + old;
+        }
+        placed.push(found);
+    }
+    Ok(placed)
+}
+
+/// Lines that fit, and the shift of their indentation.
+type Hit = (usize, Option<Shift>);
+
+struct Finder<'t> {
+    text: &'t str,
+    lines: Vec<&'t str>,
+    matching: MatchMode,
+    /// Lines that were compared.
+    work: Cell<usize>,
+    keep_going: &'t dyn Fn() -> bool,
+}
+
+impl Finder<'_> {
+    fn place<'c>(
+        &self,
+        chunk: &'c Chunk,
+        number: usize,
+        cursor: usize,
+    ) -> Result<Placed<'c>, PlaceProblem> {
+        let from = self.behind_headers(&chunk.headers, cursor)?;
+        let whole = Cow::Borrowed(chunk.lines.as_slice());
+        let placed = |lines, (start, shift): Hit, match_kind| Placed {
+            number,
+            start,
+            lines,
+            match_kind,
+            shift,
+            final_newline: chunk.final_newline,
+        };
+        if chunk.old_lines().is_empty() {
+            // A unified diff says that the file is empty; codex's notation that the lines go to the end.
+            if chunk.line.is_some() && !self.lines.is_empty() {
+                return Err(PlaceProblem::NotFound);
+            }
+            return Ok(placed(whole, (self.lines.len(), None), MatchKind::Exact));
+        }
+        match self.find(chunk, &whole, from) {
+            Ok((hit, match_kind)) => Ok(placed(whole, hit, match_kind)),
+            Err(PlaceProblem::NotFound) => {
+                let shorter = Cow::Owned(without_last_blank(&chunk.lines)?);
+                let (hit, match_kind) = self.find(chunk, &shorter, from)?;
+                Ok(placed(shorter, hit, match_kind))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The kinds of match that are tried, the strictest first.
+    fn kinds(&self, old: &[&str]) -> &'static [MatchKind] {
+        let is_blank = |line: &&str| line.trim_matches(WHITESPACE).is_empty();
+        match self.matching {
+            // Blank lines could be anywhere.
+            MatchMode::Lenient if !old.iter().all(is_blank) => {
+                &[MatchKind::Exact, MatchKind::TrailingWhitespace, MatchKind::Indentation]
+            }
+            _ => &[MatchKind::Exact],
+        }
+    }
+
+    /// How many lines of the file are before what follows the headers.
+    fn behind_headers(&self, headers: &[String], cursor: usize) -> Result<usize, PlaceProblem> {
+        let mut from = cursor;
+        for (number, header) in headers.iter().enumerate() {
+            let old = [header.as_str()];
+            let mut found = Vec::new();
+            for kind in self.kinds(&old) {
+                // Only the first has to be unique: those behind it say which of several is meant.
+                let most = if number == 0 { usize::MAX } else { 1 };
+                found = self.hits(&old, "", from..self.lines.len(), *kind, most)?;
+                if !found.is_empty() {
+                    break;
+                }
+            }
+            from = match found.as_slice() {
+                [] => return Err(PlaceProblem::NoHeader { header: header.clone() }),
+                [(at, _)] => at + 1,
+                several => {
+                    let lines = named(several);
+                    return Err(PlaceProblem::ManyHeaders { header: header.clone(), lines });
+                }
+            };
+        }
+        Ok(from)
+    }
+
+    /// The one place of the old lines.
+    fn find(
+        &self,
+        chunk: &Chunk,
+        lines: &[PatchLine],
+        from: usize,
+    ) -> Result<(Hit, MatchKind), PlaceProblem> {
+        let old: Vec<&str> = lines.iter().filter_map(PatchLine::old).collect();
+        let new = lines.iter().filter_map(|line| match line {
+            PatchLine::Add(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let new = new.collect::<Vec<_>>().join("\n");
+        let ends = (self.lines.len() + 1).saturating_sub(old.len());
+        let starts = if chunk.at_end { ends.saturating_sub(1).max(from)..ends } else { from..ends };
+        let expected = chunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+        if let Some(at) = expected.filter(|at| starts.contains(at))
+            && let Some(hit) = self.hits(&old, &new, at..at + 1, MatchKind::Exact, 1)?.pop()
+        {
+            return Ok((hit, MatchKind::Exact));
+        }
+        let most = if chunk.headers.is_empty() { usize::MAX } else { 1 };
+        let mut best: Option<(Vec<Hit>, MatchKind)> = None;
+        for kind in self.kinds(&old) {
+            let found = self.hits(&old, &new, starts.clone(), *kind, most)?;
+            match (&best, found.first()) {
+                (None, Some(_)) => best = Some((found, *kind)),
+                // The header says that the first is meant, but that one only fits loosely.
+                (Some((exact, _)), Some(first)) if most == 1 && first.0 < exact[0].0 => {
+                    let lines = named(&[first.clone(), exact[0].clone()]);
+                    return Err(PlaceProblem::Many { count: 2, lines, match_kind: *kind });
+                }
+                _ => {}
+            }
+            if most > 1 && best.is_some() {
+                break;
+            }
+        }
+        let Some((mut found, match_kind)) = best else { return Err(PlaceProblem::NotFound) };
+        if found.len() > 1 {
+            let (count, lines) = (found.len(), named(&found));
+            return Err(PlaceProblem::Many { count, lines, match_kind });
+        }
+        Ok((found.remove(0), match_kind))
+    }
+
+    /// The places where lines fit, `most` of them.
+    fn hits(
+        &self,
+        old: &[&str],
+        new: &str,
+        starts: std::ops::Range<usize>,
+        kind: MatchKind,
+        most: usize,
+    ) -> Result<Vec<Hit>, PlaceProblem> {
+        let mut found = Vec::new();
+        for start in starts {
+            let Some(lines) = self.lines.get(start..start + old.len()) else { break };
+            if !self.fits(old, lines, kind)? {
+                continue;
+            }
+            let shift = if kind == MatchKind::Indentation {
+                let pairs: Vec<_> = old.iter().copied().zip(lines.iter().copied()).collect();
+                match Shift::between(&pairs, new, self.text) {
+                    Some(shift) => Some(shift),
+                    None => continue,
+                }
+            } else {
+                None
+            };
+            found.push((start, shift));
+            if found.len() >= most {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn fits(&self, old: &[&str], lines: &[&str], kind: MatchKind) -> Result<bool, PlaceProblem> {
+        /// Lines that are compared between two looks at the deadline.
+        const INTERVAL: usize = 65_536;
+        for (old, line) in old.iter().zip(lines) {
+            let work = self.work.get() + 1;
+            self.work.set(work);
+            if work.is_multiple_of(INTERVAL) && !(self.keep_going)() {
+                return Err(PlaceProblem::Interrupted);
+            }
+            let same = match kind {
+                MatchKind::Exact | MatchKind::LineEndings => old == line,
+                MatchKind::TrailingWhitespace => {
+                    old.trim_end_matches(WHITESPACE) == line.trim_end_matches(WHITESPACE)
+                }
+                MatchKind::Indentation => indentation(old).1 == indentation(line).1,
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The lines of the first hits, counting from 1.
+fn named(hits: &[Hit]) -> Vec<u64> {
+    hits.iter().take(MAX_NAMED).map(|(start, _)| *start as u64 + 1).collect()
+}
+
+/// The lines without the last old one, if that is empty: many a patch has an empty line before its end that
+/// the file does not have.
+fn without_last_blank(lines: &[PatchLine]) -> Result<Vec<PatchLine>, PlaceProblem> {
+    let last = lines.iter().rposition(|line| line.old().is_some());
+    let last = last.filter(|last| lines[*last].old() == Some(""));
+    let last = last.ok_or(PlaceProblem::NotFound)?;
+    let mut lines = lines.to_vec();
+    if matches!(lines[last], PatchLine::Context(_)) && last + 1 < lines.len() {
+        // What follows it is added, and so it is.
+        lines[last] = PatchLine::Add(String::new());
+    } else {
+        lines.remove(last);
+    }
+    if lines.iter().any(|line| line.old().is_some()) {
+        Ok(lines)
+    } else {
+        Err(PlaceProblem::NotFound)
+    }
+}
