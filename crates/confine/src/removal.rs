@@ -75,6 +75,23 @@ impl Removal {
         Ok(Some(*self.hash.get_or_init(|| hash)))
     }
 
+    /// All that the file holds, remembered as what the removal was planned on; `None` for a symlink.
+    pub fn content(&self) -> Result<Option<Vec<u8>>> {
+        if self.meta.kind != Kind::File {
+            return Ok(None);
+        }
+        let mut file = self.dir.file(&self.name)?;
+        if !self.meta.same_stat(file.meta()) {
+            return Err(Error::Changed);
+        }
+        let bytes = file.read_whole()?;
+        let hash = crate::hash(&bytes);
+        if *self.hash.get_or_init(|| hash) != hash {
+            return Err(Error::Changed);
+        }
+        Ok(Some(bytes))
+    }
+
     /// The hash of the file that was found, if it has this name now.
     fn hash_under(&self, name: &Name) -> Result<Hash> {
         let file = self.dir.file(name)?;

@@ -167,6 +167,8 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
         | Error::TooLargeToRead { .. }
         | Error::TooLargeToSearch { .. }
         | Error::InvalidArgument(_)
+        | Error::ChangedTwice { .. }
+        | Error::BadAnchor { .. }
         | Error::NotRead { .. }
         | Error::Changed { .. }
         | Error::TooLarge { .. }

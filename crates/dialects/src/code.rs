@@ -19,6 +19,7 @@ pub fn code(error: &Error) -> &'static str {
         Error::NotRegular { .. } => "not_a_regular_file",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
+        | Error::ChangedTwice { .. }
         | Error::BreaksNotebook { .. }
         | Error::EmptyOld { .. }
         | Error::NoLines { .. }
@@ -34,7 +35,8 @@ pub fn code(error: &Error) -> &'static str {
         }
         Error::NothingToUndo { .. } => "file_not_found",
         Error::NoMatch { .. } | Error::NoCell { .. } => "find_not_found",
-        Error::ManyMatches { .. } => "find_not_unique",
+        Error::BadAnchor { lines, .. } if lines.is_empty() => "find_not_found",
+        Error::ManyMatches { .. } | Error::BadAnchor { .. } => "find_not_unique",
         Error::NoChange { .. } => "no_change",
         Error::TooLarge { .. }
         | Error::TooManyEntries { .. }

@@ -164,11 +164,13 @@ impl Vocabulary {
             | Error::PageOutOfRange { .. }
             | Error::OutOfRange { .. }
             | Error::InvalidArgument(_)
+            | Error::ChangedTwice { .. }
             | Error::BadGlob { .. }
             | Error::BadRegex { kind: RegexMistake::Size, .. }
             | Error::Changed { .. }
             | Error::NoMatch { .. }
             | Error::ManyMatches { .. }
+            | Error::BadAnchor { .. }
             | Error::EmptyOld { .. }
             | Error::NoChange { .. }
             | Error::TooLarge { .. }

@@ -51,6 +51,7 @@ fn code(error: &Error) -> &'static str {
         Error::Denied { .. } => "PERMISSION_DENIED",
         Error::BadPath { .. }
         | Error::InvalidArgument(_)
+        | Error::ChangedTwice { .. }
         | Error::EmptyOld { .. }
         | Error::BadGlob { .. }
         | Error::NoLines { .. }
@@ -87,6 +88,7 @@ fn code(error: &Error) -> &'static str {
         | Error::Changed { .. }
         | Error::NoMatch { .. }
         | Error::ManyMatches { .. }
+        | Error::BadAnchor { .. }
         | Error::TooLarge { .. }
         | Error::JournalFailed { .. }
         | Error::NothingToUndo { .. }

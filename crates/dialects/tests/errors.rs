@@ -23,6 +23,8 @@ fn errors() -> Vec<Error> {
         lines: vec![5, 10, 15],
         match_kind,
     };
+    let anchor =
+        |lines| Error::BadAnchor { path: path(), anchor: "fn a() {".into(), lines, nearest: None };
     let denied = |denial| Error::Denied { path: path(), access: Access::Write, denial };
     let rule = || Reason::Rule("Edit(/src/**)".into());
     vec![
@@ -85,6 +87,9 @@ fn errors() -> Vec<Error> {
         Error::NoMatch { path: path(), number: Some(2), nearest: None },
         many(MatchKind::Exact),
         many(MatchKind::Indentation),
+        anchor(Vec::new()),
+        anchor(vec![3, 7]),
+        Error::ChangedTwice { path: path() },
         Error::EmptyOld { path: path(), number: None },
         Error::NoChange { number: None },
         Error::BreaksNotebook { path: path(), problem: "EOF at line 3".into() },

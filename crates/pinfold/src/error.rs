@@ -306,6 +306,24 @@ pub enum Error {
         /// How they were found.
         match_kind: MatchKind,
     },
+    /// The line that says where in a file something goes is not in it, or several times.
+    #[error("the line `{anchor}` is in `{path}` {}", if .lines.is_empty() { "nowhere".into() } else { format!("{} times", .lines.len()) })]
+    BadAnchor {
+        /// The path as it was given.
+        path: RawPath,
+        /// The line.
+        anchor: String,
+        /// Where it is, if it is there: the first lines.
+        lines: Vec<u64>,
+        /// The nearest region, and why it differs, if it is not there.
+        nearest: Option<String>,
+    },
+    /// One of several changes is to a path that another one changes.
+    #[error("`{path}` is changed twice; each path can be changed once")]
+    ChangedTwice {
+        /// The path as it was given.
+        path: RawPath,
+    },
     /// The text to replace is empty, which only the first edit of a new or empty file may be.
     #[error("{}the text to replace is empty, and `{path}` is not", edit(*.number))]
     EmptyOld {

@@ -71,11 +71,11 @@ pub use pinfold_confine::{
     Deadline, Durability, Error as ConfineError, IndexMode, Kind, Metadata, OpenMethod, Place,
     RawPath, RelPath, Skipped, Times, Workspace, escaped,
 };
-#[doc(hidden)]
-pub use pinfold_text::exceeds_json_values;
 pub use pinfold_text::{
     DiffFormat, Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
 };
+#[doc(hidden)]
+pub use pinfold_text::{exceeds_json_values, patch};
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use preview::escaped_text;
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};

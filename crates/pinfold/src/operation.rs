@@ -69,7 +69,8 @@ impl Changes for ChangeSet {
 mod sealed {
     use crate::operations::{
         ChangeFiles, Compare, Delete, Edit, EditNotebook, Find, Info, Insert, List, Mkdir, Move,
-        Open, Read, ReadBytes, ReadMany, RemoveTree, Rewind, Search, Show, Tree, Undo, Write,
+        Open, Read, ReadBytes, ReadMany, RemoveTree, Rewind, Search, Show, Tree, Undo, Update,
+        Write,
     };
 
     pub trait Sealed {}
@@ -80,7 +81,10 @@ mod sealed {
 
     seal!(super::NoChange, super::ChangeSet);
     seal!(ChangeFiles, Compare, Delete, Edit, EditNotebook, Find, Info, Insert, List, Mkdir, Move);
-    seal!(Open, Read, ReadBytes, ReadMany, RemoveTree, Rewind, Search, Show, Tree, Undo, Write);
+    seal!(
+        Open, Read, ReadBytes, ReadMany, RemoveTree, Rewind, Search, Show, Tree, Undo, Update,
+        Write
+    );
 }
 
 /// The result of an operation that was performed.

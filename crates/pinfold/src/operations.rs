@@ -25,9 +25,10 @@ mod snippet;
 mod take_back;
 mod tree;
 mod undo;
+mod update;
 mod write;
 
-pub use change_files::{ChangeFiles, FileChange, FilesChanged};
+pub use change_files::{ChangeFiles, FileChange, FileOutcome, FilesChanged};
 pub use compare::{Compare, Compared, Version};
 pub use delete::{Delete, Deleted};
 pub use edit::{Edit, Edited};
@@ -49,4 +50,5 @@ pub use show::{Show, Shown};
 pub use take_back::{Conflict, TakenBack};
 pub use tree::{ListedPart, Tree, TreeEntries, TreeEntry};
 pub use undo::{Undo, Undone};
+pub use update::{Then, Update, Updated};
 pub use write::{Existing, Parents, Write, Written};

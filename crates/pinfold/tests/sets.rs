@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pinfold::operations::{
-    ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, Rewind, Undo, Whose, Write,
+    ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, Rewind, Then, Undo, Update, Whose, Write,
 };
+use pinfold::patch::Patch;
 use pinfold::{CallOptions, Error, JournalSetting, Session, Settings};
 use pinfold_confine::fault::{Fault, When, inject};
 use tempfile::TempDir;
@@ -135,7 +136,7 @@ fn a_path_is_changed_once_and_one_denied_part_denies_all() {
         FileChange::Delete(Delete::new("./a.txt")),
     ]);
     let refused = it.session.perform(&twice).unwrap_err();
-    assert!(matches!(refused, Error::InvalidArgument(_)), "{refused}");
+    assert!(matches!(refused, Error::ChangedTwice { .. }), "{refused}");
     let denied = ChangeFiles::new([
         FileChange::Write(Write::new("a.txt", "x")),
         FileChange::Write(Write::new(".git/hooks/pre-commit", "x")),
@@ -288,4 +289,94 @@ fn a_session_rewinds_its_own_changes_unless_told_otherwise() {
     assert_eq!(tree(&it.root)["c.txt"], "three\n");
     let unknown = it.session.perform(&Rewind::to("no such checkpoint")).unwrap_err();
     assert!(matches!(unknown, Error::NothingToUndo { .. }), "{unknown}");
+}
+
+fn chunks(body: &str) -> Vec<pinfold::patch::Chunk> {
+    let patch = format!("*** Begin Patch\n*** Update File: x\n{body}*** End Patch");
+    Patch::parse(&patch).unwrap().files[0].chunks().to_vec()
+}
+
+fn patch_set() -> ChangeFiles {
+    let moved = Update::new("d/e.txt", chunks("-four\n+4\n"));
+    ChangeFiles::new([
+        FileChange::Update(Update::new("a.txt", chunks("-one\n+1\n"))),
+        FileChange::Update(moved.with_then(Then::MoveTo("new/dir/e.txt".into()))),
+        FileChange::Update(Update::new("b.txt", chunks("-two\n")).with_then(Then::Delete)),
+        FileChange::Update(
+            Update::new("c.txt", Vec::new()).with_then(Then::MoveTo("kept.txt".into())),
+        ),
+        FileChange::Write(Write::new("run.sh", "exit\n").with_mode(Some(0o755))),
+    ])
+}
+
+#[test]
+fn a_patch_of_several_files_is_made_and_undone_as_a_whole() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let it = stage(true);
+    let mode = |path: &str| fs::metadata(it.root.join(path)).unwrap().permissions().mode() & 0o777;
+    fs::set_permissions(it.root.join("d/e.txt"), fs::Permissions::from_mode(0o751)).unwrap();
+    let before = tree(&it.root);
+    let done = it.session.perform(&patch_set()).unwrap();
+    assert_eq!(done.outcome.outcomes.len(), 5);
+    let after = tree(&it.root);
+    let content = |path: &str| after.get(path).map(String::as_str);
+    assert_eq!(content("a.txt"), Some("1\n"));
+    assert_eq!(content("new/dir/e.txt"), Some("4\n"));
+    assert_eq!(content("kept.txt"), Some("three\n"));
+    assert!(["d/e.txt", "b.txt", "c.txt"].iter().all(|path| content(path).is_none()));
+    assert_eq!((mode("new/dir/e.txt"), mode("run.sh")), (0o751, 0o755));
+    let undone = it.session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
+    assert_eq!((tree(&it.root), mode("d/e.txt")), (before, 0o751));
+    it.session.perform(&Undo::change(undone.receipt.id.unwrap())).unwrap();
+    assert_eq!(tree(&it.root), after);
+}
+
+#[test]
+fn a_patch_that_fails_anywhere_changes_nothing() {
+    for nth in 1.. {
+        let it = stage(true);
+        let before = tree(&it.root);
+        let report = inject(&[(When::Nth(nth), Fault::Errno(5))], || {
+            it.session.perform(&patch_set()).map(drop)
+        });
+        match &report.result {
+            Ok(()) => assert!(!tree(&it.root).contains_key("b.txt")),
+            Err(error) => assert_eq!(tree(&it.root), before, "call {nth}: {error}"),
+        }
+        if report.fired.is_none() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_patch_is_refused_as_a_whole() {
+    let it = stage(true);
+    std::os::unix::fs::symlink("a.txt", it.root.join("link")).unwrap();
+    let before = tree(&it.root);
+    let update = |path: &str, body: &str| Update::new(path, chunks(body));
+    let refused = |update: Update| {
+        let write = FileChange::Write(Write::new("first.txt", "x\n"));
+        let set = ChangeFiles::new([write, FileChange::Update(update)]);
+        let error = it.session.perform(&set).unwrap_err();
+        assert_eq!(tree(&it.root), before, "{error}");
+        error
+    };
+    let to = |path: &str| Then::MoveTo(path.into());
+    let error = refused(update("a.txt", "-two\n+2\n"));
+    assert!(matches!(error, Error::NoMatch { number: None, .. }), "{error}");
+    let error = refused(update("a.txt", "@@ nowhere\n-one\n"));
+    assert!(matches!(&error, Error::BadAnchor { lines, .. } if lines.is_empty()), "{error}");
+    let error = refused(update("a.txt", "-one\n+1\n").with_then(to("b.txt")));
+    assert!(matches!(&error, Error::Exists { path } if path.as_str() == "b.txt"), "{error}");
+    let error = refused(Update::new("d", Vec::new()).with_then(to("f")));
+    assert!(matches!(error, Error::IsDirectory { .. }), "{error}");
+    let error = refused(update("link", "-one\n+1\n").with_then(to("f")));
+    assert!(matches!(error, Error::NotRegular { .. }), "{error}");
+    let error = refused(update("a.txt", " one\n").with_then(Then::Delete));
+    assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
+    let error = refused(update("./first.txt", "-x\n"));
+    assert!(matches!(error, Error::ChangedTwice { .. }), "{error}");
+    let error = refused(update("../a.txt", "-x\n"));
+    assert!(matches!(error, Error::Outside { .. }), "{error}");
 }

@@ -159,7 +159,7 @@ impl Encoding {
     }
 
     /// The length in bytes of the byte order mark at the start of the file.
-    pub(crate) fn mark_len(&self) -> usize {
+    pub fn mark_len(&self) -> usize {
         self.mark().len()
     }
 

@@ -130,7 +130,7 @@ pub enum PlaceProblem {
 
 impl PatchLine {
     /// The line, if it is in the file before the patch.
-    pub fn old(&self) -> Option<&str> {
+    pub fn old_text(&self) -> Option<&str> {
         match self {
             Self::Context(text) | Self::Remove(text) => Some(text),
             Self::Add(_) => None,
@@ -138,7 +138,7 @@ impl PatchLine {
     }
 
     /// The line, if it is in the file after the patch.
-    pub fn new(&self) -> Option<&str> {
+    pub fn new_text(&self) -> Option<&str> {
         match self {
             Self::Context(text) | Self::Add(text) => Some(text),
             Self::Remove(_) => None,
@@ -149,12 +149,12 @@ impl PatchLine {
 impl Chunk {
     /// The lines that the file has before the patch.
     pub fn old_lines(&self) -> Vec<&str> {
-        self.lines.iter().filter_map(PatchLine::old).collect()
+        self.lines.iter().filter_map(PatchLine::old_text).collect()
     }
 
     /// The lines that the file has after the patch.
     pub fn new_lines(&self) -> Vec<&str> {
-        self.lines.iter().filter_map(PatchLine::new).collect()
+        self.lines.iter().filter_map(PatchLine::new_text).collect()
     }
 }
 

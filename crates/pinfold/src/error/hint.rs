@@ -42,6 +42,14 @@ impl Error {
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 Some(format!("add lines around it to make it unique; it is on lines {lines}{more}"))
             }
+            Self::BadAnchor { nearest: Some(nearest), .. } => Some(nearest.clone()),
+            Self::BadAnchor { lines, .. } if lines.is_empty() => {
+                Some("read the file to see what it says".into())
+            }
+            Self::BadAnchor { lines, .. } => {
+                let lines: Vec<_> = lines.iter().map(u64::to_string).collect();
+                Some(format!("choose a line that is there once; it is on lines {}", lines.join(", ")))
+            }
             Self::EmptyOld { .. } => {
                 Some("give the text to replace; an empty one only creates a file".into())
             }
@@ -135,6 +143,7 @@ impl Error {
             | Self::UnknownFileType { .. }
             | Self::BadRegex { .. }
             | Self::InvalidArgument(_)
+            | Self::ChangedTwice { .. }
             | Self::BadPath { .. }
             | Self::Outside { .. }
             | Self::BadGlob { .. }

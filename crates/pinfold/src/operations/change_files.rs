@@ -4,7 +4,11 @@ use std::collections::HashSet;
 
 use pinfold_confine::RawPath;
 
-use super::{Delete, Edit, Mkdir, Move, Write};
+use super::{
+    Delete, Deleted, DirectoryMade, Edit, Edited, Mkdir, Move, Moved, Then, Update, Updated, Write,
+    Written,
+};
+use crate::change::Change;
 use crate::limits::MAX_SET_CHANGES;
 use crate::{ChangeSet, Error, Operation, View};
 
@@ -42,6 +46,8 @@ pub enum FileChange {
     Write(Write),
     /// Replaces parts of a file.
     Edit(Edit),
+    /// Applies a patch to a file, and may move or delete it.
+    Update(Update),
     /// Deletes a file or symlink.
     Delete(Delete),
     /// Moves something.
@@ -56,6 +62,25 @@ pub enum FileChange {
 pub struct FilesChanged {
     /// The paths that changed, as they were given.
     pub paths: Vec<RawPath>,
+    /// What came of each change, in the order of the request.
+    pub outcomes: Vec<FileOutcome>,
+}
+
+/// What came of one of several changes.
+#[derive(Clone, Debug)]
+pub enum FileOutcome {
+    /// Of a [`FileChange::Write`].
+    Write(Written),
+    /// Of a [`FileChange::Edit`].
+    Edit(Edited),
+    /// Of a [`FileChange::Update`].
+    Update(Updated),
+    /// Of a [`FileChange::Delete`].
+    Delete(Deleted),
+    /// Of a [`FileChange::Move`].
+    Move(Moved),
+    /// Of a [`FileChange::Mkdir`].
+    Mkdir(DirectoryMade),
 }
 
 impl ChangeFiles {
@@ -71,20 +96,32 @@ impl FileChange {
         match self {
             Self::Write(write) => (&write.path, None),
             Self::Edit(edit) => (&edit.path, None),
+            Self::Update(Update { path, then: Then::MoveTo(to), .. }) => (path, Some(to)),
+            Self::Update(update) => (&update.path, None),
             Self::Delete(delete) => (&delete.path, None),
             Self::Move(moves) => (&moves.from, Some(&moves.to)),
             Self::Mkdir(mkdir) => (&mkdir.path, None),
         }
     }
 
-    fn plan(&self, view: &View<'_>) -> Result<ChangeSet, Error> {
-        Ok(match self {
-            Self::Write(write) => write.plan(view)?.1,
-            Self::Edit(edit) => edit.plan(view)?.1,
-            Self::Delete(delete) => delete.plan(view)?.1,
-            Self::Move(moves) => moves.plan(view)?.1,
-            Self::Mkdir(mkdir) => mkdir.plan(view)?.1,
-        })
+    fn plan(&self, view: &View<'_>) -> Result<(FileOutcome, ChangeSet), Error> {
+        /// Plans one change, and says which kind of outcome it has.
+        fn planned<O: Operation<Changes = ChangeSet>>(
+            operation: &O,
+            view: &View<'_>,
+            outcome: fn(O::Outcome) -> FileOutcome,
+        ) -> Result<(FileOutcome, ChangeSet), Error> {
+            let (done, changes) = operation.plan(view)?;
+            Ok((outcome(done), changes))
+        }
+        match self {
+            Self::Write(write) => planned(write, view, FileOutcome::Write),
+            Self::Edit(edit) => planned(edit, view, FileOutcome::Edit),
+            Self::Update(update) => planned(update, view, FileOutcome::Update),
+            Self::Delete(delete) => planned(delete, view, FileOutcome::Delete),
+            Self::Move(moves) => planned(moves, view, FileOutcome::Move),
+            Self::Mkdir(mkdir) => planned(mkdir, view, FileOutcome::Mkdir),
+        }
     }
 }
 
@@ -104,8 +141,7 @@ impl Operation for ChangeFiles {
             [path].into_iter().chain(to)
         }) {
             if !known.insert(super::undo::real_path(view, path)?) {
-                let problem = format!("`{path}` is changed twice; each path can be changed once");
-                return Err(Error::InvalidArgument(problem));
+                return Err(Error::ChangedTwice { path: path.clone() });
             }
         }
         // In the order of their paths, so that two sets do not wait for each other.
@@ -116,8 +152,12 @@ impl Operation for ChangeFiles {
             planned.push((number, self.changes[number].plan(view)?));
         }
         planned.sort_by_key(|(number, _)| *number);
-        let changes: Vec<_> = planned.into_iter().flat_map(|(_, changes)| changes.0).collect();
+        let (mut outcomes, mut changes) = (Vec::new(), Vec::<Box<dyn Change>>::new());
+        for (_, (outcome, planned)) in planned {
+            outcomes.push(outcome);
+            changes.extend(planned.0);
+        }
         let paths = changes.iter().map(|change| change.path().clone()).collect();
-        Ok((FilesChanged { paths }, ChangeSet(changes)))
+        Ok((FilesChanged { paths, outcomes }, ChangeSet(changes)))
     }
 }

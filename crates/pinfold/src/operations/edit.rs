@@ -227,12 +227,8 @@ impl Edit {
         Err(changed_since_read(view, &self.path, target, (bytes, &then), region))
     }
 
-    /// The match mode: the tool's, unless the setting is stricter.
     fn matching(&self, view: &View<'_>) -> MatchMode {
-        match view.session().settings().matching {
-            MatchMode::Exact => MatchMode::Exact,
-            MatchMode::Lenient => self.matching,
-        }
+        match_mode(view, self.matching)
     }
 
     /// The number of an edit, where there are several.
@@ -323,12 +319,20 @@ pub(super) fn encoding_of(path: &RawPath, bytes: &[u8]) -> Result<Encoding, Erro
     }
 }
 
+/// The match mode: the tool's, unless the setting is stricter.
+pub(super) fn match_mode(view: &View<'_>, tools: MatchMode) -> MatchMode {
+    match view.session().settings().matching {
+        MatchMode::Exact => MatchMode::Exact,
+        MatchMode::Lenient => tools,
+    }
+}
+
 /// The largest file that can be edited, before or after.
-fn edit_bytes(view: &View<'_>) -> u64 {
+pub(super) fn edit_bytes(view: &View<'_>) -> u64 {
     view.session().settings().max_edit_bytes
 }
 
 /// Whether the call may still go on.
-fn in_time(view: &View<'_>) -> impl Fn() -> bool {
+pub(super) fn in_time(view: &View<'_>) -> impl Fn() -> bool {
     move || view.check_time().is_ok()
 }

@@ -44,6 +44,8 @@ pub struct Write {
     pub existing: Existing,
     /// Whether an existing file must have been read first.
     pub read_rule: ReadRule,
+    /// The mode of a new file; `None` for the one that new files get.
+    pub mode: Option<u32>,
 }
 
 /// What to do if the file's directory does not exist.
@@ -94,6 +96,7 @@ impl Write {
             parents: Parents::Make,
             existing: Existing::Replace,
             read_rule: ReadRule::Off,
+            mode: None,
         }
     }
 }
@@ -103,6 +106,7 @@ builder!(Write {
     with_parents(parents: Parents),
     with_existing(existing: Existing),
     with_read_rule(read_rule: ReadRule),
+    with_mode(mode: Option<u32>),
 });
 
 impl Operation for Write {
@@ -154,7 +158,7 @@ impl Operation for Write {
             check_notebook(&self.path, before, &after)?;
         }
         let replace = Replace::new(self.path.clone(), target, after);
-        Ok((written, ChangeSet::of(Replace { before: before.content, ..replace })))
+        Ok((written, ChangeSet::of(Replace { before: before.content, mode: self.mode, ..replace })))
     }
 }
 

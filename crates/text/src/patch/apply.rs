@@ -155,8 +155,8 @@ fn loose(placed: &[Placed<'_>]) -> Vec<(MatchKind, (u64, u64))> {
     let mut grown = 0_i64;
     let mut loose = Vec::new();
     for chunk in placed {
-        let new = chunk.lines.iter().filter(|line| line.new().is_some()).count() as i64;
-        let old = chunk.lines.iter().filter(|line| line.old().is_some()).count() as i64;
+        let new = chunk.lines.iter().filter(|line| line.new_text().is_some()).count() as i64;
+        let old = chunk.lines.iter().filter(|line| line.old_text().is_some()).count() as i64;
         let first = chunk.start as i64 + 1 + grown;
         grown += new - old;
         if !matches!(chunk.match_kind, MatchKind::Exact | MatchKind::LineEndings) {

@@ -212,7 +212,7 @@ impl<'t> Lines<'t> {
             return Err(self.error(problem));
         }
         if let Some(header) = headers.last()
-            && lines.iter().all(|line| line.old().is_none())
+            && lines.iter().all(|line| line.old_text().is_none())
         {
             self.at = start;
             return Err(self.error(ParseProblem::NoContext { header: header.clone() }));

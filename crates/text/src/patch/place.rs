@@ -48,7 +48,7 @@ pub(super) fn place<'c>(
     for (number, chunk) in (1..).zip(chunks) {
         let found = finder.place(chunk, number, cursor);
         let found = found.map_err(|problem| PlaceError { chunk: number, problem })?;
-        let old = found.lines.iter().filter(|line| line.old().is_some()).count();
+        let old = found.lines.iter().filter(|line| line.old_text().is_some()).count();
         if old > 0 {
             cursor = found.start + old;
         }
@@ -149,7 +149,7 @@ impl Finder<'_> {
         lines: &[PatchLine],
         from: usize,
     ) -> Result<(Hit, MatchKind), PlaceProblem> {
-        let old: Vec<&str> = lines.iter().filter_map(PatchLine::old).collect();
+        let old: Vec<&str> = lines.iter().filter_map(PatchLine::old_text).collect();
         let new = lines.iter().filter_map(|line| match line {
             PatchLine::Add(text) => Some(text.as_str()),
             _ => None,
@@ -252,8 +252,8 @@ fn named(hits: &[Hit]) -> Vec<u64> {
 /// The lines without the last old one, if that is empty: many a patch has an empty line before its end that
 /// the file does not have.
 fn without_last_blank(lines: &[PatchLine]) -> Result<Vec<PatchLine>, PlaceProblem> {
-    let last = lines.iter().rposition(|line| line.old().is_some());
-    let last = last.filter(|last| lines[*last].old() == Some(""));
+    let last = lines.iter().rposition(|line| line.old_text().is_some());
+    let last = last.filter(|last| lines[*last].old_text() == Some(""));
     let last = last.ok_or(PlaceProblem::NotFound)?;
     let mut lines = lines.to_vec();
     if matches!(lines[last], PatchLine::Context(_)) && last + 1 < lines.len() {
@@ -262,7 +262,7 @@ fn without_last_blank(lines: &[PatchLine]) -> Result<Vec<PatchLine>, PlaceProble
     } else {
         lines.remove(last);
     }
-    if lines.iter().any(|line| line.old().is_some()) {
+    if lines.iter().any(|line| line.old_text().is_some()) {
         Ok(lines)
     } else {
         Err(PlaceProblem::NotFound)

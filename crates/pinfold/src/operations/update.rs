@@ -1,0 +1,235 @@
+//! `Update`: applies the chunks of a patch to a file, and moves or deletes the file in the same change.
+
+use pinfold_confine::{Kind, Place, RawPath, Removal};
+use pinfold_text::patch::{Chunk, PatchedText, PlaceError, PlaceProblem, apply_chunks};
+use pinfold_text::{Encoding, MatchKind, MatchMode, nearest};
+
+use super::edit::{check_size, edit_bytes, encoding_of, in_time, match_mode};
+use super::r#move;
+use crate::change::{Remove, Replace};
+use crate::media::{check_notebook, has_notebook_name};
+use crate::{ChangeSet, Error, Operation, View};
+
+/// Applies the chunks of a patch to a file, all of them or none.
+///
+/// ```
+/// use pinfold::operations::{Then, Update, Write};
+/// use pinfold::{Session, patch::Patch};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let workspace = dir.path();
+/// let session = Session::open([workspace])?;
+/// session.perform(&Write::new("a.txt", "one\ntwo\n"))?;
+/// let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch";
+/// let chunks = Patch::parse(patch).unwrap().files[0].chunks().to_vec();
+/// session.perform(&Update::new("a.txt", chunks).with_then(Then::MoveTo("b.txt".into())))?;
+/// assert_eq!(std::fs::read_to_string(workspace.join("b.txt"))?, "one\n2\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Update {
+    /// The file.
+    pub path: RawPath,
+    /// The changes, from the top of the file to the bottom.
+    pub chunks: Vec<Chunk>,
+    /// What becomes of the file then.
+    pub then: Then,
+    /// How the lines are looked for; the session's setting may be stricter.
+    pub matching: MatchMode,
+}
+
+/// What becomes of a file after its chunks were applied.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Then {
+    /// It stays where it is.
+    Stay,
+    /// It goes to a path where nothing is. Missing directories are created; the mode stays.
+    MoveTo(RawPath),
+    /// It is deleted. If there are chunks, nothing may be left of it.
+    Delete,
+}
+
+/// A file that was updated.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Updated {
+    /// The file's place before.
+    pub place: Place,
+    /// Whether its content changed.
+    pub changed: bool,
+    /// The chunks that did not match exactly: how, and which lines they take now.
+    pub loose: Vec<(MatchKind, (u64, u64))>,
+    /// How many other hard links still have the old content.
+    pub other_names: u64,
+}
+
+impl Update {
+    /// Applies chunks to the file at a path.
+    pub fn new(path: impl Into<RawPath>, chunks: Vec<Chunk>) -> Self {
+        Self { path: path.into(), chunks, then: Then::Stay, matching: MatchMode::Lenient }
+    }
+}
+
+builder!(Update {
+    with_then(then: Then),
+    with_matching(matching: MatchMode),
+});
+
+impl Operation for Update {
+    type Changes = ChangeSet;
+    type Outcome = Updated;
+
+    fn plan(&self, view: &View<'_>) -> Result<(Updated, ChangeSet), Error> {
+        match &self.then {
+            Then::Stay => self.stay(view),
+            Then::MoveTo(to) => self.move_to(view, to),
+            Then::Delete => self.delete(view),
+        }
+    }
+}
+
+impl Update {
+    fn stay(&self, view: &View<'_>) -> Result<(Updated, ChangeSet), Error> {
+        let mut target = view.target(&self.path)?;
+        let meta = *target.meta().ok_or_else(|| view.not_found(&self.path))?;
+        check_size(view, &self.path, meta.len)?;
+        let before = target.content().map_err(|error| view.path_error(&self.path, error))?;
+        let patched = self.patched(view, &before)?;
+        let changed = patched.bytes != before;
+        let (place, loose) = (target.place().clone(), patched.loose);
+        let other_names = meta.links.saturating_sub(1);
+        let updated = Updated { place, changed, loose, other_names };
+        if !changed {
+            return Ok((updated, ChangeSet::default()));
+        }
+        let replace = Replace::new(self.path.clone(), target, patched.bytes);
+        Ok((updated, ChangeSet::of(Replace { before: Some(before), ..replace })))
+    }
+
+    fn move_to(&self, view: &View<'_>, to: &RawPath) -> Result<(Updated, ChangeSet), Error> {
+        if self.chunks.is_empty() {
+            return self.only_move(view, to, Vec::new());
+        }
+        let (removal, before) = self.removal(view)?;
+        let patched = self.patched(view, &before)?;
+        if patched.bytes == before {
+            drop(removal);
+            return self.only_move(view, to, patched.loose);
+        }
+        let target = view.target(to)?;
+        if target.meta().is_some() {
+            return Err(Error::Exists { path: to.clone() });
+        }
+        let meta = removal.meta();
+        let (place, loose) = (removal.place().clone(), patched.loose);
+        let other_names = meta.links.saturating_sub(1);
+        let updated = Updated { place, changed: true, loose, other_names };
+        let mode = Some(meta.mode & 0o1777);
+        let create = Replace { mode, ..Replace::new(to.clone(), target, patched.bytes) };
+        let mut changes = ChangeSet::of(create);
+        changes.0.extend(self.remove(removal).0);
+        Ok((updated, changes))
+    }
+
+    /// Moves the file without a change of its content.
+    fn only_move(
+        &self,
+        view: &View<'_>,
+        to: &RawPath,
+        loose: Vec<(MatchKind, (u64, u64))>,
+    ) -> Result<(Updated, ChangeSet), Error> {
+        let relocate = r#move::plan(view, &self.path, to)?;
+        let place = relocate.relocation.from().clone();
+        if relocate.relocation.meta().kind == Kind::Directory {
+            return Err(Error::IsDirectory { path: self.path.clone() });
+        }
+        let updated = Updated { place, changed: false, loose, other_names: 0 };
+        Ok((updated, ChangeSet::of(relocate)))
+    }
+
+    fn delete(&self, view: &View<'_>) -> Result<(Updated, ChangeSet), Error> {
+        let removal = if self.chunks.is_empty() {
+            view.removal(&self.path)?
+        } else {
+            let (removal, before) = self.removal(view)?;
+            let left = self.patched(view, &before)?.bytes;
+            if left.len() > encoding_of(&self.path, &before)?.mark_len() {
+                let path = &self.path;
+                let problem = format!("`{path}` has lines that the patch does not delete");
+                return Err(Error::InvalidArgument(problem));
+            }
+            removal
+        };
+        let place = removal.place().clone();
+        let updated = Updated { place, changed: true, loose: Vec::new(), other_names: 0 };
+        Ok((updated, self.remove(removal)))
+    }
+
+    /// The file, held so that it can be removed, and its content.
+    fn removal(&self, view: &View<'_>) -> Result<(Removal, Vec<u8>), Error> {
+        let path = &self.path;
+        let removal = view.readable(path, || view.removal(path), |it| (it.place(), false))?;
+        check_size(view, path, removal.meta().len)?;
+        let kind = removal.meta().kind;
+        let content = removal.content().map_err(|error| view.path_error(path, error))?;
+        let content = content.ok_or_else(|| Error::NotRegular { path: path.clone(), kind })?;
+        Ok((removal, content))
+    }
+
+    fn remove(&self, removal: Removal) -> ChangeSet {
+        let (path, undoes) = (self.path.clone(), Vec::new());
+        ChangeSet::of(Remove { path, removal, undoes, removes_parents: 0 })
+    }
+
+    /// The content with the chunks applied.
+    fn patched(&self, view: &View<'_>, before: &[u8]) -> Result<PatchedText, Error> {
+        let encoding = encoding_of(&self.path, before)?;
+        let (mode, limit) = (match_mode(view, self.matching), edit_bytes(view));
+        let patched = apply_chunks(before, encoding, &self.chunks, mode, limit, &in_time(view));
+        let patched = patched.map_err(|error| self.refusal(view, before, encoding, error))?;
+        if has_notebook_name(&self.path) {
+            check_notebook(&self.path, before, &patched.bytes)?;
+        }
+        Ok(patched)
+    }
+
+    fn refusal(
+        &self,
+        view: &View<'_>,
+        bytes: &[u8],
+        encoding: Encoding,
+        PlaceError { chunk, problem }: PlaceError,
+    ) -> Error {
+        let path = self.path.clone();
+        let number = (self.chunks.len() > 1).then_some(chunk);
+        let near = |old: &str, new: &str| nearest(bytes, encoding, old, new, &in_time(view));
+        match problem {
+            PlaceProblem::NoHeader { header } => {
+                let nearest = near(&header, "");
+                Error::BadAnchor { path, anchor: header, lines: Vec::new(), nearest }
+            }
+            PlaceProblem::ManyHeaders { header, lines } => {
+                Error::BadAnchor { path, anchor: header, lines, nearest: None }
+            }
+            PlaceProblem::NotFound => {
+                let chunk = &self.chunks[chunk - 1];
+                let nearest = near(&chunk.old_lines().join("\n"), &chunk.new_lines().join("\n"));
+                Error::NoMatch { path, number, nearest }
+            }
+            PlaceProblem::Many { count, lines, match_kind } => {
+                Error::ManyMatches { path, number, count, or_more: false, lines, match_kind }
+            }
+            PlaceProblem::TooLarge { size } => {
+                Error::TooLarge { path, size, limit: edit_bytes(view) }
+            }
+            PlaceProblem::Unmappable(missing) => Error::Unmappable {
+                number,
+                encoding: encoding.name(),
+                character: missing.character.escape_debug().to_string(),
+                line: missing.line,
+            },
+            PlaceProblem::Interrupted => view.timed_out(&path),
+        }
+    }
+}
