@@ -1,25 +1,24 @@
-//! The options of the commands, in groups.
+//! The options of the commands, in groups, and the sessions that commands open by them.
 //!
 //! A command flattens the groups that apply to it. A flag beats the configuration file; lists of rules add up.
+
+mod groups;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use pinfold::{
-    AuditFailure, Documents, Durability, IndexMode, JournalFailure, JournalSetting, MatchMode,
-    Mode, ReadRule, Session, Settings, serde_names,
-};
+use clap::builder::PossibleValuesParser;
+use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
 use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Dialect, Toolbox, all_dialects, named_dialects};
 use pinfold_feed::FeedSetting;
-use serde::de::DeserializeOwned;
-use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use crate::config::{self, Config};
 use crate::prompt::Terminal;
 use crate::token;
+pub(crate) use groups::{ChangeOptions, PermissionOptions, values};
+use groups::{LimitOptions, ToolOptions};
 
 /// A group of options that change settings.
 pub(crate) trait Group {
@@ -189,106 +188,6 @@ impl DialectOptions {
     }
 }
 
-/// How the tools behave.
-#[derive(Args)]
-#[command(next_help_heading = "Tools")]
-struct ToolOptions {
-    /// Accept relative paths in tools that require absolute ones
-    #[arg(long, hide_short_help = true)]
-    relative_paths: bool,
-
-    /// Whether a file must be read before it is changed [default: require in `classic`, else off]
-    #[arg(long, value_name = "WHEN", hide_short_help = true, value_parser = values::<ReadRule>())]
-    read_before_write: Option<ReadRule>,
-
-    /// How an edit finds the text that it replaces [default: lenient]
-    #[arg(long, value_name = "HOW", hide_short_help = true, value_parser = values::<MatchMode>())]
-    matching: Option<MatchMode>,
-
-    /// What to do with PDF files [default: extract]
-    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<Documents>())]
-    documents: Option<Documents>,
-}
-
-impl Group for ToolOptions {
-    fn apply(&self, settings: &mut Settings) {
-        settings.relative_paths |= self.relative_paths;
-        settings.read_before_write = self.read_before_write.or(settings.read_before_write);
-        settings.matching = self.matching.unwrap_or(settings.matching);
-        settings.documents = self.documents.unwrap_or(settings.documents);
-    }
-}
-
-/// Who may do what, and the log of it.
-#[derive(Args)]
-#[command(next_help_heading = "Permissions")]
-pub(crate) struct PermissionOptions {
-    /// Permission mode for operations that no rule matches
-    ///
-    /// Default: secure-file-access.
-    #[arg(long, value_name = "MODE", value_parser = modes())]
-    mode: Option<Mode>,
-
-    /// Deny all changes, whatever the rules say: the same as `--mode plan`
-    #[arg(long, conflicts_with = "mode")]
-    read_only: bool,
-
-    /// Allow operations, such as `Edit(src/**)` or `Delete`; repeatable
-    #[arg(long, value_name = "RULE")]
-    allow: Vec<String>,
-
-    /// Ask the user before operations; repeatable
-    #[arg(long, value_name = "RULE")]
-    ask: Vec<String>,
-
-    /// Deny operations, such as `Read(secrets/**)`; repeatable
-    #[arg(long, value_name = "RULE")]
-    deny: Vec<String>,
-
-    /// Audit log: append a line about every call to this file
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-
-    /// What to do with changes while the audit log cannot be written [default: refuse]
-    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<AuditFailure>())]
-    audit_failure: Option<AuditFailure>,
-}
-
-impl Group for PermissionOptions {
-    fn apply(&self, settings: &mut Settings) {
-        settings.audit = self.audit.clone().or(settings.audit.take());
-        settings.audit_failure = self.audit_failure.unwrap_or(settings.audit_failure);
-        let permissions = &mut settings.permissions;
-        permissions.mode = self.mode.unwrap_or(permissions.mode);
-        if self.read_only {
-            permissions.mode = Mode::Plan;
-        }
-        permissions.allow.extend(self.allow.iter().cloned());
-        permissions.ask.extend(self.ask.iter().cloned());
-        permissions.deny.extend(self.deny.iter().cloned());
-    }
-}
-
-/// How changes are made.
-#[derive(Args)]
-#[command(next_help_heading = "Changes")]
-pub(crate) struct ChangeOptions {
-    /// Describe changes instead of making them
-    #[arg(long)]
-    dry_run: bool,
-
-    /// What to flush to the disk before a change is complete [default: data]
-    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = values::<Durability>())]
-    durability: Option<Durability>,
-}
-
-impl Group for ChangeOptions {
-    fn apply(&self, settings: &mut Settings) {
-        settings.dry_run |= self.dry_run;
-        settings.durability = self.durability.unwrap_or(settings.durability);
-    }
-}
-
 /// Where the journal is.
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
@@ -359,90 +258,6 @@ impl Group for JournalOptions {
         settings.max_journal_bytes = self.max_journal_bytes.unwrap_or(settings.max_journal_bytes);
         settings.journal_failure = self.journal_failure.unwrap_or(settings.journal_failure);
     }
-}
-
-/// How much a call may take and return.
-#[derive(Args)]
-#[command(next_help_heading = "Limits")]
-struct LimitOptions {
-    /// Bytes of text in one result [default: 102400]
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    max_output_bytes: Option<usize>,
-
-    /// Characters of a line that are shown [default: 2000]
-    #[arg(long, value_name = "CHARS", hide_short_help = true)]
-    max_line_chars: Option<usize>,
-
-    /// Files that `Glob` lists [default: 1000]
-    #[arg(long, value_name = "FILES", hide_short_help = true)]
-    max_glob_files: Option<usize>,
-
-    /// What searches remember: with `auto` the tree and an index of its content, and they watch for changes; with `strict` they also
-    /// compare it with the disk each time [default: auto]
-    #[arg(long, value_name = "MODE", hide_short_help = true, value_parser = values::<IndexMode>())]
-    index: Option<IndexMode>,
-
-    /// Bytes of memory that the index takes [default: 3 % of the memory, at most 268435456]
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    max_index_bytes: Option<u64>,
-
-    /// Bytes of text that a search reads to count matches after its page is full [default: 268435456]
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    max_count_bytes: Option<u64>,
-
-    /// Bytes of the largest file that can be edited [default: 104857600]
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    max_edit_bytes: Option<u64>,
-
-    /// Scale down images with a longer side [default: unlimited]
-    #[arg(long, value_name = "PIXELS", hide_short_help = true)]
-    max_image_side: Option<usize>,
-
-    /// Scale down images with more bytes [default: unlimited]
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    max_image_bytes: Option<u64>,
-
-    /// Seconds that one call may take [default: 60]
-    #[arg(long, value_name = "SECONDS", hide_short_help = true)]
-    deadline_seconds: Option<u64>,
-}
-
-impl Group for LimitOptions {
-    fn apply(&self, settings: &mut Settings) {
-        settings.max_output_bytes = self.max_output_bytes.or(settings.max_output_bytes);
-        settings.max_line_chars = self.max_line_chars.unwrap_or(settings.max_line_chars);
-        settings.max_glob_files = self.max_glob_files.unwrap_or(settings.max_glob_files);
-        settings.index = self.index.unwrap_or(settings.index);
-        settings.max_index_bytes = self.max_index_bytes.or(settings.max_index_bytes);
-        settings.max_count_bytes = self.max_count_bytes.unwrap_or(settings.max_count_bytes);
-        settings.max_edit_bytes = self.max_edit_bytes.unwrap_or(settings.max_edit_bytes);
-        settings.max_image_side = self.max_image_side.or(settings.max_image_side);
-        settings.max_image_bytes = self.max_image_bytes.or(settings.max_image_bytes);
-        settings.deadline_seconds = self.deadline_seconds.unwrap_or(settings.deadline_seconds);
-    }
-}
-
-/// Parses the values of a setting as the configuration file does, and lists them in help and completions.
-pub(crate) fn values<T>() -> impl TypedValueParser<Value = T>
-where
-    T: DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(serde_names::<T>())
-        .try_map(|name| T::deserialize(StrDeserializer::<ValueError>::new(&name)))
-}
-
-fn modes() -> impl TypedValueParser<Value = Mode> {
-    let values = Mode::ALL.map(|mode| {
-        PossibleValue::new(mode.name()).help(match mode {
-            Mode::Ask => "reads are allowed, changes ask",
-            Mode::SecureFileAccess => "changes are allowed, except of protected paths, which ask",
-            Mode::AcceptEdits => "as secure-file-access, but deletes ask",
-            Mode::Plan => "changes are denied",
-            Mode::DontAsk => "what would ask is denied",
-            Mode::BypassPermissions => "nothing asks; deny rules hold",
-        })
-    });
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<Mode>())
 }
 
 fn dialect_names() -> PossibleValuesParser {

@@ -4,6 +4,8 @@
 //! with the one that is open, and opens the new one if they differ. Nothing below a root is reached
 //! through a symlink.
 
+mod cached_file;
+
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,10 +16,10 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
-use crate::sys::Symlinks;
 use crate::temp_name::is_temp;
 use crate::tree::Tree;
 use crate::{Error, Identity, Kind, Metadata, Name, RelPath, Result, sys};
+use cached_file::local_mount;
 
 /// How paths below a root are opened. Neither method follows a symlink.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -125,29 +127,6 @@ impl Root {
         let is_real = self.given_names == opened.canonical_names;
         leads(sys::lstat_path(&path_of(&opened.canonical_names)))
             && (is_real || leads(sys::stat_path(&self.given)))
-    }
-
-    /// The mount of the root, if the kernel's caches show that the given path and the real path both still lead to
-    /// the open directory, and that is on a local file system. Never blocks, also if a path crosses a mount that
-    /// hangs.
-    pub(crate) fn current_local_mount(&self) -> Option<u64> {
-        let opened = self.opened();
-        let mount = opened.local_mount?;
-        let leads = |found: Result<OwnedFd, Errno>| {
-            let found = found.ok()?;
-            // The mount first: `fstat` may block on one that is not local.
-            let same = sys::stat_cached(&found).ok()?.mount == mount
-                && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
-            same.then_some(mount)
-        };
-        if let Some((outer, path)) = &self.outer {
-            outer.current_local_mount()?;
-            return leads(outer.open_cached(path, sys::DIR_PATH));
-        }
-        if self.given_names != opened.canonical_names {
-            leads(sys::open_root_cached(&self.given, Symlinks::Follow))?;
-        }
-        leads(sys::open_root_cached(&path_of(&opened.canonical_names), Symlinks::Refuse))
     }
 
     /// Whether the path below this root still leads to a directory that was opened before.
@@ -302,16 +281,6 @@ impl Root {
         }
     }
 
-    /// As [`Self::open_below`], but only if the kernel has the path in its cache.
-    pub(crate) fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        match self.method {
-            OpenMethod::Openat2 => {
-                sys::open_cached(self.opened().handle(), path.for_kernel(), flags)
-            }
-            OpenMethod::Walk => Err(Errno::AGAIN),
-        }
-    }
-
     fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let opened = self.opened();
         let Some((parent, last)) = path.split() else {
@@ -323,12 +292,6 @@ impl Root {
         }
         step_into(dir.as_ref().unwrap_or(opened.handle()), &last, flags)
     }
-}
-
-/// The mount that a handle is on, if its file system is a local one.
-fn local_mount(handle: &OwnedFd) -> Option<u64> {
-    sys::is_local(handle).ok().filter(|local| *local)?;
-    Some(sys::stat_cached(handle).ok()?.mount)
 }
 
 /// Opens one name in a directory. Fails with `ELOOP` for a symlink, whatever the flags.

@@ -7,19 +7,23 @@
 //! and of the user's own files in `ambient`.
 
 mod cached;
+mod names;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{
-    self, Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, XattrFlags,
-};
+use rustix::fs::{self, Access, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, XattrFlags};
 use rustix::io::{Errno, Result, retry_on_intr};
 
 use crate::Times;
 use crate::meta::system_time;
+
+pub(crate) use names::{
+    exchange, is_unsupported, link, link_across, make_dir, make_link, remove, remove_dir, rename,
+    rename_across, rename_new, rename_new_across,
+};
 
 pub(crate) use cached::{
     Symlinks, is_local, open_cached, open_root_cached, read_cached, stat_cached,
@@ -156,10 +160,6 @@ fn only_modified(modified: SystemTime) -> fs::Timestamps {
     fs::Timestamps { last_access: omit, last_modification: modified }
 }
 
-pub(crate) fn make_link(dir: impl AsFd, target: &[u8], name: &[u8]) -> Result<()> {
-    call("symlinkat", || fs::symlinkat(target, dir.as_fd(), name))
-}
-
 pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
     call("fstat", || fs::fstat(file.as_fd()))
 }
@@ -223,76 +223,6 @@ pub(crate) fn write_counting(file: impl AsFd, bytes: &[u8]) -> (usize, Result<()
     (written, Ok(()))
 }
 
-pub(crate) fn make_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
-    call("mkdirat", || fs::mkdirat(dir.as_fd(), name, Mode::from_raw_mode(0o777)))
-}
-
-pub(crate) fn remove_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
-    call("rmdir", || fs::unlinkat(dir.as_fd(), name, AtFlags::REMOVEDIR))
-}
-
-pub(crate) fn remove(dir: impl AsFd, name: &[u8]) -> Result<()> {
-    call("unlinkat", || fs::unlinkat(dir.as_fd(), name, AtFlags::empty()))
-}
-
-/// Swaps two names of one directory.
-pub(crate) fn exchange(dir: impl AsFd, one: &[u8], other: &[u8]) -> Result<()> {
-    let dir = dir.as_fd();
-    call("exchange", || rename_with(dir, one, dir, other, RenameFlags::EXCHANGE))
-}
-
-/// Renames unless the new name is taken, which is `EEXIST`.
-pub(crate) fn rename_new(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
-    rename_new_across(dir.as_fd(), from, dir.as_fd(), to)
-}
-
-/// As [`rename_new`], into another directory.
-pub(crate) fn rename_new_across(
-    from: impl AsFd,
-    old: &[u8],
-    to: impl AsFd,
-    new: &[u8],
-) -> Result<()> {
-    let (from, to) = (from.as_fd(), to.as_fd());
-    call("rename_new", || rename_with(from, old, to, new, RenameFlags::NOREPLACE))
-}
-
-#[cfg(any(target_os = "linux", target_vendor = "apple"))]
-fn rename_with(
-    from: BorrowedFd<'_>,
-    old: &[u8],
-    to: BorrowedFd<'_>,
-    new: &[u8],
-    flags: RenameFlags,
-) -> Result<()> {
-    fs::renameat_with(from, old, to, new, flags)
-}
-
-#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn rename_with(
-    _: BorrowedFd<'_>,
-    _: &[u8],
-    _: BorrowedFd<'_>,
-    _: &[u8],
-    _: RenameFlags,
-) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
-    call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
-}
-
-/// Whether the file system does not support the call.
-pub(crate) fn is_unsupported(errno: Errno) -> bool {
-    matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
-}
-
-/// Moves a file into another directory of the same file system.
-pub(crate) fn rename_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
-    call("rename_across", || fs::renameat(from.as_fd(), old, to.as_fd(), new))
-}
-
 /// Moves a handle's own position.
 pub(crate) fn seek_to(file: impl AsFd, position: u64) -> Result<()> {
     call("lseek", || fs::seek(file.as_fd(), fs::SeekFrom::Start(position)).map(|_| ()))
@@ -308,15 +238,6 @@ pub(crate) fn next_data(file: impl AsFd, from: u64) -> Result<Option<(u64, u64)>
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOTTY) => Ok(Some((from, u64::MAX))),
         Err(other) => Err(other),
     }
-}
-
-/// Gives a file a second name in another directory of the same file system.
-pub(crate) fn link_across(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
-    call("link_across", || fs::linkat(from.as_fd(), old, to.as_fd(), new, AtFlags::empty()))
-}
-
-pub(crate) fn link(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
-    call("linkat", || fs::linkat(dir.as_fd(), from, dir.as_fd(), to, AtFlags::empty()))
 }
 
 pub(crate) fn change_owner(file: impl AsFd, uid: u32, gid: u32) -> Result<()> {

@@ -1,19 +1,17 @@
-//! The workspace: one or more roots, and the functions that open and stat what is below them.
+//! The workspace: one or more roots, and which root and place a path means.
 
-use std::os::fd::OwnedFd;
+mod lookup;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, OFlags};
-use rustix::io::Errno;
-
-use crate::dir::{Dir, Entry};
 use crate::ignore_files::IgnoreCache;
 use crate::path::{Step, steps, without_parent_steps};
-use crate::resolve::{Last, Resolved};
 use crate::root::{Root, real_names};
-use crate::temp_name::{TempName, is_temp};
-use crate::{Error, File, Kind, Metadata, Name, OpenMethod, RawPath, RelPath, Result, Times, sys};
+use crate::{Error, Name, OpenMethod, RawPath, RelPath, Result};
+
+pub use lookup::Lstat;
+pub(crate) use lookup::opening;
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
 /// or more system calls.
@@ -38,17 +36,6 @@ pub struct Place {
     pub root: usize,
     /// The path below it.
     pub path: RelPath,
-}
-
-/// The `lstat` of a path: a symlink is not followed.
-#[derive(Debug)]
-pub struct Lstat {
-    /// Where it is.
-    pub place: Place,
-    /// Its metadata.
-    pub meta: Metadata,
-    /// The target of a symlink, as it is stored.
-    pub link_target: Option<Vec<u8>>,
 }
 
 impl Workspace {
@@ -246,7 +233,7 @@ impl Workspace {
     }
 
     /// As [`Self::parse_path`], by the roots' names when they were last refreshed. Makes no system call.
-    fn find_root(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
+    pub(crate) fn find_root(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
         }
@@ -265,111 +252,6 @@ impl Workspace {
         }
     }
 
-    /// Opens the regular file that a path leads to.
-    pub fn file(&self, path: &RawPath) -> Result<(Place, File)> {
-        let (place, fd) = self.open_following(path, OFlags::RDONLY)?;
-        let place = self.in_innermost_root(place);
-        let file = File::regular(fd)?;
-        if path.names_a_directory() {
-            return Err(Error::NotADirectory);
-        }
-        Ok((place, file))
-    }
-
-    /// Opens the regular file at a path and reads it, if that never waits for a disk or a network: it has at
-    /// most `max_bytes` bytes, no symlink is on the way from the root, it is on the root's own mount, of a
-    /// local file system, and the whole path and content are in the kernel's caches.
-    ///
-    /// No other root is looked at, and the way to this one only in the caches: a mount that hangs on it, or
-    /// that another root is on, holds up nothing.
-    pub fn cached_file(&self, path: &RawPath, max_bytes: usize) -> Option<(Place, File)> {
-        let (number, steps) = self.find_root(path).ok()?;
-        let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
-        if below.split().is_some_and(|(_, name)| TempName::parse(name.as_bytes()).is_some()) {
-            return None;
-        }
-        let root = &self.roots[number];
-        let mount = root.current_local_mount()?;
-        let len = |handle: &OwnedFd| {
-            let found = sys::stat_cached(handle).ok()?;
-            let fits = found.mount == mount && found.kind == FileType::RegularFile;
-            usize::try_from(found.len).ok().filter(|len| fits && *len <= max_bytes)
-        };
-        // `O_PATH` first: opening a FIFO, or a file of a remote file system, could wait or have effects. The
-        // second open may find another file, so it is checked again.
-        len(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
-        let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
-        let mut content = vec![0; len(&fd)?];
-        // The metadata is from before the content is read, as for any other file: a later change shows.
-        let file = File::regular(fd).ok().filter(|file| file.meta().len == content.len() as u64)?;
-        let mut filled = 0;
-        while filled < content.len() {
-            match sys::read_cached(file.fd(), &mut content[filled..], filled as u64).ok()? {
-                0 => return None,
-                read => filled += read,
-            }
-        }
-        let place = self.in_innermost_root(Place { root: number, path: below });
-        Some((place, file.with_content(content)))
-    }
-
-    /// Opens the directory that a path leads to, and lists at most `most` of its entries.
-    pub fn list(&self, path: &RawPath, most: usize) -> Result<(Place, Vec<Entry>)> {
-        let (place, fd) = self.open_following(path, sys::DIR_PATH)?;
-        Ok((place, Dir::new(fd)?.entries(most)?))
-    }
-
-    /// The directory that a path leads to.
-    pub fn directory(&self, path: &RawPath) -> Result<Place> {
-        let (place, _) = self.open_following(path, sys::DIR_PATH)?;
-        Ok(self.in_innermost_root(place))
-    }
-
-    fn open_following(&self, path: &RawPath, flags: OFlags) -> Result<(Place, OwnedFd)> {
-        let (root, steps) = self.parse_path(path)?;
-        if let Some(path) = without_parent_steps(&steps) {
-            match self.roots[root].open_checked(&path, flags) {
-                Err(Errno::LOOP) => {}
-                Err(other) => return Err(opening(other)),
-                Ok(fd) => return Ok((Place { root, path }, fd)),
-            }
-        }
-        self.open_resolved(root, steps, flags)
-    }
-
-    /// Opens what `steps` below a root lead to, symlinks followed.
-    pub(crate) fn open_resolved(
-        &self,
-        root: usize,
-        steps: Vec<Step>,
-        flags: OFlags,
-    ) -> Result<(Place, OwnedFd)> {
-        for _ in 0..sys::MAX_RACES {
-            let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
-            if !missing.is_empty() {
-                return Err(Error::NotFound);
-            }
-            match self.roots[place.root].open_checked(&place.path, flags) {
-                // Another process has just put a symlink there: resolve again.
-                Err(Errno::LOOP) => {}
-                Err(other) => return Err(opening(other)),
-                Ok(fd) => return Ok((place, fd)),
-            }
-        }
-        Err(Error::Changed)
-    }
-
-    /// Opens a regular file at a place that was found before.
-    pub fn open_place(&self, place: &Place) -> Result<File> {
-        let fd = self.roots[place.root].open_checked(&place.path, OFlags::RDONLY);
-        File::regular(fd.map_err(opening)?)
-    }
-
-    /// The metadata of a place that was found before, and the target of a symlink.
-    pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
-        self.stat_place(place).map_err(opening)
-    }
-
     /// The roots that are not below another one.
     pub fn outermost_roots(&self) -> Result<Vec<Place>> {
         self.roots.iter().try_for_each(|root| root.refresh())?;
@@ -384,100 +266,5 @@ impl Workspace {
         };
         let outermost = (0..all.len()).filter(|number| !inner(*number));
         Ok(outermost.map(|root| Place { root, path: RelPath::root() }).collect())
-    }
-
-    /// The `lstat` of a path: a symlink in its last place is not followed.
-    pub fn lstat(&self, path: &RawPath) -> Result<Lstat> {
-        let (root, steps) = self.parse_path(path)?;
-        for _ in 0..sys::MAX_RACES {
-            let place = match without_parent_steps(&steps) {
-                Some(path) => Place { root, path },
-                None => self.resolved_but_last(root, &steps)?,
-            };
-            let seen = match self.stat_place(&place) {
-                Err(Errno::LOOP) => {
-                    let place = self.resolved_but_last(root, &steps)?;
-                    self.stat_place(&place).map(|(meta, target)| (place, meta, target))
-                }
-                other => other.map(|(meta, target)| (place, meta, target)),
-            };
-            match seen {
-                Err(Errno::LOOP) => {}
-                Err(other) => return Err(opening(other)),
-                Ok((place, meta, link_target)) => {
-                    let place = self.in_innermost_root(place);
-                    return Ok(Lstat { place, meta, link_target });
-                }
-            }
-        }
-        Err(Error::Changed)
-    }
-
-    /// The `stat` of a path: symlinks are followed.
-    pub fn stat(&self, path: &RawPath) -> Result<Lstat> {
-        let (root, steps) = self.parse_path(path)?;
-        let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
-        if !missing.is_empty() {
-            return Err(Error::NotFound);
-        }
-        let (meta, link_target) = self.lstat_place(&place)?;
-        Ok(Lstat { place: self.in_innermost_root(place), meta, link_target })
-    }
-
-    /// When a place that was found before was created, and last accessed.
-    pub fn times(&self, place: &Place) -> Result<Times> {
-        let root = &self.roots[place.root];
-        let Some((parent, name)) = place.path.split() else {
-            return sys::times(root.opened().handle(), b".").map_err(opening);
-        };
-        let dir = root.open_below(&parent, sys::DIR_PATH).map_err(opening)?;
-        sys::times(&dir, name.as_bytes()).map_err(opening)
-    }
-
-    fn resolved_but_last(&self, root: usize, steps: &[Step]) -> Result<Place> {
-        let Resolved { place, missing } = self.resolve(root, steps.to_vec(), Last::Keep)?;
-        if missing.is_empty() { Ok(place) } else { Err(Error::NotFound) }
-    }
-
-    fn stat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
-        let root = &self.roots[place.root];
-        let Some((parent, name)) = place.path.split() else {
-            return Ok((Metadata::of(&sys::stat(root.opened().handle())?), None));
-        };
-        let dir = root.open_below(&parent, sys::DIR_PATH)?;
-        let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);
-        if is_temp(name.as_bytes(), &meta) {
-            return Err(Errno::NOENT);
-        }
-        let target = match meta.kind {
-            Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
-            _ => None,
-        };
-        Ok((meta, target))
-    }
-
-    /// The deepest part of a path that exists, and the names below it that do not.
-    pub fn deepest_existing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
-        let (root, steps) = self.parse_path(path)?;
-        let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
-        Ok((place, missing))
-    }
-
-    /// The entries of a directory that was found before, at most `most` of them.
-    pub fn entries(&self, place: &Place, most: usize) -> Result<Vec<Entry>> {
-        let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
-        Dir::new(fd.map_err(opening)?)?.entries(most)
-    }
-}
-
-/// The error for a failed open.
-pub(crate) fn opening(errno: Errno) -> Error {
-    match errno {
-        // Callers that resolve symlinks handle this before, so another process put one there.
-        Errno::LOOP => Error::Changed,
-        Errno::PIPE => Error::NotRegular(Kind::Fifo),
-        Errno::NXIO => Error::NotRegular(Kind::Socket),
-        Errno::NODEV => Error::NotRegular(Kind::Device),
-        other => other.into(),
     }
 }

@@ -80,8 +80,8 @@ impl AbsolutePath {
             let problem = format!("{argument} must be an absolute path; it is empty");
             return Err(Error::InvalidArgument(problem));
         }
-        refuse_home(&self.0)?;
         let root = ctx.session.workspace().base();
+        refuse_home(&self.0, &RawPath::from(root.join("~").to_string_lossy()))?;
         let mut below = self.0.as_str();
         while let Some(rest) = below.strip_prefix("./") {
             below = rest.trim_start_matches('/');
@@ -101,13 +101,13 @@ impl AbsolutePath {
     }
 }
 
-/// Refuses `~/x`: only a shell knows what that means.
-fn refuse_home(path: &str) -> Result<(), Error> {
+/// Refuses `~/x`: only a shell expands that. `literal` is the path of a directory with that name.
+fn refuse_home(path: &str, literal: &RawPath) -> Result<(), Error> {
     if path != "~" && !path.starts_with("~/") {
         return Ok(());
     }
     Err(Error::InvalidArgument(format!(
-        "`{}`: `~` is not expanded; give a path in the workspace, or `./~` for a directory of that name",
+        "`{}`: `~` is not expanded; give a path in the workspace, or `{literal}` for a directory of that name",
         RawPath::from(path)
     )))
 }
@@ -121,7 +121,7 @@ pub(crate) struct RelativePath(String);
 impl RelativePath {
     /// The path, or a refusal where it means a home directory.
     pub(crate) fn raw(&self) -> Result<RawPath, Error> {
-        refuse_home(&self.0)?;
+        refuse_home(&self.0, &RawPath::from("./~"))?;
         Ok(self.0.as_str().into())
     }
 

@@ -1,15 +1,12 @@
 //! Options of one call, its cancellation and its progress.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use pinfold_confine::{File, Place};
-
-#[cfg(doc)]
-use crate::Session;
+use crate::Approver;
 use crate::audit::{AuditTrace, SharedAuditLine};
-use crate::{Approver, Error};
+use crate::cached_file::CachedFile;
 
 /// Options of one call, where they differ from those of its session.
 #[derive(Clone, Debug, Default)]
@@ -109,29 +106,6 @@ impl CallOptions {
 
     pub(crate) fn audit_trace(&self) -> &AuditTrace {
         &self.audit_trace
-    }
-}
-
-/// A small file that was opened and read without waiting: see [`Session::cached_file`]. By default there is
-/// none, and a call opens its file itself.
-///
-/// A call that has one opens nothing else: an attempt to is [`Error::Cancelled`], and the caller makes the call
-/// again, on a thread that may wait.
-#[derive(Clone, Debug, Default)]
-pub struct CachedFile(Option<Arc<OpenFile>>);
-
-/// A file that is taken once.
-type OpenFile = Mutex<Option<(Place, File)>>;
-
-impl CachedFile {
-    pub(crate) fn new(place: Place, file: File) -> Self {
-        Self(Some(Arc::new(Mutex::new(Some((place, file))))))
-    }
-
-    /// The file, if the call has one that it has not taken yet; `None` if it opens files itself.
-    pub(crate) fn take(&self) -> Option<Result<(Place, File), Error>> {
-        let mut file = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(file.take().ok_or(Error::Cancelled))
     }
 }
 

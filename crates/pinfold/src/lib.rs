@@ -29,6 +29,7 @@ mod builder;
 
 mod approval;
 mod audit;
+mod cached_file;
 mod call;
 mod change;
 mod commit;
@@ -57,7 +58,7 @@ pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
 #[doc(hidden)]
 pub use audit::{AuditLine, AuditedPath, SharedAuditLine};
 #[doc(hidden)]
-pub use call::CachedFile;
+pub use cached_file::CachedFile;
 pub use call::{CallOptions, Cancel, Progress};
 pub use change::ChangeSet;
 pub use commit::Receipt;

@@ -20,19 +20,18 @@ use crate::audit::Audit;
 use crate::commit::CommitError;
 use crate::journal::{Journal, fresh_id};
 use crate::ledger::Ledger;
-use crate::limits::{MAX_ATTEMPTS, MAX_CACHED_FILE_BYTES};
+use crate::limits::MAX_ATTEMPTS;
 use crate::line_indexes::LineIndexCache;
 #[cfg(not(feature = "pdf"))]
 use crate::media::NoPdfReader as DefaultPdfReader;
 use crate::media::PdfReader;
 #[cfg(feature = "pdf")]
 use crate::media::ThreadPdfReader as DefaultPdfReader;
-use crate::permit::AccessRequest;
 use crate::policy::Policy;
 use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
 use crate::{
-    Access, Approver, AuditFailure, BadRule, CachedFile, CallOptions, Changes, Done, Error,
-    Observer, Operation, ParentReads, Settings, View,
+    Approver, AuditFailure, BadRule, CallOptions, Changes, Done, Error, Observer, Operation,
+    ParentReads, Settings, View,
 };
 
 /// One agent's conversation: a workspace, settings, and the files that were read so far.
@@ -226,20 +225,6 @@ impl Session {
         }
     }
 
-    /// Opens and reads the file of an operation that only reads one, if that does not have to wait: the file is
-    /// small and in the page cache, the policy allows the read without asking, and there is neither an audit log nor
-    /// a viewer, which would see a call twice that has to be made again. With it as [`CallOptions::cached_file`],
-    /// performing the operation takes less time than waking another thread.
-    #[doc(hidden)]
-    pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
-        let path = operation.reads().filter(|_| !self.is_audited() && !self.is_watched())?;
-        let (place, file) = self.workspace.cached_file(path, MAX_CACHED_FILE_BYTES)?;
-        let call = CallOptions::default();
-        let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };
-        let allowed = matches!(View::new(self, &call).check_policy(&request), Ok(None));
-        allowed.then(|| CachedFile::new(place, file))
-    }
-
     /// Whether calls are written into an audit log.
     #[doc(hidden)]
     pub fn is_audited(&self) -> bool {
@@ -261,7 +246,7 @@ impl Session {
     }
 
     /// Whether a viewer watches.
-    fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         self.watching_observer().is_some()
     }
 

@@ -1,0 +1,94 @@
+//! Small files that are read without ever waiting for a disk, a network or another process.
+//!
+//! The system calls are in `sys/cached.rs`: they answer from the kernel's caches, or fail.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use super::{OpenMethod, Root, path_of};
+use crate::path::without_parent_steps;
+use crate::sys::Symlinks;
+use crate::temp_name::TempName;
+use crate::{File, Metadata, Place, RawPath, RelPath, Result, Workspace, sys};
+
+impl Workspace {
+    /// Opens the regular file at a path and reads it, if that never waits for a disk or a network: it has at
+    /// most `max_bytes` bytes, no symlink is on the way from the root, it is on the root's own mount, of a
+    /// local file system, and the whole path and content are in the kernel's caches.
+    ///
+    /// No other root is looked at, and the way to this one only in the caches: a mount that hangs on it, or
+    /// that another root is on, holds up nothing.
+    pub fn cached_file(&self, path: &RawPath, max_bytes: usize) -> Option<(Place, File)> {
+        let (number, steps) = self.find_root(path).ok()?;
+        let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
+        if below.split().is_some_and(|(_, name)| TempName::parse(name.as_bytes()).is_some()) {
+            return None;
+        }
+        let root = self.root(number);
+        let mount = root.current_local_mount()?;
+        let len = |handle: &OwnedFd| {
+            let found = sys::stat_cached(handle).ok()?;
+            let fits = found.mount == mount && found.kind == FileType::RegularFile;
+            usize::try_from(found.len).ok().filter(|len| fits && *len <= max_bytes)
+        };
+        // `O_PATH` first: opening a FIFO, or a file of a remote file system, could wait or have effects. The
+        // second open may find another file, so it is checked again.
+        len(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
+        let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
+        let mut content = vec![0; len(&fd)?];
+        // The metadata is from before the content is read, as for any other file: a later change shows.
+        let file = File::regular(fd).ok().filter(|file| file.meta().len == content.len() as u64)?;
+        let mut filled = 0;
+        while filled < content.len() {
+            match sys::read_cached(file.fd(), &mut content[filled..], filled as u64).ok()? {
+                0 => return None,
+                read => filled += read,
+            }
+        }
+        let place = self.in_innermost_root(Place { root: number, path: below });
+        Some((place, file.with_content(content)))
+    }
+}
+
+impl Root {
+    /// The mount of the root, if the kernel's caches show that the given path and the real path both still lead to
+    /// the open directory, and that is on a local file system. Never blocks, also if a path crosses a mount that
+    /// hangs.
+    fn current_local_mount(&self) -> Option<u64> {
+        let opened = self.opened();
+        let mount = opened.local_mount?;
+        let leads = |found: Result<OwnedFd, Errno>| {
+            let found = found.ok()?;
+            // The mount first: `fstat` may block on one that is not local.
+            let same = sys::stat_cached(&found).ok()?.mount == mount
+                && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
+            same.then_some(mount)
+        };
+        if let Some((outer, path)) = &self.outer {
+            outer.current_local_mount()?;
+            return leads(outer.open_cached(path, sys::DIR_PATH));
+        }
+        if self.given_names != opened.canonical_names {
+            leads(sys::open_root_cached(&self.given, Symlinks::Follow))?;
+        }
+        leads(sys::open_root_cached(&path_of(&opened.canonical_names), Symlinks::Refuse))
+    }
+
+    /// As [`Self::open_below`], but only if the kernel has the path in its cache.
+    fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match self.method {
+            OpenMethod::Openat2 => {
+                sys::open_cached(self.opened().handle(), path.for_kernel(), flags)
+            }
+            OpenMethod::Walk => Err(Errno::AGAIN),
+        }
+    }
+}
+
+/// The mount that a handle is on, if its file system is a local one.
+pub(super) fn local_mount(handle: &OwnedFd) -> Option<u64> {
+    sys::is_local(handle).ok().filter(|local| *local)?;
+    Some(sys::stat_cached(handle).ok()?.mount)
+}

@@ -1,0 +1,189 @@
+//! Opens and stats what a path, or a place that was found before, leads to.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::{Place, Workspace};
+use crate::dir::{Dir, Entry};
+use crate::path::{Step, without_parent_steps};
+use crate::resolve::{Last, Resolved};
+use crate::temp_name::is_temp;
+use crate::{Error, File, Kind, Metadata, Name, RawPath, Result, Times, sys};
+
+/// The `lstat` of a path: a symlink is not followed.
+#[derive(Debug)]
+pub struct Lstat {
+    /// Where it is.
+    pub place: Place,
+    /// Its metadata.
+    pub meta: Metadata,
+    /// The target of a symlink, as it is stored.
+    pub link_target: Option<Vec<u8>>,
+}
+
+impl Workspace {
+    /// Opens the regular file that a path leads to.
+    pub fn file(&self, path: &RawPath) -> Result<(Place, File)> {
+        let (place, fd) = self.open_following(path, OFlags::RDONLY)?;
+        let place = self.in_innermost_root(place);
+        let file = File::regular(fd)?;
+        if path.names_a_directory() {
+            return Err(Error::NotADirectory);
+        }
+        Ok((place, file))
+    }
+
+    /// Opens the directory that a path leads to, and lists at most `most` of its entries.
+    pub fn list(&self, path: &RawPath, most: usize) -> Result<(Place, Vec<Entry>)> {
+        let (place, fd) = self.open_following(path, sys::DIR_PATH)?;
+        Ok((place, Dir::new(fd)?.entries(most)?))
+    }
+
+    /// The directory that a path leads to.
+    pub fn directory(&self, path: &RawPath) -> Result<Place> {
+        let (place, _) = self.open_following(path, sys::DIR_PATH)?;
+        Ok(self.in_innermost_root(place))
+    }
+
+    fn open_following(&self, path: &RawPath, flags: OFlags) -> Result<(Place, OwnedFd)> {
+        let (root, steps) = self.parse_path(path)?;
+        if let Some(path) = without_parent_steps(&steps) {
+            match self.roots[root].open_checked(&path, flags) {
+                Err(Errno::LOOP) => {}
+                Err(other) => return Err(opening(other)),
+                Ok(fd) => return Ok((Place { root, path }, fd)),
+            }
+        }
+        self.open_resolved(root, steps, flags)
+    }
+
+    /// Opens what `steps` below a root lead to, symlinks followed.
+    pub(crate) fn open_resolved(
+        &self,
+        root: usize,
+        steps: Vec<Step>,
+        flags: OFlags,
+    ) -> Result<(Place, OwnedFd)> {
+        for _ in 0..sys::MAX_RACES {
+            let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
+            if !missing.is_empty() {
+                return Err(Error::NotFound);
+            }
+            match self.roots[place.root].open_checked(&place.path, flags) {
+                // Another process has just put a symlink there: resolve again.
+                Err(Errno::LOOP) => {}
+                Err(other) => return Err(opening(other)),
+                Ok(fd) => return Ok((place, fd)),
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// Opens a regular file at a place that was found before.
+    pub fn open_place(&self, place: &Place) -> Result<File> {
+        let fd = self.roots[place.root].open_checked(&place.path, OFlags::RDONLY);
+        File::regular(fd.map_err(opening)?)
+    }
+
+    /// The metadata of a place that was found before, and the target of a symlink.
+    pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
+        self.stat_place(place).map_err(opening)
+    }
+
+    /// The `lstat` of a path: a symlink in its last place is not followed.
+    pub fn lstat(&self, path: &RawPath) -> Result<Lstat> {
+        let (root, steps) = self.parse_path(path)?;
+        for _ in 0..sys::MAX_RACES {
+            let place = match without_parent_steps(&steps) {
+                Some(path) => Place { root, path },
+                None => self.resolved_but_last(root, &steps)?,
+            };
+            let seen = match self.stat_place(&place) {
+                Err(Errno::LOOP) => {
+                    let place = self.resolved_but_last(root, &steps)?;
+                    self.stat_place(&place).map(|(meta, target)| (place, meta, target))
+                }
+                other => other.map(|(meta, target)| (place, meta, target)),
+            };
+            match seen {
+                Err(Errno::LOOP) => {}
+                Err(other) => return Err(opening(other)),
+                Ok((place, meta, link_target)) => {
+                    let place = self.in_innermost_root(place);
+                    return Ok(Lstat { place, meta, link_target });
+                }
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// The `stat` of a path: symlinks are followed.
+    pub fn stat(&self, path: &RawPath) -> Result<Lstat> {
+        let (root, steps) = self.parse_path(path)?;
+        let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
+        if !missing.is_empty() {
+            return Err(Error::NotFound);
+        }
+        let (meta, link_target) = self.lstat_place(&place)?;
+        Ok(Lstat { place: self.in_innermost_root(place), meta, link_target })
+    }
+
+    /// When a place that was found before was created, and last accessed.
+    pub fn times(&self, place: &Place) -> Result<Times> {
+        let root = &self.roots[place.root];
+        let Some((parent, name)) = place.path.split() else {
+            return sys::times(root.opened().handle(), b".").map_err(opening);
+        };
+        let dir = root.open_below(&parent, sys::DIR_PATH).map_err(opening)?;
+        sys::times(&dir, name.as_bytes()).map_err(opening)
+    }
+
+    fn resolved_but_last(&self, root: usize, steps: &[Step]) -> Result<Place> {
+        let Resolved { place, missing } = self.resolve(root, steps.to_vec(), Last::Keep)?;
+        if missing.is_empty() { Ok(place) } else { Err(Error::NotFound) }
+    }
+
+    fn stat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
+        let root = &self.roots[place.root];
+        let Some((parent, name)) = place.path.split() else {
+            return Ok((Metadata::of(&sys::stat(root.opened().handle())?), None));
+        };
+        let dir = root.open_below(&parent, sys::DIR_PATH)?;
+        let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);
+        if is_temp(name.as_bytes(), &meta) {
+            return Err(Errno::NOENT);
+        }
+        let target = match meta.kind {
+            Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
+            _ => None,
+        };
+        Ok((meta, target))
+    }
+
+    /// The deepest part of a path that exists, and the names below it that do not.
+    pub fn deepest_existing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
+        let (root, steps) = self.parse_path(path)?;
+        let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
+        Ok((place, missing))
+    }
+
+    /// The entries of a directory that was found before, at most `most` of them.
+    pub fn entries(&self, place: &Place, most: usize) -> Result<Vec<Entry>> {
+        let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
+        Dir::new(fd.map_err(opening)?)?.entries(most)
+    }
+}
+
+/// The error for a failed open.
+pub(crate) fn opening(errno: Errno) -> Error {
+    match errno {
+        // Callers that resolve symlinks handle this before, so another process put one there.
+        Errno::LOOP => Error::Changed,
+        Errno::PIPE => Error::NotRegular(Kind::Fifo),
+        Errno::NXIO => Error::NotRegular(Kind::Socket),
+        Errno::NODEV => Error::NotRegular(Kind::Device),
+        other => other.into(),
+    }
+}
