@@ -3,18 +3,22 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use pinfold::Session;
-use pinfold_confine::{OpenMethod, may_write, remove_secret, write_secret};
+use pinfold_confine::{
+    OpenMethod, listen_in, make_socket_directory, may_write, remove_secret, remove_socket,
+    write_secret,
+};
 use pinfold_sandbox::FileRestriction;
 use serde_json::{Value, json};
 
 use crate::batch::print_line;
 use crate::options::SessionOptions;
 use crate::sandbox::{self, Landlock, SandboxOptions};
+use crate::serve::FeedOptions;
 use crate::token::state_directory;
 
 /// Check the installation and the configuration, and suggest fixes
@@ -27,6 +31,9 @@ pub(crate) struct Doctor {
 
     #[command(flatten)]
     sandbox: SandboxOptions,
+
+    #[command(flatten)]
+    feed: FeedOptions,
 }
 
 /// How long the server may take to answer.
@@ -72,6 +79,7 @@ impl Doctor {
                     session.real_roots().try_for_each(|root| report(root_directory(&root)))?;
                     report(journal(&session))?;
                     report(self.landlock(&session))?;
+                    report(self.feed())?;
                     report(self.server(&session))?;
                 }
             }
@@ -107,6 +115,31 @@ impl Doctor {
                 "only Pinfold itself keeps a server inside the roots; use a newer kernel, or a \
                  container that allows Landlock"
                     .into(),
+            ),
+        }
+    }
+
+    /// Whether viewers can watch a server with the same options.
+    fn feed(&self) -> Finding {
+        let config = self.options.configure().unwrap_or_default();
+        let Some(directory) = self.feed.directory(&config.serve) else {
+            return Note(
+                "feed: off, so nobody can watch a server or answer its approval requests".into(),
+                "remove `feed = false` or `--no-feed`".into(),
+            );
+        };
+        let shown = directory.display();
+        let listen = || {
+            make_socket_directory(&directory)?;
+            let (_listener, socket) =
+                listen_in(&directory, &format!("{}-doctor", std::process::id()))?;
+            remove_socket(&socket)
+        };
+        match listen() {
+            Ok(()) => Good(format!("feed: {shown}; `pinfold watch` shows what servers do")),
+            Err(error) => Note(
+                format!("feed: no server can be watched, for want of a socket in {shown}: {error}"),
+                "choose a directory of your own with a short path: `--feed DIR`".into(),
             ),
         }
     }
@@ -169,11 +202,18 @@ impl Doctor {
     }
 }
 
-/// A server process, which is killed when the check ends.
+/// A server process. Its input has ended when the check ends; if that does not end it, it is killed.
 struct Server(Child);
+
+/// How long a server may take to end, and to remove its socket.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let begin = Instant::now();
+        while begin.elapsed() < END_TIMEOUT && matches!(self.0.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         _ = self.0.kill();
         _ = self.0.wait();
     }

@@ -1,6 +1,15 @@
-//! The flags that would have let a refused call succeed.
+//! The flags and commands that would have let a refused call succeed.
 
 use pinfold::{Denial, Error};
+
+/// What helps after an error of a server that asks viewers, if anything does.
+pub(crate) fn with_viewers(error: &Error) -> Option<String> {
+    let Error::Denied { denial: Denial::NoApprover { .. }, .. } = error else {
+        return door_hint(error);
+    };
+    let flags = door_hint(error).map(|flags| format!("{flags}; or ")).unwrap_or_default();
+    Some(format!("{flags}run pinfold watch or pinfold page to be asked"))
+}
 
 /// The flags that help after an error, if any do.
 pub(crate) fn door_hint(error: &Error) -> Option<String> {
@@ -42,5 +51,9 @@ mod tests {
         assert!(quoted.contains(r"--allow 'Write(/x'\''; touch PWNED; echo '\'')'"), "{quoted}");
         assert_eq!(hint("x\u{1b}[2J"), None);
         assert_eq!(hint("asked"), None, "another rule would not help");
+        let hint = |path: &str| with_viewers(&session.perform(&Write::new(path, "x")).unwrap_err());
+        let viewers = "run pinfold watch or pinfold page to be asked";
+        assert_eq!(hint("asked").as_deref(), Some(viewers));
+        assert!(hint("x").unwrap().ends_with(&format!("`allow` in the permissions; or {viewers}")));
     }
 }

@@ -18,6 +18,8 @@ mod serve;
 mod shell;
 mod token;
 mod tools;
+mod viewer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -51,6 +53,7 @@ enum Command {
     Log(journal::Log),
     Show(journal::Show),
     Undo(journal::Undo),
+    Watch(watch::Watch),
     Doctor(doctor::Doctor),
     Completions(shell::Completions),
     Man(shell::Man),
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Log(command) => command.run(),
         Command::Show(command) => command.run(),
         Command::Undo(command) => command.run(),
+        Command::Watch(command) => command.run(),
         Command::Doctor(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -12,7 +12,6 @@ use clap::builder::PossibleValuesParser;
 use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
 use pinfold_confine::device_and_inode;
 use pinfold_dialects::{Dialect, Toolbox, all_dialects, named_dialects};
-use pinfold_feed::FeedSetting;
 
 use crate::config::{self, Config};
 use crate::prompt::Terminal;
@@ -213,14 +212,14 @@ pub(crate) struct FeedDirectory {
     /// Directory of the sockets by which viewers find servers
     ///
     /// Default: pinfold in the user's directory below /run/user, else .local/state/pinfold/feed in the home directory.
-    #[arg(long, value_name = "DIR", help_heading = "Permissions", hide_short_help = true)]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     feed: Option<PathBuf>,
 }
 
 impl FeedDirectory {
-    /// The setting, if the flag was given.
-    pub(crate) fn setting(&self) -> Option<FeedSetting> {
-        self.feed.clone().map(FeedSetting::Directory)
+    /// The directory, if the flag was given.
+    pub(crate) fn given(&self) -> Option<PathBuf> {
+        self.feed.clone()
     }
 }
 

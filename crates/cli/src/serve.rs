@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use pinfold::{ParentReads, Session};
+use pinfold::{Mode, ParentReads, Session};
 use pinfold_dialects::{CLASSIC, Dialect, Toolbox};
 use pinfold_feed::{Feed, Server};
 use pinfold_mcp::http::{self, Guard};
@@ -16,6 +16,7 @@ use pinfold_mcp::{ClientRoots, Service, serve_http, serve_stdio};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{HttpConfig, ServeConfig};
+use crate::door_hint::{door_hint, with_viewers};
 use crate::options::{FeedDirectory, SessionOptions, values};
 use crate::sandbox::SandboxOptions;
 use crate::token::{Token, state_directory};
@@ -55,22 +56,24 @@ pub(crate) struct Serve {
 
 /// Where viewers find the server.
 #[derive(Args)]
-struct FeedOptions {
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct FeedOptions {
     #[command(flatten)]
     directory: FeedDirectory,
 
     /// Let no viewer watch the server or answer approval requests
-    #[arg(long, conflicts_with = "feed", help_heading = "Permissions", hide_short_help = true)]
+    #[arg(long, conflicts_with = "feed", hide_short_help = true)]
     no_feed: bool,
 }
 
 impl FeedOptions {
     /// The directory of the server's socket, if it has one. A flag beats the file.
-    fn directory(&self, config: &ServeConfig) -> Option<PathBuf> {
+    pub(crate) fn directory(&self, config: &ServeConfig) -> Option<PathBuf> {
         if self.no_feed {
             return None;
         }
-        self.directory.setting().or_else(|| config.feed.clone()).unwrap_or_default().directory()
+        let given = self.directory.given();
+        given.or_else(|| config.feed.clone().unwrap_or_default().directory())
     }
 }
 
@@ -137,7 +140,10 @@ impl Serve {
             session = session.with_observer(feed.clone());
             options.feed = Some(feed);
         }
-        let toolbox = Toolbox::new(session, &dialects).with_door_hint(crate::door_hint::door_hint);
+        // In that mode nobody is asked, whoever watches.
+        let asks = session.settings().permissions.mode != Mode::DontAsk;
+        let hint = if options.feed.is_some() && asks { with_viewers } else { door_hint };
+        let toolbox = Toolbox::new(session, &dialects).with_door_hint(hint);
         let service = Service::new(toolbox, options.clone());
         let served = self.serve(&service, door, &config.http, &options);
         if let Some(feed) = &options.feed {

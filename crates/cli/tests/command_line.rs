@@ -373,6 +373,17 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     let (code, said) = doctor(dir.path(), &["--root", "/", "--no-journal"]);
     assert_eq!(code, Some(0));
     assert_eq!(said.lines().filter(|line| line.starts_with("note ")).count(), 2, "{said}");
+    // The socket of a feed needs a short path.
+    let (feed, long) = (dir.path().join("feed"), dir.path().join("x".repeat(100)));
+    for (arguments, found) in [
+        (["--feed", feed.to_str().unwrap()], "ok    feed: "),
+        (["--feed", long.to_str().unwrap()], "note  feed: no server can be watched"),
+        (["--no-feed", "--no-journal"], "note  feed: off"),
+    ] {
+        let (code, said) = doctor(dir.path(), &[&["--root", root], &arguments[..]].concat());
+        assert!(code == Some(0) && said.contains(found), "{said}");
+    }
+    assert_eq!(fs::read_dir(feed).unwrap().count(), 0, "nothing is left behind");
 }
 
 #[test]

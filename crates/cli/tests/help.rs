@@ -6,8 +6,19 @@
 
 use std::process::Command;
 
-const COMMANDS: [&str; 10] =
-    ["serve", "call", "batch", "tools", "log", "show", "undo", "doctor", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "serve",
+    "call",
+    "batch",
+    "tools",
+    "log",
+    "show",
+    "undo",
+    "watch",
+    "doctor",
+    "completions",
+    "man",
+];
 
 fn pinfold(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
@@ -62,6 +73,7 @@ fn a_command_has_only_the_options_that_apply_to_it() {
         ("log", &["--max-edit-bytes", "--dry-run", "--no-journal", "--matching"]),
         ("tools", &["--journal", "--mode", "--max-output-bytes"]),
         ("call", &["--http", "--token-file", "--client-roots"]),
+        ("watch", &["--dialect", "--mode", "--journal", "--no-feed"]),
     ] {
         let text = pinfold(&[command, "--help"]);
         assert!(foreign.iter().all(|option| !text.contains(option)), "{text}");

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
+mod pty;
+mod watch;
+
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;

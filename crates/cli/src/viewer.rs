@@ -1,0 +1,50 @@
+//! What the commands have in common by which the user watches running servers.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use pinfold::{Session, Settings};
+use pinfold_feed::WatchOptions;
+
+use crate::config;
+use crate::options::FeedDirectory;
+
+/// Which servers are watched.
+#[derive(Args)]
+#[command(next_help_heading = "Servers")]
+pub(crate) struct ViewerOptions {
+    /// Only servers with this directory, one above it or one below it as a root; repeatable
+    ///
+    /// Default: all running servers of this user.
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+
+    #[command(flatten)]
+    feed: FeedDirectory,
+
+    /// Configuration file
+    ///
+    /// Default: the file that PINFOLD_CONFIG names, else pinfold/config.toml in the user's configuration directory.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ViewerOptions {
+    /// The servers to watch. A flag for the directory of the sockets names the only one; that of the configuration
+    /// file is one of several.
+    pub(crate) fn watch_options(&self, answers: bool) -> Result<WatchOptions> {
+        let directories = match self.feed.given() {
+            Some(directory) => vec![directory],
+            None => {
+                config::load(self.config.as_deref())?.serve.feed.unwrap_or_default().directories()
+            }
+        };
+        let options = WatchOptions::new(directories, answers);
+        if self.roots.is_empty() {
+            return Ok(options);
+        }
+        let session = Session::with_settings(&self.roots, Settings::default())?;
+        Ok(options.with_roots(session.real_roots().collect()))
+    }
+}

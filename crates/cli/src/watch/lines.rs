@@ -1,0 +1,351 @@
+//! Updates as lines of text: one for each call.
+//!
+//! Names, arguments and contents come from agents and files. Whatever could command the terminal or hide other text
+//! is escaped here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use pinfold::escaped_text;
+use pinfold_feed::{Approval, CallEnded, Change, Event, RequestEnd, Server, ServerId, Update};
+
+/// The colours of the terminal, by their escape codes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Color {
+    Bold = 1,
+    Dim = 2,
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
+    Cyan = 36,
+}
+
+use Color::{Bold, Cyan, Dim, Green, Red, Yellow};
+
+/// Makes the lines, and knows what earlier updates said.
+#[derive(Debug)]
+pub(super) struct Lines {
+    color: bool,
+    /// Whether the user has chosen servers by `--root`.
+    chosen: bool,
+    pub(super) servers: BTreeMap<ServerId, Server>,
+    /// The calls that have not ended.
+    calls: HashMap<(ServerId, u64), Call>,
+}
+
+/// A call that has not ended.
+#[derive(Debug, Default)]
+struct Call {
+    parameters: String,
+    changes: Vec<Change>,
+}
+
+/// The calls of which more than the end is known: a server that starts many and ends none takes no more memory.
+const MAX_CALLS: usize = 10_000;
+
+impl Lines {
+    pub(super) fn new(color: bool, chosen: bool) -> Self {
+        Self { color, chosen, servers: BTreeMap::new(), calls: HashMap::new() }
+    }
+
+    /// Forgets all servers and calls.
+    pub(super) fn forget(&mut self) {
+        self.servers.clear();
+        self.calls.clear();
+    }
+
+    /// The lines for an update, those of calls in at most `width` columns if that is possible.
+    pub(super) fn of(&mut self, update: &Update, width: usize) -> Vec<String> {
+        match update {
+            Update::NoServer { others } => self.no_server(*others),
+            Update::Gone { server } => {
+                let line = format!("{} has ended", self.label(server, None));
+                self.servers.remove(server);
+                self.calls.retain(|(its, _), _| its != server);
+                vec![self.paint(Dim, &line)]
+            }
+            Update::Event { server, event } => self.event(server, event, width),
+        }
+    }
+
+    fn event(&mut self, id: &ServerId, event: &Event, width: usize) -> Vec<String> {
+        match event {
+            Event::Server(server) => {
+                let before = self.servers.insert(id.clone(), server.clone());
+                self.server(id, server, before.as_ref())
+            }
+            Event::CallStarted(call) => {
+                if self.calls.len() < MAX_CALLS {
+                    let parameters = call.parameters.clone().unwrap_or_default();
+                    let changes = Vec::new();
+                    self.calls.insert((id.clone(), call.call), Call { parameters, changes });
+                }
+                Vec::new()
+            }
+            Event::Change(change) => {
+                let call = change.call.and_then(|call| self.calls.get_mut(&(id.clone(), call)));
+                match call {
+                    Some(call) => {
+                        call.changes.push(change.clone());
+                        Vec::new()
+                    }
+                    None => vec![self.lone_change(id, change)],
+                }
+            }
+            Event::CallEnded(call) => self.call(id, call, width),
+            Event::ApprovalRequest(approval) => self.request(id, approval),
+            Event::ApprovalEnded { end, .. } => {
+                vec![self.paint(Bold, &format!("→ {}", ending(*end)))]
+            }
+            Event::Diff { text, .. } => self.diff(text),
+            Event::Error { message } => {
+                vec![self.paint(Red, &format!("{}: {}", self.label(id, None), one_line(message)))]
+            }
+        }
+    }
+
+    fn no_server(&self, others: usize) -> Vec<String> {
+        let mut lines = match (self.chosen, others) {
+            (true, 0) => vec!["No server is running for the directories of `--root`.".to_owned()],
+            (true, _) => vec![format!(
+                "No server is running for the directories of `--root`; without it, there are others ({others})."
+            )],
+            (false, 0) => vec!["No server of this user is running.".to_owned()],
+            (false, _) => {
+                vec!["No server of this user is running that lets itself be watched.".to_owned()]
+            }
+        };
+        lines.push(
+            "Start an agent that uses Pinfold (docs/CLIENTS.md), or `pinfold serve`: it appears here."
+                .into(),
+        );
+        lines.iter().map(|line| self.paint(Dim, line)).collect()
+    }
+
+    /// What is new about a server.
+    fn server(&self, id: &ServerId, server: &Server, before: Option<&Server>) -> Vec<String> {
+        let label = self.label(id, None);
+        let Some(before) = before else {
+            let clients = match &server.clients[..] {
+                [] => String::new(),
+                clients => format!(" for {}", one_line(&clients.join(", "))),
+            };
+            let roots = one_line(&server.roots.join(", "));
+            let (mode, dialects) = (one_line(&server.mode), one_line(&server.dialects.join(", ")));
+            let mut lines = vec![self.paint(
+                Bold,
+                &format!(
+                    "{label} serves {roots}{clients} ({mode}; {dialects}; process {})",
+                    server.pid
+                ),
+            )];
+            if server.paused {
+                lines.push(self.pause(&label, true));
+            }
+            return lines;
+        };
+        let mut lines = Vec::new();
+        for client in server.clients.iter().filter(|client| !before.clients.contains(client)) {
+            lines.push(self.paint(Dim, &format!("{label}: {} has connected", one_line(client))));
+        }
+        if server.paused != before.paused {
+            lines.push(self.pause(&label, server.paused));
+        }
+        lines
+    }
+
+    fn pause(&self, label: &str, paused: bool) -> String {
+        let text =
+            if paused { "changes are paused: every change asks" } else { "changes are resumed" };
+        self.paint(Yellow, &format!("{label}: {text}"))
+    }
+
+    /// What a server is called: the last name of its first root, and its process if several are called so; the client,
+    /// if it has several.
+    pub(super) fn label(&self, id: &ServerId, client: Option<&str>) -> String {
+        let Some(server) = self.servers.get(id) else { return one_line(id.as_str()) };
+        let name = |server: &Server| {
+            let root = server.roots.first().map(Path::new);
+            let name = root.and_then(Path::file_name).map(|name| name.to_string_lossy());
+            name.map_or_else(|| "/".to_owned(), |name| one_line(&name))
+        };
+        let mut label = name(server);
+        if self.servers.values().filter(|other| name(other) == label).count() > 1 {
+            write!(label, ":{}", server.pid).expect("a String takes anything");
+        }
+        if let Some(client) = client.filter(|_| server.clients.len() > 1) {
+            write!(label, "/{}", one_line(client)).expect("a String takes anything");
+        }
+        label
+    }
+
+    fn call(&mut self, id: &ServerId, ended: &CallEnded, width: usize) -> Vec<String> {
+        let call = self.calls.remove(&(id.clone(), ended.call)).unwrap_or_default();
+        let label = self.label(id, ended.client.as_deref());
+        let (time, tool) = (time(&ended.time), one_line(&ended.tool));
+        let mut result = Vec::new();
+        match &call.changes[..] {
+            [change] => result.push(self.lines_changed(change)),
+            changes if !changes.is_empty() => {
+                result.push((format!("{} files", changes.len()), None))
+            }
+            _ => {}
+        }
+        let why = ended.why.as_deref().map(one_line).unwrap_or_default();
+        match ended.decision.as_str() {
+            "yes" => result.push(("approved".into(), Some(Green))),
+            "no" => result.push(("denied by the user".into(), Some(Red))),
+            "nobody" => result.push((format!("nobody to ask ({why})"), Some(Red))),
+            "deny" => result.push((format!("denied ({why})"), Some(Red))),
+            _ if ended.outcome != "ok" => result.push((one_line(&ended.outcome), Some(Red))),
+            _ => {}
+        }
+        let asked = matches!(ended.decision.as_str(), "yes" | "no");
+        if ended.duration_ms >= 1_000 && !asked {
+            let tenths = ended.duration_ms / 100;
+            result.push((format!("{}.{} s", tenths / 10, tenths % 10), Some(Dim)));
+        }
+        let taken = [&time, &label, &tool].into_iter().chain(result.iter().map(|(text, _)| text));
+        let taken: usize = taken.map(|text| text.chars().count() + 2).sum();
+        let parameters = cut(&one_line(&call.parameters), width.saturating_sub(taken).max(16));
+        let mut line = format!("{}  {}  {tool}", self.paint(Dim, &time), self.paint(Cyan, &label));
+        for (text, color) in [(parameters, None)].into_iter().chain(result) {
+            if !text.is_empty() {
+                let text = color.map_or(text.clone(), |color| self.paint(color, &text));
+                write!(line, "  {text}").expect("a String takes anything");
+            }
+        }
+        let mut lines = vec![line];
+        if let changes @ [_, _, ..] = &call.changes[..] {
+            lines.extend(changes.iter().map(|change| format!("    {}", self.change(id, change))));
+        }
+        lines
+    }
+
+    /// A change whose call started before this viewer did.
+    fn lone_change(&self, id: &ServerId, change: &Change) -> String {
+        let (time, label) = (time(&change.time), self.label(id, None));
+        let tool = one_line(&change.tool);
+        let (time, label) = (self.paint(Dim, &time), self.paint(Cyan, &label));
+        format!("{time}  {label}  {tool}  {}", self.change(id, change))
+    }
+
+    /// The path and the lines that came and went.
+    fn change(&self, id: &ServerId, change: &Change) -> String {
+        let roots = self.servers.get(id).map_or(&[][..], |server| &server.roots);
+        let below = |path: &str| {
+            let mut below = roots.iter().filter_map(|root| Path::new(path).strip_prefix(root).ok());
+            let below = below.next().filter(|path| *path != Path::new(""));
+            one_line(&below.map_or(path.into(), |path| path.to_string_lossy()))
+        };
+        let mut line = below(&change.path);
+        if let Some(to) = &change.moved_to {
+            write!(line, " to {}", below(to)).expect("a String takes anything");
+        }
+        let (text, color) = self.lines_changed(change);
+        format!("{line}  {}", color.map_or(text.clone(), |color| self.paint(color, &text)))
+    }
+
+    /// What a change did, such as `+12 −3` or `created +12`.
+    fn lines_changed(&self, change: &Change) -> (String, Option<Color>) {
+        let mut text = match change.kind.as_str() {
+            "changed" => String::new(),
+            kind => one_line(kind),
+        };
+        match (change.added, change.removed) {
+            (Some(0), Some(0)) | (None, _) | (_, None) => {}
+            (Some(added), Some(removed)) => {
+                let counts = [(added, '+'), (removed, '−')];
+                for (count, sign) in counts.into_iter().filter(|(count, _)| *count > 0) {
+                    let space = if text.is_empty() { "" } else { " " };
+                    write!(text, "{space}{sign}{count}").expect("a String takes anything");
+                }
+            }
+        }
+        if text.is_empty() {
+            text.push_str("changed");
+        }
+        (text, Some(Yellow))
+    }
+
+    /// An approval request: the question, and what would change.
+    pub(super) fn request(&self, id: &ServerId, approval: &Approval) -> Vec<String> {
+        let label = self.label(id, approval.client.as_deref());
+        let mut lines = self.diff(&approval.preview);
+        lines.push(self.headline(&label, approval));
+        lines
+    }
+
+    /// The question on one line.
+    pub(super) fn headline(&self, label: &str, approval: &Approval) -> String {
+        let question = visible(&approval.headline).replace('\n', "\\x0a");
+        self.paint(Bold, &format!("{label}: {question}"))
+    }
+
+    /// A diff that the server has escaped, in colours.
+    pub(super) fn diff(&self, text: &str) -> Vec<String> {
+        let lines = text.lines().map(|line| {
+            let color = match line.as_bytes() {
+                [b'+', ..] => Some(Green),
+                [b'-', ..] => Some(Red),
+                [b'@', b'@', ..] => Some(Cyan),
+                _ => None,
+            };
+            let line = visible(line);
+            color.map_or(line.clone(), |color| self.paint(color, &line))
+        });
+        lines.collect()
+    }
+
+    pub(super) fn paint(&self, color: Color, text: &str) -> String {
+        if self.color && !text.is_empty() {
+            return format!("\x1b[{}m{text}\x1b[0m", color as u8);
+        }
+        text.to_owned()
+    }
+}
+
+/// How an approval request ended.
+pub(super) fn ending(end: RequestEnd) -> &'static str {
+    match end {
+        RequestEnd::Once => "allowed once",
+        RequestEnd::Session => "allowed for the session",
+        RequestEnd::No => "denied",
+        RequestEnd::Cancelled => "no longer asked: its call has ended",
+        RequestEnd::Expired => "denied: nobody answered in time",
+        RequestEnd::PassedOn => "passed on to the client",
+    }
+}
+
+/// The time of day of an event.
+fn time(time: &str) -> String {
+    // 2026-01-31T12:00:00.123Z
+    let clock = time.get(11..19).filter(|clock| clock.bytes().all(|it| it.is_ascii_graphic()));
+    clock.map_or_else(|| one_line(time), |clock| format!("{clock}Z"))
+}
+
+/// A text that anybody may have written, on one line and without anything that cannot be seen.
+fn one_line(text: &str) -> String {
+    escaped_text(text.as_bytes()).replace('\n', "\\x0a").replace('\t', "\\x09")
+}
+
+/// A text that the server has escaped: its escapes stay as they are, and what should not be in it is escaped, too.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            ' '..='~' | '\t' | '\n' => out.push(character),
+            _ => out.push_str(&escaped_text(character.encode_utf8(&mut [0; 4]).as_bytes())),
+        }
+    }
+    out
+}
+
+/// At most so many characters.
+pub(super) fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some(_) => text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}

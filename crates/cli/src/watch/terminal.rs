@@ -1,0 +1,196 @@
+//! The user's terminal: keys one at a time, or a line of text, and signals.
+//!
+//! Whatever ends the program, other than SIGKILL, leaves the terminal as it was.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinfold_confine::terminal;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcgetwinsize, tcsetattr,
+};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::low_level::{emulate_default_handler, pipe};
+
+/// The terminal that controls this process.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    file: File,
+    /// How the terminal was.
+    before: Termios,
+    mode: Mode,
+    /// Readable while signals wait.
+    signals: Vec<(i32, UnixStream)>,
+    /// Readable once [`Waker::wake`] was called.
+    woken: UnixStream,
+    waker: Waker,
+}
+
+/// How the terminal passes on what the user types.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mode {
+    /// Each key at once, without showing it.
+    Keys,
+    /// Whole lines, which the user can correct, and which are shown.
+    Line,
+}
+
+/// What a terminal has for the program.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// What the user typed: one key, several at once, or a line with its end.
+    Typed(Vec<u8>),
+    /// The user ended the input, or the terminal is gone.
+    End,
+    /// The user suspends the program.
+    Suspend,
+    /// The program goes on after it was stopped.
+    Continued,
+    /// A signal that ends the program.
+    Quit(i32),
+    /// Nothing: the time is over, or another thread has called [`Waker::wake`].
+    Nothing,
+}
+
+/// Ends a wait for input from another thread.
+#[derive(Clone, Debug)]
+pub(super) struct Waker(Arc<UnixStream>);
+
+impl Waker {
+    pub(super) fn wake(&self) {
+        // If its buffer is full, it wakes anyway.
+        _ = (&*self.0).write(&[0]);
+    }
+}
+
+impl Terminal {
+    /// Opens the terminal that controls this process, for keys.
+    pub(super) fn open() -> io::Result<Self> {
+        let file = terminal()?;
+        let before = tcgetattr(&file)?;
+        let mut signals = Vec::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT] {
+            let (read, write) = UnixStream::pair()?;
+            pipe::register(signal, write)?;
+            read.set_nonblocking(true)?;
+            signals.push((signal, read));
+        }
+        let (woken, waker) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        let waker = Waker(Arc::new(waker));
+        let terminal = Self { file, before, mode: Mode::Keys, signals, woken, waker };
+        terminal.apply()?;
+        Ok(terminal)
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Changes how the terminal passes on what the user types, and discards what was typed before.
+    pub(super) fn set_mode(&mut self, mode: Mode) -> io::Result<()> {
+        self.mode = mode;
+        self.apply()
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        let mut state = self.before.clone();
+        let by_line = LocalModes::ICANON | LocalModes::ECHO;
+        state.local_modes.insert(LocalModes::ISIG);
+        match self.mode {
+            Mode::Keys => {
+                state.local_modes.remove(by_line);
+                state.special_codes[SpecialCodeIndex::VMIN] = 1;
+                state.special_codes[SpecialCodeIndex::VTIME] = 0;
+            }
+            Mode::Line => state.local_modes.insert(by_line),
+        }
+        Ok(tcsetattr(&self.file, OptionalActions::Flush, &state)?)
+    }
+
+    /// Discards what was typed and not read.
+    pub(super) fn discard_input(&self) -> io::Result<()> {
+        Ok(tcflush(&self.file, QueueSelector::IFlush)?)
+    }
+
+    /// How many columns the terminal has.
+    pub(super) fn width(&self) -> usize {
+        let size = tcgetwinsize(&self.file).map_or(0, |size| size.ws_col);
+        if size == 0 { 80 } else { size.into() }
+    }
+
+    /// Waits for input, for at most this long.
+    pub(super) fn wait(&mut self, max_wait: Option<Duration>) -> io::Result<Input> {
+        let mut files =
+            vec![PollFd::new(&self.file, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+        files.extend(self.signals.iter().map(|(_, read)| PollFd::new(read, PollFlags::IN)));
+        let max_wait = max_wait.and_then(|wait| wait.try_into().ok());
+        match poll(&mut files, max_wait.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let typed = !files[0].revents().is_empty();
+        while (&self.woken).read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
+        for (signal, read) in &self.signals {
+            let mut caught = false;
+            while (&*read).read(&mut [0; 64]).is_ok_and(|read| read > 0) {
+                caught = true;
+            }
+            if caught {
+                return Ok(match *signal {
+                    SIGTSTP => Input::Suspend,
+                    SIGCONT => Input::Continued,
+                    other => Input::Quit(other),
+                });
+            }
+        }
+        if !typed {
+            return Ok(Input::Nothing);
+        }
+        let mut buffer = vec![0; 4096];
+        match (&self.file).read(&mut buffer) {
+            Ok(0) => Ok(Input::End),
+            Ok(read) => {
+                buffer.truncate(read);
+                Ok(Input::Typed(buffer))
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Input::Nothing),
+            // The other end of the terminal is closed.
+            Err(_) => Ok(Input::End),
+        }
+    }
+
+    /// Gives the terminal back, stops the process until the user continues it, and takes the terminal again.
+    pub(super) fn suspend(&mut self) -> io::Result<()> {
+        self.restore();
+        emulate_default_handler(SIGTSTP)?;
+        self.apply()
+    }
+
+    /// Takes the terminal again after the process was stopped.
+    pub(super) fn resume(&self) -> io::Result<()> {
+        self.apply()
+    }
+
+    /// Gives the terminal back, and ends the process as the signal would have done.
+    pub(super) fn end_by(self, signal: i32) -> io::Result<()> {
+        drop(self);
+        emulate_default_handler(signal)
+    }
+
+    fn restore(&self) {
+        _ = tcsetattr(&self.file, OptionalActions::Now, &self.before);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
