@@ -19,7 +19,7 @@ pub(crate) fn run() {
     let direct = root.join("src/deep/er/file.rs");
     let linked = root.join("link/er/file.rs");
 
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let workspace = Workspace::open([&root], Some(method)).unwrap();
         for (what, path) in [("plain path", &direct), ("path through a symlink", &linked)] {
             let raw = RawPath::from(path.to_str().unwrap());

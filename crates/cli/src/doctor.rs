@@ -221,9 +221,9 @@ impl Drop for Server {
 
 fn kernel(session: &Session) -> Finding {
     match session.workspace().open_method() {
-        OpenMethod::Openat2 => Good("kernel: has openat2".into()),
+        OpenMethod::Kernel => Good("kernel: opens a path below a root in one call".into()),
         OpenMethod::Walk => Note(
-            "kernel: openat2 is missing or a seccomp filter forbids it; paths are walked name by name"
+            "kernel: `openat2` is missing or a seccomp filter forbids it; paths are walked name by name"
                 .into(),
             "this is as safe, but slower; use Linux 5.6 or newer, or another seccomp profile"
                 .into(),

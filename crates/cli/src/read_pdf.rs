@@ -12,13 +12,16 @@ use std::thread;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use pinfold::media::{PDF_STACK_BYTES, PdfRequest, ProcessPdfReader, extract_to_json};
-use pinfold_sandbox::{FileAccess, Scope, deny_system_calls, limit, restrict_files};
-use rustix::process::{Resource, Signal, set_parent_process_death_signal};
+use pinfold_sandbox::{
+    FileAccess, Scope, deny_system_calls, end_with_parent, limit, limit_memory, restrict_files,
+};
+use rustix::process::Resource;
 
-/// What the process may use.
-const LIMITS: [(Resource, u64); 5] = [
-    // Memory that is mapped. The largest of some hundred real files took 150 MB.
-    (Resource::As, 768 * 1024 * 1024),
+/// The largest of some hundred real files took 150 MB.
+const MAX_MEMORY_BYTES: u64 = 768 * 1024 * 1024;
+
+/// What else the process may use.
+const LIMITS: [(Resource, u64); 4] = [
     // Seconds of computing, whatever the call's deadline is.
     (Resource::Cpu, 300),
     (Resource::Core, 0),
@@ -54,7 +57,8 @@ pub(crate) fn reader() -> Option<ProcessPdfReader> {
 impl ReadPdf {
     pub(crate) fn run(self) -> Result<ExitCode> {
         // Nobody waits for the answer once the parent has ended.
-        set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
+        end_with_parent().context("cannot follow the parent")?;
+        limit_memory(MAX_MEMORY_BYTES).context("cannot limit the memory of the process")?;
         for (resource, max) in LIMITS {
             limit(resource, max).context("cannot limit what the process uses")?;
         }

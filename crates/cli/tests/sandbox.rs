@@ -1,5 +1,6 @@
 //! What Landlock, seccomp and resource limits forbid the server and the processes that read PDFs.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 

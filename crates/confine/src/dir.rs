@@ -125,7 +125,7 @@ impl Dir {
                 }
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
                 // File systems without locks.
-                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                Err(errno) if sys::is_unlockable(errno) => {
                     return Ok(DirLock { lock: None });
                 }
                 Err(other) => return Err(other.into()),

@@ -33,7 +33,7 @@ impl<F: AsFd> LogLock<F> {
                     deadline.check()?;
                     std::thread::sleep(PAUSE);
                 }
-                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => break false,
+                Err(errno) if sys::is_unlockable(errno) => break false,
                 Err(other) => return Err(other.into()),
             }
         };

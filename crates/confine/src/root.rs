@@ -24,9 +24,10 @@ use cached_file::local_mount;
 /// How paths below a root are opened. Neither method follows a symlink.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OpenMethod {
-    /// The kernel walks the whole path in one call (`openat2`, Linux 5.6 and later).
-    Openat2,
-    /// One `openat` for each name, where the kernel has no `openat2` or a filter forbids it.
+    /// The kernel walks the whole path in one call: `openat2` (Linux 5.6 and later), or `openat` with
+    /// `O_NOFOLLOW_ANY` on macOS.
+    Kernel,
+    /// One `openat` for each name, where the kernel has no such call or a filter forbids it.
     Walk,
 }
 
@@ -194,18 +195,12 @@ impl Root {
         }))
     }
 
-    #[cfg(target_os = "linux")]
     fn best_method(handle: &OwnedFd) -> OpenMethod {
-        // ENOSYS: an old kernel. EPERM: a seccomp filter that does not know the call.
+        // ENOSYS: an old kernel, or a system without such a call. EPERM: a seccomp filter that does not know it.
         match sys::open_beneath(handle, b".", sys::DIR_PATH) {
-            Ok(_) => OpenMethod::Openat2,
+            Ok(_) => OpenMethod::Kernel,
             Err(_) => OpenMethod::Walk,
         }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn best_method(_: &OwnedFd) -> OpenMethod {
-        OpenMethod::Walk
     }
 
     /// The tree that searches remember.
@@ -244,10 +239,9 @@ impl Root {
     /// Opens what is at `path`. Fails with `ELOOP` if any part of it is a symlink.
     pub(crate) fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         // The kernel takes no longer paths.
-        const MAX_OPENAT2_BYTES: usize = 4000;
+        const MAX_KERNEL_BYTES: usize = 4000;
         match self.method {
-            #[cfg(target_os = "linux")]
-            OpenMethod::Openat2 if path.as_bytes().len() <= MAX_OPENAT2_BYTES => {
+            OpenMethod::Kernel if path.as_bytes().len() <= MAX_KERNEL_BYTES => {
                 sys::open_beneath(self.opened().handle(), path.for_kernel(), flags)
             }
             _ => self.walk(path, flags),

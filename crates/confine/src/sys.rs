@@ -3,13 +3,21 @@
 //! All of them start at an open handle; none takes a path from the file system's root but
 //! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
 //!
+//! What differs between systems is in `sys/linux.rs` and `sys/other.rs`, which have the same functions, and in
+//! `sys/errno.rs`.
+//!
 //! Elsewhere whole paths are used only if no agent gave them: those of roots, of a backup store,
 //! and of the user's own files in `ambient`.
 
-mod cached;
+mod errno;
 mod names;
+#[cfg(target_os = "linux")]
+#[path = "sys/linux.rs"]
+mod platform;
+#[cfg(not(target_os = "linux"))]
+#[path = "sys/other.rs"]
+mod platform;
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -17,16 +25,14 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Access, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, XattrFlags};
 use rustix::io::{Errno, Result, retry_on_intr};
 
-use crate::Times;
-use crate::meta::system_time;
-
+pub(crate) use errno::{is_missing_attribute, is_unlockable, is_unsupported};
 pub(crate) use names::{
-    exchange, is_unsupported, link, link_across, make_dir, make_link, remove, remove_dir, rename,
-    rename_across, rename_new, rename_new_across,
+    exchange, link, link_across, make_dir, make_link, remove, remove_dir, rename, rename_across,
+    rename_new, rename_new_across,
 };
-
-pub(crate) use cached::{
-    Symlinks, is_local, open_cached, open_root_cached, read_cached, stat_cached,
+pub(crate) use platform::{
+    DIR_PATH, MAX_ATTRIBUTE_BYTES, PATH_ONLY, copy_access_list, is_local, list, open_beneath,
+    open_cached, open_root_cached, read_cached, stat_cached, sync_data, sync_dir, times,
 };
 
 /// Flags that every open has: never waits, never takes a terminal, is not inherited.
@@ -40,19 +46,6 @@ fn with_always(flags: OFlags) -> OFlags {
         flags | ALWAYS
     }
 }
-
-/// An `O_PATH` handle on a directory, to open entries below it. Where the system has no `O_PATH`, an
-/// ordinary one.
-#[cfg(target_os = "linux")]
-pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
-#[cfg(not(target_os = "linux"))]
-pub(crate) const DIR_PATH: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
-
-/// An `O_PATH` handle on anything. Where the system has no `O_PATH`, an ordinary one.
-#[cfg(target_os = "linux")]
-pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
 
 /// A directory that can be listed, locked and flushed.
 pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -87,27 +80,6 @@ pub(crate) fn stat_path(path: &Path) -> Result<Stat> {
 /// As [`stat_path`], but a symlink at the end is not followed.
 pub(crate) fn lstat_path(path: &Path) -> Result<Stat> {
     call("stat", || fs::lstat(path))
-}
-
-/// Below the handle, following no symlink of any kind.
-#[cfg(target_os = "linux")]
-const BENEATH: fs::ResolveFlags = fs::ResolveFlags::BENEATH
-    .union(fs::ResolveFlags::NO_MAGICLINKS)
-    .union(fs::ResolveFlags::NO_SYMLINKS);
-
-/// Opens `path` below `root`. The kernel follows no symlink of any kind.
-#[cfg(target_os = "linux")]
-pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
-    // EAGAIN: a rename raced with the look-up.
-    for _ in 0..MAX_RACES {
-        let opened = call("openat2", || {
-            fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), BENEATH)
-        });
-        if !matches!(opened, Err(Errno::AGAIN)) {
-            return opened;
-        }
-    }
-    Err(Errno::AGAIN)
 }
 
 /// How often a look-up that raced with renames is tried before it is given up.
@@ -168,26 +140,6 @@ pub(crate) fn stat_at(dir: impl AsFd, name: &[u8]) -> Result<Stat> {
     call("fstatat", || fs::statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW))
 }
 
-/// When a file was created, and last accessed. A symlink is not followed.
-#[cfg(target_os = "linux")]
-pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
-    use rustix::fs::StatxFlags;
-    let wanted = StatxFlags::ATIME | StatxFlags::BTIME;
-    let stat = call("statx", || fs::statx(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, wanted))?;
-    let has_created = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
-    let time = |time: fs::StatxTimestamp| system_time(time.tv_sec, time.tv_nsec);
-    let created = has_created.then(|| time(stat.stx_btime));
-    Ok(Times { created, accessed: time(stat.stx_atime) })
-}
-
-#[cfg(not(target_os = "linux"))]
-#[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
-pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
-    let stat = stat_at(dir, name)?;
-    let accessed = system_time(stat.st_atime as i64, stat.st_atime_nsec as u32);
-    Ok(Times { created: None, accessed })
-}
-
 pub(crate) fn read_link(dir: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
     call("readlinkat", || fs::readlinkat(dir.as_fd(), name, Vec::new()))
         .map(std::ffi::CString::into_bytes)
@@ -235,7 +187,7 @@ pub(crate) fn next_data(file: impl AsFd, from: u64) -> Result<Option<(u64, u64)>
     match seek(fs::SeekFrom::Data(from)) {
         Ok(start) => Ok(Some((start, seek(fs::SeekFrom::Hole(start))?))),
         Err(Errno::NXIO) => Ok(None),
-        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOTTY) => Ok(Some((from, u64::MAX))),
+        Err(errno) if is_unsupported(errno) || errno == Errno::NOTTY => Ok(Some((from, u64::MAX))),
         Err(other) => Err(other),
     }
 }
@@ -260,8 +212,6 @@ pub(crate) fn attribute(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
 
 /// Gives a call a buffer that grows until it is large enough.
 fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
-    // The kernel's own limit for names and values.
-    const MAX_BYTES: usize = 64 * 1024;
     let mut buffer = vec![0; 256];
     loop {
         match call(name, || make(&mut buffer)) {
@@ -269,7 +219,9 @@ fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -
                 buffer.truncate(size);
                 return Ok(buffer);
             }
-            Err(Errno::RANGE) if buffer.len() < MAX_BYTES => buffer.resize(MAX_BYTES, 0),
+            Err(Errno::RANGE) if buffer.len() < MAX_ATTRIBUTE_BYTES => {
+                buffer.resize((buffer.len() * 256).min(MAX_ATTRIBUTE_BYTES), 0);
+            }
             Err(other) => return Err(other),
         }
     }
@@ -281,14 +233,6 @@ pub(crate) fn set_attribute(file: impl AsFd, name: &[u8], value: &[u8]) -> Resul
 
 pub(crate) fn remove_attribute(file: impl AsFd, name: &[u8]) -> Result<()> {
     call("fremovexattr", || fs::fremovexattr(file.as_fd(), name))
-}
-
-pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
-    call("fdatasync", || fs::fdatasync(file.as_fd()))
-}
-
-pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
-    call("fsync", || fs::fsync(dir.as_fd()))
 }
 
 /// Locks a directory or a log against every other handle on it, or fails with `EWOULDBLOCK`.
@@ -338,54 +282,26 @@ pub(crate) fn may_write(dir: impl AsFd, name: &[u8]) -> Result<()> {
 pub(crate) fn random() -> Result<[u8; 8]> {
     let mut bytes = [0; 8];
     call("getrandom", || {
-        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        let failed = |error: getrandom::Error| {
+            error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+        };
+        getrandom::fill(&mut bytes).map_err(failed)
     })?;
     Ok(bytes)
 }
 
-/// Calls `each` with every entry of a directory but `.` and `..`, until it breaks.
-///
-/// The buffer is reused from call to call.
-#[cfg(target_os = "linux")]
-pub(crate) fn list(
-    dir: impl AsFd,
-    buffer: &mut Vec<u8>,
-    mut each: impl FnMut(&[u8], FileType) -> ControlFlow<()>,
-) -> Result<()> {
-    // Room for a few hundred names: most directories take one call, and one to learn that it was all.
-    const BUFFER: usize = 32 * 1024;
-    buffer.clear();
-    buffer.reserve(BUFFER);
-    let mut entries = fs::RawDir::new(dir.as_fd(), buffer.spare_capacity_mut());
-    loop {
-        if entries.is_buffer_empty() {
-            // Only now will the next entry take a system call.
-            call("getdents", || Ok(()))?;
-        }
-        let entry = match entries.next() {
-            None => return Ok(()),
-            Some(Err(Errno::INTR)) => continue,
-            Some(entry) => entry?,
-        };
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") && each(name, entry.file_type()).is_break() {
-            return Ok(());
-        }
-    }
+/// Whether an absolute path may have symlinks in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Symlinks {
+    Follow,
+    Refuse,
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn list(
-    dir: impl AsFd,
-    _: &mut Vec<u8>,
-    mut each: impl FnMut(&[u8], FileType) -> ControlFlow<()>,
-) -> Result<()> {
-    for entry in call("getdents", || fs::Dir::read_from(dir.as_fd()))? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") && each(name, entry.file_type()).is_break() {
-            break;
-        }
-    }
-    Ok(())
+/// The metadata that the kernel has cached for a file.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems do not say"))]
+pub(crate) struct Cached {
+    pub(crate) kind: FileType,
+    pub(crate) len: u64,
+    /// The id of the mount that it is reached by. No other mount gets it while a handle is open.
+    pub(crate) mount: u64,
 }

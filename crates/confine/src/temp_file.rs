@@ -172,7 +172,7 @@ impl TempFile {
         let mut entry = TempEntry { dir: dir.clone(), name, delete_on_drop: true, written };
         // The lock tells other processes that the temp file is in use.
         match sys::try_lock_temp(&fd) {
-            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(errno) if sys::is_unlockable(errno) => {}
             other => other?,
         }
         let meta = Metadata::of(&sys::stat(&fd)?);
@@ -205,7 +205,7 @@ impl TempFile {
     /// would let other users in, once the mode allows for it.
     fn drop_attributes_but(&self, original: &Original) -> Result<()> {
         let names = |file: &OwnedFd| match sys::attribute_names(file) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Vec::new()),
+            Err(errno) if sys::is_unsupported(errno) => Ok(Vec::new()),
             other => other,
         };
         let given = names(&self.fd)?;
@@ -217,10 +217,8 @@ impl TempFile {
         let all = given.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         for name in all.filter(|name| !listed(&kept, name)) {
             match sys::remove_attribute(&self.fd, name) {
-                // The system sets these labels itself.
-                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NODATA)
-                    if name.starts_with(b"security.") => {}
-                Err(Errno::NODATA) => {}
+                Err(errno) if sys::is_missing_attribute(errno) => {}
+                Err(errno) if is_refusal(errno) && is_set_by_system(name) => {}
                 other => other?,
             }
         }
@@ -229,7 +227,7 @@ impl TempFile {
 
     fn copy_attributes(&self, original: &Original) -> Result<()> {
         let names = match sys::attribute_names(original.file.fd()) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+            Err(errno) if sys::is_unsupported(errno) => return Ok(()),
             other => other?,
         };
         for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
@@ -239,15 +237,17 @@ impl TempFile {
             }
             let value = match sys::attribute(original.file.fd(), name) {
                 // It was removed, or this process may not read it.
-                Err(Errno::NODATA | Errno::OPNOTSUPP) => continue,
+                Err(errno) if sys::is_missing_attribute(errno) || sys::is_unsupported(errno) => {
+                    continue;
+                }
                 other => other?,
             };
             match sys::set_attribute(&self.fd, name, &value) {
-                // Only the system sets these.
-                Err(Errno::PERM | Errno::OPNOTSUPP) if !name.starts_with(b"user.") => {}
+                Err(errno) if is_refusal(errno) && !is_set_by_users(name) => {}
                 other => other?,
             }
         }
+        sys::copy_access_list(original.file.fd(), &self.fd)?;
         Ok(())
     }
 
@@ -272,4 +272,21 @@ impl TempFile {
     pub(crate) fn meta_now(&self) -> Option<Metadata> {
         retry(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
     }
+}
+
+/// Whether the system refuses to change an attribute.
+fn is_refusal(errno: Errno) -> bool {
+    errno == Errno::PERM || sys::is_unsupported(errno)
+}
+
+/// Whether the system sets an extended attribute itself, on a new file too.
+fn is_set_by_system(name: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 2] = [b"security.", b"com.apple.system."];
+    const NAMES: [&[u8]; 3] = [b"com.apple.provenance", b"com.apple.macl", b"com.apple.rootless"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
+}
+
+/// Whether an extended attribute is the user's own, which must not be lost. Linux has a prefix for those.
+fn is_set_by_users(name: &[u8]) -> bool {
+    if cfg!(target_os = "linux") { name.starts_with(b"user.") } else { !is_set_by_system(name) }
 }

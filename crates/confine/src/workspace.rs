@@ -179,7 +179,7 @@ impl Workspace {
     /// How paths below the roots are opened.
     pub fn open_method(&self) -> OpenMethod {
         let walk = self.roots.iter().any(|root| root.open_method() == OpenMethod::Walk);
-        if walk { OpenMethod::Walk } else { OpenMethod::Openat2 }
+        if walk { OpenMethod::Walk } else { OpenMethod::Kernel }
     }
 
     pub(crate) fn all_roots(&self) -> impl Iterator<Item = &Arc<Root>> {

@@ -105,7 +105,7 @@ fn sweep(
 
 fn sweep_all(always: &[(When, Fault)]) {
     for how in [Durability::None, Durability::Data, Durability::Full] {
-        for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+        for method in [OpenMethod::Kernel, OpenMethod::Walk] {
             sweep("file", true, how, method, always);
             sweep("file", false, how, method, always);
             sweep("new/deeper/file", false, how, method, always);

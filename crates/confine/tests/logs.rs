@@ -110,7 +110,7 @@ fn somebody_who_keeps_a_log_locked_does_not_keep_lines_out_of_it() {
 fn half_a_line_in_a_pipe_gets_an_end() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("pipe");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let mut reader = OpenOptions::new().read(true).custom_flags(nonblocking).open(&path).unwrap();
     let mut read = || {

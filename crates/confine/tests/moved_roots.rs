@@ -13,7 +13,7 @@ use pinfold_confine::fault::{Fault, When, inject_while, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
-const METHODS: [OpenMethod; 2] = [OpenMethod::Openat2, OpenMethod::Walk];
+const METHODS: [OpenMethod; 2] = [OpenMethod::Kernel, OpenMethod::Walk];
 
 fn read(workspace: &Workspace, path: &str) -> Result<String, Error> {
     let mut text = String::new();

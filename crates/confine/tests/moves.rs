@@ -131,7 +131,7 @@ fn another_file_system_is_refused() {
 fn a_move_that_fails_anywhere_leaves_everything_as_it_was() {
     let cannot = (When::Every("rename_new"), Fault::Errno(Errno::INVAL.raw_os_error()));
     let ways = [
-        (OpenMethod::Openat2, Durability::Full, Errno::IO),
+        (OpenMethod::Kernel, Durability::Full, Errno::IO),
         (OpenMethod::Walk, Durability::None, Errno::NOSPC),
     ];
     let moves = [("file", "new/deeper/file"), ("dir", "new/dir"), ("link", "dir/link")];

@@ -46,7 +46,7 @@ fn opens(workspace: &Workspace, path: &Path) -> bool {
 #[test]
 fn what_is_in_both_stays() {
     let place = Place::new();
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         for (to, open, closed) in [
             (&["ws/a"][..], &["ws/a/f"][..], &["ws/f", "ws/b/c/f", "out/f"][..]),
             (&["ws/a", "ws/b"], &["ws/a/f", "ws/b/c/f"], &["ws/f", "out/f"]),
@@ -74,7 +74,7 @@ fn what_is_in_both_stays() {
 fn what_is_in_one_only_does_not() {
     let place = Place::new();
     for to in [&["out"][..], &["ws/to-out"], &["none"], &["ws/none"], &["ws/f"], &[]] {
-        assert!(place.narrowed(OpenMethod::Openat2, to).is_none(), "{to:?}");
+        assert!(place.narrowed(OpenMethod::Kernel, to).is_none(), "{to:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn a_root_with_a_new_real_path_is_narrowed_by_that() {
 #[test]
 fn a_narrowed_root_is_gone_when_a_symlink_takes_its_place() {
     let place = Place::new();
-    let workspace = place.narrowed(OpenMethod::Openat2, &["ws/a"]).unwrap();
+    let workspace = place.narrowed(OpenMethod::Kernel, &["ws/a"]).unwrap();
     fs::rename(place.path("ws/a"), place.path("ws/was-a")).unwrap();
     symlink("../out", place.path("ws/a")).unwrap();
     let file = workspace.file(&RawPath::from(place.path("ws/a/f").to_str().unwrap()));
@@ -135,7 +135,7 @@ fn a_swap_does_not_widen_it() {
             if round >= 2_000 && read > 0 {
                 break;
             }
-            let Some(workspace) = place.narrowed(OpenMethod::Openat2, &["ws/a"]) else { continue };
+            let Some(workspace) = place.narrowed(OpenMethod::Kernel, &["ws/a"]) else { continue };
             if let Ok((_, mut file)) = workspace.file(&RawPath::from("a/f")) {
                 let mut text = String::new();
                 std::io::Read::read_to_string(&mut file, &mut text).unwrap();

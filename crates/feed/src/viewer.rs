@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 use crate::connection::read_line;
@@ -78,7 +77,11 @@ pub(crate) fn start(shared: Arc<Shared>, stream: UnixStream) {
 
 /// Whether the process at the other end belongs to this user.
 pub(crate) fn is_same_user(stream: &UnixStream) -> bool {
-    socket_peercred(stream).is_ok_and(|peer| peer.uid == geteuid())
+    #[cfg(target_os = "linux")]
+    let user = rustix::net::sockopt::socket_peercred(stream).map(|peer| peer.uid.as_raw());
+    #[cfg(not(target_os = "linux"))]
+    let user = nix::unistd::getpeereid(stream).map(|(user, _)| user.as_raw());
+    user.is_ok_and(|user| user == geteuid().as_raw())
 }
 
 /// Serves a connection until it ends.

@@ -75,6 +75,7 @@ pub(crate) const MAX_REQUESTS: usize = 64;
 pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
 
 /// The capacity of the output pipe, where the system allows it.
+#[cfg(target_os = "linux")]
 pub(crate) const PIPE_BYTES: usize = 1024 * 1024;
 
 /// Limits of the HTTP server alone.

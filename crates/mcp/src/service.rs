@@ -166,8 +166,8 @@ fn has_call(conversation: &Arc<Conversation>) -> bool {
 /// Signs with a random key, so states are valid for this process only.
 fn codec() -> Option<RequestStateCodec> {
     let mut key = [0; RequestStateCodec::MIN_KEY_LENGTH];
-    let read = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty());
-    (read == Ok(key.len())).then(|| RequestStateCodec::try_new(key).ok()).flatten()
+    getrandom::fill(&mut key).ok()?;
+    RequestStateCodec::try_new(key).ok()
 }
 
 fn list(toolbox: &Toolbox) -> ListToolsResult {

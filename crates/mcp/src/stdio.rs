@@ -78,11 +78,20 @@ fn standard_streams() -> io::Result<(Input, Output)> {
         let output = UnixStream::from_std(socket(output.as_fd())?)?;
         return Ok((Box::new(input), Box::new(output)));
     }
-    // A long answer goes through in fewer pieces. If the system does not allow it, the pipe stays as it is.
-    _ = rustix::pipe::fcntl_setpipe_size(output.as_fd(), limits::PIPE_BYTES);
+    enlarge_pipe(output.as_fd());
     let (input, output) = stdio_pipes();
     Ok((Box::new(input), Box::new(output)))
 }
+
+/// Lets a long answer go through in fewer pieces. If the system does not allow it, the pipe stays as it is.
+#[cfg(target_os = "linux")]
+fn enlarge_pipe(pipe: BorrowedFd<'_>) {
+    _ = rustix::pipe::fcntl_setpipe_size(pipe, limits::PIPE_BYTES);
+}
+
+/// Only Linux lets a process choose the size of a pipe.
+#[cfg(not(target_os = "linux"))]
+fn enlarge_pipe(_: BorrowedFd<'_>) {}
 
 fn is_socket(fd: BorrowedFd<'_>) -> bool {
     fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)

@@ -13,29 +13,7 @@ use landlock::{
     RulesetError, make_bitflags,
 };
 
-use crate::Scope;
-
-/// The files and directories that a process may still open, each with all that is below it.
-///
-/// Paths where nothing is are left out.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct FileAccess {
-    /// May be read.
-    pub read: Vec<PathBuf>,
-    /// May be read and changed.
-    pub write: Vec<PathBuf>,
-    /// May be read and executed.
-    pub execute: Vec<PathBuf>,
-}
-
-/// Whether Landlock restricts the process.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum FileRestriction {
-    /// It does, by the rules of this version of the kernel's interface.
-    Enforced(i32),
-    /// It does not, for this reason.
-    Unavailable(String),
-}
+use crate::{FileAccess, FileRestriction, Scope};
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 

@@ -6,15 +6,52 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
 mod files;
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
 mod system_calls;
+
+use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-pub use files::{
-    FileAccess, FileRestriction, can_list_root_directory, program_files, restrict_files,
+#[cfg(not(target_os = "linux"))]
+pub use other::{
+    can_list_root_directory, deny_system_calls, end_with_parent, limit_memory, program_files,
+    restrict_files,
 };
-pub use system_calls::deny_system_calls;
+#[cfg(target_os = "linux")]
+pub use {
+    files::{can_list_root_directory, program_files, restrict_files},
+    process::{end_with_parent, limit_memory},
+    system_calls::deny_system_calls,
+};
+
+/// The files and directories that a process may still open, each with all that is below it.
+///
+/// Paths where nothing is are left out.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct FileAccess {
+    /// May be read.
+    pub read: Vec<PathBuf>,
+    /// May be read and changed.
+    pub write: Vec<PathBuf>,
+    /// May be read and executed.
+    pub execute: Vec<PathBuf>,
+}
+
+/// Whether Landlock restricts the process.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FileRestriction {
+    /// It does, by the rules of this version of the kernel's interface.
+    Enforced(i32),
+    /// It does not, for this reason.
+    Unavailable(String),
+}
 
 /// Which threads are restricted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

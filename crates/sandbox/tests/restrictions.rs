@@ -1,5 +1,6 @@
 //! Threads that restrict themselves, and what they can do afterwards.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use std::fs;

@@ -91,7 +91,7 @@ impl BackupStore {
                     deadline.check()?;
                     std::thread::sleep(PAUSE);
                 }
-                Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                Err(errno) if sys::is_unlockable(errno) => {
                     return Ok(Some(StoreLock(None)));
                 }
                 Err(other) => return Err(other.into()),

@@ -79,7 +79,7 @@ impl Root {
     /// As [`Self::open_below`], but only if the kernel has the path in its cache.
     fn open_cached(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         match self.method {
-            OpenMethod::Openat2 => {
+            OpenMethod::Kernel => {
                 sys::open_cached(self.opened().handle(), path.for_kernel(), flags)
             }
             OpenMethod::Walk => Err(Errno::AGAIN),

@@ -1,10 +1,11 @@
 //! System calls that give, change and remove the names of files and directories.
 
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, Mode, RenameFlags};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 
 use super::call;
+use super::platform::rename_with;
 
 pub(crate) fn make_link(dir: impl AsFd, target: &[u8], name: &[u8]) -> Result<()> {
     call("symlinkat", || fs::symlinkat(target, dir.as_fd(), name))
@@ -44,35 +45,8 @@ pub(crate) fn rename_new_across(
     call("rename_new", || rename_with(from, old, to, new, RenameFlags::NOREPLACE))
 }
 
-#[cfg(any(target_os = "linux", target_vendor = "apple"))]
-fn rename_with(
-    from: BorrowedFd<'_>,
-    old: &[u8],
-    to: BorrowedFd<'_>,
-    new: &[u8],
-    flags: RenameFlags,
-) -> Result<()> {
-    fs::renameat_with(from, old, to, new, flags)
-}
-
-#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn rename_with(
-    _: BorrowedFd<'_>,
-    _: &[u8],
-    _: BorrowedFd<'_>,
-    _: &[u8],
-    _: RenameFlags,
-) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
 pub(crate) fn rename(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     call("rename", || fs::renameat(dir.as_fd(), from, dir.as_fd(), to))
-}
-
-/// Whether the file system does not support the call.
-pub(crate) fn is_unsupported(errno: Errno) -> bool {
-    matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
 /// Moves a file into another directory of the same file system.

@@ -8,7 +8,7 @@ use std::path::Path;
 use pinfold_confine::{OpenMethod, Workspace};
 use tempfile::TempDir;
 
-use crate::{both_ways, tree};
+use crate::{both_ways, make_fifo, tree};
 
 /// Whether the file system can say that something is not in memory, rather than fetch it.
 fn can_tell_what_is_cached(file: &Path) -> bool {
@@ -30,7 +30,7 @@ fn only_a_small_regular_file_without_links_is_cached() {
         let cached_file = |path: &str, max| workspace.cached_file(&path.into(), max);
         symlink("top.txt", dir.join("ws/link")).unwrap();
         symlink("a", dir.join("ws/dir-link")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("ws/fifo"), 0o644.into()).unwrap();
+        make_fifo(&dir.join("ws/fifo"));
         let refused = ["link", "dir-link/b/deep.txt", "../outside/secret.txt", "a", "fifo", "none"];
         for path in refused.into_iter().chain(["", "top.txt/", "top.txt/x", "a/../link"]) {
             assert!(cached_file(path, 1000).is_none(), "{path}");
@@ -63,7 +63,7 @@ fn a_file_that_another_process_or_server_provides_is_not_cached() {
     let dir = tree();
     fs::write(dir.path().join("empty"), "").unwrap();
     let is_cached = |workspace: &Workspace| workspace.cached_file(&"empty".into(), 9).is_some();
-    let open = || Workspace::open([dir.path()], Some(OpenMethod::Openat2)).unwrap();
+    let open = || Workspace::open([dir.path()], Some(OpenMethod::Kernel)).unwrap();
     let usually = is_cached(&open());
     assert!(usually || !is_on_a_usual_disk(dir.path()));
     // Nor is what the system does not say it of.
@@ -87,7 +87,7 @@ fn a_file_on_a_mount_inside_the_root_is_not_cached() {
         return;
     }
     for (root, found) in [("/dev/shm", is_on_a_usual_disk(&path)), ("/", false)] {
-        let workspace = Workspace::open([root], Some(OpenMethod::Openat2)).unwrap();
+        let workspace = Workspace::open([root], Some(OpenMethod::Kernel)).unwrap();
         let cached_file = workspace.cached_file(&path.display().to_string().into(), 9);
         assert_eq!(cached_file.is_some(), found, "{root}");
     }
@@ -99,7 +99,7 @@ fn a_cached_read_makes_no_call_that_waits_for_a_root() {
     let dir = tree();
     let roots = [dir.path().join("second"), dir.path().join("ws")];
     let file = dir.path().join("ws/top.txt").display().to_string();
-    let open = || Workspace::open(&roots, Some(OpenMethod::Openat2)).unwrap();
+    let open = || Workspace::open(&roots, Some(OpenMethod::Kernel)).unwrap();
     let fails =
         |call, errno: rustix::io::Errno| (When::Every(call), Fault::Errno(errno.raw_os_error()));
     let workspace = open();
@@ -130,7 +130,7 @@ fn a_cached_read_makes_no_call_that_waits_for_a_root() {
 fn a_file_of_a_root_that_was_replaced_is_not_cached() {
     let dir = tree();
     let (root, inner) = (dir.path().join("ws"), dir.path().join("ws/a"));
-    let workspace = Workspace::open([&root], Some(OpenMethod::Openat2)).unwrap();
+    let workspace = Workspace::open([&root], Some(OpenMethod::Kernel)).unwrap();
     let narrowed = workspace.narrowed([&inner]).unwrap();
     let file = inner.join("b/deep.txt").display().to_string();
     let is_cached =
@@ -156,7 +156,7 @@ fn a_file_of_a_root_whose_real_path_changed_is_not_cached() {
     let dir = tree();
     let at = fs::canonicalize(dir.path()).unwrap();
     let (root, moved) = (at.join("ws"), at.join("moved"));
-    let workspace = Workspace::open([&root], Some(OpenMethod::Openat2)).unwrap();
+    let workspace = Workspace::open([&root], Some(OpenMethod::Kernel)).unwrap();
     let is_cached = || workspace.cached_file(&"top.txt".into(), 99).is_some();
     let usually = is_on_a_usual_disk(&root);
     assert_eq!(is_cached(), usually);

@@ -68,7 +68,7 @@ fn a_link_is_looked_at_itself() {
 
 #[test]
 fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers() {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let dir = tree();
         let roots = ["ws", "second"].map(|root| dir.path().join(root));
         let workspace = Workspace::open(&roots, Some(method)).unwrap();
@@ -104,7 +104,7 @@ fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers(
 
 #[test]
 fn a_link_that_leads_out_of_a_root_that_was_moved_makes_nothing() {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let dir = tree();
         let roots = ["ws/a/b", "ws"].map(|root| dir.path().join(root));
         let workspace = Workspace::open(&roots, Some(method)).unwrap();
@@ -141,7 +141,7 @@ fn nothing_behind_a_link_is_looked_at_before_the_link_is_resolved() {
         let report = pinfold_confine::fault::inject(&[], look);
         assert!(matches!(report.result, Err(Error::Outside)));
         let first =
-            if workspace.open_method() == OpenMethod::Openat2 { "openat2" } else { "openat" };
+            if workspace.open_method() == OpenMethod::Kernel { "openat2" } else { "openat" };
         assert_eq!(report.calls[..2], ["stat", first], "{:?}", report.calls);
     });
 }
@@ -151,7 +151,7 @@ fn a_path_that_leaves_through_a_missing_directory_is_outside() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("ws");
     fs::create_dir_all(root.join("a")).unwrap();
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let workspace = Workspace::open([&root], Some(method)).unwrap();
         let look = |path: &str| workspace.lstat(&path.into()).map(drop);
         for path in ["nosuch/../../x", "nosuch/../../../etc/passwd", "a/no/such/../../../../x"] {

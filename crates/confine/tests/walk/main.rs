@@ -15,8 +15,13 @@ use pinfold_confine::{
     Candidate, Deadline, FilterDecision, IndexMode, OpenMethod, Place, RelPath, Result, Skipped,
     Visibility, Visitor, Walk, WalkEntry, Workspace,
 };
-use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::fs::Mode;
 use tempfile::TempDir;
+
+/// Makes a FIFO. `mkfifoat` is not on every system.
+fn make_fifo(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
 
 const ROOT: Place = Place { root: 0, path: RelPath::root() };
 
@@ -56,7 +61,7 @@ fn walk_to(workspace: &Workspace, depth: usize) -> (BTreeSet<String>, Skipped) {
 }
 
 fn both_ways(set_up: impl Fn(&Path), check: impl Fn(&Workspace)) {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("ws");
         fs::create_dir(&root).unwrap();
@@ -100,7 +105,7 @@ fn links_are_shown_and_not_entered() {
 fn an_ignore_file_that_is_a_pipe_a_device_or_outside_says_nothing() {
     type Make = fn(&Path);
     let makes: [Make; 4] = [
-        |path| mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).unwrap(),
+        make_fifo,
         |path| symlink("/dev/zero", path).unwrap(),
         |path| symlink("../outside_rules", path).unwrap(),
         |path| fs::create_dir(path).unwrap(),

@@ -15,7 +15,7 @@ use crate::{ROOT, names, usually, walk, write};
 
 #[test]
 fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("ws");
         write(&root, "swapped/inside", "");
@@ -26,7 +26,7 @@ fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
             fs::rename(root.join("swapped"), root.join("../away")).unwrap();
             symlink("../outside", root.join("swapped")).unwrap();
         };
-        let opens = if method == OpenMethod::Openat2 { ("openat2", 2) } else { ("openat", 2) };
+        let opens = if method == OpenMethod::Kernel { ("openat2", 2) } else { ("openat", 2) };
         let meanwhile = vec![(opens.0, opens.1, Box::new(swap) as Box<dyn FnOnce()>)];
         let found = interleave(meanwhile, || walk(&workspace)).result.0;
         assert_eq!(found, names(&["swapped"]), "{method:?}");
@@ -52,7 +52,7 @@ impl Visitor for Contents {
 
 #[test]
 fn nothing_outside_is_read_while_directories_are_swapped() {
-    for method in [OpenMethod::Openat2, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
         let dir = TempDir::new().unwrap();
         let (root, outside) = (dir.path().join("ws"), dir.path().join("outside"));
         for number in 0..20 {

@@ -36,7 +36,7 @@ fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
 fn a_file_that_may_not_be_read_can_be_removed() {
     use pinfold_confine::fault::{Fault, When, inject};
     let dir = TempDir::new().unwrap();
-    let workspace = Workspace::open([dir.path()], Some(OpenMethod::Openat2)).unwrap();
+    let workspace = Workspace::open([dir.path()], Some(OpenMethod::Kernel)).unwrap();
     fs::write(dir.path().join("f"), "old").unwrap();
     let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
     let denied = Fault::Errno(rustix::io::Errno::ACCESS.raw_os_error());

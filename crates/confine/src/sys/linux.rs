@@ -1,0 +1,172 @@
+//! The system calls that only Linux has. `other.rs` has the same functions for other systems.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
+use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, Result, preadv2};
+
+use super::{Cached, MAX_RACES, Symlinks, call, with_always};
+use crate::Times;
+use crate::meta::system_time;
+
+/// An `O_PATH` handle on a directory, to open entries below it.
+pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
+/// An `O_PATH` handle on anything.
+pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
+
+/// The kernel's own limit for the names and the value of extended attributes.
+pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
+
+/// Below the handle, following no symlink of any kind.
+const BENEATH: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_SYMLINKS);
+
+/// Opens `path` below `root`. The kernel follows no symlink of any kind.
+pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    // EAGAIN: a rename raced with the look-up.
+    for _ in 0..MAX_RACES {
+        let opened = call("openat2", || {
+            fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), BENEATH)
+        });
+        if !matches!(opened, Err(Errno::AGAIN)) {
+            return opened;
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// As [`open_beneath`], but fails unless every name on the way is in the dentry cache.
+/// Some file systems still ask a server when the file is opened without `O_PATH`.
+pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    call("openat2", || {
+        let how = BENEATH | ResolveFlags::CACHED;
+        fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), how)
+    })
+}
+
+/// Opens the directory that an absolute path leads to, if every name on the way is in the dentry cache and no
+/// server or process has to be asked whether it still is right.
+pub(crate) fn open_root_cached(path: &Path, symlinks: Symlinks) -> Result<OwnedFd> {
+    let mut how = ResolveFlags::CACHED;
+    how.set(ResolveFlags::NO_SYMLINKS, symlinks == Symlinks::Refuse);
+    call("openat2", || fs::openat2(fs::CWD, path, with_always(DIR_PATH), Mode::empty(), how))
+}
+
+/// Stats an open file without asking a server or another process.
+pub(crate) fn stat_cached(file: impl AsFd) -> Result<Cached> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let stat = call("statx", || fs::statx(file.as_fd(), c"", flags, wanted))?;
+    // Kernels before 5.8 do not know the mount.
+    if !StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted) {
+        return Err(Errno::NOSYS);
+    }
+    let kind = FileType::from_raw_mode(stat.stx_mode.into());
+    Ok(Cached { kind, len: stat.stx_size, mount: stat.stx_mnt_id })
+}
+
+/// Whether a file is on a file system that neither a server nor another process provides.
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
+    /// ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS and bcachefs.
+    const LOCAL: [u32; 8] = [
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0x0102_1994,
+        0x794c_7630,
+        0xf2f5_2010,
+        0x2fc1_2fc1,
+        0xca45_1a4e,
+    ];
+    let stat = call("fstatfs", || fs::fstatfs(file.as_fd()))?;
+    // Magic numbers have 32 bits; where the field has no more, large ones are negative.
+    Ok(LOCAL.contains(&(stat.f_type as u32)))
+}
+
+/// Reads at a position of a file what is in the page cache.
+pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize> {
+    call("preadv2", || {
+        preadv2(file.as_fd(), &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT)
+    })
+}
+
+/// When a file was created, and last accessed. A symlink is not followed.
+pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
+    let wanted = StatxFlags::ATIME | StatxFlags::BTIME;
+    let stat = call("statx", || fs::statx(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, wanted))?;
+    let has_created = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+    let time = |time: fs::StatxTimestamp| system_time(time.tv_sec, time.tv_nsec);
+    let created = has_created.then(|| time(stat.stx_btime));
+    Ok(Times { created, accessed: time(stat.stx_atime) })
+}
+
+pub(super) fn rename_with(
+    from: BorrowedFd<'_>,
+    old: &[u8],
+    to: BorrowedFd<'_>,
+    new: &[u8],
+    flags: RenameFlags,
+) -> Result<()> {
+    fs::renameat_with(from, old, to, new, flags)
+}
+
+/// Access lists are extended attributes here, and copied with them.
+#[allow(clippy::unnecessary_wraps, reason = "other systems have something to do, which may fail")]
+pub(crate) fn copy_access_list(_: &OwnedFd, _: &OwnedFd) -> Result<()> {
+    Ok(())
+}
+
+/// Flushes a file's content to the disk.
+pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
+    call("fdatasync", || fs::fdatasync(file.as_fd()))
+}
+
+/// Flushes a directory's names to the disk.
+pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
+    call("fsync", || fs::fsync(dir.as_fd()))
+}
+
+/// Calls `each` with every entry of a directory but `.` and `..`, until it breaks.
+///
+/// The buffer is reused from call to call.
+pub(crate) fn list(
+    dir: impl AsFd,
+    buffer: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8], FileType) -> ControlFlow<()>,
+) -> Result<()> {
+    // Room for a few hundred names: most directories take one call, and one to learn that it was all.
+    const BUFFER: usize = 32 * 1024;
+    buffer.clear();
+    buffer.reserve(BUFFER);
+    let mut entries = fs::RawDir::new(dir.as_fd(), buffer.spare_capacity_mut());
+    loop {
+        if entries.is_buffer_empty() {
+            // Only now will the next entry take a system call.
+            call("getdents", || Ok(()))?;
+        }
+        let entry = match entries.next() {
+            None => return Ok(()),
+            Some(Err(Errno::INTR)) => continue,
+            Some(entry) => entry?,
+        };
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && each(name, entry.file_type()).is_break() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::open_root;
+
+    #[test]
+    fn procfs_is_no_local_file_system() {
+        assert_eq!(is_local(open_root(Path::new("/proc")).unwrap()), Ok(false));
+    }
+}
