@@ -260,5 +260,5 @@ impl Group for JournalOptions {
 }
 
 fn dialect_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(all_dialects().map(|dialect| dialect.name).into_iter().chain(["all"]))
+    PossibleValuesParser::new(all_dialects().iter().map(|dialect| dialect.name).chain(["all"]))
 }

@@ -20,7 +20,33 @@ use crate::{File, Kind, RelPath, Workspace, sys};
 
 /// The names of ignore files, by precedence: a match of the first kind, at any level, overrides the
 /// others.
-const IGNORE_FILES: [&[u8]; 3] = [b".rgignore", b".ignore", b".gitignore"];
+const IGNORE_FILES: [&[u8]; KINDS] = [b".geminiignore", b".rgignore", b".ignore", b".gitignore"];
+const KINDS: usize = 4;
+
+/// Which ignore files a walk obeys.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct IgnoreFiles {
+    /// `.geminiignore`.
+    pub gemini: bool,
+    /// `.ignore` and `.rgignore`.
+    pub general: bool,
+    /// `.gitignore`.
+    pub git: bool,
+}
+
+impl IgnoreFiles {
+    /// Those that ripgrep obeys.
+    pub const USUAL: Self = Self { gemini: false, general: true, git: true };
+    /// Every kind.
+    pub const ALL: Self = Self { gemini: true, ..Self::USUAL };
+    /// None, and of the names that are always skipped only `.git`.
+    pub const NONE: Self = Self { gemini: false, general: false, git: false };
+
+    /// Whether each kind in [`IGNORE_FILES`] is obeyed.
+    fn kinds(self) -> [bool; KINDS] {
+        [self.gemini, self.general, self.general, self.git]
+    }
+}
 
 /// Bytes of an ignore file that are read. The largest in use have some tens of kilobytes.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -38,12 +64,14 @@ pub(crate) struct Rules {
     above: Option<Arc<Self>>,
     /// The length of the directory's path, which the patterns are relative to.
     prefix: usize,
-    files: [Option<Arc<Patterns>>; 3],
+    files: [Option<Arc<Patterns>>; KINDS],
+    /// Of which kinds there are files, here or above.
+    present: [bool; KINDS],
 }
 
 /// Identifies the rules of a directory: the rules above them, the directory, and the hashes of its ignore
 /// files.
-pub(crate) type RulesKey = (usize, usize, [Option<Hash>; 3]);
+pub(crate) type RulesKey = (usize, usize, [Option<Hash>; KINDS]);
 
 /// The patterns of an ignore file.
 #[derive(Debug)]
@@ -110,7 +138,7 @@ impl Rules {
             return above.clone();
         }
         let prefix = if dir.is_root() { 0 } else { dir.as_bytes().len() + 1 };
-        Arc::new(Self { above: Some(above.clone()), prefix, files })
+        Arc::new(Self::new(above, prefix, files))
     }
 
     /// The same rules if others are above them; `from` are those that are above them now.
@@ -118,8 +146,18 @@ impl Rules {
         if Arc::ptr_eq(self, from) {
             return to.clone();
         }
-        let files = self.files.clone();
-        Arc::new(Self { above: Some(to.clone()), prefix: self.prefix, files })
+        Arc::new(Self::new(to, self.prefix, self.files.clone()))
+    }
+
+    fn new(above: &Arc<Self>, prefix: usize, files: [Option<Arc<Patterns>>; KINDS]) -> Self {
+        let present = std::array::from_fn(|kind| above.present[kind] || files[kind].is_some());
+        Self { above: Some(above.clone()), prefix, files, present }
+    }
+
+    /// Whether a walk that obeys these ignore files sees the same as one that obeys the usual ones.
+    pub(crate) fn is_usual(&self, obeyed: IgnoreFiles) -> bool {
+        let kinds = obeyed.kinds().into_iter().zip(IgnoreFiles::USUAL.kinds()).zip(self.present);
+        kinds.into_iter().all(|((obeyed, usual), present)| obeyed == usual || !present)
     }
 
     /// Rules with the same key are equal, as long as those above them are kept.
@@ -139,17 +177,28 @@ impl Rules {
 
     /// The rules for the entries of a directory that the caller named: without the rules above it
     /// if those ignore all of its entries.
-    fn for_named(self: Arc<Self>, dir: &RelPath, none: Arc<Self>) -> Arc<Self> {
+    fn for_named(
+        self: Arc<Self>,
+        dir: &RelPath,
+        none: Arc<Self>,
+        obeyed: IgnoreFiles,
+    ) -> Arc<Self> {
         let anything = [dir.as_bytes(), b"/\x01"].concat();
-        let closed = self.matched(&anything, false) == IgnoreMatch::Ignored
-            && self.matched(&anything, true) == IgnoreMatch::Ignored
-            && self.matched(dir.as_bytes(), true) != IgnoreMatch::Whitelisted;
+        let closed = self.matched(&anything, false, obeyed) == IgnoreMatch::Ignored
+            && self.matched(&anything, true, obeyed) == IgnoreMatch::Ignored
+            && self.matched(dir.as_bytes(), true, obeyed) != IgnoreMatch::Whitelisted;
         if closed { none } else { self }
     }
 
-    /// Matches the entry at `path`, relative to the root.
-    pub(crate) fn matched(&self, path: &[u8], is_directory: bool) -> IgnoreMatch {
-        for kind in 0..IGNORE_FILES.len() {
+    /// Matches the entry at `path`, relative to the root, with the ignore files that are obeyed.
+    pub(crate) fn matched(
+        &self,
+        path: &[u8],
+        is_directory: bool,
+        obeyed: IgnoreFiles,
+    ) -> IgnoreMatch {
+        let kinds = obeyed.kinds();
+        for kind in (0..KINDS).filter(|kind| kinds[*kind]) {
             let mut rules = Some(self);
             while let Some(here) = rules {
                 if let Some(patterns) = &here.files[kind] {
@@ -210,7 +259,7 @@ pub fn brace_depth(pattern: &str) -> usize {
 
 impl Workspace {
     /// The rules that hold in a directory, from its root down. None from above the root.
-    pub(crate) fn rules_for(&self, root: usize, dir: &RelPath) -> Arc<Rules> {
+    pub(crate) fn rules_for(&self, root: usize, dir: &RelPath, obeyed: IgnoreFiles) -> Arc<Rules> {
         let tree = self.root(root).tree();
         let none = tree.no_rules();
         let mut rules = none.clone();
@@ -225,7 +274,7 @@ impl Workspace {
             }
             at.push(&name);
         }
-        if dir.is_root() { rules } else { rules.for_named(dir, none) }
+        if dir.is_root() { rules } else { rules.for_named(dir, none, obeyed) }
     }
 
     /// The content of an ignore file: a regular file, or a symlink to one inside.
@@ -282,7 +331,11 @@ mod tests {
             (&below, "sub/x/c.rs", false, IgnoreMatch::Ignored),
             (&below, "sub/x/d.rs", false, IgnoreMatch::None),
         ] {
-            assert_eq!(rules.matched(path.as_bytes(), is_directory), ruling, "{path}");
+            assert_eq!(
+                rules.matched(path.as_bytes(), is_directory, IgnoreFiles::USUAL),
+                ruling,
+                "{path}"
+            );
         }
     }
 
@@ -291,8 +344,8 @@ mod tests {
         let deep = format!("{}a{}\n", "{".repeat(5_000), "}".repeat(5_000));
         let content = format!("{deep}{}\n[\n\u{feff}\n*.log\n", "x".repeat(10_000));
         let rules = rules(&Arc::default(), "", &[(".gitignore", &content)]);
-        assert_eq!(rules.matched(b"a.log", false), IgnoreMatch::Ignored);
-        assert_eq!(rules.matched(b"a.txt", false), IgnoreMatch::None);
+        assert_eq!(rules.matched(b"a.log", false, IgnoreFiles::USUAL), IgnoreMatch::Ignored);
+        assert_eq!(rules.matched(b"a.txt", false, IgnoreFiles::USUAL), IgnoreMatch::None);
     }
 
     #[test]
@@ -300,8 +353,8 @@ mod tests {
         let content: String = (0..100_000).map(|n| format!("*a{n}*b*c\n")).collect();
         let above = Arc::default();
         let rules = rules(&above, "", &[(".gitignore", &(content + "last\n"))]);
-        assert_eq!(rules.matched(b"a1bc", false), IgnoreMatch::Ignored);
-        assert_eq!(rules.matched(b"last", false), IgnoreMatch::None);
+        assert_eq!(rules.matched(b"a1bc", false, IgnoreFiles::USUAL), IgnoreMatch::Ignored);
+        assert_eq!(rules.matched(b"last", false, IgnoreFiles::USUAL), IgnoreMatch::None);
         assert_eq!(rules.cut(&above), 1);
     }
 }

@@ -53,7 +53,7 @@ pub use dir::{Entry, SharedLocks};
 pub use error::{Error, Result};
 pub use file::File;
 pub use held_entry::DirectoryRemoval;
-pub use ignore_files::brace_depth;
+pub use ignore_files::{IgnoreFiles, brace_depth};
 pub use meta::{Identity, Kind, Metadata, Times};
 pub use parent_file::ParentFile;
 pub use path::{Name, RawPath, RelPath, escaped};

@@ -17,7 +17,8 @@ pub use entry::{Candidate, FileOpener, RememberedFile, WalkEntry};
 use crate::walk::queue::TaskQueue;
 use crate::walk::worker::{Task, Worker};
 use crate::{
-    Deadline, File, IndexMode, Name, Place, RelPath, Result, TreeStamp, TreeSummary, Workspace,
+    Deadline, File, IgnoreFiles, IndexMode, Name, Place, RelPath, Result, TreeStamp, TreeSummary,
+    Workspace,
 };
 
 /// More threads wait for each other rather than for the disk.
@@ -38,6 +39,8 @@ pub struct Walk<'a> {
     pub deadline: &'a Deadline,
     /// Whether directories that earlier walks listed are remembered.
     pub index: IndexMode,
+    /// Which ignore files are obeyed.
+    pub ignore_files: IgnoreFiles,
 }
 
 /// Whether an entry may be shown.
@@ -135,7 +138,7 @@ impl Workspace {
                 start: if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 },
                 path: place.path.clone(),
                 depth: 1,
-                rules: self.rules_for(place.root, &place.path),
+                rules: self.rules_for(place.root, &place.path, walk.ignore_files),
                 may_watch: may_watch(&place.path),
             })
             .collect();

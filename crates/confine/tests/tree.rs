@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use pinfold_confine::{
-    Candidate, Deadline, FilterDecision, IndexMode, Kind, Place, RelPath, Result, Skipped,
-    Visibility, Visitor, Walk, WalkEntry, Workspace,
+    Candidate, Deadline, FilterDecision, IgnoreFiles, IndexMode, Kind, Place, RelPath, Result,
+    Skipped, Visibility, Visitor, Walk, WalkEntry, Workspace,
 };
 use tempfile::TempDir;
 
@@ -42,6 +42,7 @@ fn walk(workspace: &Workspace, index: IndexMode, start: &RelPath) -> (Shown, Ski
         visibility: &|_| Visibility::Visible,
         deadline: &deadline,
         index,
+        ignore_files: IgnoreFiles::USUAL,
     };
     let shown = Mutex::default();
     let start = Place { root: 0, path: start.clone() };

@@ -92,6 +92,8 @@ pub struct Blocks {
     pub structured: Option<Value>,
     /// The error's code, if the call failed.
     pub code: Option<&'static str>,
+    /// The error's type, in dialects that have types of their own.
+    pub error_type: Option<&'static str>,
 }
 
 /// A content block.
@@ -160,7 +162,11 @@ impl Blocks {
 
     /// What programs get beside the blocks, where there is something.
     pub fn meta(&self) -> Option<Value> {
-        self.code.map(|code| json!({ "pinfold/result": { "code": code } }))
+        let mut meta = json!({ "pinfold/result": { "code": self.code? } });
+        if let Some(error_type) = self.error_type {
+            meta["pinfold/result"]["type"] = error_type.into();
+        }
+        Some(meta)
     }
 
     /// The result of `tools/call`.

@@ -3,7 +3,7 @@
 use pinfold::Error;
 
 use crate::hint::Refusal;
-use crate::{Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, SCOPED};
+use crate::{Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, SCOPED};
 
 /// A family of tools with its own names, arguments, answers and error codes.
 #[derive(Debug)]
@@ -24,8 +24,9 @@ pub fn dialects() -> [&'static Dialect; 3] {
 }
 
 /// Every dialect, the default first. Some of them have tools of the same name.
-pub fn all_dialects() -> [&'static Dialect; 5] {
-    [&CLASSIC, &DOTTED, &SCOPED, &EDITOR, &EDITOR_20250124]
+pub fn all_dialects() -> &'static [&'static Dialect] {
+    static ALL: [&Dialect; 6] = [&CLASSIC, &DOTTED, &SCOPED, &EDITOR, &EDITOR_20250124, &GEMINI];
+    &ALL
 }
 
 /// The dialects that some names mean, each of them once; `all` means those of [`dialects`]. Or what is wrong: a name
@@ -35,12 +36,13 @@ pub fn named_dialects<'n>(
 ) -> Result<Vec<&'static Dialect>, String> {
     let mut chosen: Vec<&'static Dialect> = Vec::new();
     for name in names {
-        let named = all_dialects().into_iter().find(|dialect| name == dialect.name);
+        let named = all_dialects().iter().copied().find(|dialect| name == dialect.name);
         let meant = match named {
             Some(named) => vec![named],
             None if name == "all" => dialects().to_vec(),
             None => {
-                let names = all_dialects().map(|dialect| dialect.name).join(", ");
+                let names: Vec<_> = all_dialects().iter().map(|dialect| dialect.name).collect();
+                let names = names.join(", ");
                 let all = dialects().map(|dialect| dialect.name).join(", ");
                 return Err(format!("the dialects are {names}, and `all` for {all}"));
             }

@@ -23,6 +23,7 @@
 
 mod answer;
 mod args;
+mod attachment;
 mod change_summary;
 mod classic;
 mod code;
@@ -30,6 +31,7 @@ mod dialect;
 mod dotted;
 mod editor;
 mod export;
+mod gemini;
 mod hint;
 mod matches;
 mod portable_names;
@@ -47,6 +49,7 @@ pub use dialect::{Dialect, all_dialects, dialects, named_dialects};
 pub use dotted::DOTTED;
 pub use editor::{EDITOR, EDITOR_20250124};
 pub use export::{Format, list};
+pub use gemini::GEMINI;
 pub use scoped::SCOPED;
 pub use tool::{Entry, Hints};
 pub use toolbox::{DoorHint, ToolInfo, Toolbox, portable_tools_of, tools_of};

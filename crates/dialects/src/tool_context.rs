@@ -1,6 +1,6 @@
 //! The context of a tool call: session, options and dialect.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, Session};
 use schemars::JsonSchema;
@@ -52,6 +52,31 @@ impl ToolContext<'_> {
             let label = brief(label);
             Error::InvalidArgument(format!("`{argument}`: there is no encoding `{label}`; {known}"))
         })
+    }
+
+    /// A path as it was given, for an answer.
+    pub(crate) fn given(&self, path: &str) -> String {
+        RawPath::from(path).to_string()
+    }
+
+    /// The absolute path that a path names, wherever links lead.
+    pub(crate) fn absolute_path(&self, path: &str) -> String {
+        let absolute = self.session.workspace().base().join(path);
+        // Without `.` and a slash at the end.
+        let absolute: PathBuf = absolute.components().collect();
+        RawPath::from(absolute.to_string_lossy()).to_string()
+    }
+
+    /// Where a search without a directory looks, or the absolute path of its directory.
+    pub(crate) fn searched_directory(&self, directory: Option<&RelativePath>) -> String {
+        match directory.filter(|directory| !matches!(directory.as_str(), "" | ".")) {
+            Some(directory) => self.absolute_path(directory.as_str()),
+            None => {
+                let roots = self.session.workspace().roots();
+                let roots: Vec<_> = roots.map(|root| root.to_string_lossy().into_owned()).collect();
+                RawPath::from(roots.join(", ")).to_string()
+            }
+        }
     }
 
     pub(crate) fn absolute(&self, place: &Place) -> String {

@@ -124,7 +124,7 @@ fn errors() -> Vec<Error> {
 #[test]
 fn every_error_says_what_to_do_next_in_its_dialect() {
     let mut table = String::new();
-    for dialect in all_dialects() {
+    for dialect in all_dialects().iter().copied() {
         let session = Session::open([env!("CARGO_MANIFEST_DIR")]).unwrap();
         let toolbox = Toolbox::new(session, &[dialect]);
         table.push_str(&format!("== {}\n", dialect.name));

@@ -4,7 +4,8 @@
 
 use pinfold::Session;
 use pinfold_dialects::{
-    CLASSIC, EDITOR, EDITOR_20250124, Format, Toolbox, dialects, list, named_dialects, tools_of,
+    CLASSIC, EDITOR, EDITOR_20250124, Format, Toolbox, all_dialects, dialects, list,
+    named_dialects, tools_of,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,14 @@ fn every_format_is_as_it_was() {
     }
 }
 
+#[test]
+fn every_other_dialect_is_listed_as_it_was() {
+    for dialect in &all_dialects()[dialects().len()..] {
+        let name = format!("mcp-{}", dialect.name);
+        insta::assert_json_snapshot!(name, list(&tools_of(&[dialect]), Format::Mcp));
+    }
+}
+
 /// Every schema within `schema`, itself included.
 fn schemas(schema: &Value) -> Vec<&Value> {
     let properties = schema["properties"].as_object();
@@ -34,7 +43,7 @@ fn schemas(schema: &Value) -> Vec<&Value> {
 
 #[test]
 fn models_are_not_led_astray_by_schemas() {
-    for tool in toolbox().tools() {
+    for tool in &tools_of(all_dialects()) {
         let name = tool.entry.name;
         assert!(!tool.description().is_empty(), "{name}");
         for schema in schemas(tool.input()) {

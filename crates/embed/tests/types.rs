@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pinfold::Settings;
-use pinfold_dialects::{dialects, tools_of};
+use pinfold_dialects::{all_dialects, dialects, tools_of};
 use pinfold_embed::NameStyle;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -65,6 +65,12 @@ fn alternatives(schema: &Value) -> Vec<Value> {
             .collect(),
         _ => vec![schema.clone()],
     }
+}
+
+/// What the option `dialect` can be, as strings of the language.
+fn dialect_names() -> Vec<String> {
+    let names = all_dialects().iter().map(|dialect| dialect.name).chain(["all"]);
+    names.map(|name| format!("\"{name}\"")).collect()
 }
 
 /// The lines of a property's comment: description, values, default.
@@ -172,6 +178,8 @@ mod typescript {
             fields(&settings(), 2, NameStyle::Camel)
         )
         .unwrap();
+        doc(&mut text, &["A family of tools; `all` means the first three.".into()], "");
+        writeln!(text, "export type Dialect = {};\n", dialect_names().join(" | ")).unwrap();
         let tools = tools_of(&dialects());
         for tool in &tools {
             doc(&mut text, &[format!("The arguments of `{}`.", tool.entry.name)], "");
@@ -263,8 +271,11 @@ mod python {
         let mut text = String::from(
             "\"\"\"The settings, by their names in the configuration file.\n\n\
              Generated from Pinfold's schemas by `cargo test -p pinfold-embed --test types`. Do not edit.\n\
-             \"\"\"\n\nfrom __future__ import annotations\n\nfrom os import PathLike\nfrom typing import Literal, TypedDict\n",
+             \"\"\"\n\nfrom __future__ import annotations\n\nfrom os import PathLike\nfrom typing import Literal, TypeAlias, TypedDict\n",
         );
+        let names = dialect_names().join(",\n    ");
+        text.push_str("\n# A family of tools; `all` means the first three.\n");
+        writeln!(text, "Dialect: TypeAlias = Literal[\n    {names},\n]").unwrap();
         let settings = settings();
         let permissions = &settings["properties"]["permissions"];
         class(&mut text, "Permissions", "The permission mode and rules.", permissions);

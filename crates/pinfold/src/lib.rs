@@ -69,8 +69,8 @@ pub use observer::{CallStart, MadeChange, Observer};
 pub use operation::{Changes, Done, NoChange, Operation};
 pub use parent_reads::ParentReads;
 pub use pinfold_confine::{
-    Deadline, Durability, Error as ConfineError, IndexMode, Kind, Metadata, OpenMethod, Place,
-    RawPath, RelPath, Skipped, Times, Workspace, escaped,
+    Deadline, Durability, Error as ConfineError, IgnoreFiles, IndexMode, Kind, Metadata,
+    OpenMethod, Place, RawPath, RelPath, Skipped, Times, Workspace, escaped,
 };
 pub use pinfold_text::{
     DiffFormat, Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pinfold_confine::{
-    Candidate, Deadline, DirectoryRemoval, Error as ConfineError, File, FilterDecision, Kind,
-    Lstat, Metadata, Place, RawPath, Relocation, RelocationError, Removal, Skipped, Target,
-    TreeRemoval, Visibility, Visitor, Walk,
+    Candidate, Deadline, DirectoryRemoval, Error as ConfineError, File, FilterDecision,
+    IgnoreFiles, Kind, Lstat, Metadata, Place, RawPath, Relocation, RelocationError, Removal,
+    Skipped, Target, TreeRemoval, Visibility, Visitor, Walk,
 };
 
 use crate::approval::Grants;
@@ -38,6 +38,22 @@ pub struct View<'s> {
     grants: Grants,
     /// What policy has decided in this call.
     decisions: Decisions,
+}
+
+/// Which of the entries below its starts a walk shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Whether hidden ones are.
+    pub(crate) hidden: bool,
+    /// Which ignore files are obeyed.
+    pub(crate) ignore_files: IgnoreFiles,
+}
+
+impl From<bool> for Shown {
+    /// Hidden entries or not, with the usual ignore files.
+    fn from(hidden: bool) -> Self {
+        Self { hidden, ignore_files: IgnoreFiles::USUAL }
+    }
 }
 
 impl<'s> View<'s> {
@@ -152,13 +168,13 @@ impl<'s> View<'s> {
         &self,
         starts: &[Place],
         depth: usize,
-        hidden: bool,
+        shown: impl Into<Shown>,
         filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped), Error> {
         let (visitors, skipped, _) =
-            self.walk_watched(starts, depth, hidden, filter_decision, missed, new_visitor)?;
+            self.walk_watched(starts, depth, shown, filter_decision, missed, new_visitor)?;
         Ok((visitors, skipped))
     }
 
@@ -167,11 +183,12 @@ impl<'s> View<'s> {
         &self,
         starts: &[Place],
         depth: usize,
-        hidden: bool,
+        shown: impl Into<Shown>,
         filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped, bool), Error> {
+        let Shown { hidden, ignore_files } = shown.into();
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.count_entry();
@@ -195,6 +212,7 @@ impl<'s> View<'s> {
             visibility: &visibility,
             deadline: &deadline,
             index: self.session.settings().index,
+            ignore_files,
         };
         let walked = self.session.workspace().walk_watched(starts, &walk, new_visitor);
         walked.map_err(|error| match (error, starts) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use similar::TextDiff;
+use similar::{DiffOp, TextDiff};
 
 use crate::{Charset, Encoding};
 
@@ -20,6 +20,8 @@ pub enum DiffFormat {
     /// As jsdiff writes it: an `Index:` line, labels after the paths, four lines of context, and the count of lines
     /// in every hunk header.
     Index,
+    /// No diff, but what is there now: the new lines with five lines of context, and `...` for lines between them.
+    Snippet,
 }
 
 impl DiffFormat {
@@ -28,6 +30,7 @@ impl DiffFormat {
         match self {
             Self::Git => 3,
             Self::Index => 4,
+            Self::Snippet => 5,
         }
     }
 
@@ -39,6 +42,7 @@ impl DiffFormat {
                 let rule = "=".repeat(67);
                 format!("Index: {path}\n{rule}\n--- {path}\toriginal\n+++ {path}\tmodified\n")
             }
+            Self::Snippet => String::new(),
         }
     }
 
@@ -86,10 +90,26 @@ pub fn unified_diff(
     let [before, after]: [Vec<&str>; 2] =
         [&before, &after].map(|text| text.split_inclusive('\n').collect());
     let diff = TextDiff::configure().timeout(MAX_SEARCH_TIME).diff_slices(&before, &after);
-    for group in diff.grouped_ops(context) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-        let old = first.old_range().start..last.old_range().end;
-        let new = first.new_range().start..last.new_range().end;
+    let groups = diff.grouped_ops(context);
+    if format == DiffFormat::Snippet {
+        let rest = changed.as_ref().is_some_and(|middle| middle.has_rest);
+        let mut end = 0;
+        for lines in groups.iter().filter_map(|group| new_lines(group)) {
+            if lines.start + offset > end {
+                out.push_str("...\n");
+            }
+            out.extend(after[lines.clone()].iter().copied());
+            end = lines.end + offset;
+        }
+        if !groups.is_empty() && (rest || end < after.len() + offset) {
+            out.push_str("...\n");
+        }
+        return cut(out, budget);
+    }
+    for group in groups {
+        let (Some(first), Some(new)) = (group.first(), new_lines(&group)) else { continue };
+        let old_end = group.last().unwrap_or(first).old_range().end;
+        let [old, new] = [first.old_range().start..old_end, new];
         let [old, new] = [old, new].map(|lines| format.range(lines, offset));
         writeln!(out, "@@ -{old} +{new} @@").expect(INFALLIBLE);
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -103,6 +123,11 @@ pub fn unified_diff(
     cut(out, budget)
 }
 
+/// The new lines of a hunk.
+fn new_lines(group: &[DiffOp]) -> Option<Range<usize>> {
+    Some(group.first()?.new_range().start..group.last()?.new_range().end)
+}
+
 /// The lines from the first difference to the last, with context, so that a large file need not be
 /// split into lines as a whole.
 struct ChangedLines<'b> {
@@ -110,6 +135,8 @@ struct ChangedLines<'b> {
     start: usize,
     old: &'b [u8],
     new: &'b [u8],
+    /// Whether there is more after them.
+    has_rest: bool,
 }
 
 impl<'b> ChangedLines<'b> {
@@ -117,7 +144,8 @@ impl<'b> ChangedLines<'b> {
         let start = context_before(old, common_prefix_len(old, new), context);
         let (old, new) = (&old[start..], &new[start..]);
         let end = context_after(old, old.len() - common_suffix_len(old, new), context);
-        Self { start, old: &old[..end], new: &new[..new.len() - (old.len() - end)] }
+        let (rest, old) = (old.len() - end, &old[..end]);
+        Self { start, old, new: &new[..new.len() - rest], has_rest: rest > 0 }
     }
 }
 
@@ -210,6 +238,27 @@ mod tests {
         let hunk = "@@ -2,9 +2,9 @@\n 2\n 3\n 4\n 5\n-6\n+x\n 7\n 8\n 9\n 10\n";
         let old: String = (1..=11).map(|line| format!("{line}\n")).collect();
         assert_eq!(diff(&old, &old.replace('6', "x")), format!("{header}{hunk}"));
+    }
+
+    #[test]
+    fn a_snippet_is_what_is_there_now() {
+        let snippet = |old: &str, new: &str| {
+            let [old, new] = [old, new].map(|text| (text.as_bytes(), Encoding::UTF_8));
+            super::unified_diff(DiffFormat::Snippet, "a", old, new, 1000)
+        };
+        assert_eq!(snippet("", "x\ny"), "x\ny");
+        assert_eq!(snippet("a\nb\n", "a\n"), "a\n");
+        let lines = |range: std::ops::RangeInclusive<u32>| -> String {
+            range.map(|line| format!("{line}\n")).collect()
+        };
+        let old = lines(1..=40);
+        let new = old.replace("\n10\n", "\nten\n").replace("\n30\n", "\n");
+        let (first, second) =
+            (lines(5..=15).replace("10", "ten"), lines(25..=35).replace("30\n", ""));
+        assert_eq!(snippet(&old, &new), format!("...\n{first}...\n{second}...\n"));
+        let first = format!("new\n{}...\n", lines(1..=5));
+        assert_eq!(snippet(&old, &format!("new\n{old}")), first);
+        assert_eq!(snippet(&old, &format!("{old}new\n")), format!("...\n{}new\n", lines(36..=40)));
     }
 
     proptest::proptest! {

@@ -150,6 +150,9 @@ export interface Settings {
   } | null | undefined;
 }
 
+/** A family of tools; `all` means the first three. */
+export type Dialect = "classic" | "dotted" | "scoped" | "editor" | "editor-20250124" | "gemini" | "all";
+
 /** The arguments of `Read`. */
 export interface ReadArgs {
   /** Absolute path. */

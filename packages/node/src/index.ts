@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { Dialect } from "./generated.js";
 import { load, type NativeCall, type NativeSession } from "./native.js";
 import { messageOf, plain, stringify } from "./plain.js";
 import { isSignal, watch } from "./signals.js";
@@ -7,7 +8,6 @@ import type {
   CanUseTool,
   DataOf,
   Decision,
-  Dialect,
   Options,
   PermissionManager,
   Question,

@@ -1,7 +1,4 @@
-import type { Settings, ToolArgs, ToolData } from "./generated.js";
-
-/** The dialects: families of tools. */
-export type Dialect = "classic" | "dotted" | "scoped" | "editor" | "editor-20250124" | "all";
+import type { Dialect, Settings, ToolArgs, ToolData } from "./generated.js";
 
 /** The formats of tool lists. */
 export type SchemaFormat = "openai" | "anthropic" | "gemini" | "mcp";

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ignore_files::{IgnoreMatch, Rules};
-use crate::{Kind, Metadata, Result};
+use crate::{IgnoreFiles, Kind, Metadata, Result};
 
 /// A directory as it was listed.
 #[derive(Debug)]
@@ -167,15 +167,19 @@ impl Node {
         self.entries.binary_search_by(by_name).ok()
     }
 
-    /// How the ignore files match the entry with this path. It is matched once.
-    pub(crate) fn matched(&self, number: usize, path: &[u8]) -> IgnoreMatch {
+    /// How the ignore files that are obeyed match the entry with this path. With the usual ones, it is matched once.
+    pub(crate) fn matched(&self, number: usize, path: &[u8], obeyed: IgnoreFiles) -> IgnoreMatch {
         let entry = &self.entries[number];
+        if !self.rules.is_usual(obeyed) {
+            return self.rules.matched(path, entry.kind == Kind::Directory, obeyed);
+        }
         match entry.matched.load(Ordering::Relaxed) {
             0 => IgnoreMatch::Ignored,
             1 => IgnoreMatch::Whitelisted,
             2 => IgnoreMatch::None,
             _ => {
-                let matched = self.rules.matched(path, entry.kind == Kind::Directory);
+                let is_directory = entry.kind == Kind::Directory;
+                let matched = self.rules.matched(path, is_directory, IgnoreFiles::USUAL);
                 entry.matched.store(matched as u8, Ordering::Relaxed);
                 matched
             }

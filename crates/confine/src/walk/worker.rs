@@ -9,7 +9,7 @@ use crate::tree::{Enter, Node};
 use crate::walk::entry::Directory;
 use crate::walk::queue::{TaskGuard, TaskQueue};
 use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
-use crate::{Error, Kind, RelPath, Result, Workspace};
+use crate::{Error, IgnoreFiles, Kind, RelPath, Result, Workspace};
 
 /// Names that are skipped everywhere, unless the caller names them.
 pub(super) const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
@@ -179,14 +179,16 @@ impl<'w, V: Visitor> Worker<'w, V> {
             FilterDecision::Include | FilterDecision::Default => {}
         }
         let name = candidate.name();
-        if SKIPPED_NAMES.contains(&name) {
+        let obeyed = self.walk.ignore_files;
+        let is_skipped = SKIPPED_NAMES.contains(&name);
+        if is_skipped && (obeyed != IgnoreFiles::NONE || name == b".git") {
             self.skipped.ignored += 1;
             return None;
         }
         if filter_decision == FilterDecision::Include {
             return Some(false);
         }
-        match node.matched(number, candidate.path) {
+        match node.matched(number, candidate.path, obeyed) {
             IgnoreMatch::Ignored => {
                 self.skipped.ignored += 1;
                 None
@@ -195,7 +197,12 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 self.skipped.hidden += 1;
                 None
             }
-            IgnoreMatch::Whitelisted | IgnoreMatch::None => Some(true),
+            IgnoreMatch::Whitelisted | IgnoreMatch::None => {
+                let usual = IgnoreFiles::USUAL;
+                let is_usual =
+                    || node.matched(number, candidate.path, usual) != IgnoreMatch::Ignored;
+                Some(obeyed == usual || !is_skipped && is_usual())
+            }
         }
     }
 

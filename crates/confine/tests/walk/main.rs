@@ -12,8 +12,8 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, inject};
 use pinfold_confine::{
-    Candidate, Deadline, FilterDecision, IndexMode, OpenMethod, Place, RelPath, Result, Skipped,
-    Visibility, Visitor, Walk, WalkEntry, Workspace,
+    Candidate, Deadline, FilterDecision, IgnoreFiles, IndexMode, OpenMethod, Place, RelPath,
+    Result, Skipped, Visibility, Visitor, Walk, WalkEntry, Workspace,
 };
 use rustix::fs::Mode;
 use tempfile::TempDir;
@@ -43,7 +43,15 @@ fn usual(_: &Candidate<'_>) -> FilterDecision {
 fn usually(deadline: &Deadline) -> Walk<'_> {
     let visibility = &|_: &Candidate<'_>| Visibility::Visible;
     let index = IndexMode::Auto;
-    Walk { depth: usize::MAX, hidden: false, filter_decision: &usual, visibility, deadline, index }
+    Walk {
+        depth: usize::MAX,
+        hidden: false,
+        filter_decision: &usual,
+        visibility,
+        deadline,
+        index,
+        ignore_files: IgnoreFiles::USUAL,
+    }
 }
 
 fn walk(workspace: &Workspace) -> (BTreeSet<String>, Skipped) {

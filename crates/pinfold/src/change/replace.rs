@@ -102,7 +102,7 @@ impl Change for Replace {
     fn diff(&mut self, view: &View<'_>) -> Result<Option<String>, ConfineError> {
         self.read_before(view)?;
         let path = match self.diff_format {
-            DiffFormat::Git => self.place().path.to_string(),
+            DiffFormat::Git | DiffFormat::Snippet => self.place().path.to_string(),
             DiffFormat::Index => view.session().absolute(self.place()),
         };
         let before = self.before.as_deref();

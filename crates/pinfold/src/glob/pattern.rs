@@ -22,8 +22,8 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Parses a pattern.
-    pub(crate) fn parse(pattern: &str) -> Result<Self, Error> {
+    /// Parses a pattern. If letter case is ignored, it is in the whole of a relative pattern.
+    pub(crate) fn parse(pattern: &str, ignore_case: bool) -> Result<Self, Error> {
         let wrong = |problem: &str| bad(GlobUsage::Find, pattern, problem);
         check(GlobUsage::Find, pattern)?;
         // A pattern that ends with a slash finds all files below the directory.
@@ -31,7 +31,12 @@ impl Pattern {
             if pattern.ends_with('/') { format!("{pattern}**") } else { pattern.to_owned() };
         let parts = split(&whole, '/');
         let is_name = |part: &&str| !part.contains(SPECIAL);
-        let names = parts[..parts.len() - 1].iter().take_while(|part| is_name(part)).count();
+        let directories = &parts[..parts.len() - 1];
+        let names = if ignore_case && !whole.starts_with('/') && !directories.contains(&"..") {
+            0
+        } else {
+            directories.iter().take_while(|part| is_name(part)).count()
+        };
         let rest = &parts[names..];
         if rest.contains(&"..") {
             return Err(wrong("`..` cannot come after a wildcard, nor last"));
@@ -44,7 +49,7 @@ impl Pattern {
         Ok(Self {
             directory,
             depth: (!deep).then_some(rest.len()),
-            matcher: Matcher::new(GlobUsage::Find, &rest.join("/"))?,
+            matcher: Matcher::new(GlobUsage::Find, &rest.join("/"), ignore_case)?,
             literal_names: LiteralNames::new(&rest.join("/")),
         })
     }
@@ -68,7 +73,7 @@ impl PathGlob {
     /// Parses a glob.
     pub(crate) fn parse(glob: &str) -> Result<Self, Error> {
         check(GlobUsage::Ignore, glob)?;
-        Ok(Self(Matcher::new(GlobUsage::Ignore, glob)?))
+        Ok(Self(Matcher::new(GlobUsage::Ignore, glob, false)?))
     }
 
     /// Whether a path relative to the directory matches.
@@ -85,8 +90,9 @@ enum Matcher {
 }
 
 impl Matcher {
-    fn new(usage: GlobUsage, pattern: &str) -> Result<Self, Error> {
+    fn new(usage: GlobUsage, pattern: &str, ignore_case: bool) -> Result<Self, Error> {
         let built = GlobBuilder::new(pattern)
+            .case_insensitive(ignore_case)
             .literal_separator(true)
             .backslash_escape(true)
             .empty_alternates(true)
@@ -149,7 +155,7 @@ mod tests {
     use super::*;
 
     fn pattern(text: &str) -> Pattern {
-        Pattern::parse(text).unwrap()
+        Pattern::parse(text, false).unwrap()
     }
 
     #[test]

@@ -4,13 +4,14 @@ use std::cmp::Ordering;
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FilterDecision, Kind, Metadata, Place, RawPath, Skipped,
-    Visitor, WalkEntry,
+    Candidate, Error as ConfineError, FilterDecision, IgnoreFiles, Kind, Metadata, Place, RawPath,
+    Skipped, Visitor, WalkEntry,
 };
 
 use crate::glob::{PathGlob, Pattern};
 use crate::limits::MAX_GLOB_FILES;
 use crate::operations::search::by_path;
+use crate::view::Shown;
 use crate::{Error, NoChange, Operation, View};
 
 /// Finds files below a directory.
@@ -39,8 +40,14 @@ pub struct Find {
     pub pattern: Option<String>,
     /// Whether directories are found too.
     pub directories: bool,
+    /// Whether the pattern disregards letter case.
+    pub ignore_case: bool,
     /// Whether hidden and ignored entries are found whatever the pattern says.
     pub all: bool,
+    /// Whether hidden entries are found.
+    pub hidden: bool,
+    /// Which ignore files are obeyed.
+    pub ignore_files: IgnoreFiles,
     /// Globs for paths below the directory. What matches is left out, with all that is below it.
     pub exclude: Vec<String>,
     /// The order of the files.
@@ -116,7 +123,10 @@ impl Default for Find {
             path: None,
             pattern: None,
             directories: false,
+            ignore_case: false,
             all: false,
+            hidden: false,
+            ignore_files: IgnoreFiles::USUAL,
             exclude: Vec::new(),
             order: FindOrder::NewestFirst,
             max_files: MAX_GLOB_FILES,
@@ -128,7 +138,10 @@ builder!(Find {
     with_path(path: Option<RawPath>),
     with_pattern(pattern: Option<String>),
     with_directories(directories: bool),
+    with_ignore_case(ignore_case: bool),
     with_all(all: bool),
+    with_hidden(hidden: bool),
+    with_ignore_files(ignore_files: IgnoreFiles),
     with_exclude(exclude: Vec<String>),
     with_order(order: FindOrder),
     with_max_files(max_files: usize),
@@ -183,7 +196,8 @@ impl Operation for Find {
     type Outcome = FoundFiles;
 
     fn plan(&self, view: &View<'_>) -> Result<(FoundFiles, NoChange), Error> {
-        let pattern = self.pattern.as_ref().map(|text| Pattern::parse(text)).transpose()?;
+        let parse = |text: &String| Pattern::parse(text, self.ignore_case);
+        let pattern = self.pattern.as_ref().map(parse).transpose()?;
         let pattern = pattern.as_ref();
         let exclude = self.exclude.iter().map(|glob| PathGlob::parse(glob));
         let exclude = exclude.collect::<Result<Vec<_>, _>>()?;
@@ -219,8 +233,9 @@ impl Operation for Find {
             candidate.kind == Kind::Directory
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
+        let shown = Shown { hidden: self.all || self.hidden, ignore_files: self.ignore_files };
         let (parts, mut skipped) =
-            match view.walk(&starts, depth, self.all, &filter_decision, &missed, new_visitor) {
+            match view.walk(&starts, depth, shown, &filter_decision, &missed, new_visitor) {
                 Err(Error::DirectoryUnreadable { path }) => {
                     return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
                 }

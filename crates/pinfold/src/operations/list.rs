@@ -4,14 +4,15 @@ use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, File, FilterDecision, Kind, Metadata, Place, RawPath,
-    RelPath, Skipped, Visitor, WalkEntry,
+    Candidate, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Metadata, Place,
+    RawPath, RelPath, Skipped, Visitor, WalkEntry,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
 use crate::glob::Filter;
 use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
+use crate::view::Shown;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
@@ -43,6 +44,8 @@ pub struct List {
     pub ignore: Vec<String>,
     /// Which entries are listed.
     pub include: Include,
+    /// Which ignore files are obeyed, where ignored entries are not listed.
+    pub ignore_files: IgnoreFiles,
     /// Whether the beginning of each file is read to see whether it is binary.
     pub sniff: bool,
     /// The order of the entries.
@@ -110,6 +113,7 @@ impl List {
             glob: None,
             ignore: Vec::new(),
             include: Include::All,
+            ignore_files: IgnoreFiles::USUAL,
             sniff: false,
             order: ListOrder::Path,
             max_entries: MAX_LIST_ENTRIES,
@@ -122,6 +126,7 @@ builder!(List {
     with_glob(glob: Option<String>),
     with_ignore(ignore: Vec<String>),
     with_include(include: Include),
+    with_ignore_files(ignore_files: IgnoreFiles),
     with_sniff(sniff: bool),
     with_order(order: ListOrder),
     with_max_entries(max_entries: usize),
@@ -232,6 +237,7 @@ impl Operation for List {
             }
         };
         let hidden = self.include != Include::Visible;
+        let shown = Shown { hidden, ignore_files: self.ignore_files };
         let found = AtomicUsize::new(0);
         let new_visitor = || Listing {
             list: self,
@@ -246,7 +252,7 @@ impl Operation for List {
             candidate.kind == Kind::Directory || glob.as_ref().is_none_or(included)
         };
         let (parts, mut skipped) =
-            match view.walk(&start, self.depth, hidden, &filter_decision, &missed, new_visitor) {
+            match view.walk(&start, self.depth, shown, &filter_decision, &missed, new_visitor) {
                 Err(Error::DirectoryUnreadable { .. }) => {
                     return Err(Error::DirectoryUnreadable { path: self.path.clone() });
                 }

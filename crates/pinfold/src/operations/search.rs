@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
 
 use ignore::types::{Types, TypesBuilder};
-use pinfold_confine::{Candidate, FilterDecision, IndexMode, Kind, Place, RawPath, Skipped};
+use pinfold_confine::{
+    Candidate, FilterDecision, IgnoreFiles, IndexMode, Kind, Place, RawPath, Skipped,
+};
 
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
@@ -46,12 +48,18 @@ pub struct Search {
     pub ignore_case: bool,
     /// Whether matches may span lines, and `.` matches line ends.
     pub multiline: bool,
+    /// A regex, with the same regard to case: lines that it matches too are no matches. Not with `multiline`.
+    pub exclude: Option<String>,
     /// The file or directory to search; all roots if `None`.
     pub path: Option<RawPath>,
     /// Which files to search: globs separated by commas, `!` excludes.
     pub glob: Option<String>,
     /// Which files to search: the name of one of ripgrep's file types.
     pub file_type: Option<String>,
+    /// Which ignore files are obeyed.
+    pub ignore_files: IgnoreFiles,
+    /// How many matching lines of one file count; `None` for all.
+    pub max_per_file: Option<u64>,
     /// What the search answers with.
     pub answer: AnswerWith,
     /// How many matching lines, or files, are skipped before the first one shown.
@@ -126,9 +134,12 @@ impl Search {
             literal: false,
             ignore_case: false,
             multiline: false,
+            exclude: None,
             path: None,
             glob: None,
             file_type: None,
+            ignore_files: IgnoreFiles::USUAL,
+            max_per_file: None,
             answer: AnswerWith::Lines { before: 0, after: 0 },
             skip: 0,
             max_results: None,
@@ -151,9 +162,12 @@ builder!(Search {
     with_literal(literal: bool),
     with_ignore_case(ignore_case: bool),
     with_multiline(multiline: bool),
+    with_exclude(exclude: Option<String>),
     with_path(path: Option<RawPath>),
     with_glob(glob: Option<String>),
     with_file_type(file_type: Option<String>),
+    with_ignore_files(ignore_files: IgnoreFiles),
+    with_max_per_file(max_per_file: Option<u64>),
     with_answer(answer: AnswerWith),
     with_skip(skip: u64),
     with_max_results(max_results: Option<u64>),
@@ -175,12 +189,22 @@ impl Operation for Search {
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
         let compiled = view.session().pattern_cache().compiled(&search_pattern)?;
+        let exclude = self.exclude.clone().map(|pattern| SearchPattern {
+            pattern,
+            literal: false,
+            ignore_case: self.ignore_case,
+            multiline: false,
+        });
+        let exclude = exclude.map(|exclude| view.session().pattern_cache().compiled(&exclude));
+        let exclude = exclude.transpose()?.filter(|_| !search_pattern.multiline);
         let filter =
             self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
         let (deadline, room) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
             search_pattern: &compiled,
+            exclude: exclude.as_deref(),
+            max_matches: self.max_per_file,
             multiline: search_pattern.multiline,
             mode: self.scan_mode(),
             max_line_chars: view.session().settings().max_line_chars,
@@ -302,7 +326,7 @@ impl Search {
                 by_glob => by_glob,
             }
         };
-        let filter = (self.glob.clone(), self.file_type.clone());
+        let filter = (self.glob.clone(), self.file_type.clone(), self.ignore_files);
         let set = FileSet::of(view, &starts, filter, &filter_decision)?;
         let index = Some(view.session().content_index())
             .filter(|_| view.session().settings().index != IndexMode::Off);

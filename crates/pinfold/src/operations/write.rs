@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Error as ConfineError, Place, RawPath, Target};
-use pinfold_text::{Encoding, SNIFF_BYTES, line_counts, text_encoding};
+use pinfold_text::{DiffFormat, Encoding, SNIFF_BYTES, line_counts, text_encoding};
 
 use crate::change::Replace;
 use crate::ledger::Freshness;
@@ -46,6 +46,8 @@ pub struct Write {
     pub read_rule: ReadRule,
     /// The mode of a new file; `None` for the one that new files get.
     pub mode: Option<u32>,
+    /// The notation of the diff in the receipt; `None` for no diff, but that of a dry run.
+    pub diff_format: Option<DiffFormat>,
 }
 
 /// What to do if the file's directory does not exist.
@@ -97,6 +99,7 @@ impl Write {
             existing: Existing::Replace,
             read_rule: ReadRule::Off,
             mode: None,
+            diff_format: None,
         }
     }
 }
@@ -107,6 +110,7 @@ builder!(Write {
     with_existing(existing: Existing),
     with_read_rule(read_rule: ReadRule),
     with_mode(mode: Option<u32>),
+    with_diff_format(diff_format: Option<DiffFormat>),
 });
 
 impl Operation for Write {
@@ -157,8 +161,14 @@ impl Operation for Write {
         if let Some(before) = before.content.as_ref().filter(|_| is_notebook) {
             check_notebook(&self.path, before, &after)?;
         }
-        let replace = Replace::new(self.path.clone(), target, after);
-        Ok((written, ChangeSet::of(Replace { before: before.content, mode: self.mode, ..replace })))
+        let replace = Replace {
+            before: before.content,
+            mode: self.mode,
+            answers_with_diff: self.diff_format.is_some(),
+            diff_format: self.diff_format.unwrap_or_default(),
+            ..Replace::new(self.path.clone(), target, after)
+        };
+        Ok((written, ChangeSet::of(replace)))
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct BoundedMatcher<'m> {
     pub(super) too_costly: Cell<bool>,
     /// How many steps one call of the regex engine may take.
     max_call_steps: u64,
+    /// A line that this matches too is no match.
+    exclude: Option<Box<Self>>,
 }
 
 /// The result of a byte-by-byte search.
@@ -48,7 +50,14 @@ impl<'m> BoundedMatcher<'m> {
             cache: RefCell::new(None),
             too_costly: Cell::new(false),
             max_call_steps: MAX_CALL_STEPS,
+            exclude: None,
         }
+    }
+
+    /// The same matcher for single lines, which does not match those that `exclude` matches.
+    pub(super) fn excluding(self, exclude: Option<&'m Compiled>) -> Self {
+        let exclude = exclude.map(|exclude| Box::new(Self::new(exclude, self.deadline)));
+        Self { exclude, ..self }
     }
 
     fn steps(&self, len: usize) -> u64 {
@@ -214,10 +223,15 @@ impl Matcher for &BoundedMatcher<'_> {
     }
 
     fn shortest_match_at(&self, text: &[u8], at: usize) -> io::Result<Option<usize>> {
-        if self.steps(text.len() - at) <= self.max_call_steps {
-            return Ok(self.matcher.shortest_match_at(text, at)?);
+        let found = if self.steps(text.len() - at) <= self.max_call_steps {
+            self.matcher.shortest_match_at(text, at)?
+        } else {
+            self.stepped(text, at, true)?.map(|found| found.end())
+        };
+        match (&self.exclude, found) {
+            (Some(exclude), Some(_)) if (&&**exclude).is_match(text)? => Ok(None),
+            _ => Ok(found),
         }
-        Ok(self.stepped(text, at, true)?.map(|found| found.end()))
     }
 
     fn new_captures(&self) -> io::Result<NoCaptures> {
@@ -235,8 +249,17 @@ impl Matcher for &BoundedMatcher<'_> {
     /// Searches as many whole lines per call as the step limit allows. A longer line is returned as a
     /// candidate, which the searcher then searches by itself.
     fn find_candidate_line(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
+        let unconfirmed = |found: LineMatchKind, start: usize| match found {
+            LineMatchKind::Confirmed(offset) if self.exclude.is_none() => {
+                LineMatchKind::Confirmed(start + offset)
+            }
+            LineMatchKind::Confirmed(offset) | LineMatchKind::Candidate(offset) => {
+                LineMatchKind::Candidate(start + offset)
+            }
+        };
         if self.steps(text.len()) <= self.max_call_steps {
-            return Ok(self.matcher.find_candidate_line(text)?);
+            let found = self.matcher.find_candidate_line(text)?;
+            return Ok(found.map(|found| unconfirmed(found, 0)));
         }
         let max = usize::try_from(self.max_call_steps / self.compiled.weight.max(1) as u64);
         let max = max.unwrap_or(usize::MAX).max(1);
@@ -252,10 +275,7 @@ impl Matcher for &BoundedMatcher<'_> {
             };
             let found = self.matcher.find_candidate_line(piece)?;
             if let Some(found) = found {
-                return Ok(Some(match found {
-                    LineMatchKind::Confirmed(offset) => LineMatchKind::Confirmed(start + offset),
-                    LineMatchKind::Candidate(offset) => LineMatchKind::Candidate(start + offset),
-                }));
+                return Ok(Some(unconfirmed(found, start)));
             }
             start += piece.len() + 1;
         }

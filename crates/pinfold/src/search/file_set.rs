@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FileOpener, FilterDecision, IndexMode, Kind, Metadata, Place,
-    RememberedFile, Skipped, TreeStamp, Visitor, WalkEntry,
+    Candidate, Error as ConfineError, FileOpener, FilterDecision, IgnoreFiles, IndexMode, Kind,
+    Metadata, Place, RememberedFile, Skipped, TreeStamp, Visitor, WalkEntry,
 };
 
 use crate::policy::Policy;
 use crate::search::content_index::{Coverage, IndexedText};
+use crate::view::Shown;
 use crate::{Error, View};
 
 /// A file of a set.
@@ -35,12 +36,14 @@ pub(crate) struct FileSet {
     coverage: Mutex<Option<Coverage>>,
 }
 
+/// The glob and the type, as they were given, and the ignore files that are obeyed.
+pub(crate) type SetFilter = (Option<String>, Option<String>, IgnoreFiles);
+
 /// What a set depends on besides the tree.
 #[derive(Clone, Debug)]
 struct Request {
     starts: Vec<Place>,
-    /// The glob and the type, as they were given.
-    filter: (Option<String>, Option<String>),
+    filter: SetFilter,
     policy: Weak<Policy>,
 }
 
@@ -101,11 +104,12 @@ impl FileSet {
     pub(crate) fn of(
         view: &View<'_>,
         starts: &[Place],
-        filter: (Option<String>, Option<String>),
+        filter: SetFilter,
         filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
     ) -> Result<Arc<Self>, Error> {
         let session = view.session();
         let policy = Arc::downgrade(&session.policy());
+        let shown = Shown { hidden: true, ignore_files: filter.2 };
         let request = Request { starts: starts.to_vec(), filter, policy };
         // What the user approved decides, too, which files are shown.
         let remembers = session.settings().index == IndexMode::Auto
@@ -115,8 +119,14 @@ impl FileSet {
         if remembers && let Some(set) = session.file_sets().find(&request, &stamps) {
             return Ok(set);
         }
-        let (parts, skipped, all_watched) =
-            view.walk_watched(starts, usize::MAX, true, filter_decision, &|_| true, Part::default)?;
+        let (parts, skipped, all_watched) = view.walk_watched(
+            starts,
+            usize::MAX,
+            shown,
+            filter_decision,
+            &|_| true,
+            Part::default,
+        )?;
         let mut files: Vec<_> = parts.into_iter().flat_map(|part| part.files).collect();
         // Entries of one directory are in order already, which this kind of sorting uses.
         files.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -75,6 +75,10 @@ pub enum BinaryNote {
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
     pub(crate) search_pattern: &'s Compiled,
+    /// Lines that this matches too are no matches; only where matches do not span lines.
+    pub(crate) exclude: Option<&'s Compiled>,
+    /// How many matches of a file count.
+    pub(crate) max_matches: Option<u64>,
     pub(crate) multiline: bool,
     pub(crate) mode: ScanMode,
     pub(crate) max_line_chars: usize,
@@ -118,7 +122,8 @@ impl<'s> Scanner<'s> {
             builder.before_context(before).after_context(after);
         }
         let searcher = builder.build();
-        let matcher = BoundedMatcher::new(scan.search_pattern, scan.deadline);
+        let matcher =
+            BoundedMatcher::new(scan.search_pattern, scan.deadline).excluding(scan.exclude);
         Self { scan, matcher, searcher, buffer: Vec::new() }
     }
 

@@ -5,11 +5,11 @@
     >>> session.call("Read", file_path="/path/to/project/README.md").output
 """
 
-from ._settings import Permissions, Settings
+from ._settings import Dialect, Permissions, Settings
 from .context import CancelToken, CanUseTool, Decision, ExecutionContext, Question
 from .registry import ToolRegistry, register_file_tools
 from .results import Image, ToolResult
-from .session import Dialect, SchemaFormat, Session, Sessions, tool_schemas
+from .session import SchemaFormat, Session, Sessions, tool_schemas
 from .tools import (
     BaseTool,
     DeleteTool,

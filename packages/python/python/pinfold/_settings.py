@@ -6,7 +6,18 @@ Generated from Pinfold's schemas by `cargo test -p pinfold-embed --test types`. 
 from __future__ import annotations
 
 from os import PathLike
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict
+
+# A family of tools; `all` means the first three.
+Dialect: TypeAlias = Literal[
+    "classic",
+    "dotted",
+    "scoped",
+    "editor",
+    "editor-20250124",
+    "gemini",
+    "all",
+]
 
 
 class Permissions(TypedDict, total=False):

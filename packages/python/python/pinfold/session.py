@@ -22,11 +22,10 @@ from .results import ToolResult, parse_result, tool_result_block
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._settings import Settings
+    from ._settings import Dialect, Settings
     from .tools import FileTool
 
 StrPath: TypeAlias = Union[str, "PathLike[str]"]
-Dialect: TypeAlias = Literal["classic", "dotted", "scoped", "editor", "editor-20250124", "all"]
 SchemaFormat: TypeAlias = Literal["openai", "anthropic", "gemini", "mcp"]
 
 # How many sessions `Sessions` keeps; the least recently used one is dropped first.

@@ -44,6 +44,8 @@ pub(super) struct Collector<'c> {
     matches_seen: usize,
     /// How many bytes of lines are kept.
     kept: usize,
+    /// The line of the last match that counts.
+    last_match: u64,
 }
 
 impl<'c> Collector<'c> {
@@ -56,7 +58,19 @@ impl<'c> Collector<'c> {
             binary: None,
             matches_seen: 0,
             kept: 0,
+            last_match: 0,
         }
+    }
+
+    /// Whether no more matches of the file count.
+    fn is_full(&self) -> bool {
+        self.scan.max_matches.is_some_and(|max| self.hits.count >= max)
+    }
+
+    /// Whether a line is context after the last match that counts.
+    fn is_after_last(&self, number: Option<u64>) -> bool {
+        let ScanMode::Lines { after, .. } = self.scan.mode else { return false };
+        number.is_some_and(|number| number <= self.last_match.saturating_add(after as u64))
     }
 
     /// Whether to keep a line that is the match with this number, or context before it.
@@ -141,6 +155,10 @@ impl Sink for &mut Collector<'_> {
             ScanMode::Count => {
                 let multi_line = searcher.multi_line_with_matcher(self.matcher);
                 self.hits.count += if multi_line { self.count(found)? } else { 1 };
+                if self.is_full() {
+                    self.hits.count = self.scan.max_matches.unwrap_or(self.hits.count);
+                    return Ok(false);
+                }
             }
             ScanMode::Lines { .. } => {
                 if !self.quits && self.binary.is_some() {
@@ -149,10 +167,20 @@ impl Sink for &mut Collector<'_> {
                     return Ok(false);
                 }
                 for (line, number) in found.lines().zip(found.line_number().unwrap_or(1)..) {
+                    if self.is_full() {
+                        if !self.is_after_last(Some(number)) {
+                            return Ok(false);
+                        }
+                        if self.keeps(self.hits.count) {
+                            self.keep(Some(number), line, Role::Context);
+                        }
+                        continue;
+                    }
                     if self.keeps(self.hits.count) {
                         self.keep(Some(number), line, Role::Match);
                     }
                     self.hits.count += 1;
+                    self.last_match = number;
                 }
             }
         }
@@ -161,6 +189,9 @@ impl Sink for &mut Collector<'_> {
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
         if !self.quits && self.binary.is_some() {
+            return Ok(false);
+        }
+        if self.is_full() && !self.is_after_last(line.line_number()) {
             return Ok(false);
         }
         if self.keeps(self.hits.count) {

@@ -1,0 +1,72 @@
+//! `write_file`
+
+use pinfold::operations::Write;
+use pinfold::{Done, Error, ReadRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::omission::has_placeholder;
+use super::{diff_format, updated_code};
+use crate::change_summary::ChangeSummary;
+use crate::tool_context::RelativePath;
+use crate::{Tool, ToolContext};
+
+/// Creates a file, or replaces the whole content of one. A file that exists must have been read
+/// before. Missing directories are created.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WriteFile {
+    /// Absolute path, or relative to the workspace root.
+    file_path: RelativePath,
+    /// The whole new content: nothing may be left out by a placeholder.
+    content: String,
+}
+
+impl Tool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const TITLE: &'static str = "Write file";
+    const IDEMPOTENT: bool = true;
+    type Op = Write;
+    type Reply = String;
+
+    fn operation(&self, ctx: &ToolContext<'_>) -> Result<Write, Error> {
+        if has_placeholder(&self.content, "") {
+            return Err(Error::InvalidArgument(
+                "`content` contains an omission placeholder (for example 'rest of methods ...'). \
+                 Provide complete file content."
+                    .into(),
+            ));
+        }
+        Ok(Write::new(self.file_path.raw()?, self.content.as_str())
+            .with_read_rule(ctx.read_rule(ReadRule::Require))
+            .with_diff_format(Some(diff_format(ctx))))
+    }
+
+    fn reply(&self, done: Done<Write>, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.absolute(&done.outcome.place);
+        let summary = ChangeSummary::of_write(&done, &path);
+        if !done.outcome.changed {
+            return summary.long();
+        }
+        let words = if done.outcome.created {
+            format!("Successfully created and wrote to new file: {path}.")
+        } else {
+            format!("Successfully overwrote file: {path}.")
+        };
+        summary.after(words + &updated_code(done.receipt.diff.as_deref()))
+    }
+
+    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
+        match error {
+            Error::IsDirectory { .. } => {
+                let path = ctx.absolute_path(self.file_path.as_str());
+                Some(format!("Path is a directory, not a file: {path}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.brief(self.file_path.as_str())
+    }
+}

@@ -1,0 +1,4 @@
+let foo = 1;
+let bar = foo;
+// foo again
+end
