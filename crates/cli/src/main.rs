@@ -42,7 +42,8 @@ Examples:
   pinfold serve /srv/project
   pinfold call file.read '{\"path\": \"README.md\", \"limit\": 5}'
   pinfold call --root /srv/project Write '{\"file_path\": \"/srv/project/a.txt\", \"content\": \"hi\\n\"}'
-  pinfold tools --dialect all --format openai";
+  pinfold tools --dialect all --format openai
+  pinfold watch";
 
 #[derive(Subcommand)]
 enum Command {

@@ -12,14 +12,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use pinfold::operations::Write;
 use pinfold::{
-    ApprovalAnswer, ApprovalRequest, Approver, CallStart, Denial, Error, Mode, Observer,
-    Permissions, Session, Settings,
+    ApprovalAnswer, ApprovalRequest, Approver, AuditLine, CallOptions, CallStart, Denial, Error,
+    MadeChange, Mode, Observer, Permissions, Session, Settings,
 };
 use pinfold_feed::{
     Answer, AnswerKind, Command, Connection, Event, Feed, Question, RequestEnd, Server, connect,
@@ -112,6 +112,63 @@ impl Approver for ByFeed {
 
 fn call(feed: &Feed) {
     feed.call_started(&CallStart { session: "s", client: None, tool: "t", parameters: None });
+}
+
+/// Counts what a feed is told.
+#[derive(Debug)]
+struct Counted {
+    feed: Arc<Feed>,
+    told: AtomicUsize,
+}
+
+impl Observer for Counted {
+    fn is_watching(&self) -> bool {
+        self.feed.is_watching()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.feed.is_paused()
+    }
+
+    fn call_started(&self, call: &CallStart<'_>) -> u64 {
+        self.told.fetch_add(1, Ordering::Relaxed);
+        self.feed.call_started(call)
+    }
+
+    fn call_ended(&self, number: u64, line: &AuditLine<'_>) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+        self.feed.call_ended(number, line);
+    }
+
+    fn changed(&self, change: &MadeChange<'_>) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+        self.feed.changed(change);
+    }
+}
+
+#[test]
+fn without_a_viewer_nothing_is_told_and_so_nothing_serialized() {
+    let stage = stage();
+    let counted = Arc::new(Counted { feed: stage.feed.clone(), told: AtomicUsize::new(0) });
+    let session = Session::with_settings([stage.dir.path()], Settings::default()).unwrap();
+    let session = session.with_observer(counted.clone());
+    let write = |text: &str| {
+        let call = CallOptions::default().with_tool("t");
+        let work = |call: &CallOptions| session.perform_with(&Write::new("a", text), call);
+        session.audited(&call, work, |done| (if done.is_ok() { "ok" } else { "error" }, 0)).unwrap()
+    };
+    write("one\n");
+    assert_eq!(counted.told.load(Ordering::Relaxed), 0);
+    let (viewer, mut events) = stage.viewer();
+    write("two\n");
+    assert_eq!(counted.told.load(Ordering::Relaxed), 3);
+    assert!(matches!(events.next(), Some(Event::CallStarted(_))));
+    assert!(matches!(events.next(), Some(Event::Change(_))));
+    assert!(matches!(events.next(), Some(Event::CallEnded(_))));
+    viewer.close();
+    wait_until(|| !stage.feed.is_watching());
+    write("three\n");
+    assert_eq!(counted.told.load(Ordering::Relaxed), 3);
 }
 
 #[test]

@@ -71,7 +71,10 @@ impl Waker {
 impl Terminal {
     /// Opens the terminal that controls this process, for keys.
     pub(super) fn open() -> io::Result<Self> {
-        let file = terminal()?;
+        Self::of(terminal()?)
+    }
+
+    fn of(file: File) -> io::Result<Self> {
         let before = tcgetattr(&file)?;
         let mut signals = Vec::new();
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT] {
@@ -192,5 +195,35 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.restore();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
+    #![allow(clippy::disallowed_methods, reason = "a test opens a terminal of its own")]
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was() {
+        let other_end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&other_end).unwrap();
+        unlockpt(&other_end).unwrap();
+        let name = ptsname(&other_end, Vec::new()).unwrap();
+        let open = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let file = open();
+        let modes = || tcgetattr(&file).unwrap().local_modes;
+        let before = modes();
+        let panicked = std::panic::catch_unwind(|| {
+            let _terminal = Terminal::of(open()).unwrap();
+            let changed = modes();
+            std::panic::panic_any(changed);
+        });
+        let changed = *panicked.unwrap_err().downcast::<LocalModes>().unwrap();
+        assert!(before.contains(LocalModes::ICANON) && !changed.contains(LocalModes::ICANON));
+        assert_eq!(modes(), before);
     }
 }

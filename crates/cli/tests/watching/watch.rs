@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 
 use pinfold_testkit::mcp::{Lines, answer};
@@ -121,6 +122,22 @@ fn keys_typed_before_a_question_do_not_answer_it() {
     let id = server.ask("tools/call", write("two\n"));
     screen.signal(Signal::CONT);
     screen.asked();
+    screen.keys("n");
+    assert!(message(&result(&mut server, id)).contains("the user said no"));
+    assert_eq!(content(&dir), "one\n");
+}
+
+#[test]
+fn what_is_pasted_does_not_answer() {
+    let dir = workspace();
+    let mut server = asking(&dir);
+    let mut screen = watched(&dir);
+    let id = server.ask("tools/call", write("two\n"));
+    screen.asked();
+    for pasted in ["yes", "y\n", "\u{1b}[A", "é"] {
+        screen.keys(pasted);
+        screen.until("\u{7}");
+    }
     screen.keys("n");
     assert!(message(&result(&mut server, id)).contains("the user said no"));
     assert_eq!(content(&dir), "one\n");
@@ -412,6 +429,51 @@ fn programs_read_lines_of_json_and_are_not_asked() {
     assert_eq!([&ended["type"], &ended["decision"]], ["call_ended", "nobody"]);
     drop(server);
     assert_eq!(piped.next_json(), json!({"server": id, "type": "gone"}));
+}
+
+#[test]
+fn a_client_is_asked_while_no_viewer_answers() {
+    let dir = workspace();
+    let mut command = serve(&dir, &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let mut piped = Piped::start(&dir, &["--json"]);
+    assert_eq!(piped.next_json()["type"], "server");
+    server.ask("tools/call", write("two\n"));
+    let question = server.read().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    // A viewer that opens now is not asked about what the client is asked about.
+    let mut screen = watched(&dir);
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    screen.until("denied by the user");
+    assert!(!screen.seen.contains("Allow changing"), "{}", screen.seen);
+}
+
+#[test]
+fn servers_are_found_wherever_their_sockets_are() {
+    let dir = workspace();
+    fs::create_dir_all(dir.path().join("config/pinfold")).unwrap();
+    let config = format!("feed = \"{}\"\n", dir.path().join("feed").display());
+    fs::write(dir.path().join("config/pinfold/config.toml"), config).unwrap();
+    // One has its socket in the usual place, and one where the configuration file says.
+    let start = |more: &[&str]| {
+        let mut process = Process::new(env!("CARGO_BIN_EXE_pinfold"));
+        process.args(["serve", "--no-journal", "--root"]).arg(dir.path().join("ws")).args(more);
+        process
+            .env("HOME", dir.path().join("home"))
+            .env("XDG_STATE_HOME", dir.path().join("state"));
+        Lines::initialized(process.env("XDG_CONFIG_HOME", dir.path().join("config")), json!({}))
+    };
+    fs::write(dir.path().join("empty.toml"), "").unwrap();
+    let empty = dir.path().join("empty.toml");
+    let _servers = [start(&[]), start(&["--config", empty.to_str().unwrap()])];
+    let mut process = Process::new(env!("CARGO_BIN_EXE_pinfold"));
+    process.arg("watch").arg("--root").arg(dir.path()).env("HOME", dir.path().join("home"));
+    process.env("XDG_CONFIG_HOME", dir.path().join("config")).env("XDG_RUNTIME_DIR", "/nowhere");
+    let mut screen = Screen::start(&process);
+    screen.until("ws serves ");
+    screen.until(" serves ");
+    let usual = dir.path().join("home/.local/state/pinfold/feed");
+    assert!(usual.exists() || Path::new("/run/user").exists());
 }
 
 #[test]
