@@ -238,7 +238,7 @@ pub(crate) struct JournalOptions {
     #[arg(long, value_name = "DAYS", hide_short_help = true)]
     journal_days: Option<u64>,
 
-    /// How many bytes of backups the journal keeps [default: 1073741824]
+    /// How many bytes on disk the journal may take [default: 1073741824]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_journal_bytes: Option<u64>,
 

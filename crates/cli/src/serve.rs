@@ -95,7 +95,7 @@ struct HttpOptions {
     #[arg(long, value_name = "FILE", requires = "address")]
     token_file: Option<PathBuf>,
 
-    /// Host name of the server besides `localhost` and IP addresses; repeatable
+    /// Host name of the server besides `localhost` and its addresses; repeatable
     #[arg(long = "allow-host", value_name = "HOST", requires = "address", hide_short_help = true)]
     allow_hosts: Vec<String>,
 

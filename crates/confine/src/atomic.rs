@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::dir::{Dir, DirLock};
+use crate::dir::Dir;
 use crate::exchange::Replacement;
+use crate::lock::DirLock;
 use crate::parents::Parents;
 use crate::target::Original;
 use crate::temp_file::{PutBack, TempEntry, TempFile, retry};

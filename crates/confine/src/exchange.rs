@@ -10,7 +10,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::atomic::OldVersion;
-use crate::dir::{Dir, DirLock};
+use crate::dir::Dir;
+use crate::lock::DirLock;
 use crate::target::Original;
 use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
 use crate::{Committed, Durability, Error, Identity, Metadata, Name, Result, Target, sys};

@@ -1,12 +1,22 @@
-//! Locks a file against other changes of this process.
+//! The locks of a change: on its file against other changes of this process, on its directory against other processes.
 //!
-//! The key is the directory's identity and the name in it, so two spellings of one path share a lock.
+//! A file is locked by the identity of its directory and its name there, so two spellings of one path share a lock. A
+//! directory is locked with `flock`, from before the exchange until the old version is gone.
 
-use std::collections::HashSet;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::marker::PhantomData;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
 
 use crate::deadline::PAUSE;
-use crate::{Deadline, Identity, Name, Result};
+use crate::dir::Dir;
+use crate::sys::Locked;
+use crate::{Deadline, Error, Identity, Name, Result, sys};
 
 /// With the process id: a forked process has copies of locks that none of its threads releases.
 type Key = (u32, Identity, Vec<Name>);
@@ -39,5 +49,109 @@ impl Drop for FileLock {
         held.get_or_insert_default().remove(&self.key);
         drop(held);
         FREED.notify_all();
+    }
+}
+
+/// How long another process may hold a directory's lock. A change holds it for microseconds.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+thread_local! {
+    /// The directories that this thread has locked for a set of changes, while it makes one.
+    static SHARED: RefCell<Option<HashMap<Identity, Arc<Locked>>>> = const { RefCell::new(None) };
+}
+
+/// While this lives, a directory that the thread locks stays locked, and is locked only once: the changes of a set
+/// do not wait for each other, and no other process of Pinfold comes between them.
+#[derive(Debug)]
+pub struct SharedLocks {
+    /// The locks belong to the thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl SharedLocks {
+    /// Begins a set of changes.
+    pub fn begin() -> Self {
+        SHARED.set(Some(HashMap::new()));
+        Self { _not_send: PhantomData }
+    }
+}
+
+impl Drop for SharedLocks {
+    fn drop(&mut self) {
+        SHARED.set(None);
+    }
+}
+
+/// A directory's lock. It belongs to a handle of its own, and is released with it.
+#[derive(Debug)]
+pub(crate) struct DirLock {
+    /// `None` where the directory cannot be locked.
+    lock: Option<Arc<Locked>>,
+}
+
+impl DirLock {
+    /// The handle that the directory is locked by, which can be listed; `None` if it is not locked.
+    pub(crate) fn handle(&self) -> Option<&OwnedFd> {
+        self.lock.as_ref().map(|lock| &lock.0)
+    }
+}
+
+impl Dir {
+    /// Locks the directory against changes by other Pinfold processes.
+    pub(crate) fn lock(&self, deadline: &Deadline) -> Result<DirLock> {
+        let known = SHARED.with_borrow(|shared| shared.as_ref()?.get(&self.identity()).cloned());
+        if known.is_some() {
+            return Ok(DirLock { lock: known });
+        }
+        let fd = match self.readable() {
+            Ok(fd) => fd,
+            // A directory that is writable but not readable cannot be locked.
+            Err(Errno::ACCESS) => return Ok(DirLock { lock: None }),
+            Err(other) => return Err(other.into()),
+        };
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(20);
+        loop {
+            match sys::try_lock(&fd) {
+                Ok(()) => {
+                    let lock = Arc::new(Locked(fd));
+                    SHARED.with_borrow_mut(|shared| {
+                        shared.as_mut().map(|shared| shared.insert(self.identity(), lock.clone()))
+                    });
+                    return Ok(DirLock { lock: Some(lock) });
+                }
+                Err(Errno::WOULDBLOCK) if start.elapsed() < MAX_WAIT => {
+                    deadline.check()?;
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(PAUSE);
+                }
+                Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
+                // File systems without locks.
+                Err(errno) if sys::is_unlockable(errno) => {
+                    return Ok(DirLock { lock: None });
+                }
+                Err(other) => return Err(other.into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_holder_though_a_forked_process_has_its_handle() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::new(sys::open_root(place.path()).unwrap()).unwrap();
+        let deadline = Deadline::lasting_while(|| false);
+        let lock = dir.lock(&deadline).unwrap();
+        assert!(dir.lock(&deadline).is_err());
+        // As after a fork, this handle is not only the holder's.
+        let Some(locked) = &lock.lock else { panic!("the file system has locks") };
+        let elsewhere = locked.0.try_clone().unwrap();
+        drop(lock);
+        assert!(dir.lock(&deadline).is_ok());
+        drop(elsewhere);
     }
 }

@@ -7,8 +7,9 @@ use std::cell::OnceCell;
 
 use rustix::io::Errno;
 
-use crate::dir::{Dir, DirLock};
+use crate::dir::Dir;
 use crate::held_entry::HeldEntry;
+use crate::lock::DirLock;
 use crate::parents::Parents;
 use crate::temp_file::retry;
 use crate::{

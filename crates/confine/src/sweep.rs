@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::dir::{Dir, DirLock};
+use crate::dir::Dir;
+use crate::lock::DirLock;
 use crate::temp_file::{PutBack, keep};
 use crate::temp_name::{TempContent, TempName, is_new_content};
 use crate::{Deadline, Identity, Kind, Metadata, Name, sys};

@@ -10,8 +10,9 @@ use std::ops::ControlFlow;
 
 use rustix::io::Errno;
 
-use crate::dir::{Dir, DirLock};
+use crate::dir::Dir;
 use crate::held_entry::HeldEntry;
+use crate::lock::DirLock;
 use crate::root::step_into;
 use crate::temp_file::{PutBack, TempEntry, keep, retry};
 use crate::temp_name::{Digest, is_new_content};

@@ -88,7 +88,7 @@ pub struct ToolResult {
 pub struct Blocks {
     /// The blocks.
     pub content: Vec<Block>,
-    /// The structured content, in dialects that say what it looks like.
+    /// The structured content, in dialects with output schemas.
     pub structured: Option<Value>,
     /// The error's code, if the call failed.
     pub code: Option<&'static str>,

@@ -8,7 +8,7 @@ use crate::{Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, SCO
 /// A family of tools with its own names, arguments, answers and error codes.
 #[derive(Debug)]
 pub struct Dialect {
-    /// What people call it.
+    /// Its name.
     pub name: &'static str,
     /// Its tools, in the order in which they are listed.
     pub tools: &'static [Entry],

@@ -1,4 +1,4 @@
-//! What makes a struct of arguments a tool.
+//! The traits of tools, and the entries of the dialects' tables.
 
 use pinfold::{CachedFile, Changes, Done, Error, Operation};
 use schemars::JsonSchema;
@@ -19,14 +19,14 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const IDEMPOTENT: bool;
     /// Whether it may replace or remove what was there.
     const DESTRUCTIVE: bool = !<<Self::Op as Operation>::Changes as Changes>::READ_ONLY;
-    /// What it makes the engine do.
+    /// The operation that it performs.
     type Op: Operation;
     /// What it answers.
     type Reply;
 
-    /// The operation that the arguments ask for.
+    /// The operation with these arguments.
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<Self::Op, Error>;
-    /// The answer to what came of it.
+    /// The reply to the outcome.
     fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
     /// What is wrong, in words that repeat the arguments, where the dialect has such words for an error.
     fn problem(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {

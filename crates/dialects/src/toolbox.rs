@@ -18,12 +18,12 @@ use crate::{Answer, Dialect, Entry, ToolContext, args, portable_names};
 pub struct Toolbox {
     session: Arc<Session>,
     tools: Arc<[ToolInfo]>,
-    /// In whose words an unknown tool is answered.
+    /// The dialect that words the answer to an unknown tool.
     first: &'static Dialect,
     door_hint: DoorHint,
 }
 
-/// What a door adds to the hint of an error, such as the flag that would help.
+/// The hint that a door adds to an error, such as the flag that would help.
 pub type DoorHint = fn(&Error) -> Option<String>;
 
 /// A tool with its schemas.
@@ -35,8 +35,8 @@ pub struct ToolInfo {
     pub entry: &'static Entry,
     /// Whether it has only names that every framework accepts.
     portable: bool,
-    /// What it does, and what its arguments must look like. Made when it is first wanted, since most tools
-    /// of a short session are never called.
+    /// Its description and schema. Made when they are first needed, since most tools of a short session
+    /// are never called.
     manual: OnceLock<(String, Value)>,
     door_hint: DoorHint,
 }
@@ -184,7 +184,7 @@ impl Toolbox {
         Error::UnknownTool { name: brief(name), tools }
     }
 
-    /// The answer to something that did not come as far as a tool.
+    /// The answer to a call that did not reach a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
         let (portable, door_hint) = (self.portable(), (self.door_hint)(error));
         let refusal = Refusal { read_only: true, portable, problem: None, door_hint };
@@ -270,7 +270,7 @@ impl ToolInfo {
         Ok(checked)
     }
 
-    /// The answer to a call that did not come as far as the tool, in the words of its dialect.
+    /// The answer to a call that did not reach the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
         let read_only = self.entry.hints.read_only;
         let (portable, door_hint) = (self.portable, (self.door_hint)(error));
@@ -282,12 +282,12 @@ impl ToolInfo {
         &self.manual().0
     }
 
-    /// What its arguments must look like.
+    /// The schema of its arguments.
     pub fn input(&self) -> &Value {
         &self.manual().1
     }
 
-    /// What its answers look like, in dialects that say so.
+    /// The schema of its answers, in dialects that have one.
     pub fn output(&self) -> Option<Value> {
         (self.entry.output)()
     }

@@ -7,7 +7,7 @@ use pinfold_dialects::{Dialect, named_dialects};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// How a language spells the names of options.
+/// The style of option names in a language.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NameStyle {
     /// `dry_run`, as in the configuration file.

@@ -81,7 +81,7 @@ pub struct Question<'q> {
 }
 
 impl Feed {
-    /// A feed that nobody can reach yet.
+    /// A feed without a socket.
     pub fn new(server: Server) -> Self {
         let server = Server {
             version: VERSION,
@@ -139,13 +139,13 @@ impl Feed {
     }
 
     /// Asks the user by the viewers, and waits for the answer. `None` if no viewer answers requests, or none does
-    /// any more: then somebody else has to be asked.
+    /// any more: then the caller asks in another way.
     pub fn ask(&self, question: &Question<'_>) -> Option<ApprovalAnswer> {
         let shared = &self.0;
         if !shared.is_watching() {
             return None;
         }
-        // It may be long: nobody waits for the lock meanwhile.
+        // It may be long, so it is made without the lock.
         let mut approval = approval(question);
         let mut state = shared.lock();
         if !state.can_ask() {
@@ -420,7 +420,7 @@ fn now() -> String {
     Timestamp::now().to_string()
 }
 
-/// A text whose length somebody else chose, cut.
+/// Cuts a text of any length.
 fn brief(text: &str) -> String {
     match text.char_indices().nth(limits::MAX_TEXT_CHARS) {
         Some((cut, _)) => format!("{}…", &text[..cut]),

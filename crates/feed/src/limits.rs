@@ -1,4 +1,4 @@
-//! Every number that somebody chose for the feed, and why.
+//! The limits of the feed, each with the reason for its value.
 
 use std::time::Duration;
 

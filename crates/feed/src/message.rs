@@ -1,6 +1,6 @@
 //! The messages between a server and its viewers: JSON, one a line. `docs/WATCHING.md` documents them.
 //!
-//! A field may be added without a new version, so whoever reads a message ignores fields that it does not know.
+//! A field may be added without a new version, so a reader ignores fields that it does not know.
 
 use pinfold::AuditedPath;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the messages.
 pub const VERSION: u32 = 1;
 
-/// What a server tells a viewer.
+/// An event, which a server sends to its viewers.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -22,7 +22,7 @@ pub enum Event {
     Change(Change),
     /// The user is asked for approval.
     ApprovalRequest(Approval),
-    /// An approval request has ended: nobody need answer it any more.
+    /// An approval request has ended, and needs no answer any more.
     ApprovalEnded {
         /// The request's number.
         request: u64,
@@ -87,7 +87,7 @@ pub struct CallStarted {
     pub parameters: Option<String>,
 }
 
-/// A call that has ended: its number, and what the audit log says about it.
+/// A call that has ended: its number, and the fields of its audit line.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct CallEnded {
     /// The call's number.
@@ -120,7 +120,7 @@ pub struct CallEnded {
 /// A change that was made.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Change {
-    /// The number of the call that made it, if its start was told.
+    /// The number of the call that made it, if its start was sent.
     pub call: Option<u64>,
     /// When it was made: ISO 8601, UTC.
     pub time: String,
@@ -184,13 +184,13 @@ pub enum RequestEnd {
     No,
     /// Its call ended first.
     Cancelled,
-    /// Nobody answered in time, which is a denial.
+    /// No answer came in time, which is a denial.
     Expired,
     /// No viewer that answers was left, so the client is asked, if it can be.
     PassedOn,
 }
 
-/// What a viewer tells a server.
+/// A command, which a viewer sends to a server.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Command {
@@ -221,7 +221,7 @@ pub struct Answer {
     pub request: u64,
     /// The answer.
     pub answer: AnswerKind,
-    /// What the model is told with a no.
+    /// A message for the model, with a no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

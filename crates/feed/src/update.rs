@@ -59,7 +59,7 @@ pub enum Update {
         /// The server.
         server: ServerId,
     },
-    /// No server runs that was chosen. Told at the start, and when the last one has gone.
+    /// No server runs that was chosen. Sent at the start, and when the last one has gone.
     NoServer {
         /// How many servers were found and not chosen.
         others: usize,

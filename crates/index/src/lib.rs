@@ -1,4 +1,4 @@
-//! Which texts a regex cannot match in, told by trigrams: sequences of three bytes.
+//! Finds texts that a regex cannot match in, by trigrams: sequences of three bytes.
 //!
 //! A [`Query`] is what the text of every match must contain. A [`Segment`] knows which blocks of some texts contain
 //! which trigrams. A text that is not among the candidates has no match; a candidate may have none, so it has to be

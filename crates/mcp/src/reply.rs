@@ -83,7 +83,7 @@ pub(crate) fn fill_in(response: &mut CallToolResponse) {
     }
 }
 
-/// What came of a call, for the log: `ok`, or the error's code.
+/// The outcome of a call, for the log: `ok`, or the error's code.
 pub(crate) fn outcome(answer: &Answer) -> Value {
     match answer {
         _ if !answer.failed() => json!("ok"),

@@ -1,4 +1,4 @@
-//! What all clients of a server share: the tools, and the conversations.
+//! The state that all clients of a server share: the tools, and the conversations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,8 +1,8 @@
 //! The protocol on standard input and output: one message a line.
 //!
-//! `rmcp` has such a transport, too. This one answers what that one drops: lines that are too long, and lines that
-//! are no messages. It keeps requests in a queue while too many others are unanswered, and goes on reading
-//! meanwhile, so client and server never wait for each other.
+//! The transport of `rmcp` drops lines that are too long, and lines that are no messages; this one answers them.
+//! It keeps requests in a queue while too many others are unanswered, and goes on reading meanwhile, so client and
+//! server never wait for each other.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;

@@ -42,7 +42,7 @@ pub struct Settings {
     pub journal: Option<JournalSetting>,
     /// For how many days the journal keeps backups.
     pub journal_days: u64,
-    /// How many bytes of backups the journal keeps.
+    /// How many bytes on disk the journal may take.
     pub max_journal_bytes: u64,
     /// What happens to a change that cannot be journalled.
     pub journal_failure: JournalFailure,

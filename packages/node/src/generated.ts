@@ -56,7 +56,7 @@ export interface Settings {
    */
   journalDays?: number | null | undefined;
   /**
-   * How many bytes of backups the journal keeps.
+   * How many bytes on disk the journal may take.
    * Default: `1073741824`.
    */
   maxJournalBytes?: number | null | undefined;

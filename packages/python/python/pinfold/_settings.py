@@ -94,7 +94,7 @@ class Settings(TypedDict, total=False):
     # Default: `30`.
     journal_days: int
 
-    # How many bytes of backups the journal keeps.
+    # How many bytes on disk the journal may take.
     # Default: `1073741824`.
     max_journal_bytes: int
 
