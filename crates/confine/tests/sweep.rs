@@ -101,6 +101,13 @@ const ACTIONS: [&str; 3] = ["replace", "replace without exchange", "remove"];
 fn save(path: &Path, how: &str) {
     match how {
         "in place" => fs::write(path, THEIRS).unwrap(),
+        // As within one tick of the file system's clock: neither size nor modification time shows it.
+        "in place, in the same tick" => {
+            assert_eq!(OLD.len(), THEIRS.len());
+            let modified = fs::metadata(path).unwrap().modified().unwrap();
+            fs::write(path, THEIRS).unwrap();
+            fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+        }
         "by rename" => {
             fs::write(path.with_extension("save"), THEIRS).unwrap();
             fs::rename(path.with_extension("save"), path).unwrap();
@@ -331,7 +338,7 @@ fn a_killed_process_leaves_the_old_content_or_the_new() {
 
 #[test]
 fn what_an_editor_saved_outlives_a_killed_process() {
-    for how in ["in place", "by rename"] {
+    for how in ["in place", "in place, in the same tick", "by rename"] {
         ACTIONS.into_iter().for_each(|action| kill_everywhere(action, how));
     }
 }
