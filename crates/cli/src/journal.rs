@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
-use pinfold::operations;
+use pinfold::operations::{self, Whose};
 use pinfold::{
-    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, LoggedEntry, Session, State,
+    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, FoundState, LoggedEntry,
+    Session, State,
 };
 use serde::Serialize;
 
@@ -20,11 +21,18 @@ use crate::options::{
 };
 
 /// List the changes in the workspace, newest last
+///
+/// A line has the id of the change, its time, the session and the tool that made it, and what it did. Changes that were to
+/// be made together and were interrupted are shown with the state of each file: as before, as after, or changed since.
 #[derive(Args)]
 pub(crate) struct Log {
     /// Only changes to this file, or to files below this directory
     #[arg(long, value_name = "PATH")]
     path: Option<PathBuf>,
+
+    /// Only changes of this session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
 
     /// Print one JSON object per line
     #[arg(long)]
@@ -65,12 +73,25 @@ pub(crate) struct Show {
 /// Undo changes. Refuses a file that was modified since
 ///
 /// Without an id, undoes the newest change in the workspace that was not undone yet. An undo is a change too, and can
-/// be undone by its own id. Exits with 1 if a change could not be undone.
+/// be undone by its own id. With `--since` or `--session` many changes are undone as one: all of them, or nothing if
+/// somebody else has changed one of the files since. Exits with 1 if a change could not be undone.
 #[derive(Args)]
 pub(crate) struct Undo {
     /// Ids of the changes, as `pinfold log` prints them, in the order in which to undo them
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", conflicts_with_all = ["since", "session", "leave_out_conflicts"])]
     ids: Vec<String>,
+
+    /// Undo all changes since a checkpoint, by its id or label, or after a change, by its id
+    #[arg(long, value_name = "ID|CHECKPOINT")]
+    since: Option<String>,
+
+    /// Undo the changes of this session only; without `--since` all of them
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// With `--since` or `--session`: leave files as they are that somebody else has changed, and undo the rest
+    #[arg(long)]
+    leave_out_conflicts: bool,
 
     #[command(flatten)]
     workspace: WorkspaceOptions,
@@ -91,8 +112,10 @@ impl Log {
             return Ok(ExitCode::SUCCESS);
         };
         let path = self.path.as_deref().map(std::path::absolute).transpose()?;
-        let asked_for =
-            |entry: &Entry| path.as_ref().is_none_or(|path| inside(&session, entry, path));
+        let asked_for = |entry: &Entry| {
+            path.as_ref().is_none_or(|path| inside(&session, entry, path))
+                && self.session.as_ref().is_none_or(|session| entry.session == *session)
+        };
         let mut entries = Vec::new();
         let mut left_out = false;
         for logged in session.history()? {
@@ -113,14 +136,28 @@ impl Log {
             eprintln!("pinfold: there are no changes in this workspace in the journal {place}");
         }
         for logged in entries.iter().rev() {
-            print_line(&if self.json { json_line(logged)? } else { line(&session, logged) })?;
+            let state = interrupted(&session, logged);
+            let line =
+                if self.json { json_line(logged, state)? } else { line(&session, logged, state) };
+            print_line(&line)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// The state of a file whose change was interrupted, if that is part of a set of changes.
+fn interrupted(session: &Session, logged: &LoggedEntry) -> Option<&'static str> {
+    let LoggedEntry { entry, confirmed, .. } = logged;
+    let is_torn = !confirmed && entry.group.is_some();
+    is_torn.then(|| match session.found_state(entry) {
+        FoundState::Before => "as before",
+        FoundState::After => "as after",
+        FoundState::Other => "changed since",
+    })
+}
+
 /// An entry as `--json` prints it: its time as in the audit log.
-fn json_line(logged: &LoggedEntry) -> Result<String> {
+fn json_line(logged: &LoggedEntry, torn: Option<&str>) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'e> {
         id: &'e str,
@@ -134,7 +171,13 @@ fn json_line(logged: &LoggedEntry) -> Result<String> {
         moved_to: Option<&'e str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         undoes: Option<&'e str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        group: Option<&'e str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        checkpoint: Option<&'e str>,
         confirmed: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        torn: Option<&'e str>,
     }
     let LoggedEntry { entry, confirmed, .. } = logged;
     Ok(serde_json::to_string(&Line {
@@ -147,7 +190,10 @@ fn json_line(logged: &LoggedEntry) -> Result<String> {
         after: &entry.after,
         moved_to: entry.moved_to.as_deref(),
         undoes: entry.undoes.as_deref(),
+        group: entry.group.as_deref(),
+        checkpoint: entry.checkpoint.as_deref(),
         confirmed: *confirmed,
+        torn,
     })?)
 }
 
@@ -165,23 +211,30 @@ fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
     changed.any(|real| named.iter().any(|path| std::path::Path::new(real).starts_with(path)))
 }
 
-fn line(session: &Session, logged: &LoggedEntry) -> String {
-    let interrupted = if logged.confirmed { "" } else { "  (interrupted: perhaps not made)" };
-    entry_line(session, &logged.entry) + interrupted
+fn line(session: &Session, logged: &LoggedEntry, torn: Option<&str>) -> String {
+    let LoggedEntry { entry, confirmed, .. } = logged;
+    let interrupted = match (torn, &entry.group) {
+        (Some(state), Some(group)) => format!("  (torn, one of {group}: {state})"),
+        _ if *confirmed => String::new(),
+        _ => "  (interrupted: perhaps not made)".into(),
+    };
+    entry_line(session, entry) + &interrupted
 }
 
 fn entry_line(session: &Session, entry: &Entry) -> String {
     let time = time(entry).strftime("%Y-%m-%d %H:%M:%SZ");
+    let by = &entry.session;
     let what = entry.kind();
     let to = entry.moved_to.as_ref().map(|to| format!(" to {}", below_root(session, to)));
     let to = to.unwrap_or_default();
     if let Some(label) = &entry.checkpoint {
         let label = pinfold::escaped(label.as_bytes());
-        return format!("{}  {time}  {what}  {label}", entry.id).trim_end().to_owned();
+        return format!("{}  {time}  {by}  {what}  {label}", entry.id).trim_end().to_owned();
     }
     let undo = entry.undoes.as_ref().map(|id| format!("  (undoes {id})")).unwrap_or_default();
     let tool = if entry.tool.is_empty() { "-" } else { &entry.tool };
-    format!("{}  {time}  {tool:<11} {what}  {}{to}{undo}", entry.id, shown(session, entry))
+    let path = shown(session, entry);
+    format!("{}  {time}  {by}  {tool:<11} {what}  {path}{to}{undo}", entry.id)
 }
 
 /// The path relative to the first root, if the file is there.
@@ -189,7 +242,7 @@ fn shown(session: &Session, entry: &Entry) -> String {
     below_root(session, &entry.path)
 }
 
-fn below_root(session: &Session, path: &str) -> String {
+pub(crate) fn below_root(session: &Session, path: &str) -> String {
     let root = session.real_roots().next();
     let below =
         root.and_then(|root| std::path::Path::new(path).strip_prefix(root).ok().map(PathBuf::from));
@@ -237,6 +290,14 @@ impl Undo {
         let Some(journal) = session.journal() else {
             bail!("there is no journal, so nothing can be undone");
         };
+        if self.since.is_some() || self.session.is_some() {
+            let all = operations::Rewind::all().with_leave_out_conflicts(self.leave_out_conflicts);
+            let rewind = all.with_whose(self.session.map_or(Whose::Everybody, Whose::Session));
+            return crate::rewind::rewind(&session, &rewind.with_to(self.since));
+        }
+        if self.leave_out_conflicts {
+            bail!("`--leave-out-conflicts` goes with `--since` or `--session`");
+        }
         let mut ids: Vec<_> = self.ids.into_iter().map(Some).collect();
         if ids.is_empty() {
             // The newest change.

@@ -13,6 +13,7 @@ mod journal;
 mod options;
 mod prompt;
 mod read_pdf;
+mod rewind;
 mod sandbox;
 mod serve;
 mod shell;
@@ -54,6 +55,7 @@ enum Command {
     Log(journal::Log),
     Show(journal::Show),
     Undo(journal::Undo),
+    Checkpoint(rewind::Checkpoint),
     Watch(watch::Watch),
     Doctor(doctor::Doctor),
     Completions(shell::Completions),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Log(command) => command.run(),
         Command::Show(command) => command.run(),
         Command::Undo(command) => command.run(),
+        Command::Checkpoint(command) => command.run(),
         Command::Watch(command) => command.run(),
         Command::Doctor(command) => command.run(),
         Command::Completions(command) => command.run(),

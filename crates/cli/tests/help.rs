@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "serve",
     "call",
     "batch",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 11] = [
     "log",
     "show",
     "undo",
+    "checkpoint",
     "watch",
     "doctor",
     "completions",

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pinfold::limits::MAX_LABEL_BYTES;
 use pinfold::{CallOptions, Cancel, Error, Progress, SharedAuditLine};
 use pinfold_dialects::Answer;
 use rmcp::model::{
@@ -56,6 +57,7 @@ pub(crate) async fn call(
     let audit = |error: &ErrorData| {
         _ = refuse(Error::InvalidArgument(error.message.to_string()).into());
     };
+    let label = checkpoint_label(&context).inspect_err(audit)?;
     // The first thing that a call waits for: changes are made in the order in which their requests came.
     let mut turn = None;
     if !tool.entry.hints.read_only {
@@ -128,7 +130,7 @@ pub(crate) async fn call(
     }
     let call = CallOptions::default().with_cancel(cancel.clone()).with_progress(progress.clone());
     let call = call.with_approver(approver).with_client(client.clone());
-    let call = call.with_audit_line(audit_line.clone());
+    let call = call.with_audit_line(audit_line.clone()).with_turn(label);
     let work = {
         let (stop, tools) = (stop.clone(), tools.clone());
         move || {
@@ -189,6 +191,22 @@ pub(crate) async fn call(
         return Err(ErrorData::internal_error("the call failed: a bug in the server", None));
     };
     finish((conversation, &context), name, begin, done).await
+}
+
+/// The turn of the agent that a request's changes belong to, which `_meta["pinfold/checkpoint"]` names.
+fn checkpoint_label(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
+    match context.meta.0.0.get("pinfold/checkpoint") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(label)) if (1..=MAX_LABEL_BYTES).contains(&label.len()) => {
+            Ok(Some(label.clone()))
+        }
+        Some(_) => {
+            let problem = format!(
+                "`_meta[\"pinfold/checkpoint\"]` must be a string of 1 to {MAX_LABEL_BYTES} bytes"
+            );
+            Err(ErrorData::invalid_params(problem, None))
+        }
+    }
 }
 
 /// How long after its beginning a call is answered, whatever its thread does. The engine ends a call at its

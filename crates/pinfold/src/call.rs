@@ -24,6 +24,9 @@ pub struct CallOptions {
     pub client: Option<Arc<str>>,
     /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
+    /// The turn that the call's changes belong to. The first change of a turn is a checkpoint with this label, which
+    /// [`Rewind`](crate::operations::Rewind) can go back to.
+    pub turn: Option<String>,
     /// The arguments on one line, for the observer.
     pub(crate) parameters: Option<String>,
     /// The file that the call reads, if it was opened before.
@@ -73,6 +76,13 @@ impl CallOptions {
     #[must_use]
     pub fn with_tool(mut self, tool: impl Into<String>) -> Self {
         self.tool = tool.into();
+        self
+    }
+
+    /// Sets the turn that the call's changes belong to.
+    #[must_use]
+    pub fn with_turn(mut self, turn: impl Into<Option<String>>) -> Self {
+        self.turn = turn.into();
         self
     }
 

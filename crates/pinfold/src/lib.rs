@@ -80,7 +80,7 @@ pub use pinfold_text::{exceeds_json_values, patch};
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use preview::escaped_text;
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};
-pub use session::{OpenError, Session};
+pub use session::{FoundState, OpenError, Session};
 pub use settings::{
     AuditFailure, BadName, Documents, JournalFailure, JournalSetting, ReadRule, Settings,
     serde_names,

@@ -72,6 +72,9 @@ pub const MAX_REMOVED_ENTRIES: usize = 1_000;
 /// Changes that are made together: each holds up to three open files, and a process has about a thousand.
 pub const MAX_SET_CHANGES: usize = 200;
 
+/// Bytes of a checkpoint's label: it is a name, and every log shows it.
+pub const MAX_LABEL_BYTES: usize = 200;
+
 /// Changes of the journal that a rewind looks at: some megabytes of log.
 pub(crate) const MAX_REWOUND_CHANGES: usize = 10_000;
 

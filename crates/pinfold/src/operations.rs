@@ -50,5 +50,6 @@ pub use show::{Show, Shown};
 pub use take_back::{Conflict, TakenBack};
 pub use tree::{ListedPart, Tree, TreeEntries, TreeEntry};
 pub use undo::{Undo, Undone};
+pub(crate) use undo::{is_now, now as now_at};
 pub use update::{Then, Update, Updated};
 pub use write::{Existing, Parents, Write, Written};

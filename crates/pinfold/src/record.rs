@@ -50,6 +50,9 @@ impl<'v> Record<'v> {
                 let group = entries[0].id.clone();
                 entries.iter_mut().for_each(|entry| entry.group = Some(group.clone()));
             }
+            if let Some(turn) = &view.call().turn {
+                view.session().begin_turn(journal, turn, &view.deadline())?;
+            }
             let displaced = changes.iter_mut().map(|change| change.displaces());
             journal.begin(entries.iter().zip(displaced).collect(), &view.deadline())
         };

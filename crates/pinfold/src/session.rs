@@ -7,6 +7,9 @@ mod derived;
 mod history;
 mod reads;
 
+pub use history::FoundState;
+pub(crate) use history::TURN;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -59,6 +62,8 @@ pub struct Session {
     grants: Arc<Grants>,
     audit: Option<Arc<Audit>>,
     observer: Option<Arc<dyn Observer>>,
+    /// The turn that the last change belongs to, if its call named one.
+    turn: Arc<Mutex<Option<String>>>,
     id: String,
 }
 
@@ -141,6 +146,7 @@ impl Session {
             grants: Arc::default(),
             audit: audit.map(Arc::new),
             observer: None,
+            turn: Arc::default(),
             id,
         };
         session.restore_interrupted_sets();

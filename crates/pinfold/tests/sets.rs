@@ -380,3 +380,84 @@ fn a_patch_is_refused_as_a_whole() {
     let error = refused(update("../a.txt", "-x\n"));
     assert!(matches!(error, Error::Outside { .. }), "{error}");
 }
+
+#[test]
+fn a_rewind_takes_back_undos_and_redos_too() {
+    let it = stage(true);
+    let first = it.session.perform(&Write::new("a.txt", "before\n")).unwrap();
+    it.session.perform(&Move::new("d", "moved")).unwrap();
+    it.session.checkpoint("here").unwrap();
+    let before = tree(&it.root);
+    // A change from before the checkpoint is undone, and the directory moved to and fro.
+    it.session.perform(&Undo::newest()).unwrap();
+    it.session.perform(&Undo::change(first.receipt.id.unwrap())).unwrap();
+    it.session.perform(&Move::new("d", "once")).unwrap();
+    it.session.perform(&Move::new("once", "d")).unwrap();
+    it.session.perform(&Write::new("d/e.txt", "E\n")).unwrap();
+    it.session.perform(&Undo::newest()).unwrap();
+    assert_ne!(tree(&it.root), before);
+    let done = it.session.perform(&Rewind::to("here")).unwrap();
+    assert_eq!((done.outcome.conflicts, tree(&it.root)), (vec![], before.clone()));
+    it.session.perform(&Rewind::all()).unwrap();
+    assert_eq!(tree(&it.root)["a.txt"], "one\n");
+    assert_eq!(tree(&it.root)["d/e.txt"], "four\n");
+}
+
+#[test]
+fn names_that_several_things_had_are_told_apart() {
+    let it = stage(true);
+    it.session.checkpoint("start").unwrap();
+    let before = tree(&it.root);
+    // The name `z` is that of a directory which moves away, and then of another.
+    it.session.perform(&Mkdir::new("z")).unwrap();
+    it.session.perform(&Write::new("z/x", "x\n")).unwrap();
+    it.session.perform(&Move::new("z", "y")).unwrap();
+    it.session.perform(&Move::new("d", "z")).unwrap();
+    it.session.perform(&Write::new("z/e.txt", "changed\n")).unwrap();
+    it.session.perform(&Move::new("a.txt", "z/a.txt")).unwrap();
+    let done = it.session.perform(&Rewind::to("start")).unwrap();
+    assert_eq!((done.outcome.conflicts, tree(&it.root)), (vec![], before));
+    // A file cannot come back while a directory has its name.
+    it.session.perform(&Delete::new("c.txt")).unwrap();
+    it.session.perform(&Move::new("d", "c.txt")).unwrap();
+    let after = tree(&it.root);
+    let done = it.session.perform(&Rewind::to("start")).unwrap();
+    assert_eq!(done.outcome.conflicts[0].why, "a directory is there now");
+    assert_eq!(tree(&it.root), after);
+}
+
+#[test]
+fn a_change_of_a_set_stays_with_the_whole_set() {
+    let it = stage(true);
+    let set = it.session.perform(&set()).unwrap();
+    let after = tree(&it.root);
+    it.session.perform(&Write::new("later.txt", "later\n")).unwrap();
+    it.session.perform(&Rewind::to(set.receipt.id.unwrap())).unwrap();
+    assert_eq!(tree(&it.root), after);
+}
+
+#[test]
+fn calls_that_name_their_turn_can_be_taken_back_by_it() {
+    let it = stage(true);
+    let write = |session: &Session, path: &str, turn: &str| {
+        let call = CallOptions::default().with_turn(turn.to_owned());
+        session.perform_with(&Write::new(path, turn), &call).unwrap();
+    };
+    write(&it.session, "first", "turn 1");
+    let before = tree(&it.root);
+    write(&it.session, "a.txt", "turn 2");
+    write(&it.session, "b.txt", "turn 2");
+    // Another process of the same turn, which has a session of its own.
+    write(&it.session.another(), "c.txt", "turn 2");
+    let labels = it.session.history().unwrap().filter_map(|it| it.unwrap().entry.checkpoint);
+    assert_eq!(labels.collect::<Vec<_>>(), ["turn 2", "turn 2", "turn 1"]);
+    it.session.perform(&Rewind::to("turn 2").with_whose(Whose::Everybody)).unwrap();
+    assert_eq!(tree(&it.root), before);
+    // A label that was used before is that of the newest checkpoint.
+    it.session.checkpoint("again").unwrap();
+    it.session.perform(&Write::new("a.txt", "kept\n")).unwrap();
+    it.session.checkpoint("again").unwrap();
+    it.session.perform(&Write::new("a.txt", "gone\n")).unwrap();
+    it.session.perform(&Rewind::to("again")).unwrap();
+    assert_eq!(tree(&it.root)["a.txt"], "kept\n");
+}

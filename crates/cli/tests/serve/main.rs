@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
+mod checkpoints;
 mod documented;
 mod per_call;
 #[path = "../served/mod.rs"]

@@ -1,8 +1,10 @@
 //! `Rewind`: takes back every change since a checkpoint.
 
 use super::take_back::{Conflict, TakenBack, plan};
-use crate::journal::{Entry, LoggedEntry, standing};
+use super::undo::never_made;
+use crate::journal::{Entry, LoggedEntry};
 use crate::limits::MAX_REWOUND_CHANGES;
+use crate::session::TURN;
 use crate::{ChangeSet, Error, Operation, View};
 
 /// Takes back every change that was made since a checkpoint, or after a change, as one change: all of it or nothing.
@@ -36,8 +38,9 @@ use crate::{ChangeSet, Error, Operation, View};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rewind {
-    /// The id or the label of a checkpoint, or the id of a change, which stays.
-    pub to: String,
+    /// The id or the label of a checkpoint, or the id of a change, which stays. `None` for all changes that the
+    /// journal has.
+    pub to: Option<String>,
     /// Whose changes are taken back.
     pub whose: Whose,
     /// Whether files that somebody else has changed are left as they are, instead of doing nothing at all.
@@ -70,26 +73,31 @@ pub struct Rewound {
 }
 
 impl Rewind {
-    /// Takes back the session's own changes since a checkpoint, by its id or label, or after a change, by its id.
+    /// Takes back the session's own changes since a checkpoint, by its id or label, or after a change, by its id. Of
+    /// several checkpoints with the label it is the newest, and one of the session itself before others.
     pub fn to(to: impl Into<String>) -> Self {
-        Self { to: to.into(), whose: Whose::Own, leave_out_conflicts: false }
+        Self { to: Some(to.into()), ..Self::all() }
+    }
+
+    /// Takes back all of the session's own changes.
+    pub fn all() -> Self {
+        Self { to: None, whose: Whose::Own, leave_out_conflicts: false }
     }
 }
 
-builder!(Rewind { with_whose(whose: Whose), with_leave_out_conflicts(leave_out_conflicts: bool) });
+builder!(Rewind {
+    with_to(to: Option<String>),
+    with_whose(whose: Whose),
+    with_leave_out_conflicts(leave_out_conflicts: bool),
+});
 
 impl Operation for Rewind {
     type Changes = ChangeSet;
     type Outcome = Rewound;
 
     fn plan(&self, view: &View<'_>) -> Result<(Rewound, ChangeSet), Error> {
-        let is_own = |entry: &Entry| match &self.whose {
-            Whose::Own => entry.session == view.session().id(),
-            Whose::Session(id) => entry.session == *id,
-            Whose::Everybody => true,
-        };
         let entries = self.entries(view)?;
-        let mut planned = plan(view, &entries, is_own)?;
+        let mut planned = plan(view, &entries, |entry| self.is_meant(view, entry))?;
         if !planned.conflicts.is_empty() && !self.leave_out_conflicts {
             planned.changes.clear();
             planned.files.clear();
@@ -101,31 +109,84 @@ impl Operation for Rewind {
 }
 
 impl Rewind {
-    /// The changes that stand, from the newest to where the rewind ends.
+    /// Whether a change is to be taken back.
+    fn is_meant(&self, view: &View<'_>, entry: &Entry) -> bool {
+        match &self.whose {
+            Whose::Own => entry.session == view.session().id(),
+            Whose::Session(id) => entry.session == *id,
+            Whose::Everybody => true,
+        }
+    }
+
+    /// The changes from the newest to where the rewind ends, those that undid others included: only the net effect
+    /// counts.
     fn entries(&self, view: &View<'_>) -> Result<Vec<Entry>, Error> {
-        let unknown = || Error::NothingToUndo { id: Some(self.to.clone()) };
+        let end = self.end(view)?;
         let mut since = Vec::new();
-        let mut found = false;
-        for logged in view.session().history()? {
+        for logged in view.session().history()?.take(end.entries) {
             view.check_time()?;
-            let logged = logged?;
-            let entry = &logged.entry;
-            if entry.id == self.to || entry.checkpoint.as_ref() == Some(&self.to) {
-                found = true;
-                break;
+            let LoggedEntry { entry, confirmed, .. } = logged?;
+            let is_end = end.group.is_some() && entry.group == end.group;
+            if entry.checkpoint.is_some() || is_end {
+                continue;
+            }
+            // A process was killed before it made this change.
+            let is_newest = !since.iter().any(|newer: &Entry| newer.path == entry.path);
+            if !confirmed && is_newest && never_made(view, &entry) {
+                continue;
             }
             if since.len() == MAX_REWOUND_CHANGES {
                 return Err(Error::InvalidArgument(format!(
-                    "more than {MAX_REWOUND_CHANGES} changes were made since `{}`; rewind to a later one",
-                    self.to
+                    "more than {MAX_REWOUND_CHANGES} changes were made since; rewind to a later checkpoint"
                 )));
             }
-            since.push(logged);
+            since.push(entry);
         }
-        if !found {
-            return Err(unknown());
-        }
-        let standing = standing(since.into_iter().map(Ok::<LoggedEntry, Error>));
-        Ok(standing.filter_map(Result::ok).map(|logged| logged.entry).collect())
+        Ok(since)
     }
+
+    /// Finds where the rewind ends.
+    fn end(&self, view: &View<'_>) -> Result<End, Error> {
+        let mut end = None;
+        let mut found_turn = false;
+        for (number, logged) in view.session().history()?.enumerate() {
+            view.check_time()?;
+            let entry = logged?.entry;
+            let is_meant = self.is_meant(view, &entry);
+            let Some(to) = &self.to else {
+                if is_meant && entry.checkpoint.is_none() {
+                    end = Some(End { entries: number + 1, group: None });
+                }
+                continue;
+            };
+            if entry.id == *to {
+                return Ok(End { entries: number, group: entry.group });
+            }
+            let here = End { entries: number, group: None };
+            match &entry.checkpoint {
+                Some(label) if label == to => match (is_meant, entry.tool == TURN) {
+                    (true, true) => {
+                        // Each process that worked on the turn has marked it.
+                        found_turn = true;
+                        end = Some(here);
+                    }
+                    (true, false) if !found_turn => return Ok(here),
+                    (false, _) if !found_turn => _ = end.get_or_insert(here),
+                    _ => {}
+                },
+                // The turn before.
+                Some(_) if is_meant && found_turn => break,
+                _ => {}
+            }
+        }
+        end.ok_or_else(|| Error::NothingToUndo { id: self.to.clone() })
+    }
+}
+
+/// Where a rewind ends.
+struct End {
+    /// How many entries of the journal are newer.
+    entries: usize,
+    /// The set of the change at the end, which stays.
+    group: Option<String>,
 }

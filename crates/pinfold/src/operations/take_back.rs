@@ -5,18 +5,22 @@
 //! change left it is a conflict, and is never changed.
 
 mod directories;
+mod nets;
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
 
-use pinfold_confine::{Kind, RawPath};
+use pinfold_confine::{Kind, Place, RawPath};
 use pinfold_text::DiffFormat;
 
 use directories::Directories;
+use nets::{Net, Nets};
 
 use super::r#move;
 use super::undo::{Now, backup, is_now, now};
 use crate::change::{Change, MakeDirectory, Relocate, Remove, Replace, RestoreLink, diff};
 use crate::journal::{Entry, State};
+use crate::limits::MAX_COMPARED_BYTES;
 use crate::{Error, View};
 
 /// A file that cannot be taken back.
@@ -37,7 +41,9 @@ pub struct TakenBack {
     pub path: String,
     /// What is done to it: `restored`, `removed`, `created again` or `moved back`.
     pub what: &'static str,
-    /// Lines that come back and lines that go, where both versions are text.
+    /// The real path that it is moved back to.
+    pub back_to: Option<String>,
+    /// Lines that are added and lines that are removed, where both versions are text.
     pub lines: Option<(usize, usize)>,
 }
 
@@ -49,109 +55,6 @@ pub(super) struct Plan {
     pub(super) conflicts: Vec<Conflict>,
 }
 
-/// What the changes did to one path, as a whole.
-struct Net<'e> {
-    path: String,
-    /// What the newest change left.
-    left: State,
-    /// What the oldest change found.
-    want: State,
-    /// The oldest change, whose backup has what it found; `None` if that was moved away.
-    backup: Option<&'e Entry>,
-    /// The changes, newest first.
-    ids: Vec<String>,
-    /// Directories above the path that a change made.
-    made_parents: usize,
-    conflict: Option<&'static str>,
-}
-
-/// A directory that was moved: its path, and the path that it goes back to, both by the names that the directories
-/// above them have now.
-struct MovedDirectory {
-    path: String,
-    back_to: String,
-    ids: Vec<String>,
-    made_parents: usize,
-}
-
-#[derive(Default)]
-struct Nets<'e> {
-    nets: Vec<Net<'e>>,
-    known: HashMap<String, usize>,
-    directories: Vec<MovedDirectory>,
-    /// Directories that were moved: the old path and the new one, newest first.
-    moves: Vec<(String, String)>,
-}
-
-impl<'e> Nets<'e> {
-    /// Where a path of the past is now.
-    fn now_at(&self, path: &str) -> String {
-        self.moves.iter().rev().fold(path.to_owned(), |path, (from, to)| match below(&path, from) {
-            Some(below) => format!("{to}{below}"),
-            None => path,
-        })
-    }
-
-    /// Adds an older change of a path.
-    fn add(
-        &mut self,
-        path: &str,
-        [before, after]: [&State; 2],
-        entry: &'e Entry,
-        backup: Option<&'e Entry>,
-    ) {
-        let path = self.now_at(path);
-        let number = *self.known.entry(path.clone()).or_insert(self.nets.len());
-        if number == self.nets.len() {
-            self.nets.push(Net {
-                path,
-                left: after.clone(),
-                want: State::Absent,
-                backup: None,
-                ids: Vec::new(),
-                made_parents: 0,
-                conflict: None,
-            });
-        }
-        let net = &mut self.nets[number];
-        net.want = before.clone();
-        net.backup = backup;
-        net.ids.push(entry.id.clone());
-        net.made_parents = net.made_parents.max(entry.made_parents);
-    }
-
-    fn add_entry(&mut self, entry: &'e Entry) {
-        let Entry { path, before, after, moved_to, .. } = entry;
-        match moved_to {
-            None => self.add(path, [before, after], entry, Some(entry)),
-            Some(to) if matches!(before, State::Directory { .. }) => {
-                let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
-                let (now, back_to) = (self.now_at(to), self.now_at(path));
-                match self.directories.iter_mut().find(|moved| moved.path == now) {
-                    Some(moved) => {
-                        moved.back_to = back_to;
-                        moved.ids.extend(ids);
-                    }
-                    None => {
-                        let path = now;
-                        self.directories.push(MovedDirectory { path, back_to, ids, made_parents });
-                    }
-                }
-                self.moves.push((path.clone(), to.clone()));
-            }
-            Some(to) => {
-                self.add(to, [&State::Absent, before], entry, None);
-                self.add(path, [before, &State::Absent], entry, None);
-            }
-        }
-    }
-}
-
-/// The rest of a path that is `directory` or below it.
-fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
-    path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// Plans to take changes back, newest first. Entries that `is_own` does not hold for were made by others: a file that
 /// they changed in between is a conflict.
 pub(super) fn plan(
@@ -159,7 +62,7 @@ pub(super) fn plan(
     entries: &[Entry],
     is_own: impl Fn(&Entry) -> bool,
 ) -> Result<Plan, Error> {
-    let Nets { mut nets, directories: mut moved, .. } = Nets::of(entries, is_own);
+    let Nets { mut nets, mut moved, .. } = Nets::of(entries, is_own);
     // A directory that was made and then moved goes as a whole.
     moved.retain(|moved| {
         let made = nets.iter_mut().find(|net| net.path == moved.path && net.removes_directory());
@@ -187,7 +90,8 @@ pub(super) fn plan(
         match step {
             Ok(Some((rank, what, lines, change))) => {
                 let path = source.map_or(&net.path, |source| &source.path).clone();
-                plan.files.push(TakenBack { path, what, lines });
+                let back_to = source.map(|_| net.path.clone());
+                plan.files.push(TakenBack { path, what, back_to, lines });
                 ranked.push((rank, net.path.matches('/').count(), change));
             }
             Ok(None) => {}
@@ -203,7 +107,8 @@ pub(super) fn plan(
         match directories.move_back(view, moved) {
             Ok(()) => {
                 let (path, what) = (moved.path.clone(), "moved back");
-                plan.files.push(TakenBack { path, what, lines: None });
+                let back_to = Some(moved.back_to.clone());
+                plan.files.push(TakenBack { path, what, back_to, lines: None });
             }
             // It was never moved.
             Err(Error::NotFound { .. })
@@ -214,36 +119,6 @@ pub(super) fn plan(
     plan.changes.extend(directories.changes());
     plan.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(plan)
-}
-
-impl<'e> Nets<'e> {
-    /// What changes did, newest first.
-    fn of(entries: &'e [Entry], is_own: impl Fn(&Entry) -> bool) -> Self {
-        let mut nets = Self::default();
-        let mut others: HashSet<String> = HashSet::new();
-        for entry in entries {
-            if !is_own(entry) {
-                let paths = [&entry.path].into_iter().chain(&entry.moved_to);
-                others.extend(paths.map(|path| nets.now_at(path)));
-                continue;
-            }
-            nets.add_entry(entry);
-            for path in [&entry.path].into_iter().chain(&entry.moved_to) {
-                let path = nets.now_at(path);
-                if let (true, Some(number)) = (others.contains(&path), nets.known.get(&path)) {
-                    nets.nets[*number].conflict = Some("another session changed it too");
-                }
-            }
-        }
-        nets
-    }
-}
-
-impl Net<'_> {
-    /// Whether a directory that was made has to go.
-    fn removes_directory(&self) -> bool {
-        matches!((&self.left, &self.want), (State::Directory { .. }, State::Absent))
-    }
 }
 
 /// Whether a path has a state already.
@@ -334,8 +209,9 @@ fn step(
                 Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
                 None => Now::of(removal.hash().map_err(|error| view.path_error(&path, error))?),
             })?;
+            let lines = removed_lines(view, removal.place());
             let change = Remove { path, removal, undoes, removes_parents };
-            Ok((Rank::Remove, "removed", None, Box::new(change)))
+            Ok((Rank::Remove, "removed", lines, Box::new(change)))
         }
         (State::Absent, State::Directory { mode }) => {
             let (mode, target) = (*mode, view.directory_target(&path)?);
@@ -347,11 +223,7 @@ fn step(
             let before = target.content().map_err(|error| view.path_error(&path, error))?;
             check(&Now::of(target.hash().map_err(|error| view.path_error(&path, error))?))?;
             let after = content(view, net, entries)?;
-            let shown = diff(DiffFormat::Git, &net.path, &before, &after, view);
-            let count = |text: &str, sign: char| {
-                text.lines().skip(2).filter(|line| line.starts_with(sign)).count()
-            };
-            let lines = shown.map(|text| (count(&text, '+'), count(&text, '-')));
+            let lines = lines(view, &before, &after);
             let what = if net.left == State::Absent { "created again" } else { "restored" };
             let replace = Replace::new(path, target, after);
             let replace = Replace { answers_with_diff: true, mode: *mode, undoes, ..replace };
@@ -365,6 +237,27 @@ fn step(
         }
         _ => Err(differs("it is of another kind now")),
     }
+}
+
+/// How many lines are added and removed, where both versions are text of a moderate size.
+fn lines(view: &View<'_>, before: &[u8], after: &[u8]) -> Option<(usize, usize)> {
+    if before.len().max(after.len()) as u64 > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let diff = diff(DiffFormat::Git, "", before, after, view)?;
+    let count = |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
+    Some((count('+'), count('-')))
+}
+
+/// As [`lines`], for a file that is removed.
+fn removed_lines(view: &View<'_>, place: &Place) -> Option<(usize, usize)> {
+    let mut file = view.open_place(place).ok()?;
+    if file.meta().len > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).ok()?;
+    lines(view, &content, &[])
 }
 
 /// The content that the oldest change found: its backup, or that of another change which displaced the same.

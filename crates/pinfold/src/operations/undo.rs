@@ -239,13 +239,13 @@ pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
 }
 
 /// Whether a change was never made: the file is as it was before.
-fn never_made(view: &View<'_>, entry: &Entry) -> bool {
+pub(super) fn never_made(view: &View<'_>, entry: &Entry) -> bool {
     let now = now(view, &RawPath::from(entry.path.as_str()));
     now.is_some_and(|now| is_now(&entry.before, &now))
 }
 
 /// What is at a path now, if that can be known.
-pub(super) fn now(view: &View<'_>, path: &RawPath) -> Option<Now> {
+pub(crate) fn now(view: &View<'_>, path: &RawPath) -> Option<Now> {
     match view.removal(path) {
         Err(Error::NotFound { .. }) => Some(Now::Nothing),
         Err(Error::IsDirectory { .. }) => Some(Now::Directory),
@@ -275,7 +275,7 @@ pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
 }
 
 /// What is at a path now.
-pub(super) enum Now {
+pub(crate) enum Now {
     Nothing,
     Directory,
     File(Hash),
@@ -289,7 +289,7 @@ impl Now {
 }
 
 /// Whether a state of the journal is what is there now.
-pub(super) fn is_now(state: &State, now: &Now) -> bool {
+pub(crate) fn is_now(state: &State, now: &Now) -> bool {
     match (state, now) {
         (State::Absent, Now::Nothing) | (State::Directory { .. }, Now::Directory) => true,
         (State::File { hash, .. }, Now::File(now)) => *hash == now.to_hex().as_str(),

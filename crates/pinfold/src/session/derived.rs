@@ -16,6 +16,7 @@ impl Session {
     #[must_use]
     pub fn another(&self) -> Self {
         Self {
+            turn: Arc::default(),
             id: fresh_id().unwrap_or_default(),
             ledger: Arc::default(),
             grants: Arc::default(),
@@ -66,6 +67,7 @@ impl Session {
             grants: self.grants.clone(),
             audit: self.audit.clone(),
             observer: self.observer.clone(),
+            turn: self.turn.clone(),
             id: self.id.clone(),
         }
     }

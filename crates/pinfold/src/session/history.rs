@@ -1,14 +1,18 @@
 //! A session's changes in the journal: its history, its checkpoints, and sets of changes that were interrupted.
 
 use std::path::Path;
+use std::sync::PoisonError;
 
 use pinfold_confine::{Deadline, Error as ConfineError};
 
 use super::Session;
 use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now, standing};
-use crate::limits::MAX_SET_CHANGES;
-use crate::operations::Undo;
-use crate::{CallOptions, Error, Mode};
+use crate::limits::{MAX_LABEL_BYTES, MAX_SET_CHANGES};
+use crate::operations::{Undo, is_now, now_at};
+use crate::{CallOptions, Error, Mode, View};
+
+/// The tool of a checkpoint that was made because a call named its turn.
+pub(crate) const TURN: &str = "turn";
 
 impl Session {
     /// Takes back sets of changes that a killed process left half made. Where a file was changed since, the set
@@ -66,29 +70,86 @@ impl Session {
     pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
         let none = || Error::JournalFailed { cause: "there is no journal".into() };
         let journal = self.journal.as_deref().ok_or_else(none)?;
-        let real_root = self.real_roots().next().unwrap_or_default();
-        let enter = || {
-            let entry = Entry {
-                id: fresh_id()?,
-                time: now(),
-                session: self.id.clone(),
-                tool: "checkpoint".into(),
-                path: real_root.to_string_lossy().into_owned(),
-                roots: self.whole_roots(),
-                before: State::Absent,
-                after: State::Absent,
-                moved_to: None,
-                made_parents: 0,
-                undoes: None,
-                also_undoes: Vec::new(),
-                group: None,
-                checkpoint: Some(label.to_owned()),
-            };
-            let deadline = Deadline::default();
-            journal.begin(vec![(&entry, Displaces::Nothing)], &deadline)?;
-            journal.made(std::slice::from_ref(&entry.id), &deadline);
-            Ok(entry.id)
-        };
-        enter().map_err(|error: ConfineError| Error::from_journal(&error))
+        if label.len() > MAX_LABEL_BYTES {
+            let problem = format!("the label of a checkpoint has at most {MAX_LABEL_BYTES} bytes");
+            return Err(Error::InvalidArgument(problem));
+        }
+        let marked = self.mark(journal, label, "checkpoint", &Deadline::default());
+        marked.map_err(|error| Error::from_journal(&error))
     }
+
+    /// Marks the beginning of a turn in the journal, unless the session's last change belongs to it.
+    pub(crate) fn begin_turn(
+        &self,
+        journal: &Journal,
+        label: &str,
+        deadline: &Deadline,
+    ) -> Result<(), ConfineError> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if turn.as_deref() != Some(label) {
+            self.mark(journal, label, TURN, deadline)?;
+            *turn = Some(label.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Adds a checkpoint to the journal.
+    fn mark(
+        &self,
+        journal: &Journal,
+        label: &str,
+        tool: &str,
+        deadline: &Deadline,
+    ) -> Result<String, ConfineError> {
+        let real_root = self.real_roots().next().unwrap_or_default();
+        let entry = Entry {
+            id: fresh_id()?,
+            time: now(),
+            session: self.id.clone(),
+            tool: tool.into(),
+            path: real_root.to_string_lossy().into_owned(),
+            roots: self.whole_roots(),
+            before: State::Absent,
+            after: State::Absent,
+            moved_to: None,
+            made_parents: 0,
+            undoes: None,
+            also_undoes: Vec::new(),
+            group: None,
+            checkpoint: Some(label.to_owned()),
+        };
+        journal.begin(vec![(&entry, Displaces::Nothing)], deadline)?;
+        journal.made(std::slice::from_ref(&entry.id), deadline);
+        Ok(entry.id)
+    }
+
+    /// Which of an entry's states is there now. So the parts of a set of changes that was interrupted can be told
+    /// apart: those that were made, those that were not, and those that somebody has changed since.
+    pub fn found_state(&self, entry: &Entry) -> FoundState {
+        let call = CallOptions::default();
+        let view = View::new(self, &call);
+        let at = |path: &str, state: &State| {
+            now_at(&view, &path.into()).is_some_and(|now| is_now(state, &now))
+        };
+        let (before, after) = match &entry.moved_to {
+            Some(to) => (at(&entry.path, &entry.before), at(to, &entry.before)),
+            None => (at(&entry.path, &entry.before), at(&entry.path, &entry.after)),
+        };
+        match (before, after) {
+            (true, false) => FoundState::Before,
+            (false, true) => FoundState::After,
+            _ => FoundState::Other,
+        }
+    }
+}
+
+/// What is at the path of a change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FoundState {
+    /// What was there before the change.
+    Before,
+    /// What the change left.
+    After,
+    /// Something else, or it cannot be known.
+    Other,
 }

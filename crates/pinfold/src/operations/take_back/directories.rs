@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use pinfold_confine::RawPath;
 
-use super::{MovedDirectory, Net, TakenBack, below};
+use super::nets::{MovedDirectory, Net, below};
+use super::{TakenBack, removed_lines};
 use crate::change::{Change, Relocate, RemoveFromTree};
 use crate::limits::MAX_REWOUND_CHANGES;
 use crate::operations::r#move;
@@ -94,7 +95,9 @@ impl<'n> Directories<'n> {
         let mut changes: Vec<Box<dyn Change>> = Vec::new();
         for (mut part, number) in RemoveFromTree::all(&path, removal).into_iter().zip(&inside) {
             let net = &self.nets[*number];
-            files.push(TakenBack { path: net.path.clone(), what: "removed", lines: None });
+            let lines = removed_lines(view, part.place());
+            let (path, what) = (net.path.clone(), "removed");
+            files.push(TakenBack { path, what, back_to: None, lines });
             part.undoes.clone_from(&net.ids);
             part.removes_parents = net.made_parents;
             changes.push(Box::new(part));

@@ -1,0 +1,171 @@
+//! What changes did to each path, as a whole.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+
+use crate::journal::{Entry, State};
+
+/// What the changes did to one path, as a whole.
+pub(super) struct Net<'e> {
+    /// The path as it is now.
+    pub(super) path: String,
+    /// What the newest change left.
+    pub(super) left: State,
+    /// What the oldest change found.
+    pub(super) want: State,
+    /// The oldest change, whose backup has what it found; `None` if that was moved away.
+    pub(super) backup: Option<&'e Entry>,
+    /// The changes, newest first.
+    pub(super) ids: Vec<String>,
+    /// Directories above the path that a change made.
+    pub(super) made_parents: usize,
+    pub(super) conflict: Option<&'static str>,
+}
+
+impl Net<'_> {
+    /// Whether a directory that was made has to go.
+    pub(super) fn removes_directory(&self) -> bool {
+        matches!((&self.left, &self.want), (State::Directory { .. }, State::Absent))
+    }
+}
+
+/// A directory that was moved: its path, and the path that it goes back to, both by the names that the directories
+/// above them have now.
+pub(super) struct MovedDirectory {
+    pub(super) path: String,
+    pub(super) back_to: String,
+    pub(super) ids: Vec<String>,
+    pub(super) made_parents: usize,
+}
+
+/// What changes did, one by one from the newest to the oldest.
+#[derive(Default)]
+pub(super) struct Nets<'e> {
+    pub(super) nets: Vec<Net<'e>>,
+    pub(super) moved: Vec<MovedDirectory>,
+    known: HashMap<String, usize>,
+    /// The names that directories had before the changes so far, and those that they have now.
+    names: BTreeMap<String, String>,
+}
+
+impl<'e> Nets<'e> {
+    /// What changes did, newest first. Entries that `is_own` does not hold for were made by others: a file that they
+    /// changed in between is a conflict.
+    pub(super) fn of(entries: &'e [Entry], is_own: impl Fn(&Entry) -> bool) -> Self {
+        let mut nets = Self::default();
+        let mut others: HashSet<String> = HashSet::new();
+        for entry in entries {
+            let paths = || [&entry.path].into_iter().chain(&entry.moved_to);
+            if !is_own(entry) {
+                others.extend(paths().map(|path| nets.now_at(path)));
+                nets.go_before(entry);
+                continue;
+            }
+            let now: Vec<_> = paths().map(|path| nets.now_at(path)).collect();
+            nets.add_entry(entry);
+            for path in now.iter().filter(|path| others.contains(*path)) {
+                if let Some(number) = nets.known.get(path) {
+                    nets.nets[*number].conflict = Some("another session changed it too");
+                }
+            }
+        }
+        nets.moved.retain(|moved| moved.path != moved.back_to);
+        nets
+    }
+
+    /// Where a path of the past is now.
+    fn now_at(&self, path: &str) -> String {
+        // The names above a path come before it, the longest last.
+        let mut names = self.names.range::<str, _>((Bound::Unbounded, Bound::Included(path))).rev();
+        let found = names.find_map(|(then, now)| Some(format!("{now}{}", below(path, then)?)));
+        found.unwrap_or_else(|| path.to_owned())
+    }
+
+    /// Goes to the names from before a change.
+    fn go_before(&mut self, entry: &Entry) {
+        let Entry { path, moved_to, before, after, .. } = entry;
+        let is_below = |name: &str, directory: &str| below(name, directory).is_some();
+        match (moved_to, before, after) {
+            (Some(to), State::Directory { .. }, _) => {
+                let now = self.now_at(to);
+                let inside: Vec<_> =
+                    self.names.keys().filter(|name| is_below(name, to)).cloned().collect();
+                for name in inside {
+                    let (Some(rest), Some(now)) = (below(&name, to), self.names.remove(&name))
+                    else {
+                        continue;
+                    };
+                    self.names.insert(format!("{path}{rest}"), now);
+                }
+                self.names.insert(path.clone(), now);
+            }
+            // Before it was made, its name was that of something else.
+            (None, State::Absent, State::Directory { .. }) => {
+                self.names.retain(|name, _| !is_below(name, path));
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds an older change of a path.
+    fn add(
+        &mut self,
+        path: &str,
+        [before, after]: [&State; 2],
+        entry: &'e Entry,
+        backup: Option<&'e Entry>,
+    ) {
+        let path = self.now_at(path);
+        let number = *self.known.entry(path.clone()).or_insert(self.nets.len());
+        if number == self.nets.len() {
+            self.nets.push(Net {
+                path,
+                left: after.clone(),
+                want: State::Absent,
+                backup: None,
+                ids: Vec::new(),
+                made_parents: 0,
+                conflict: None,
+            });
+        }
+        let net = &mut self.nets[number];
+        net.want = before.clone();
+        net.backup = backup;
+        net.ids.push(entry.id.clone());
+        net.made_parents = net.made_parents.max(entry.made_parents);
+    }
+
+    fn add_entry(&mut self, entry: &'e Entry) {
+        let Entry { path, before, after, moved_to, .. } = entry;
+        match moved_to {
+            None => self.add(path, [before, after], entry, Some(entry)),
+            Some(to) if matches!(before, State::Directory { .. }) => self.add_move(entry, to),
+            Some(to) => {
+                self.add(to, [&State::Absent, before], entry, None);
+                self.add(path, [before, &State::Absent], entry, None);
+            }
+        }
+        self.go_before(entry);
+    }
+
+    /// Adds an older move of a directory.
+    fn add_move(&mut self, entry: &Entry, to: &str) {
+        let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
+        let path = self.now_at(to);
+        // Its own name is what it was; those above it may have been moved since.
+        let (above, name) = entry.path.rsplit_once('/').unwrap_or_default();
+        let back_to = format!("{}/{name}", self.now_at(above));
+        match self.moved.iter_mut().find(|moved| moved.path == path) {
+            Some(moved) => {
+                moved.back_to = back_to;
+                moved.ids.extend(ids);
+            }
+            None => self.moved.push(MovedDirectory { path, back_to, ids, made_parents }),
+        }
+    }
+}
+
+/// The rest of a path that is `directory` or below it.
+pub(super) fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
+    path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
