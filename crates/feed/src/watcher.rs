@@ -191,15 +191,15 @@ impl Shared {
             (self.tell)(Update::Event { server: server.clone(), event });
         }
         connection.close();
+        // Before it can be connected to again, which is told on another thread.
+        if introduced {
+            (self.tell)(Update::Gone { server });
+        }
         let mut state = self.lock();
         if ignored {
             state.ignored.insert(socket.to_owned());
         }
         state.connections.remove(socket);
-        drop(state);
-        if introduced {
-            (self.tell)(Update::Gone { server });
-        }
     }
 }
 
