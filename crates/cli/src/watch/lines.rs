@@ -349,3 +349,90 @@ pub(super) fn cut(text: &str, max_chars: usize) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The lines for an event of the server `1-a`, whose root is `/srv/ws`.
+    fn lines_of(lines: &mut Lines, event: serde_json::Value, width: usize) -> Vec<String> {
+        let event = serde_json::from_value(event).unwrap();
+        lines.of(&Update::Event { server: "1-a".into(), event }, width)
+    }
+
+    fn served() -> Lines {
+        let mut lines = Lines::new(false, false);
+        let roots = vec!["/srv/ws".into()];
+        let event = Event::Server(Server { roots, pid: 7, ..Server::default() });
+        lines.of(&Update::Event { server: "1-a".into(), event }, 80);
+        lines
+    }
+
+    const TIME: &str = "2026-01-31T12:00:01.5Z";
+
+    fn started(parameters: &str) -> serde_json::Value {
+        json!({"type": "call_started", "call": 1, "time": TIME, "session": "s", "tool": "Edit",
+               "client": null, "parameters": parameters})
+    }
+
+    fn change(path: &str, added: Option<u64>, moved_to: Option<&str>) -> serde_json::Value {
+        json!({"type": "change", "call": 1, "time": TIME, "session": "s", "tool": "Edit", "path": path,
+               "moved_to": moved_to, "kind": if moved_to.is_some() { "moved" } else { "changed" },
+               "id": null, "added": added, "removed": added.map(|_| 0)})
+    }
+
+    fn ended(outcome: &str, decision: &str, duration_ms: u64) -> serde_json::Value {
+        json!({"type": "call_ended", "call": 1, "time": TIME, "session": "s", "tool": "Edit",
+               "client": null, "operation": "Write", "paths": [], "decision": decision,
+               "why": "a rule", "outcome": outcome, "duration_ms": duration_ms, "bytes": 0})
+    }
+
+    #[test]
+    fn a_call_is_one_line_that_fits() {
+        let head = "12:00:01Z  ws  Edit  ";
+        for (parameters, width, end, line) in [
+            ("a.txt", 80, ended("ok", "allow", 5), "a.txt"),
+            ("a.txt", 80, ended("ok", "allow", 1_260), "a.txt  1.2 s"),
+            ("a.txt", 80, ended("ok", "yes", 9_000), "a.txt  approved"),
+            ("a.txt", 80, ended("timeout", "allow", 5), "a.txt  timeout"),
+            ("a.txt", 80, ended("permission_denied", "deny", 5), "a.txt  denied (a rule)"),
+            ("", 80, ended("invalid_argument", "none", 5), "invalid_argument"),
+            ("0123456789abcdefghij", 48, ended("ok", "yes", 5), "0123456789abcdef…  approved"),
+            ("a\nb\t\u{1b}", 80, ended("ok", "allow", 5), r"a\x0ab\x09\x1b"),
+        ] {
+            let mut lines = served();
+            assert!(lines_of(&mut lines, started(parameters), width).is_empty());
+            let shown = lines_of(&mut lines, end, width);
+            assert_eq!(shown, [format!("{head}{line}")]);
+            assert!(shown[0].chars().count() <= width);
+        }
+    }
+
+    #[test]
+    fn changes_are_shown_with_their_call_or_alone() {
+        let mut lines = served();
+        lines_of(&mut lines, started("two files"), 80);
+        lines_of(&mut lines, change("/srv/ws/a\u{202e}", Some(2), None), 80);
+        lines_of(&mut lines, change("/srv/ws/b", None, Some("/srv/ws/c")), 80);
+        let shown = lines_of(&mut lines, ended("ok", "allow", 5), 80);
+        assert_eq!(
+            shown,
+            ["12:00:01Z  ws  Edit  two files  2 files", r"    a\u{202e}  +2", "    b to c  moved"]
+        );
+        // The call that made this one started before the viewer opened.
+        let shown = lines_of(&mut lines, change("/elsewhere/a", None, None), 80);
+        assert_eq!(shown, ["12:00:01Z  ws  Edit  /elsewhere/a  changed"]);
+    }
+
+    #[test]
+    fn what_the_server_has_escaped_is_not_escaped_again() {
+        assert_eq!(
+            visible("\\x1b[2J\t\\u{202e}\u{1b}\u{202e}é"),
+            "\\x1b[2J\t\\u{202e}\\x1b\\u{202e}é"
+        );
+        assert_eq!(one_line("\\x1b\n"), "\\x5cx1b\\x0a");
+        assert_eq!(time("soon\u{7}"), "soon\\x07");
+    }
+}
