@@ -386,3 +386,6 @@ impl View<'_> {
         self.real(&Place { root: number, path: RelPath::root() })
     }
 }
+
+#[cfg(test)]
+mod tests;

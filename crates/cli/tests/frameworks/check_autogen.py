@@ -4,8 +4,11 @@ import asyncio
 
 from autogen_core import CancellationToken
 from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams, mcp_server_tools
+from mcp import ClientSession
+from mcp.client.stdio import stdio_client
+from mcp.types import ElicitResult
 
-from common import PINFOLD, Report, Workspace, check_calls
+from common import ANSWER, PINFOLD, Report, Workspace, check_calls
 
 
 async def main():
@@ -30,8 +33,34 @@ async def main():
             result = await workbench.call_tool("Edit", workspace.edit("  Two", "2"))
         if "     2\t  two" in result.to_text():
             report.cannot("refused edit", "with `McpWorkbench`")
-    report.cannot("approval", "not tried: it takes a model")
+    await check_approval(report)
     report.end()
+
+
+async def check_approval(report):
+    """AutoGen's own sessions have no callback for elicitation, but its tools take a session of the MCP package."""
+    asked, workspace = [], Workspace()
+
+    async def on_elicitation(context, params):
+        asked.append(params.message)
+        return ElicitResult(action="accept", content=ANSWER)
+
+    server = StdioServerParams(
+        command=PINFOLD,
+        args=workspace.arguments("--mode", "default"),
+        env=workspace.environment,
+    )
+    async with (
+        stdio_client(server) as (read, write),
+        ClientSession(read, write, elicitation_callback=on_elicitation) as session,
+    ):
+        await session.initialize()
+        tools = {tool.name: tool for tool in await mcp_server_tools(server, session=session)}
+        said = await tools["Write"].run_json(workspace.write(), CancellationToken())
+    if asked and workspace.is_written():
+        report.cannot("approval", "with a `ClientSession` of its own")
+    else:
+        report.check("approval", False, said)
 
 
 asyncio.run(main())

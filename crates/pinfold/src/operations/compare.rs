@@ -12,6 +12,26 @@ use crate::journal::State;
 use crate::{Error, NoChange, Operation, View};
 
 /// Compares two versions of a file, if the file may be read.
+///
+/// ```
+/// use pinfold::operations::{Compare, Version, Write};
+/// use pinfold::{JournalSetting, Session, Settings};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (workspace, journal) = (dir.path().join("workspace"), dir.path().join("journal"));
+/// # std::fs::create_dir(&workspace)?;
+/// # let workspace = workspace.canonicalize()?;
+/// let mut settings = Settings::default();
+/// settings.journal = Some(JournalSetting::Directory(journal));
+/// let session = Session::with_settings([&workspace], settings)?;
+/// session.perform(&Write::new("a.txt", "one\n"))?;
+/// let id = session.perform(&Write::new("a.txt", "two\n"))?.receipt.id.expect("there is a journal");
+/// session.perform(&Write::new("a.txt", "three\n"))?;
+/// let file = workspace.join("a.txt").display().to_string();
+/// let compared = session.perform(&Compare::new(file, Version::Before(id), Version::Now))?.outcome;
+/// assert!(compared.diff.expect("both versions are text").ends_with("-one\n+three\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Compare {

@@ -7,7 +7,24 @@ use super::undo::find;
 use crate::journal::Entry;
 use crate::{Error, NoChange, Operation, View};
 
-/// Shows one change of the journal, if the file may be read.
+/// Shows one change of the journal, if the file may be read. Needs a journal, which the settings turn on.
+///
+/// ```
+/// use pinfold::operations::{Show, Write};
+/// use pinfold::{JournalSetting, Session, Settings};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (workspace, journal) = (dir.path().join("workspace"), dir.path().join("journal"));
+/// # std::fs::create_dir(&workspace)?;
+/// let mut settings = Settings::default();
+/// settings.journal = Some(JournalSetting::Directory(journal));
+/// let session = Session::with_settings([&workspace], settings)?;
+/// session.perform(&Write::new("a.txt", "one\n"))?;
+/// let id = session.perform(&Write::new("a.txt", "two\n"))?.receipt.id.expect("there is a journal");
+/// let diff = session.perform(&Show::new(id))?.outcome.diff.expect("both versions are text");
+/// assert!(diff.ends_with("-one\n+two\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Show {
