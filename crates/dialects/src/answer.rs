@@ -1,5 +1,7 @@
 //! A tool's answer, as text or as an object, depending on the dialect.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -111,7 +113,7 @@ pub enum Block {
         /// The image's bytes in base64.
         data: String,
         /// Its media type.
-        mime_type: &'static str,
+        mime_type: Cow<'static, str>,
     },
     /// A sound.
     #[serde(rename_all = "camelCase")]
@@ -144,6 +146,16 @@ impl Blocks {
     /// An answer with one text.
     pub(crate) fn text(text: String) -> Self {
         Self { content: vec![Block::Text { text }], ..Self::default() }
+    }
+
+    /// The text and the images of a result, for dialects that share the tools of `classic`.
+    pub(crate) fn of_result(result: ToolResult) -> Answer {
+        let ToolResult { content, images, .. } = result;
+        let images = images
+            .into_iter()
+            .map(|Image { data, media_type }| Block::Image { data, mime_type: media_type.into() });
+        let content = [Block::Text { text: content }].into_iter().chain(images).collect();
+        Answer::Blocks(Self { content, ..Self::default() })
     }
 
     /// The answer to a call that failed.

@@ -1,6 +1,6 @@
 //! Summarizes changes in the wording that all dialects share.
 
-use pinfold::operations::{Delete, Edit, EditNotebook, Insert, Move, Undo, Write};
+use pinfold::operations::{ChangeFiles, Delete, Edit, EditNotebook, Insert, Move, Undo, Write};
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
 use crate::words::{brief, count};
@@ -18,8 +18,8 @@ pub(crate) struct ChangeSummary {
     line: String,
     /// Notices that follow the line, such as warnings.
     notices: Vec<String>,
-    /// How an edit was matched, if not exactly, as a sentence; and which of the notices says so too.
-    match_sentence: Option<(usize, String)>,
+    /// How edits were matched, if not exactly, as sentences; and which of the notices say so too.
+    match_sentences: Vec<(usize, String)>,
     /// The diff, if it is part of the answer.
     diff: Option<String>,
     /// Bytes that were written, or would be without dry run.
@@ -27,6 +27,16 @@ pub(crate) struct ChangeSummary {
     /// Whether an answer with fields needs the line too, because no field expresses it.
     needs_line: bool,
     dry_run: bool,
+}
+
+/// What else is to be said of a patch.
+#[derive(Default)]
+pub(crate) struct PatchNotes {
+    /// The chunks that did not match exactly: how, in which file where there are several, and which lines they take.
+    pub(crate) loose: Vec<(MatchKind, Option<String>, (u64, u64))>,
+    /// How many other hard links have the old content of a file.
+    pub(crate) other_names: u64,
+    pub(crate) notices: Vec<String>,
 }
 
 impl ChangeSummary {
@@ -64,28 +74,47 @@ impl ChangeSummary {
             [lines] => line_range(*lines),
             _ => "one of the edits".into(),
         };
-        let matched = match done.outcome.match_kind {
-            MatchKind::Exact | MatchKind::LineEndings => None,
-            MatchKind::TrailingWhitespace => Some((
-                format!("{place}: matched without regard to blanks at the end of lines"),
-                format!("Matched with trailing blanks ignored, {place}."),
-            )),
-            MatchKind::Indentation => Some((
-                format!(
-                    "{place}: matched with another indentation; the new text was indented like the file"
-                ),
-                format!("Matched with another indentation, {place}."),
-            )),
-        };
-        if let Some((notice, sentence)) = matched {
-            summary.match_sentence = Some((summary.notices.len(), sentence));
-            summary.notices.push(notice);
-        }
+        summary.note_match(done.outcome.match_kind, &place);
         if done.outcome.changed_elsewhere {
             summary.notices.push("the file has changed elsewhere since it was last read".into());
         }
         summary.note_other_names(done.outcome.other_names);
         summary
+    }
+
+    /// The summary of a patch: `list` names the files.
+    pub(crate) fn of_patch(done: &Done<ChangeFiles>, list: &str, notes: PatchNotes) -> Self {
+        let verbs = ["Success. Updated the following files", "update the following files"];
+        let mut summary = Self::new(&done.receipt, verbs, ":\n", list);
+        for (match_kind, path, lines) in notes.loose {
+            let place = match path {
+                Some(path) => format!("{path} {}", line_range(lines)),
+                None => line_range(lines),
+            };
+            summary.note_match(match_kind, &place);
+        }
+        summary.note_other_names(notes.other_names);
+        summary.notices.extend(notes.notices);
+        summary
+    }
+
+    /// Notes how a text was matched, if not exactly.
+    fn note_match(&mut self, match_kind: MatchKind, place: &str) {
+        let (notice, sentence) = match match_kind {
+            MatchKind::Exact | MatchKind::LineEndings => return,
+            MatchKind::TrailingWhitespace => (
+                format!("{place}: matched without regard to blanks at the end of lines"),
+                format!("Matched with trailing blanks ignored, {place}."),
+            ),
+            MatchKind::Indentation => (
+                format!(
+                    "{place}: matched with another indentation; the new text was indented like the file"
+                ),
+                format!("Matched with another indentation, {place}."),
+            ),
+        };
+        self.match_sentences.push((self.notices.len(), sentence));
+        self.notices.push(notice);
     }
 
     /// The summary of lines that were inserted.
@@ -160,7 +189,7 @@ impl ChangeSummary {
             line: format!("{short}{link}{path}"),
             short,
             notices: receipt.warning.iter().cloned().collect(),
-            match_sentence: None,
+            match_sentences: Vec::new(),
             diff: receipt.diff.clone(),
             bytes_written: 0,
             needs_line: false,
@@ -184,12 +213,10 @@ impl ChangeSummary {
 
     /// The sentence on how an edit was matched and the notices, each on a line of its own.
     pub(crate) fn closing(&self) -> String {
-        let (said, sentence) = match &self.match_sentence {
-            Some((said, sentence)) => (Some(*said), format!("\n{sentence}")),
-            None => (None, String::new()),
-        };
-        let notices = self.notices.iter().enumerate().filter(|(number, _)| Some(*number) != said);
-        notices.fold(sentence, |text, (_, notice)| format!("{text}\n({notice})"))
+        let sentences = self.match_sentences.iter().map(|(_, sentence)| format!("\n{sentence}"));
+        let said = |number| self.match_sentences.iter().any(|(said, _)| *said == number);
+        let notices = self.notices.iter().enumerate().filter(|(number, _)| !said(*number));
+        notices.fold(sentences.collect(), |text, (_, notice)| format!("{text}\n({notice})"))
     }
 
     /// The line and the notices, without the diff.

@@ -1,20 +1,21 @@
 //! The `classic` dialect: `Read`, `Write` and their kin, with absolute paths and text for a model.
 
 mod delete;
-mod edit;
-mod glob;
-mod grep;
+pub(crate) mod edit;
+pub(crate) mod glob;
+pub(crate) mod grep;
 mod ls;
 mod r#move;
 mod notebook_edit;
-mod read;
-mod write;
+pub(crate) mod read;
+pub(crate) mod write;
 
 use pinfold::{Error, MatchKind, Receipt, limits};
 use serde_json::{Map, Value};
 
 use crate::change_summary::ChangeSummary;
 use crate::hint::{Refusal, Vocabulary};
+use crate::names::{self, Names};
 use crate::tool::parse;
 use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
 
@@ -71,16 +72,33 @@ static VOCABULARY: Vocabulary = Vocabulary {
 };
 
 fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    let message = match (error, words(error, refusal.read_only)) {
-        // The message includes the hint.
-        (Error::ManyMatches { .. }, Some(words)) => words,
-        (Error::BreaksNotebook { .. }, _) => format!("{error}; change its cells with NotebookEdit"),
-        (Error::NotANotebook { .. }, _) => format!("{error}; change it as text, with Edit"),
-        (_, Some(words)) => VOCABULARY.message_after(words, error, refusal),
-        (_, None) => VOCABULARY.message(error, refusal),
+    let message = match error {
+        Error::BreaksNotebook { .. } => format!("{error}; change its cells with NotebookEdit"),
+        Error::NotANotebook { .. } => format!("{error}; change it as text, with Edit"),
+        _ => message(error, refusal, &VOCABULARY, &names::CLASSIC),
     };
     let metadata = Map::from_iter([("code".into(), Value::from(code(error)))]);
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
+}
+
+/// What is wrong and what to try next, in words that other dialects share: they have the same tools under other names.
+pub(crate) fn message(
+    error: &Error,
+    refusal: &Refusal,
+    vocabulary: &Vocabulary,
+    names: &Names,
+) -> String {
+    match (error, words(error, refusal.read_only, names)) {
+        // The message includes the hint.
+        (Error::ManyMatches { .. }, Some(words)) => words,
+        (Error::NoLines { path, what, has_pages }, _) => {
+            let [are, leave_out] = names.lines;
+            let hint = if *has_pages && names.pages { "use `pages`" } else { leave_out };
+            format!("{are} for text, and `{path}` is {what}; {hint}")
+        }
+        (_, Some(words)) => vocabulary.message_after(words, error, refusal),
+        (_, None) => vocabulary.message(error, refusal),
+    }
 }
 
 /// A prefix with the number of the edit, if there are several.
@@ -89,7 +107,8 @@ fn edit(number: Option<usize>) -> String {
 }
 
 /// The messages that agents expect for some errors; `None` for the engine's own message.
-fn words(error: &Error, read_only: bool) -> Option<String> {
+fn words(error: &Error, read_only: bool, names: &Names) -> Option<String> {
+    let Names { old_text, new_text, replace_all, .. } = names;
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),
         Error::DirectoryNotFound { path, .. } => format!("Directory not found: {path}"),
@@ -113,20 +132,23 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             format!("Cannot read binary file: {path} ({mime}, {size} bytes)")
         }
         Error::NoMatch { path, number, .. } => {
-            format!("{}old_string not found in {path}", edit(*number))
+            format!("{}{old_text} not found in {path}", edit(*number))
         }
         Error::ManyMatches { number, count, or_more, lines, match_kind, .. } => {
             let more = if *or_more { " or more" } else { "" };
-            let found = format!("{}old_string found {count}{more} times", edit(*number));
+            let found = format!("{}{old_text} found {count}{more} times", edit(*number));
             let out = match match_kind {
                 _ if *or_more || *count > limits::MAX_REPLACEMENTS => {
-                    "that is too many for replace_all; add lines around it to make it unique"
+                    format!(
+                        "that is too many for {replace_all}; add lines around it to make it unique"
+                    )
                 }
-                MatchKind::Exact | MatchKind::LineEndings => {
-                    "add lines around it to make it unique, or set replace_all to replace all of them"
-                }
+                MatchKind::Exact | MatchKind::LineEndings => format!(
+                    "add lines around it to make it unique, or set {replace_all} to replace all of them"
+                ),
                 MatchKind::TrailingWhitespace | MatchKind::Indentation => {
                     "none is word for word the same: copy the one that you mean, or add lines around it"
+                        .into()
                 }
             };
             let more = match count - lines.len().min(*count) {
@@ -136,10 +158,10 @@ fn words(error: &Error, read_only: bool) -> Option<String> {
             format!("{found} (lines: {lines:?}{more}); {out}")
         }
         Error::EmptyOld { path, number } => {
-            format!("{}old_string is empty, and {path} is not", edit(*number))
+            format!("{}{old_text} is empty, and {path} is not", edit(*number))
         }
         Error::NoChange { number } => {
-            format!("{}old_string and new_string must be different", edit(*number))
+            format!("{}{old_text} and {new_text} must be different", edit(*number))
         }
         Error::Outside { path, roots } => {
             format!("`{path}` is outside the workspace, which is {}", roots.join(" and "))

@@ -3,7 +3,10 @@
 use pinfold::Error;
 
 use crate::hint::Refusal;
-use crate::{Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, SCOPED};
+use crate::{
+    Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, OPENCODE, PATCH, SCOPED,
+    TOOLSET,
+};
 
 /// A family of tools with its own names, arguments, answers and error codes.
 #[derive(Debug)]
@@ -25,7 +28,17 @@ pub fn dialects() -> [&'static Dialect; 3] {
 
 /// Every dialect, the default first. Some of them have tools of the same name.
 pub fn all_dialects() -> &'static [&'static Dialect] {
-    static ALL: [&Dialect; 6] = [&CLASSIC, &DOTTED, &SCOPED, &EDITOR, &EDITOR_20250124, &GEMINI];
+    static ALL: [&Dialect; 9] = [
+        &CLASSIC,
+        &DOTTED,
+        &SCOPED,
+        &EDITOR,
+        &EDITOR_20250124,
+        &PATCH,
+        &GEMINI,
+        &TOOLSET,
+        &OPENCODE,
+    ];
     &ALL
 }
 

@@ -11,7 +11,7 @@ use crate::ToolInfo;
 pub enum Format {
     /// `tools/list` of the Model Context Protocol.
     Mcp,
-    /// Functions of OpenAI's chat completions.
+    /// Functions and custom tools of OpenAI's chat completions.
     OpenAi,
     /// Tools of Anthropic's messages.
     Anthropic,
@@ -84,6 +84,17 @@ fn mcp(tool: &ToolInfo) -> Value {
 }
 
 fn open_ai(tool: &ToolInfo) -> Value {
+    if let Some((syntax, definition)) = tool.grammar() {
+        let grammar = json!({ "syntax": syntax, "definition": definition });
+        return json!({
+            "type": "custom",
+            "custom": {
+                "name": tool.entry.name,
+                "description": tool.description(),
+                "format": { "type": "grammar", "grammar": grammar },
+            },
+        });
+    }
     json!({
         "type": "function",
         "function": {

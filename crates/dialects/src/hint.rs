@@ -65,6 +65,15 @@ impl Vocabulary {
         }
     }
 
+    /// The same below the message, for one that ends with lines of a file.
+    pub(crate) fn message_below(&self, problem: &str, error: &Error, refusal: &Refusal) -> String {
+        match self.hint(error, refusal) {
+            Some(hint) if hint.contains('\n') => format!("{problem}\n{hint}"),
+            Some(hint) => format!("{problem}\n{}", sentence(&hint)),
+            None => problem.to_owned(),
+        }
+    }
+
     /// What is wrong, with the argument that it is about.
     fn problem(&self, error: &Error) -> String {
         match error {

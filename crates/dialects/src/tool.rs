@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answer::as_text;
+use crate::names::{CLASSIC, Names};
 use crate::{Answer, ToolContext};
 
 /// A tool: its arguments are the struct's fields, its description the struct's documentation.
@@ -55,6 +56,17 @@ pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
     fn compact(&self, ctx: &ToolContext<'_>) -> String;
 }
 
+/// Another tool's arguments under the names that a dialect has for them. What it does is that tool's.
+pub(crate) trait Alias: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The name that agents call it by.
+    const NAME: &'static str;
+    /// The tool.
+    type Of: Tool;
+
+    /// The arguments as the tool has them.
+    fn into_tool(self) -> Result<Self::Of, Error>;
+}
+
 /// The hints that clients get about a tool, besides its schema.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Hints {
@@ -81,6 +93,10 @@ pub struct Entry {
     pub(crate) output: fn() -> Option<Value>,
     /// The entry of a tool that Anthropic's models know, which is listed without a schema.
     pub(crate) anthropic: Option<fn() -> Value>,
+    /// The grammar of a text that OpenAI's models write instead of arguments, and in which language it is.
+    pub(crate) openai_grammar: Option<(&'static str, &'static str)>,
+    /// The names that its answers use.
+    pub(crate) names: &'static Names,
     /// Reads arguments that have been checked.
     pub(crate) parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
 }
@@ -167,6 +183,14 @@ pub(crate) fn parse_dispatch<T: DispatchTool>(
     Ok(Box::new(ParsedDispatch { tool: deserialize::<T>(arguments)?, answer }))
 }
 
+/// Reads arguments that are another tool's.
+pub(crate) fn parse_alias<T: Alias>(
+    arguments: Value,
+    answer: fn(<T::Of as Tool>::Reply) -> Answer,
+) -> Result<Box<dyn ParsedCall>, Error> {
+    Ok(Box::new(ParsedTool { tool: deserialize::<T>(arguments)?.into_tool()?, answer }))
+}
+
 impl Entry {
     /// The table entry of a tool, given how its dialect reads arguments and says what answers are.
     pub(crate) const fn of<T: Tool>(
@@ -182,6 +206,8 @@ impl Entry {
             input: crate::schema::input::<T>,
             output,
             anthropic: None,
+            openai_grammar: None,
+            names: &CLASSIC,
             parse,
         }
     }
@@ -199,9 +225,28 @@ impl Entry {
             input: crate::schema::input::<T>,
             output,
             anthropic: None,
+            openai_grammar: None,
+            names: &CLASSIC,
             parse,
         }
     }
+}
+
+/// The table entry of another tool under this name.
+pub(crate) const fn alias<T: Alias>(
+    names: &'static Names,
+    parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
+) -> Entry {
+    Entry { name: T::NAME, input: alias_input::<T>, names, ..Entry::of::<T::Of>(|| None, parse) }
+}
+
+/// The schema of an alias. Without documentation it has the other tool's description.
+fn alias_input<T: Alias>() -> Value {
+    let mut input = crate::schema::input::<T>();
+    if input.get("description").is_none() {
+        input["description"] = crate::schema::input::<T::Of>()["description"].take();
+    }
+    input
 }
 
 /// The table entry of a tool that answers with an object, and says what it looks like.

@@ -6,6 +6,7 @@ use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::names::Names;
 use crate::words::brief;
 
 /// The session and the call that a tool works for.
@@ -15,6 +16,8 @@ pub(crate) struct ToolContext<'s> {
     pub session: &'s Session,
     /// The call.
     pub call: &'s CallOptions,
+    /// The names that answers of the tool use.
+    pub names: &'static Names,
 }
 
 impl ToolContext<'_> {
@@ -88,30 +91,47 @@ impl ToolContext<'_> {
     }
 }
 
-/// An absolute path, unless the settings allow relative ones.
+/// An absolute path, unless the settings allow relative ones, or the dialect does.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(transparent)]
-pub(crate) struct AbsolutePath(String);
+#[serde(from = "String")]
+pub(crate) struct AbsolutePath {
+    path: String,
+    may_be_relative: bool,
+}
+
+impl From<String> for AbsolutePath {
+    fn from(path: String) -> Self {
+        Self { path, may_be_relative: false }
+    }
+}
+
+impl From<RelativePath> for AbsolutePath {
+    fn from(path: RelativePath) -> Self {
+        Self { path: path.0, may_be_relative: true }
+    }
+}
 
 impl AbsolutePath {
     /// The path, or a refusal that gives the absolute path to use.
     pub(crate) fn raw(&self, argument: &str, ctx: &ToolContext<'_>) -> Result<RawPath, Error> {
-        let path = RawPath::from(self.0.as_str());
+        let path = RawPath::from(self.path.as_str());
         if path.is_absolute() || ctx.session.settings().relative_paths {
             return Ok(path);
         }
-        if self.0.is_empty() {
+        if self.may_be_relative {
+            return raw_path(&self.path);
+        }
+        if self.path.is_empty() {
             let problem = format!("{argument} must be an absolute path; it is empty");
             return Err(Error::InvalidArgument(problem));
         }
         let root = ctx.session.workspace().base();
-        refuse_home(&self.0, &RawPath::from(root.join("~").to_string_lossy()))?;
-        let mut below = self.0.as_str();
+        refuse_home(&self.path, &RawPath::from(root.join("~").to_string_lossy()))?;
+        let mut below = self.path.as_str();
         while let Some(rest) = below.strip_prefix("./") {
             below = rest.trim_start_matches('/');
         }
-        if self.0.split('/').any(|part| part == "..") || below.is_empty() {
+        if self.path.split('/').any(|part| part == "..") || below.is_empty() {
             let problem =
                 format!("{argument} must be an absolute path in the workspace, {}", root.display());
             return Err(Error::InvalidArgument(problem));
@@ -122,7 +142,7 @@ impl AbsolutePath {
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        &self.path
     }
 }
 
@@ -137,6 +157,12 @@ fn refuse_home(path: &str, literal: &RawPath) -> Result<(), Error> {
     )))
 }
 
+/// A path as it was given, or a refusal where it means a home directory.
+pub(crate) fn raw_path(path: &str) -> Result<RawPath, Error> {
+    refuse_home(path, &RawPath::from("./~"))?;
+    Ok(path.into())
+}
+
 /// A path relative to the first root; an absolute one inside the workspace is fine too.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -146,8 +172,7 @@ pub(crate) struct RelativePath(String);
 impl RelativePath {
     /// The path, or a refusal where it means a home directory.
     pub(crate) fn raw(&self) -> Result<RawPath, Error> {
-        refuse_home(&self.0, &RawPath::from("./~"))?;
-        Ok(self.0.as_str().into())
+        raw_path(&self.0)
     }
 
     pub(crate) fn as_str(&self) -> &str {

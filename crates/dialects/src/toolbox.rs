@@ -112,9 +112,15 @@ impl Toolbox {
 
     /// The arguments of a prepared call on one line, for the user. `None` if they are wrong.
     pub fn describe(&self, prepared: &PreparedCall) -> Option<String> {
-        let call = &CallOptions::default();
-        let ctx = ToolContext { session: &self.session, call };
+        let call = CallOptions::default();
+        let ctx = self.context(prepared, &call);
         Some(prepared.parsed.as_ref().ok()?.compact(&ctx))
+    }
+
+    /// What a prepared call gets to work with.
+    fn context<'s>(&'s self, prepared: &PreparedCall, call: &'s CallOptions) -> ToolContext<'s> {
+        let names = prepared.tool.map_or(&crate::names::CLASSIC, |(_, entry)| entry.names);
+        ToolContext { session: &self.session, call, names }
     }
 
     /// The file that a prepared call reads, if it can be performed without waiting: see
@@ -122,8 +128,8 @@ impl Toolbox {
     pub fn cached_file(&self, prepared: &PreparedCall) -> Option<CachedFile> {
         prepared.tool.filter(|(_, entry)| entry.reads)?;
         let parsed = prepared.parsed.as_ref().ok()?;
-        let call = &CallOptions::default();
-        let ctx = ToolContext { session: &self.session, call };
+        let call = CallOptions::default();
+        let ctx = self.context(prepared, &call);
         guarded(&prepared.name, || Ok(parsed.cached_file(&ctx))).ok().flatten()
     }
 
@@ -144,7 +150,7 @@ impl Toolbox {
             (crate::code(error), answer)
         };
         let work = |call: &CallOptions| {
-            let ctx = ToolContext { session: &self.session, call };
+            let ctx = self.context(prepared, call);
             match parsed {
                 Err(error) => refuse(error, None),
                 Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
@@ -285,6 +291,11 @@ impl ToolInfo {
     /// The schema of its arguments.
     pub fn input(&self) -> &Value {
         &self.manual().1
+    }
+
+    /// The grammar of what OpenAI's models write instead of arguments, unless names have to be portable.
+    pub(crate) fn grammar(&self) -> Option<(&'static str, &'static str)> {
+        self.entry.openai_grammar.filter(|_| !self.portable)
     }
 
     /// The schema of its answers, in dialects that have one.

@@ -125,6 +125,15 @@ pub(crate) fn joined(parts: impl IntoIterator<Item = Option<String>>) -> Option<
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+/// Appends notices to a text, each on its own line.
+pub(crate) fn with_notices(mut content: String, notices: &[String]) -> String {
+    if !notices.is_empty() && !content.is_empty() && !content.ends_with('\n') {
+        content.push('\n');
+    }
+    content.push_str(&notices.join("\n"));
+    content
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

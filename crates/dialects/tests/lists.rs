@@ -4,8 +4,8 @@
 
 use pinfold::Session;
 use pinfold_dialects::{
-    CLASSIC, EDITOR, EDITOR_20250124, Format, Toolbox, all_dialects, dialects, list,
-    named_dialects, tools_of,
+    CLASSIC, EDITOR, EDITOR_20250124, Format, PATCH, Toolbox, all_dialects, dialects, list,
+    named_dialects, portable_tools_of, tools_of,
 };
 use serde_json::{Value, json};
 
@@ -108,9 +108,28 @@ fn the_editor_is_listed_as_the_tool_that_models_know() {
 }
 
 #[test]
+fn a_patch_is_a_custom_tool_with_its_grammar() {
+    let tools = list(&tools_of(&[&PATCH]), Format::OpenAi);
+    let custom = &tools[0]["custom"];
+    assert_eq!((&tools[0]["type"], &custom["name"]), (&json!("custom"), &json!("apply_patch")));
+    let grammar = &custom["format"]["grammar"];
+    assert_eq!(grammar["syntax"], "lark");
+    assert!(grammar["definition"].as_str().unwrap().starts_with("// One patch"));
+    assert_eq!(tools[1]["type"], "function");
+    // A framework that knows functions only gets one.
+    let portable = list(&portable_tools_of(&[&PATCH]), Format::OpenAi);
+    assert_eq!(portable[0]["function"]["parameters"]["required"], json!(["input"]));
+}
+
+#[test]
 fn dialects_that_share_a_name_are_not_served_together() {
     assert!(named_dialects(["all"]).is_ok());
     assert!(named_dialects(["classic", "editor", "editor-20250124"]).is_ok());
+    for pair in [["scoped", "patch"], ["toolset", "opencode"], ["patch", "opencode"]] {
+        let refused = named_dialects(pair).unwrap_err();
+        assert!(refused.contains("both have a tool `"), "{refused}");
+    }
+    assert!(named_dialects(["apply"]).is_err());
     let unknown = named_dialects(["latin"]).unwrap_err();
     assert!(unknown.starts_with("the dialects are classic, dotted, scoped, "), "{unknown}");
 }

@@ -1,6 +1,6 @@
 //! Answers in the one shape that programs get.
 
-use pinfold_dialects::Answer;
+use pinfold_dialects::{Answer, Block};
 use serde_json::{Value, json};
 
 /// An answer as JSON text. That of a dialect which answers with objects has the object in `data`.
@@ -10,7 +10,14 @@ pub(crate) fn text(answer: Answer) -> String {
         Answer::Blocks(ref blocks) => {
             let (texts, data) = (blocks.texts(), answer.to_json());
             match blocks.code {
-                None => json!({ "success": true, "content": texts, "data": data }),
+                None => {
+                    let mut reply = json!({ "success": true, "content": texts, "data": data });
+                    let images: Vec<_> = blocks.content.iter().filter_map(image).collect();
+                    if !images.is_empty() {
+                        reply["images"] = images.into();
+                    }
+                    reply
+                }
                 Some(code) => json!({
                     "success": false,
                     "content": "",
@@ -35,5 +42,13 @@ pub(crate) fn text(answer: Answer) -> String {
             })
             .to_string()
         }
+    }
+}
+
+/// An image as results have them.
+fn image(block: &Block) -> Option<Value> {
+    match block {
+        Block::Image { data, mime_type } => Some(json!({ "data": data, "mediaType": mime_type })),
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use crate::long_line::ShownLine;
+use crate::long_line::{LineLimits, ShownLine};
 use crate::{Charset, Encoding};
 
 /// Lines and bytes of a text that has hashes: more than source files have, and 256 KiB of memory at the most.
@@ -163,7 +163,7 @@ pub fn changed_lines(
             let line = lines.get(number);
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let line = ShownLine::of(line, &encoding, MAX_LINE_CHARS);
+            let line = ShownLine::of(line, &encoding, LineLimits::chars(MAX_LINE_CHARS));
             complete &= line.cut_chars == 0;
             writeln!(shown, "{:>6}\t{}", number + 1, line.into_text()).expect(INFALLIBLE);
         }

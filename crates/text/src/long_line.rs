@@ -6,6 +6,20 @@ use encoding_rs::Decoder;
 
 use crate::encoding::{Encoding, decode_piece};
 
+/// How much of a line is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineLimits {
+    pub(crate) chars: usize,
+    pub(crate) bytes: usize,
+}
+
+impl LineLimits {
+    /// As many characters, whatever their bytes.
+    pub(crate) fn chars(chars: usize) -> Self {
+        Self { chars, bytes: usize::MAX }
+    }
+}
+
 /// One line as it will be shown.
 pub(crate) struct ShownLine {
     pub(crate) text: String,
@@ -16,8 +30,8 @@ pub(crate) struct ShownLine {
 
 impl ShownLine {
     /// The shown form of a whole line, passed without its line ending.
-    pub(crate) fn of(line: &[u8], encoding: &Encoding, max_chars: usize) -> Self {
-        let mut partial = PartialLine::new(encoding, max_chars);
+    pub(crate) fn of(line: &[u8], encoding: &Encoding, limits: LineLimits) -> Self {
+        let mut partial = PartialLine::new(encoding, limits);
         partial.feed(line);
         partial.finish(false).0
     }
@@ -34,7 +48,7 @@ impl ShownLine {
 /// A line whose line ending has not been read yet.
 pub(crate) struct PartialLine {
     decoder: Decoder,
-    max_chars: usize,
+    limits: LineLimits,
     text: String,
     chars: usize,
     cut_chars: u64,
@@ -44,10 +58,10 @@ pub(crate) struct PartialLine {
 }
 
 impl PartialLine {
-    pub(crate) fn new(encoding: &Encoding, max_chars: usize) -> Self {
+    pub(crate) fn new(encoding: &Encoding, limits: LineLimits) -> Self {
         Self {
             decoder: encoding.table().new_decoder_without_bom_handling(),
-            max_chars,
+            limits,
             text: String::new(),
             chars: 0,
             cut_chars: 0,
@@ -77,14 +91,25 @@ impl PartialLine {
     }
 
     fn decode(&mut self, bytes: &[u8], last: bool) {
-        let Self { decoder, max_chars, text, chars, cut_chars, .. } = self;
+        let Self { decoder, limits, text, chars, cut_chars, .. } = self;
         let malformed = decode_piece(decoder, bytes, last, |piece| {
-            let room = *max_chars - *chars;
-            match piece.char_indices().nth(room) {
-                Some((cut, _)) => {
+            let room = limits.chars.saturating_sub(*chars);
+            let bytes = limits.bytes.saturating_sub(text.len());
+            // What comes after a cut is cut too, also if it would fit.
+            let cut = if *cut_chars > 0 {
+                Some(0)
+            } else {
+                let mut letters = piece.char_indices().enumerate();
+                letters
+                    .find(|(number, (at, letter))| {
+                        *number == room || at + letter.len_utf8() > bytes
+                    })
+                    .map(|(_, (at, _))| at)
+            };
+            match cut {
+                Some(cut) => {
                     text.push_str(&piece[..cut]);
                     *cut_chars += piece[cut..].chars().count() as u64;
-                    *chars = *max_chars;
                 }
                 None => {
                     text.push_str(piece);
@@ -108,8 +133,24 @@ mod tests {
             ("\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}", "\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}"),
             ("\u{1f600}bcdefgh", "\u{1f600}bcde... [+3 characters]"),
         ] {
-            let line = ShownLine::of(line.as_bytes(), &Encoding::UTF_8, 5);
+            let line = ShownLine::of(line.as_bytes(), &Encoding::UTF_8, LineLimits::chars(5));
             assert_eq!(line.into_text(), shown);
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_at_a_whole_character_by_bytes() {
+        for (line, shown) in [
+            ("abcde", "abcde"),
+            ("\u{e4}\u{e4}\u{e4}", "\u{e4}\u{e4}... [+1 characters]"),
+            ("abcd\u{e4}f", "abcd... [+2 characters]"),
+        ] {
+            let limits = LineLimits { chars: 100, bytes: 5 };
+            for size in 1..=line.len() {
+                let mut partial = PartialLine::new(&Encoding::UTF_8, limits);
+                line.as_bytes().chunks(size).for_each(|piece| partial.feed(piece));
+                assert_eq!(partial.finish(false).0.into_text(), shown, "by {size}");
+            }
         }
     }
 
@@ -117,7 +158,7 @@ mod tests {
     fn a_line_in_pieces_is_shown_like_the_whole_line() {
         let line = "a\r\u{e9}\u{4e2d}xyz\r";
         for size in 1..=line.len() {
-            let mut partial = PartialLine::new(&Encoding::UTF_8, 4);
+            let mut partial = PartialLine::new(&Encoding::UTF_8, LineLimits::chars(4));
             line.as_bytes().chunks(size).for_each(|piece| partial.feed(piece));
             let (shown, crlf) = partial.finish(true);
             assert!(crlf, "by {size}");

@@ -28,6 +28,8 @@ pub struct PageRequest {
     pub budget: usize,
     /// The maximum length of a shown line in characters; longer lines are cut.
     pub max_line_chars: usize,
+    /// The same in bytes.
+    pub max_line_bytes: Option<usize>,
     /// The file's size, as far as it is known; it decides the size of the first block.
     pub size_hint: u64,
     /// The encoding, if it is known already.
@@ -39,6 +41,8 @@ pub struct PageRequest {
 pub enum Style {
     /// Like `cat -n`: the number right-aligned in 6 columns, a tab, the line, LF.
     Numbered,
+    /// `L`, the number, a colon, a blank, the line, LF.
+    Labelled,
     /// The line with its line ending in the file.
     Raw,
 }

@@ -39,6 +39,7 @@ fn request(first: u64, size: usize) -> PageRequest {
         style: Style::Raw,
         budget: 1 << 20,
         max_line_chars: 2_000,
+        max_line_bytes: None,
         size_hint: size as u64,
         encoding: None,
     }

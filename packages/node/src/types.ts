@@ -105,8 +105,8 @@ export interface ToolResult<Data = unknown> {
   /** Data for programs; `code` is the kind of failure. */
   metadata?: Record<string, unknown>;
   /**
-   * The result of a tool that returns an object (`dotted`, `scoped`); `content` is its JSON. Of `editor`
-   * the result as the Model Context Protocol has it; `content` is its text.
+   * The result of a tool that returns an object (`dotted`, `scoped`); `content` is its JSON. Of dialects that answer
+   * with content blocks (`editor`, `patch`, `toolset`, `opencode`) the result as the Model Context Protocol has it; `content` is its text.
    */
   data?: Data;
 }

@@ -17,15 +17,18 @@ use crate::{Tool, ToolContext, ToolResult};
 /// An empty `old_string` creates the file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Edit {
+pub(crate) struct Edit {
     /// Absolute path.
-    file_path: AbsolutePath,
+    pub(crate) file_path: AbsolutePath,
     /// The text to replace, exactly as it is in the file.
-    old_string: String,
+    pub(crate) old_string: String,
     /// The text to put in its place.
-    new_string: String,
+    pub(crate) new_string: String,
     /// Replace every occurrence.
-    replace_all: Option<bool>,
+    pub(crate) replace_all: Option<bool>,
+    /// Whether the file must have been read, where another dialect says so.
+    #[serde(skip)]
+    pub(crate) read_rule: Option<ReadRule>,
 }
 
 /// Makes several edits of one file, each as Edit does, in order, on the result of the one before: all
@@ -58,7 +61,8 @@ impl Tool for Edit {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Edit, Error> {
         let Self { old_string, new_string, replace_all, .. } = self;
         let replacements = vec![replacement(old_string, new_string, *replace_all)];
-        operation(&self.file_path, replacements, ctx)
+        let rule = self.read_rule.unwrap_or(ReadRule::Require);
+        operation(&self.file_path, replacements, rule, ctx)
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
@@ -83,7 +87,8 @@ impl Tool for MultiEdit {
         }
         let one =
             |edit: &OneEdit| replacement(&edit.old_string, &edit.new_string, edit.replace_all);
-        operation(&self.file_path, self.edits.iter().map(one).collect(), ctx)
+        let replacements = self.edits.iter().map(one).collect();
+        operation(&self.file_path, replacements, ReadRule::Require, ctx)
     }
 
     fn reply(&self, done: Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {
@@ -103,11 +108,12 @@ fn replacement(old: &str, new: &str, all: Option<bool>) -> Replacement {
 fn operation(
     path: &AbsolutePath,
     replacements: Vec<Replacement>,
+    read_rule: ReadRule,
     ctx: &ToolContext<'_>,
 ) -> Result<operations::Edit, Error> {
     Ok(operations::Edit::all(path.raw("file_path", ctx)?, replacements)
         .with_matching(MatchMode::Lenient)
-        .with_read_rule(ctx.read_rule(ReadRule::Require)))
+        .with_read_rule(ctx.read_rule(read_rule)))
 }
 
 /// Replacements whose lines are listed; `replacements` counts all of them.

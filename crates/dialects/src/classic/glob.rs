@@ -14,11 +14,11 @@ use crate::{Tool, ToolContext, ToolResult};
 /// ones only where the pattern or path names them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Glob {
+pub(crate) struct Glob {
     /// Glob with `**`, `*`, `?`, `[abc]`, `{a,b}`.
-    pattern: String,
+    pub(crate) pattern: String,
     /// Absolute path to start from; all if left out.
-    path: Option<AbsolutePath>,
+    pub(crate) path: Option<AbsolutePath>,
 }
 
 impl Tool for Glob {

@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::matches::{self, compact, matching, nothing_found};
-use crate::tool_context::AbsolutePath;
+use crate::tool_context::{AbsolutePath, RelativePath};
 use crate::words::{brief, count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
 /// names them.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Grep {
+pub(crate) struct Grep {
     /// Regex, matched line by line unless multiline.
     pattern: String,
     /// Absolute path: file or directory; all if left out.
@@ -56,7 +56,7 @@ pub(super) struct Grep {
 
 #[derive(Clone, Copy, Deserialize, Eq, JsonSchema, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
+pub(crate) enum Mode {
     FilesWithMatches,
     Content,
     Count,
@@ -96,10 +96,10 @@ impl Tool for Grep {
         let offset = self.offset.unwrap_or(0);
         let truncated = !searched.counted_all || offset + searched.shown < searched.total;
         if searched.total == 0 {
-            content.push_str("No matches found");
+            content.push_str(ctx.names.no_matches);
             let how = "name one in path to search it";
             let portable = ctx.session.settings().portable_names;
-            let ignore_case = if portable { "set ignore_case" } else { "set -i" };
+            let ignore_case = if portable { "set ignore_case" } else { ctx.names.ignore_case };
             let nothing = nothing_found(self.operation(ctx), &searched, ignore_case, ctx);
             content.extend(nothing.map(|text| format!("\n({text})")));
             content.extend(skipped(&searched.skipped, how).map(|text| format!("\n({text})")));
@@ -109,7 +109,7 @@ impl Tool for Grep {
             let what = if self.mode() == Mode::Content { "matches" } else { "files" };
             let (first, last) = (offset + 1, offset + searched.shown);
             let window = format!("{what} {first}-{last} of {}", total(&searched));
-            content.push_str(&format!("({window}; continue with offset={last})"));
+            content.push_str(&format!("({window}; {})", (ctx.names.more_results)(last)));
         }
         if let Some(text) = unread(&searched.skipped) {
             let newline = if content.ends_with('\n') { "" } else { "\n" };
@@ -135,6 +135,22 @@ impl Tool for Grep {
 }
 
 impl Grep {
+    /// A search for files or lines, as dialects with fewer arguments have it.
+    pub(crate) fn new(
+        pattern: String,
+        path: Option<RelativePath>,
+        glob: Option<String>,
+        output_mode: Mode,
+    ) -> Self {
+        let path = path.map(Into::into);
+        Self { pattern, path, glob, output_mode: Some(output_mode), ..Self::default() }
+    }
+
+    /// The same search with at most so many results.
+    pub(crate) fn with_limit(self, limit: u64) -> Self {
+        Self { head_limit: Some(limit), ..self }
+    }
+
     fn mode(&self) -> Mode {
         self.output_mode.unwrap_or(Mode::FilesWithMatches)
     }

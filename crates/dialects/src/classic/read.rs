@@ -11,24 +11,24 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Image;
 use crate::tool_context::AbsolutePath;
-use crate::words::{brief, count, malformed};
+use crate::words::{brief, count, malformed, with_notices};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file);
 /// images; the text of PDFs; notebooks. A long one is shown in part, with a notice how to go on.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Read {
+pub(crate) struct Read {
     /// Absolute path.
-    file_path: AbsolutePath,
+    pub(crate) file_path: AbsolutePath,
     /// First line, counting from 1.
     #[schemars(range(min = 1))]
-    offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
     /// Most lines; 2000 if left out.
     #[schemars(range(min = 1, max = limits::MAX_READ_LINES))]
-    limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// Pages of a PDF, such as `3` or `2-5`.
-    pages: Option<String>,
+    pub(crate) pages: Option<String>,
 }
 
 impl Tool for Read {
@@ -52,10 +52,10 @@ impl Tool for Read {
 
     fn reply(&self, done: Done<operations::Open>, ctx: &ToolContext<'_>) -> ToolResult {
         let (place, mut result) = match done.outcome {
-            Opened::Text(reading, problem) => self.text(reading, problem),
+            Opened::Text(reading, problem) => self.text(reading, problem, ctx),
             Opened::Image(place, picture) => (place, image(picture)),
-            Opened::Pdf(place, first, extracted) => (place, self.pdf(first, extracted)),
-            Opened::Notebook(reading, notebook) => self.notebook(reading, notebook),
+            Opened::Pdf(place, first, extracted) => (place, self.pdf(first, extracted, ctx)),
+            Opened::Notebook(reading, notebook) => self.notebook(reading, notebook, ctx),
         };
         result.success = true;
         result.file_path = Some(ctx.absolute(&place));
@@ -97,12 +97,12 @@ impl Read {
     }
 
     /// The answer with the lines of a page, the notices, and how to continue.
-    fn lines(&self, page: Page, mut notices: Vec<String>) -> ToolResult {
+    fn lines(&self, page: Page, mut notices: Vec<String>, ctx: &ToolContext<'_>) -> ToolResult {
         if page.end != PageEnd::EndOfFile {
             let (first, next) = (self.offset(), self.offset() + page.shown);
             let total = if page.complete { "" } else { "at least " };
             let lines = format!("lines {first}-{} of {total}{}", next - 1, page.total);
-            notices.push(format!("({lines}; continue with offset={next})"));
+            notices.push(format!("({lines}; {})", (ctx.names.read_on)(next)));
         }
         let mut metadata = Map::new();
         let mut fact = |name: &str, value: Value| metadata.insert(name.into(), value);
@@ -121,7 +121,12 @@ impl Read {
         }
     }
 
-    fn text(&self, reading: Reading, problem: Option<String>) -> (Place, ToolResult) {
+    fn text(
+        &self,
+        reading: Reading,
+        problem: Option<String>,
+        ctx: &ToolContext<'_>,
+    ) -> (Place, ToolResult) {
         let Reading { place, page, .. } = reading;
         let mut notices = Vec::new();
         if page.total == 0 {
@@ -131,24 +136,29 @@ impl Read {
         let problem =
             problem.map(|problem| format!("(shown as text, not as a notebook: {problem})"));
         notices.extend(problem);
-        (place, self.lines(page, notices))
+        (place, self.lines(page, notices, ctx))
     }
 
-    fn notebook(&self, reading: Reading, notebook: Notebook) -> (Place, ToolResult) {
+    fn notebook(
+        &self,
+        reading: Reading,
+        notebook: Notebook,
+        ctx: &ToolContext<'_>,
+    ) -> (Place, ToolResult) {
         let Reading { place, page, .. } = reading;
         // Those that stand in the lines that are shown.
         let shown = |number: usize| page.content.contains(&format!("[image {number}: "));
         let images = notebook.images.into_iter().zip(1..).filter(|(_, number)| shown(*number));
         let images = images.map(|((media_type, data), _)| Image { data, media_type }).collect();
         let empty = (notebook.cells == 0).then(|| "(the notebook has no cells)".to_owned());
-        let mut result = self.lines(page, empty.into_iter().collect());
+        let mut result = self.lines(page, empty.into_iter().collect(), ctx);
         result.metadata.insert("is_notebook".into(), true.into());
         result.metadata.insert("cell_count".into(), notebook.cells.into());
         result.short_result = Some(format!("Read {}", count(notebook.cells as u64, "cell")));
         (place, ToolResult { images, ..result })
     }
 
-    fn pdf(&self, first: u64, extracted: Extracted) -> ToolResult {
+    fn pdf(&self, first: u64, extracted: Extracted, ctx: &ToolContext<'_>) -> ToolResult {
         let total = extracted.page_count as u64;
         let shown = extracted.pages.len() as u64;
         let requested = self.pages.as_deref().and_then(|pages| page_range(pages).ok());
@@ -176,8 +186,12 @@ impl Read {
             } else {
                 format!("{next}-{last_requested}")
             };
-            notices
-                .push(format!("(pages {first}-{last} of {total}; continue with pages=\"{rest}\")"));
+            let read_on = if ctx.names.pages {
+                format!("continue with pages=\"{rest}\"")
+            } else {
+                "this tool cannot show the others".into()
+            };
+            notices.push(format!("(pages {first}-{last} of {total}; {read_on})"));
         }
         let metadata = Map::from_iter([
             ("is_pdf".into(), Value::from(true)),
@@ -215,13 +229,4 @@ fn image(picture: Picture) -> ToolResult {
         metadata,
         ..ToolResult::default()
     }
-}
-
-/// Appends notices to a text, each on its own line.
-fn with_notices(mut content: String, notices: &[String]) -> String {
-    if !notices.is_empty() && !content.is_empty() && !content.ends_with('\n') {
-        content.push('\n');
-    }
-    content.push_str(&notices.join("\n"));
-    content
 }

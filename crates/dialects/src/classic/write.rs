@@ -15,11 +15,11 @@ use crate::{Tool, ToolContext, ToolResult};
 /// before. Missing directories are created.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Write {
+pub(crate) struct Write {
     /// Absolute path.
-    file_path: AbsolutePath,
+    pub(crate) file_path: AbsolutePath,
     /// The whole new content, stored as UTF-8.
-    content: String,
+    pub(crate) content: String,
 }
 
 impl Tool for Write {

@@ -219,6 +219,7 @@ impl Open {
             style: Style::Raw,
             budget: self.read.budget,
             max_line_chars: view.session().settings().max_line_chars,
+            max_line_bytes: None,
             size_hint: notebook.text.len() as u64,
             encoding: Some(Encoding::UTF_8),
         };

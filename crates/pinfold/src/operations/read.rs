@@ -40,6 +40,8 @@ pub struct Read {
     pub budget: usize,
     /// What to do if the file has fewer lines than `first`.
     pub past_end: PastEnd,
+    /// How many bytes of a line are shown; `None` for as many as the settings allow.
+    pub max_line_bytes: Option<usize>,
 }
 
 /// What a window after the last line gives.
@@ -74,6 +76,7 @@ impl Read {
             style: Style::Raw,
             budget: limits::MAX_OUTPUT_BYTES,
             past_end: PastEnd::Empty,
+            max_line_bytes: None,
         }
     }
 }
@@ -85,6 +88,7 @@ builder!(Read {
     with_style(style: Style),
     with_budget(budget: usize),
     with_past_end(past_end: PastEnd),
+    with_max_line_bytes(max_line_bytes: Option<usize>),
 });
 
 impl Operation for Read {
@@ -126,6 +130,7 @@ impl Read {
             style: self.style,
             budget: self.budget,
             max_line_chars: view.session().settings().max_line_chars,
+            max_line_bytes: self.max_line_bytes,
             size_hint: file.len(),
             encoding: None,
         };

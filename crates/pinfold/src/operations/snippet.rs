@@ -14,6 +14,7 @@ pub(super) fn snippet(view: &View<'_>, text: &[u8], lines: (u64, u64), context: 
         style: Style::Numbered,
         budget: view.output_bytes(),
         max_line_chars: view.session().settings().max_line_chars,
+        max_line_bytes: None,
         size_hint: text.len() as u64,
         encoding: Some(text_encoding(text).unwrap_or(Encoding::UTF_8)),
     };

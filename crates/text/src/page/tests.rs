@@ -22,6 +22,7 @@ fn all() -> PageRequest {
         style: Style::Raw,
         budget: usize::MAX,
         max_line_chars: 2000,
+        max_line_bytes: None,
         size_hint: 0,
         encoding: None,
     }

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::{Page, PageEnd, PageError, PageRequest, Style};
 use crate::binary::SNIFF_BYTES;
-use crate::long_line::{PartialLine, ShownLine};
+use crate::long_line::{LineLimits, PartialLine, ShownLine};
 use crate::{Charset, Encoding, LineCount};
 
 /// The maximum capacity that is reserved for a page in advance: most pages are smaller.
@@ -99,8 +99,8 @@ impl Window {
     }
 
     fn partial(&mut self) -> &mut PartialLine {
-        let max_chars = self.request.max_line_chars;
-        self.partial.get_or_insert_with(|| PartialLine::new(&self.feed_encoding, max_chars))
+        let limits = self.request.line_limits();
+        self.partial.get_or_insert_with(|| PartialLine::new(&self.feed_encoding, limits))
     }
 
     /// Pushes a line whose LF was found; `line` is the part of it in this block, and `text` the same if
@@ -123,15 +123,15 @@ impl Window {
         match text {
             Ok(text) if self.is_shown_verbatim(line) => self.push(text, end),
             _ => {
-                let max_chars = self.request.max_line_chars;
-                self.push_shown(ShownLine::of(line, &self.feed_encoding, max_chars), end);
+                let limits = self.request.line_limits();
+                self.push_shown(ShownLine::of(line, &self.feed_encoding, limits), end);
             }
         }
     }
 
     fn is_shown_verbatim(&self, line: &[u8]) -> bool {
-        line.len() <= self.request.max_line_chars
-            && !matches!(self.encoding.charset, Charset::Legacy(_))
+        let LineLimits { chars, bytes } = self.request.line_limits();
+        line.len() <= chars.min(bytes) && !matches!(self.encoding.charset, Charset::Legacy(_))
     }
 
     fn push_shown(&mut self, line: ShownLine, end: &str) {
@@ -146,6 +146,7 @@ impl Window {
         let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);
         let needed = match self.request.style {
             Style::Numbered => digits.max(6) + 1 + text.len() + usize::from(!end.is_empty()),
+            Style::Labelled => digits + 3 + text.len() + usize::from(!end.is_empty()),
             Style::Raw => text.len() + end.len(),
         };
         if self.shown > 0 && self.content.len() + needed > self.request.budget {
@@ -157,6 +158,12 @@ impl Window {
                 push_number(&mut self.content, number);
                 self.content.push('\t');
                 self.content.push_str(text);
+                if !end.is_empty() {
+                    self.content.push('\n');
+                }
+            }
+            Style::Labelled => {
+                self.content.push_str(&format!("L{number}: {text}"));
                 if !end.is_empty() {
                     self.content.push('\n');
                 }
@@ -208,6 +215,12 @@ impl Window {
             line_offsets: Vec::new(),
             encoding_certain: true,
         }
+    }
+}
+
+impl PageRequest {
+    fn line_limits(&self) -> LineLimits {
+        LineLimits { chars: self.max_line_chars, bytes: self.max_line_bytes.unwrap_or(usize::MAX) }
     }
 }
 

@@ -15,7 +15,10 @@ Dialect: TypeAlias = Literal[
     "scoped",
     "editor",
     "editor-20250124",
+    "patch",
     "gemini",
+    "toolset",
+    "opencode",
     "all",
 ]
 
