@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod approval;
+mod history;
 mod options;
 mod pool;
 mod reply;

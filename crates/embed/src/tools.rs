@@ -11,8 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::approval::HostApprover;
+use crate::history::Operation;
 use crate::options::Options;
-use crate::{Host, NameStyle, pool, reply};
+use crate::{Host, NameStyle, history, pool, reply};
 
 /// How many combinations of directory and mode have a toolbox.
 const MAX_VARIANTS: usize = 64;
@@ -35,8 +36,8 @@ pub struct Request {
     pub tool: String,
     /// Its arguments, as JSON text.
     pub arguments: String,
-    /// The context, as JSON text: `workdir`, `permission_mode`, `dry_run`, and `problem` if the call cannot be
-    /// made. May be empty.
+    /// The context, as JSON text: `workdir`, `permission_mode`, `dry_run`, `operation` (`checkpoint` or `rewind`) to
+    /// perform that instead of calling a tool, and `problem` if the call cannot be made. May be empty.
     pub context: String,
     /// Cancels the call.
     pub cancel: Cancel,
@@ -59,17 +60,22 @@ impl Tools {
             let toolbox = self.for_context(&context)?;
             let arguments: Value = serde_json::from_str(&request.arguments)
                 .map_err(|error| format!("the arguments are not JSON: {}", problem(&error)))?;
-            Ok((toolbox, arguments, context.dry_run))
+            Ok((toolbox, arguments, context))
         });
         match ready {
-            Ok((toolbox, arguments, dry_run)) => {
+            Ok((toolbox, arguments, Context { dry_run, operation, .. })) => {
                 let approver = host.map(|host| Arc::new(HostApprover(host)) as _);
                 let cancel = request.cancel.clone();
                 let call = CallOptions::default()
                     .with_cancel(cancel)
                     .with_dry_run(dry_run)
                     .with_approver(approver);
-                reply::text(toolbox.call_with(&request.tool, arguments, &call))
+                match operation {
+                    Some(operation) => {
+                        history::perform(toolbox.session(), operation, &arguments, &call)
+                    }
+                    None => reply::text(toolbox.call_with(&request.tool, arguments, &call)),
+                }
             }
             Err(problem) => self.refuse(request, Error::InvalidArgument(problem)),
         }
@@ -170,6 +176,8 @@ struct Context {
     permission_mode: Option<String>,
     /// Whether changes are only described; by default as the session's settings say.
     dry_run: Option<bool>,
+    /// What to perform instead of calling a tool.
+    operation: Option<Operation>,
     /// Why the call cannot be made, if the package's own layer found that out.
     problem: Option<String>,
 }

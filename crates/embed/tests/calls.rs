@@ -142,3 +142,40 @@ fn lists_need_no_session() {
     assert!(schemas("morse", &[]).unwrap_err().contains("the formats are mcp, openai"));
     assert!(describe(&["old"]).unwrap_err().contains("the dialects are"));
 }
+
+#[test]
+fn a_rewind_is_performed_and_no_tool_has_its_name() {
+    let journal = TempDir::new().unwrap();
+    let (dir, tools) = stage(json!({"dialect": "dotted", "journal": journal.path()}));
+    let perform = |operation: &str, arguments: Value| {
+        call(&tools, operation, arguments, json!({"operation": operation}))
+    };
+    let id = perform("checkpoint", json!({"label": "turn 1"}))["data"]["id"].clone();
+    assert!(id.is_string());
+    call(&tools, "file.write", json!({"path": "sub/a.txt", "content": "two\nthree\n"}), json!({}));
+    call(&tools, "file.write", json!({"path": "new.txt", "content": "new\n"}), json!({}));
+    let dry = json!({"operation": "rewind", "dry_run": true});
+    let preview = call(&tools, "rewind", json!({"to": "turn 1"}), dry);
+    let data = &preview["data"];
+    assert_eq!((&data["done"], &data["changes"]), (&json!(false), &json!(2)), "{preview}");
+    let lines = [&data["files"][1]["lines_added"], &data["files"][1]["lines_removed"]];
+    assert_eq!(lines, [&json!(1), &json!(2)], "{preview}");
+    // A model may call anything.
+    let named = call(&tools, "rewind", json!({"to": "turn 1"}), json!({}));
+    assert_eq!(named["metadata"]["code"], "unknown_tool", "{named}");
+    fs::write(dir.path().join("sub/a.txt"), "theirs\n").unwrap();
+    let refused = perform("rewind", json!({"to": id}));
+    assert_eq!(refused["data"]["done"], false);
+    assert_eq!(refused["data"]["conflicts"][0]["why"], "its content has changed since");
+    assert!(dir.path().join("new.txt").exists());
+    let rest = perform("rewind", json!({"to": id, "leave_out_conflicts": true}));
+    assert_eq!(rest["data"]["done"], true, "{rest}");
+    assert!(!dir.path().join("new.txt").exists());
+    let unknown = perform("rewind", json!({"to": "none"}));
+    assert_eq!(unknown["success"], false);
+    let wrong = perform("rewind", json!({"to": "turn 1", "all": true}));
+    assert!(wrong["error"].as_str().unwrap().contains("`all`"), "{wrong}");
+    let (_dir, without) = stage(json!({}));
+    let none = call(&without, "checkpoint", json!({}), json!({"operation": "checkpoint"}));
+    assert!(none["error"].as_str().unwrap().contains("there is no journal"), "{none}");
+}

@@ -28,6 +28,14 @@ export const editorScript = [
   { text: "It said `Helo`; now it says `Hello`." },
 ];
 
+/** A turn that the user does not want. */
+export const unwanted = [
+  { tool: "Read", args: { file_path: file } },
+  { tool: "Edit", args: { file_path: file, old_string: "Helo", new_string: "Farewell" } },
+  { tool: "Move", args: { source: file, destination: join(root, "old", "greeting.txt") } },
+  { tool: "Write", args: { file_path: join(root, "notes.txt"), content: "one\ntwo\n" } },
+];
+
 /** A turn as a message of Anthropic's. */
 export const anthropicMessage = (turn, number) => ({
   id: `message-${number}`,

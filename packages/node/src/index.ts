@@ -11,6 +11,8 @@ import type {
   Options,
   PermissionManager,
   Question,
+  RewindOptions,
+  Rewound,
   SchemaFormat,
   ToolContext,
   ToolPlugin,
@@ -47,15 +49,51 @@ export class Session {
     args: ArgsOf<Name>,
     context?: ToolContext,
   ): Promise<ToolResult<DataOf<Name>>> {
+    return (await this.#start(tool, args, context)) as ToolResult<DataOf<Name>>;
+  }
+
+  /**
+   * Marks the present, so that `rewind` can take back all that is changed from now on. Resolves to the checkpoint's id.
+   * Needs the option `journal`; rejects with a `PinfoldError` without one.
+   */
+  async checkpoint(label = ""): Promise<string> {
+    return ((await this.#operate("checkpoint", { label })) as { id: string }).id;
+  }
+
+  /**
+   * Takes back all that this session has changed since a checkpoint, by its id or label, or after a change, by its id: all of it,
+   * or nothing if somebody else has changed one of the files since. Rejects with a `PinfoldError` if that cannot be planned.
+   */
+  async rewind(to: string, options: RewindOptions = {}): Promise<Rewound> {
+    const { everybody, leaveOutConflicts, ...context } = options;
+    const args = { to, everybody: everybody ?? false, leave_out_conflicts: leaveOutConflicts ?? false };
+    return camelCased(await this.#operate("rewind", args, context)) as Rewound;
+  }
+
+  async #operate(operation: "checkpoint" | "rewind", args: unknown, context?: ToolContext): Promise<unknown> {
+    const { success, data, error, metadata } = await this.#start(operation, args, context, operation);
+    if (!success) {
+      throw new PinfoldError(error ?? "", String(metadata?.["code"]));
+    }
+    return data;
+  }
+
+  /** Calls a tool, or performs an operation, which no model can name. */
+  async #start(
+    tool: string,
+    args: unknown,
+    context: ToolContext | undefined,
+    operation?: string,
+  ): Promise<ToolResult> {
     const call = new native.NativeCall();
     const json = stringify(args);
-    const about = contextOf(context, json.problem);
+    const about = contextOf(context, json.problem, operation);
     const unwatch = about.signals.map((signal) => watch(signal, () => call.cancel()));
     try {
       // The callback gets a copy of the arguments that the call runs with: the caller may change the object meanwhile.
       const ask = this.#asker(String(tool), json.text, context, call);
       const answer = await this.#native.start(String(tool), json.text, about.text, call, ask);
-      return result(answer) as ToolResult<DataOf<Name>>;
+      return result(answer);
     } finally {
       unwatch.forEach((stop) => stop());
     }
@@ -125,6 +163,18 @@ export class Session {
   }
 }
 
+/** Why a checkpoint or a rewind failed; `code` is the kind of failure, as in `metadata.code` of a result. */
+export class PinfoldError extends Error {
+  override readonly name = "PinfoldError";
+
+  constructor(
+    message: string,
+    readonly code: string,
+  ) {
+    super(message);
+  }
+}
+
 /** The tools on a new session. */
 export function createTools(options?: Options): ToolPlugin[] {
   return [...new Session(options).tools];
@@ -186,6 +236,7 @@ function checkPlain(options: Options): Options {
 function contextOf(
   context: ToolContext | undefined,
   argsProblem: string | undefined,
+  operation: string | undefined,
 ): { text: string; signals: AbortSignal[] } {
   let problem = argsProblem && `the arguments are not JSON: ${argsProblem}`;
   const signals: AbortSignal[] = [];
@@ -208,10 +259,24 @@ function contextOf(
     workdir: typeof workdir === "string" ? resolve(workdir) : workdir,
     permission_mode: context?.permissionMode,
     dry_run: context?.dryRun,
+    operation,
   };
   const { text, problem: wrong } = stringify(about);
   problem ??= wrong && `the call's context: ${wrong}`;
   return { text: problem === undefined ? text : JSON.stringify({ problem }), signals };
+}
+
+/** An object of the native part with the names of this language, and without nulls. */
+function camelCased(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map(camelCased);
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
+  const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  const given = Object.entries(value).filter(([, inner]) => inner !== null);
+  return Object.fromEntries(given.map(([name, inner]) => [camel(name), camelCased(inner)]));
 }
 
 function listed(text: string): Array<Record<string, unknown>> {

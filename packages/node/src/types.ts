@@ -111,6 +111,40 @@ export interface ToolResult<Data = unknown> {
   data?: Data;
 }
 
+/** How a rewind is made: the context of a call, and what is taken back. */
+export interface RewindOptions extends ToolContext {
+  /** Whether the changes of other sessions are taken back, too. */
+  everybody?: boolean | undefined;
+  /** Whether files that somebody else has changed are left as they are, instead of changing nothing. */
+  leaveOutConflicts?: boolean | undefined;
+}
+
+/** What becomes of one path in a rewind. */
+export interface RewoundFile {
+  /** Its path as it is before the rewind. */
+  path: string;
+  what: "restored" | "removed" | "created again" | "moved back";
+  /** The path that it is moved back to. */
+  backTo?: string;
+  /** Lines that are added and removed, where both versions are text. */
+  linesAdded?: number;
+  linesRemoved?: number;
+}
+
+/** What a rewind has done, or would do. */
+export interface Rewound {
+  /** Whether it was made. Not in a dry run, nor if there are conflicts that were not to be left out. */
+  done: boolean;
+  dryRun: boolean;
+  /** The id of the rewind itself, which \`pinfold undo\` undoes. */
+  id?: string;
+  /** How many changes are taken back. */
+  changes: number;
+  files: RewoundFile[];
+  /** Files that somebody else has changed since, and why they stay. */
+  conflicts: Array<{ path: string; why: string }>;
+}
+
 /** A call, as a message of Anthropic's models has it. */
 export interface ToolUseBlock {
   id: string;

@@ -26,6 +26,23 @@ for (const [example, said] of Object.entries(examples)) {
   });
 }
 
+test("the example rewind takes the turn back", async () => {
+  const { stdout } = await run(process.execPath, [join(home, "examples", "rewind.mjs")]);
+  const expected = [
+    "Read greeting.txt ",
+    "Edit greeting.txt ",
+    "Move greeting.txt → old/greeting.txt ",
+    "Write notes.txt ",
+    "moved: true",
+    "would be created again greeting.txt +1 -0",
+    "would be removed notes.txt +0 -2",
+    "would be removed old/greeting.txt +0 -1",
+    "true 3",
+    "Helo, world!",
+  ];
+  assert.deepEqual(stdout.trimEnd().split("\n"), expected);
+});
+
 test("what the README shows works when it is copied", async (t) => {
   const readme = readFileSync(join(home, "README.md"), "utf8");
   const blocks = [...readme.matchAll(/```js\n(.*?)```(?:[^`]*```text\n(.*?)```)?/gs)];
@@ -35,7 +52,8 @@ test("what the README shows works when it is copied", async (t) => {
     mkdirSync(join(directory, "node_modules"));
     symlinkSync(home, join(directory, "node_modules", "pinfold"));
     writeFileSync(join(directory, "agent.mjs"), code);
-    const { stdout } = await run(process.execPath, ["agent.mjs"], { cwd: directory });
+    const env = { ...process.env, XDG_STATE_HOME: workspace(t) };
+    const { stdout } = await run(process.execPath, ["agent.mjs"], { cwd: directory, env });
     if (output !== undefined) {
       assert.equal(stdout.replaceAll(directory, "/home/me/agent"), output);
     }

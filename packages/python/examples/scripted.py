@@ -39,6 +39,18 @@ editor_script: list[dict[str, Any]] = [
 ]
 
 
+# A turn that the user does not want.
+unwanted: list[dict[str, Any]] = [
+    {"tool": "Read", "args": {"file_path": str(file)}},
+    {
+        "tool": "Edit",
+        "args": {"file_path": str(file), "old_string": "Helo", "new_string": "Farewell"},
+    },
+    {"tool": "Move", "args": {"source": str(file), "destination": str(root / "old/greeting.txt")}},
+    {"tool": "Write", "args": {"file_path": str(root / "notes.txt"), "content": "one\ntwo\n"}},
+]
+
+
 def anthropic_message(turn: dict[str, Any], number: int) -> dict[str, Any]:
     """A turn as a message of Anthropic's."""
     if "tool" in turn:

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from workspace import Workspace
@@ -18,6 +19,9 @@ class Documents(Workspace):
     def run_python(self, *arguments: str) -> str:
         keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
         environment = {key: value for key, value in os.environ.items() if key not in keys}
+        state = tempfile.TemporaryDirectory(prefix="pinfold-state-")
+        self.addCleanup(state.cleanup)
+        environment["XDG_STATE_HOME"] = state.name
         command = [sys.executable, *arguments]
         done = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True
@@ -37,6 +41,22 @@ class Documents(Workspace):
             lines = self.run_python(str(HOME / "examples" / example)).split("\n")
             self.assertEqual([line.split()[0] for line in lines[:3]], tools)
             self.assertIn("Hello, world!", lines)
+
+    def test_the_example_rewind_takes_the_turn_back(self) -> None:
+        printed = self.run_python(str(HOME / "examples" / "rewind.py"))
+        expected = [
+            "Read greeting.txt ",
+            "Edit greeting.txt ",
+            "Move greeting.txt → old/greeting.txt ",
+            "Write notes.txt ",
+            "moved: True",
+            "would be created again greeting.txt +1 -0",
+            "would be removed notes.txt +0 -2",
+            "would be removed old/greeting.txt +0 -1",
+            "True 3",
+            "Helo, world!",
+        ]
+        self.assertEqual(printed.rstrip("\n").split("\n"), expected)
 
     def test_what_the_readme_shows_works_when_it_is_copied(self) -> None:
         readme = (HOME / "README.md").read_text()

@@ -1,5 +1,7 @@
 //! `Rewind`: takes back every change since a checkpoint.
 
+use std::collections::HashSet;
+
 use super::take_back::{Conflict, TakenBack, plan};
 use super::undo::never_made;
 use crate::journal::{Entry, LoggedEntry};
@@ -102,7 +104,9 @@ impl Operation for Rewind {
             planned.changes.clear();
             planned.files.clear();
         }
-        let changes = planned.changes.iter().map(|change| change.undoes().len()).sum();
+        // A move changes two paths.
+        let ids = planned.changes.iter().flat_map(|change| change.undoes());
+        let changes = ids.collect::<HashSet<_>>().len();
         let rewound = Rewound { files: planned.files, conflicts: planned.conflicts, changes };
         Ok((rewound, ChangeSet(planned.changes)))
     }

@@ -8,7 +8,7 @@
 from ._settings import Dialect, Permissions, Settings
 from .context import CancelToken, CanUseTool, Decision, ExecutionContext, Question
 from .registry import ToolRegistry, register_file_tools
-from .results import Image, ToolResult
+from .results import Conflict, Image, PinfoldError, Rewound, RewoundFile, ToolResult
 from .session import SchemaFormat, Session, Sessions, tool_schemas
 from .tools import (
     BaseTool,
@@ -31,6 +31,7 @@ __all__ = [
     "BaseTool",
     "CanUseTool",
     "CancelToken",
+    "Conflict",
     "Decision",
     "DeleteTool",
     "Dialect",
@@ -45,8 +46,11 @@ __all__ = [
     "MultiEditTool",
     "NotebookEditTool",
     "Permissions",
+    "PinfoldError",
     "Question",
     "ReadTool",
+    "Rewound",
+    "RewoundFile",
     "SchemaFormat",
     "Session",
     "Sessions",

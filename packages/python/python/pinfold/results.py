@@ -66,6 +66,59 @@ class ToolResult:
         return {"success": self.success, "content": self.output, **given}
 
 
+class PinfoldError(Exception):
+    """Why a checkpoint or a rewind failed; `code` is the kind of failure, as in the metadata of a result."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A file that a rewind leaves as it is, because somebody else has changed it since."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RewoundFile:
+    """What becomes of one path in a rewind."""
+
+    # Its path as it is before the rewind.
+    path: str
+    # `restored`, `removed`, `created again` or `moved back`.
+    what: str
+    # The path that it is moved back to.
+    back_to: str | None
+    # Lines that are added and removed, where both versions are text.
+    lines_added: int | None
+    lines_removed: int | None
+
+
+@dataclass(frozen=True)
+class Rewound:
+    """What a rewind has done, or would do."""
+
+    # Whether it was made. Not in a dry run, nor if there are conflicts that were not to be left out.
+    done: bool
+    dry_run: bool
+    # The id of the rewind itself, which `pinfold undo` undoes.
+    id: str | None
+    # How many changes are taken back.
+    changes: int
+    files: list[RewoundFile]
+    conflicts: list[Conflict]
+
+
+def rewound(data: dict[str, Any]) -> Rewound:
+    """The object that the native part returns."""
+    files = [RewoundFile(**file) for file in data["files"]]
+    conflicts = [Conflict(**conflict) for conflict in data["conflicts"]]
+    return Rewound(**{**data, "files": files, "conflicts": conflicts})
+
+
 def tool_result_block(tool_use_id: str, result: ToolResult) -> dict[str, Any]:
     """A result as the `tool_result` block of Anthropic's messages."""
     text = result.output if result.success else result.error or ""

@@ -12,12 +12,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from . import _native
 from .context import CancelToken, CanUseTool, ExecutionContext, failure, put, written
-from .results import ToolResult, parse_result, tool_result_block
+from .results import PinfoldError, Rewound, ToolResult, parse_result, rewound, tool_result_block
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,7 +59,9 @@ class Session:
         self, name: str, args: Mapping[str, Any], context: ExecutionContext | None = None
     ) -> ToolResult:
         """Calls a tool with a context."""
-        job = _Job(self, name, args, context)
+        return self._run(_Job(self, name, args, context))
+
+    def _run(self, job: _Job) -> ToolResult:
 
         def ask(question: str) -> str:
             try:
@@ -79,8 +82,10 @@ class Session:
         self, name: str, args: Mapping[str, Any], context: ExecutionContext | None = None
     ) -> ToolResult:
         """Calls a tool without blocking the event loop. If the task is cancelled, so is the call."""
+        return await self._execute(_Job(self, name, args, context))
+
+    async def _execute(self, job: _Job) -> ToolResult:
         loop = asyncio.get_running_loop()
-        job = _Job(self, name, args, context)
         settled: asyncio.Future[str] = loop.create_future()
         around = contextvars.copy_context()
         asked: list[asyncio.Task[None]] = []
@@ -125,6 +130,54 @@ class Session:
                 for task in asked:
                     task.cancel()
         return parse_result(answer)
+
+    def checkpoint(self, label: str = "") -> str:
+        """Marks the present, so that `rewind` can take back all that is changed from now on. Returns the
+        checkpoint's id. Needs the setting `journal`; raises `PinfoldError` without one."""
+        result = self._run(_Job(self, "checkpoint", {"label": label}, None, operation="checkpoint"))
+        return cast("str", _data(result)["id"])
+
+    def rewind(
+        self,
+        to: str,
+        *,
+        dry_run: bool = False,
+        everybody: bool = False,
+        leave_out_conflicts: bool = False,
+        context: ExecutionContext | None = None,
+    ) -> Rewound:
+        """Takes back all that this session has changed since a checkpoint, by its id or label, or after a
+        change, by its id: all of it, or nothing if somebody else has changed one of the files since, unless
+        those are to be left out. With `everybody` the changes of other sessions are taken back, too. Raises
+        `PinfoldError` if that cannot be planned."""
+        job = self._rewinding(to, dry_run, everybody, leave_out_conflicts, context)
+        return rewound(_data(self._run(job)))
+
+    async def execute_rewind(
+        self,
+        to: str,
+        *,
+        dry_run: bool = False,
+        everybody: bool = False,
+        leave_out_conflicts: bool = False,
+        context: ExecutionContext | None = None,
+    ) -> Rewound:
+        """The same, without blocking the event loop."""
+        job = self._rewinding(to, dry_run, everybody, leave_out_conflicts, context)
+        return rewound(_data(await self._execute(job)))
+
+    def _rewinding(
+        self,
+        to: str,
+        dry_run: bool,
+        everybody: bool,
+        leave_out_conflicts: bool,
+        context: ExecutionContext | None,
+    ) -> _Job:
+        args = {"to": to, "everybody": everybody, "leave_out_conflicts": leave_out_conflicts}
+        about = context or ExecutionContext()
+        about = replace(about, dry_run=dry_run or about.dry_run)
+        return _Job(self, "rewind", args, about, operation="rewind")
 
     def tool_result(self, block: Any, context: ExecutionContext | None = None) -> dict[str, Any]:
         """Makes the call that a `tool_use` block of Anthropic's messages asks for, and gives back its
@@ -200,6 +253,8 @@ class _Job:
         name: str,
         args: Mapping[str, Any],
         context: ExecutionContext | None,
+        # What to perform instead of calling a tool. No model can name it.
+        operation: str | None = None,
     ) -> None:
         context = context or ExecutionContext()
         # No tool has a name with surrogates in it.
@@ -211,7 +266,7 @@ class _Job:
         chosen = context.can_use_tool
         self.can_use_tool = session._can_use_tool if chosen is None else _callable(chosen)
         self.asks = self.can_use_tool is not None
-        about: dict[str, Any] = {"dry_run": True if context.dry_run else None}
+        about: dict[str, Any] = {"dry_run": True if context.dry_run else None, "operation": operation}
         try:
             if context.working_dir is not None:
                 # Relative to the current directory now, not when the call runs.
@@ -250,6 +305,13 @@ def tool_schemas(
     """The tools of some dialects in the format of a model provider."""
     dialects = [dialect] if isinstance(dialect, str) else list(dialect)
     return _listed(_native.schemas(format, [str(name) for name in dialects]))
+
+
+def _data(result: ToolResult) -> dict[str, Any]:
+    """The data of an operation. Raises `PinfoldError` if it failed."""
+    if not result.success:
+        raise PinfoldError(result.error or "", str(result.metadata.get("code")))
+    return cast("dict[str, Any]", result.data)
 
 
 def _tool_use(block: Any) -> tuple[str, str, Any]:

@@ -1,0 +1,99 @@
+//! Checkpoints and rewind. They are no tools: programs call them, and no model can, whatever name it calls.
+
+use pinfold::operations::{Rewind, Rewound, Whose};
+use pinfold::{CallOptions, Error, Receipt, Session};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// What a call does instead of calling a tool.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Operation {
+    /// Marks the present: `{label}`. Returns `{id}`.
+    Checkpoint,
+    /// Takes back what was changed since: `{to, everybody, leave_out_conflicts}`.
+    Rewind,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointArgs {
+    #[serde(default)]
+    label: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RewindArgs {
+    to: String,
+    #[serde(default)]
+    everybody: bool,
+    #[serde(default)]
+    leave_out_conflicts: bool,
+}
+
+/// Performs an operation, and returns its result as JSON text in the shape of a tool's.
+pub(crate) fn perform(
+    session: &Session,
+    operation: Operation,
+    arguments: &Value,
+    options: &CallOptions,
+) -> String {
+    let done = match operation {
+        Operation::Checkpoint => parse(arguments).and_then(|CheckpointArgs { label }| {
+            let id = session.checkpoint(&label)?;
+            Ok(json!({ "id": id }))
+        }),
+        Operation::Rewind => parse(arguments).and_then(|args| rewind(session, args, options)),
+    };
+    match done {
+        Ok(data) => json!({ "success": true, "data": data }),
+        Err(error) => json!({
+            "success": false,
+            "error": error.with_hint(),
+            "metadata": { "code": pinfold_dialects::code(&error) },
+        }),
+    }
+    .to_string()
+}
+
+fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, Error> {
+    T::deserialize(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
+}
+
+fn rewind(session: &Session, args: RewindArgs, options: &CallOptions) -> Result<Value, Error> {
+    let whose = if args.everybody { Whose::Everybody } else { Whose::Own };
+    let rewind =
+        Rewind::to(args.to).with_whose(whose).with_leave_out_conflicts(args.leave_out_conflicts);
+    let done = session.audited(
+        &options.clone().with_tool("rewind"),
+        |call| session.perform_with(&rewind, call),
+        |done| (done.as_ref().map_or_else(pinfold_dialects::code, |_| "ok"), 0),
+    )?;
+    Ok(data(&done.outcome, &done.receipt, args.leave_out_conflicts))
+}
+
+fn data(rewound: &Rewound, receipt: &Receipt, leave_out_conflicts: bool) -> Value {
+    let files = rewound.files.iter().map(|file| {
+        let (added, removed) = file.lines.unzip();
+        json!({
+            "path": file.path,
+            "what": file.what,
+            "back_to": file.back_to,
+            "lines_added": added,
+            "lines_removed": removed,
+        })
+    });
+    let conflicts = rewound.conflicts.iter();
+    let conflicts = conflicts.map(|it| json!({ "path": it.path, "why": it.why }));
+    let refused = !rewound.conflicts.is_empty() && !leave_out_conflicts;
+    json!({
+        "done": !refused && !receipt.dry_run,
+        "dry_run": receipt.dry_run,
+        "id": receipt.id,
+        "changes": rewound.changes,
+        "files": files.collect::<Vec<_>>(),
+        "conflicts": conflicts.collect::<Vec<_>>(),
+    })
+}
