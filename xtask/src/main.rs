@@ -5,6 +5,7 @@
 mod api;
 mod checks;
 mod conformance;
+mod cross;
 mod dist;
 mod frameworks;
 mod packages;
@@ -29,6 +30,8 @@ cargo xtask frameworks     agent frameworks against the server; writes the table
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
 cargo xtask deny           licences, advisories, sources and duplicates of the dependencies
+cargo xtask cross check    lints everything for macOS and FreeBSD, with Debian's second Rust below `target`;
+                           `[TARGET…]` for others
 cargo xtask dist           what a release for this machine is, in `target/dist`; `--check` installs each file
 cargo xtask package        packs every crate, and builds the packed crates
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz(rest),
         ["deny"] => release::deny(),
         ["coverage"] => release::coverage(),
+        ["cross", "check", targets @ ..] => cross::check(targets),
         ["dist", rest @ ..] => dist::run(rest),
         ["package", rest @ ..] => release::package(rest),
         ["minimal"] => release::minimal(),
