@@ -26,6 +26,7 @@ cargo xtask api            the public API of `pinfold` against crates/pinfold/ap
                            `PINFOLD_BLESS=1` writes the file
 cargo xtask features       checks the crates with each of their features alone, and with none
 cargo xtask conformance    the official conformance suite against the server: part of `test`
+cargo xtask screenshots    the pictures of the page in docs/images
 cargo xtask frameworks     agent frameworks against the server; writes the table in docs/CLIENTS.md
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         ["api"] => api::check_fresh(),
         ["features"] => release::features(),
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
+        ["screenshots"] => screenshots(),
         ["frameworks"] => frameworks::run(),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", rest @ ..] => fuzz(rest),
@@ -84,6 +86,23 @@ fn tool(name: &str, package: &str, version: &str) -> Result<String> {
         run(&install, &[])?;
     }
     Ok(program.display().to_string())
+}
+
+/// Takes the pictures of the page that the documentation has.
+fn screenshots() -> Result<()> {
+    let mut packages = Packages::default();
+    packages.install_for_page()?;
+    packages.report_missing();
+    let images = release::home().join("docs/images");
+    std::fs::create_dir_all(&images)?;
+    let mut own = packages.page_environment();
+    own.push(("PINFOLD_SCREENSHOTS", images.display().to_string()));
+    let environment: Vec<_> = own.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let test = ["test", "--package", "pinfold-cli", "--test", "page", "--"];
+    run(
+        &[&test[..], &["--ignored", "--exact", "screenshots::pictures_of_the_views"]].concat(),
+        &environment,
+    )
 }
 
 /// Random calls, each kind for some seconds.

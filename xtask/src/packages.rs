@@ -13,6 +13,9 @@ use anyhow::{Context as _, Result, anyhow, bail};
 /// Where the packages are named that clients in tests need.
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/tests/clients");
 
+/// Where the source of the page for browsers is.
+pub(crate) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/page/web");
+
 /// Where Pinfold's own packages are.
 const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packages");
 
@@ -30,6 +33,10 @@ pub(crate) struct Packages {
     own_node: bool,
     /// A Python that has what the tests of Pinfold's own package need, and gets that package.
     own_python: Option<PathBuf>,
+    /// Whether the tools are there that build and test the page.
+    page: bool,
+    /// A browser for the tests of the page.
+    browser: Option<PathBuf>,
     missing: Vec<String>,
 }
 
@@ -99,6 +106,25 @@ impl Packages {
         Ok(())
     }
 
+    /// Installs what building and testing the page takes.
+    pub(crate) fn install_for_page(&mut self) -> Result<()> {
+        self.page = self.given("npm", "the page for browsers", page_modules)?.is_some();
+        self.browser = browser();
+        if self.browser.is_none() {
+            let way = "there is no `chromium`, and only root can install it by `apt-get`";
+            self.missing.push(format!("tests of the page in a browser ({way})"));
+        }
+        Ok(())
+    }
+
+    /// What tests of the page have to be told.
+    pub(crate) fn page_environment(&self) -> Vec<(&'static str, String)> {
+        let modules = self.page.then(|| Path::new(PAGE).join("node_modules").display().to_string());
+        let browser = self.browser.as_ref().map(|browser| browser.display().to_string());
+        let modules = modules.map(|modules| ("PINFOLD_PAGE_MODULES", modules));
+        modules.into_iter().chain(browser.map(|browser| ("PINFOLD_BROWSER", browser))).collect()
+    }
+
     /// Installs something if there is the program that it takes.
     fn given<T>(
         &mut self,
@@ -132,6 +158,9 @@ impl Packages {
     pub(crate) fn test_own(&self) -> Result<()> {
         if self.own_node {
             run_or_bail(npm().arg("test"))?;
+        }
+        if self.page {
+            run_or_bail(Command::new("npm").arg("test").current_dir(PAGE))?;
         }
         if let Some(python) = &self.own_python {
             let home = Path::new(OURS).join("python");
@@ -178,12 +207,37 @@ fn modules(name: &str, named: &Path, scripts: &str) -> Result<PathBuf, String> {
 }
 
 fn own_node() -> Result<(), String> {
-    let lock = Path::new(OURS).join("node/package-lock.json");
-    let place = place("own-node", &[lock])?;
-    if !Path::new(OURS).join("node/node_modules").exists() {
+    in_place("own-node", &Path::new(OURS).join("node"))
+}
+
+fn page_modules() -> Result<(), String> {
+    in_place("page", Path::new(PAGE))
+}
+
+/// Installs the packages that the files in a directory name, in that directory.
+fn in_place(name: &str, directory: &Path) -> Result<(), String> {
+    let place = place(name, &[directory.join("package-lock.json")])?;
+    if !directory.join("node_modules").exists() {
         let _ = fs::remove_file(place.join("installed"));
     }
-    once(&place, || quiet(npm().args(["ci", "--no-audit", "--no-fund"])))
+    let mut npm = Command::new("npm");
+    once(&place, || quiet(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(directory)))
+}
+
+/// Chromium, which root can install on Debian.
+fn browser() -> Option<PathBuf> {
+    let find = || {
+        let path = std::env::var_os("PATH")?;
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        let mut all = std::env::split_paths(&path).flat_map(|it| names.map(|name| it.join(name)));
+        all.find(|program| program.is_file())
+    };
+    find().or_else(|| {
+        let mut apt = Command::new("apt-get");
+        let install = ["install", "--yes", "--quiet", "--no-install-recommends", "chromium"];
+        quiet(apt.args(install).env("DEBIAN_FRONTEND", "noninteractive")).ok()?;
+        find()
+    })
 }
 
 fn clients_python() -> Result<PathBuf, String> {

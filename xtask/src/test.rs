@@ -28,7 +28,8 @@ pub(crate) fn run_all() -> Result<()> {
         .map_err(|_| anyhow!("installing panicked"))?;
     let (rg, packages) = installed?;
     packages::lay(Profile::Dev)?;
-    let own = timed("TypeScript", || packages.build_layers())?;
+    let mut own = timed("TypeScript", || packages.build_layers())?;
+    own.extend(packages.page_environment());
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
     let mut environment = vec![("PINFOLD_RG", rg.as_str())];
@@ -55,6 +56,7 @@ pub(crate) fn run_all() -> Result<()> {
 fn install() -> Result<(String, Packages)> {
     let mut packages = Packages::install()?;
     packages.install_for_own()?;
+    packages.install_for_page()?;
     Ok((tool("rg", "ripgrep", "15.2.0")?, packages))
 }
 

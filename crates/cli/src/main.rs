@@ -11,6 +11,7 @@ mod doctor;
 mod door_hint;
 mod journal;
 mod options;
+mod page;
 mod prompt;
 mod read_pdf;
 mod rewind;
@@ -57,6 +58,7 @@ enum Command {
     Undo(journal::Undo),
     Checkpoint(rewind::Checkpoint),
     Watch(watch::Watch),
+    Page(page::Page),
     Doctor(doctor::Doctor),
     Completions(shell::Completions),
     Man(shell::Man),
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Undo(command) => command.run(),
         Command::Checkpoint(command) => command.run(),
         Command::Watch(command) => command.run(),
+        Command::Page(command) => command.run(),
         Command::Doctor(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

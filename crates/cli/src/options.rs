@@ -49,13 +49,8 @@ pub(crate) struct WorkspaceOptions {
 impl WorkspaceOptions {
     /// Reads the configuration file and applies the flags.
     pub(crate) fn configure(&self, groups: &[&dyn Group]) -> Result<Config> {
-        let mut config = config::load(self.config.as_deref())?;
-        for group in groups {
-            group.apply(&mut config.settings);
-        }
+        let mut config = configure(self.config.as_deref(), groups)?;
         config.settings.read_roots.extend(self.read_roots.iter().cloned());
-        // On the command line changes can be undone unless the user says otherwise.
-        config.settings.journal.get_or_insert(JournalSetting::Usual(true));
         Ok(config)
     }
 
@@ -86,9 +81,7 @@ impl WorkspaceOptions {
     pub(crate) fn open(&self, settings: Settings, own_file: Option<PathBuf>) -> Result<Session> {
         let current = [PathBuf::from(".")];
         let roots = if self.roots.is_empty() { &current[..] } else { &self.roots };
-        let own_files = self.config_file().into_iter().chain(config::default_path());
-        let own_files = own_files.chain(token::state_directory()).chain(own_file);
-        let own_files = own_files.chain(pinfold_feed::directories());
+        let own_files = own_files(self.config.as_deref()).chain(own_file);
         let session = Session::with_settings(roots, settings)?.keeping_out_of(own_files);
         Ok(match crate::read_pdf::reader() {
             Some(reader) => session.with_pdf_reader(reader),
@@ -105,6 +98,24 @@ impl WorkspaceOptions {
         }
         self.open(settings, None)
     }
+}
+
+/// Reads the configuration file and applies the flags.
+pub(crate) fn configure(file: Option<&Path>, groups: &[&dyn Group]) -> Result<Config> {
+    let mut config = config::load(file)?;
+    for group in groups {
+        group.apply(&mut config.settings);
+    }
+    // On the command line changes can be undone unless the user says otherwise.
+    config.settings.journal.get_or_insert(JournalSetting::Usual(true));
+    Ok(config)
+}
+
+/// The files of Pinfold that no tool may reach.
+pub(crate) fn own_files(config_file: Option<&Path>) -> impl Iterator<Item = PathBuf> {
+    let configs = config::path(config_file).map(|(path, _)| path).into_iter();
+    let configs = configs.chain(config::default_path());
+    configs.chain(token::state_directory()).chain(pinfold_feed::directories())
 }
 
 /// The options of commands that serve or call tools.

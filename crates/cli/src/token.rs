@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use etcetera::BaseStrategy as _;
-use pinfold_confine::{random_number, read_secret, remove_secret, write_secret};
+use pinfold_confine::{random_secret, read_secret, remove_secret, write_secret};
 
 /// Shorter tokens could be guessed.
 const MIN_CHARS: usize = 16;
@@ -44,7 +44,7 @@ impl Token {
             });
         }
         let path = state_directory()?.join("tokens").join(format!("http-{address}"));
-        let text = fresh()?;
+        let text = random_secret()?;
         let written = write_secret(&path, &format!("{text}\n"), true);
         written
             .map_err(|error| anyhow!("cannot write the token to {}: {error}", path.display()))?;
@@ -56,7 +56,7 @@ impl Token {
         let text = match read_secret(file) {
             Ok(text) => checked(&text).with_context(named)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let text = fresh()?;
+                let text = random_secret()?;
                 write_secret(file, &format!("{text}\n"), false).with_context(named)?;
                 text
             }
@@ -91,11 +91,6 @@ impl Drop for Token {
     }
 }
 
-fn fresh() -> Result<String> {
-    let words = [random_number()?, random_number()?, random_number()?, random_number()?];
-    Ok(words.map(|word| format!("{word:016x}")).concat())
-}
-
 fn checked(text: &str) -> Result<String> {
     let text = text.trim();
     if text.len() < MIN_CHARS {
@@ -117,8 +112,8 @@ mod tests {
         for bad in ["", "0123456789abcde", "0123456789 abcdef", "0123456789abcdé"] {
             assert!(checked(bad).is_err(), "{bad}");
         }
-        let token = fresh().unwrap();
+        let token = random_secret().unwrap();
         assert_eq!((token.len(), checked(&token).unwrap()), (64, token.clone()));
-        assert_ne!(fresh().unwrap(), token);
+        assert_ne!(random_secret().unwrap(), token);
     }
 }

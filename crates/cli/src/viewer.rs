@@ -7,8 +7,8 @@ use clap::Args;
 use pinfold::{Session, Settings};
 use pinfold_feed::WatchOptions;
 
-use crate::config;
-use crate::options::FeedDirectory;
+use crate::config::{self, Config};
+use crate::options::{self, FeedDirectory, Group};
 
 /// Which servers are watched.
 #[derive(Args)]
@@ -40,11 +40,25 @@ impl ViewerOptions {
                 config::load(self.config.as_deref())?.serve.feed.unwrap_or_default().directories()
             }
         };
-        let options = WatchOptions::new(directories, answers);
+        Ok(WatchOptions::new(directories, answers).with_roots(self.real_roots()?))
+    }
+
+    /// The real paths of the directories that were given.
+    pub(crate) fn real_roots(&self) -> Result<Vec<PathBuf>> {
         if self.roots.is_empty() {
-            return Ok(options);
+            return Ok(Vec::new());
         }
         let session = Session::with_settings(&self.roots, Settings::default())?;
-        Ok(options.with_roots(session.real_roots().collect()))
+        Ok(session.real_roots().collect())
+    }
+
+    /// Reads the configuration file and applies the flags.
+    pub(crate) fn configure(&self, groups: &[&dyn Group]) -> Result<Config> {
+        options::configure(self.config.as_deref(), groups)
+    }
+
+    /// The files of Pinfold that no tool may reach.
+    pub(crate) fn own_files(&self) -> Vec<PathBuf> {
+        options::own_files(self.config.as_deref()).collect()
     }
 }

@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "serve",
     "call",
     "batch",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 12] = [
     "undo",
     "checkpoint",
     "watch",
+    "page",
     "doctor",
     "completions",
     "man",

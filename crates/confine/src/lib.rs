@@ -63,7 +63,7 @@ pub use removal::Removal;
 pub use root::OpenMethod;
 pub use sockets::{connect_all, listen_in, make_socket_directory, remove_socket};
 pub use target::Target;
-pub use temp_name::random_number;
+pub use temp_name::{random_number, random_secret};
 pub use tree::{IndexMode, TreeStamp, TreeSummary};
 pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{

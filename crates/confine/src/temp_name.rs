@@ -212,6 +212,12 @@ pub(crate) fn kept_name() -> Result<Name> {
     Name::parse(format!("{PREFIX}kept-{:016x}", random_number()?).as_bytes())
 }
 
+/// 256 random bits as text: a token, a key.
+pub fn random_secret() -> Result<String> {
+    let words = [random_number()?, random_number()?, random_number()?, random_number()?];
+    Ok(words.map(|word| format!("{word:016x}")).concat())
+}
+
 /// A random number.
 pub fn random_number() -> Result<u64> {
     Ok(u64::from_ne_bytes(sys::random()?))

@@ -1,0 +1,160 @@
+//! What the page asks for and what it tells: JSON in, JSON out.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+use pinfold::Journal;
+use pinfold_feed::{Answer, AnswerKind, Command, ServerId};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::history::{History, Query, Versions};
+use crate::live::{Live, Unsent};
+use crate::undo::UndoRequest;
+
+/// What the page shows and does.
+pub(crate) struct Api {
+    pub(crate) live: Live,
+    pub(crate) history: History,
+}
+
+/// A status, and a sentence for the user.
+pub(crate) type Refusal = (StatusCode, String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shown {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answered {
+    server: String,
+    request: u64,
+    answer: AnswerKind,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WholeDiff {
+    server: String,
+    request: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Paused {
+    /// All servers, if none is named.
+    server: Option<String>,
+    paused: bool,
+}
+
+impl Api {
+    /// Answers what changes nothing. The query is JSON, percent-encoded.
+    pub(crate) async fn get(self: &Arc<Self>, name: &str, query: &str) -> Result<Value, Refusal> {
+        let query = percent_decode_str(query).decode_utf8_lossy().into_owned();
+        match name {
+            "changes" => {
+                let query: Query = parsed(query.as_bytes())?;
+                let list = move |history: &History, journals: Vec<Journal>| {
+                    Ok(json!(history.changes(&journals, &query)?))
+                };
+                self.journals(list).await
+            }
+            "change" => {
+                let Shown { id } = parsed(query.as_bytes())?;
+                let show = move |history: &History, journals: Vec<Journal>| {
+                    let (change, diff) = history.show(&journals, &id)?;
+                    Ok(json!({"change": change, "diff": diff}))
+                };
+                self.journals(show).await
+            }
+            "compare" => {
+                let versions: Versions = parsed(query.as_bytes())?;
+                let compare = move |history: &History, journals: Vec<Journal>| {
+                    Ok(json!(history.compare(&journals, versions)?))
+                };
+                self.journals(compare).await
+            }
+            _ => Err((StatusCode::NOT_FOUND, "there is nothing here".into())),
+        }
+    }
+
+    /// Does what the user decided.
+    pub(crate) async fn post(self: &Arc<Self>, name: &str, body: &[u8]) -> Result<Value, Refusal> {
+        match name {
+            "answer" => {
+                let Answered { server, request, answer, message } = parsed(body)?;
+                let message = message.filter(|message| !message.trim().is_empty());
+                let answer = Command::Answer(Answer { request, answer, message });
+                self.send(server, answer).await
+            }
+            "diff" => {
+                let WholeDiff { server, request } = parsed(body)?;
+                self.send(server, Command::Diff { request }).await
+            }
+            "pause" => {
+                let Paused { server, paused } = parsed(body)?;
+                let command = if paused { Command::Pause } else { Command::Resume };
+                if let Some(server) = server {
+                    return self.send(server, command).await;
+                }
+                let api = self.clone();
+                blocking(move || {
+                    for server in api.live.servers() {
+                        // One that is gone makes no changes.
+                        _ = api.live.send(&server, &command);
+                    }
+                    Ok(json!({}))
+                })
+                .await
+            }
+            "undo" => {
+                let request: UndoRequest = parsed(body)?;
+                self.journals(move |history, journals| Ok(json!(history.undo(&journals, request)?)))
+                    .await
+            }
+            _ => Err((StatusCode::NOT_FOUND, "there is nothing here".into())),
+        }
+    }
+
+    async fn send(self: &Arc<Self>, server: String, command: Command) -> Result<Value, Refusal> {
+        let api = self.clone();
+        blocking(move || match api.live.send(&ServerId::from(server.as_str()), &command) {
+            Ok(()) => Ok(json!({})),
+            Err(Unsent::NoServer) => Err((StatusCode::GONE, "that server has ended".into())),
+            Err(Unsent::NoRequest) => {
+                Err((StatusCode::CONFLICT, "the request was answered already, or has ended".into()))
+            }
+        })
+        .await
+    }
+
+    /// Does something with the journals, on a thread that may wait.
+    async fn journals(
+        self: &Arc<Self>,
+        work: impl FnOnce(&History, Vec<Journal>) -> Result<Value, String> + Send + 'static,
+    ) -> Result<Value, Refusal> {
+        let api = self.clone();
+        blocking(move || {
+            let journals = api.history.journals(api.live.journals());
+            work(&api.history, journals).map_err(|why| (StatusCode::UNPROCESSABLE_ENTITY, why))
+        })
+        .await
+    }
+}
+
+async fn blocking(
+    work: impl FnOnce() -> Result<Value, Refusal> + Send + 'static,
+) -> Result<Value, Refusal> {
+    let failed = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("it failed: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+fn parsed<T: DeserializeOwned>(json: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(json).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
+}

@@ -1,0 +1,158 @@
+//! Undoes changes of the journal, or says what would be undone and what would be refused.
+
+use pinfold::operations::{Rewind, TakenBack, Undo, Whose};
+use pinfold::{CallOptions, Entry, Error, Journal};
+use serde::{Deserialize, Serialize};
+
+use crate::history::{History, escaped};
+
+/// What to undo.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoRequest {
+    what: What,
+    /// Whether it is only looked at.
+    preview: bool,
+    /// Whether files that were changed since are left as they are, instead of undoing nothing. A change and those
+    /// that were made together with it are undone as a whole.
+    #[serde(default)]
+    leave_out: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    /// A change, by its id, with those that were made together with it.
+    Change(String),
+    /// All that a session did, by its id.
+    Session(String),
+}
+
+/// What was or would be done.
+#[derive(Default, Serialize)]
+pub(crate) struct UndoOutcome {
+    files: Vec<File>,
+    refused: Vec<Refused>,
+    /// What would change, with everything escaped that cannot be seen.
+    diff: Option<String>,
+    /// The id of the change that undid, by which the undo can be undone.
+    id: Option<String>,
+}
+
+/// A file that is changed back.
+#[derive(Serialize)]
+struct File {
+    path: String,
+    /// `restored`, `removed`, `created again` or `moved back`.
+    what: &'static str,
+    /// The path that it is moved back to.
+    back_to: Option<String>,
+    /// Lines that are added and removed, where both versions are text.
+    lines: Option<(usize, usize)>,
+}
+
+/// A file that is left as it is, and why.
+#[derive(Serialize)]
+struct Refused {
+    path: String,
+    why: String,
+}
+
+impl History {
+    pub(crate) fn undo(
+        &self,
+        journals: &[Journal],
+        request: UndoRequest,
+    ) -> Result<UndoOutcome, String> {
+        let UndoRequest { what, preview, leave_out } = request;
+        let call = CallOptions::default().with_tool("undo").with_dry_run(preview);
+        match what {
+            What::Change(id) => self.undo_change(journals, id, &call),
+            What::Session(id) => self.undo_session(journals, id, leave_out, &call),
+        }
+    }
+
+    fn undo_change(
+        &self,
+        journals: &[Journal],
+        id: String,
+        call: &CallOptions,
+    ) -> Result<UndoOutcome, String> {
+        let (logged, session) = self.find(journals, &id)?;
+        match session.perform_with(&Undo::change(id), call) {
+            Ok(done) => {
+                let files = self.together(journals, &logged.entry)?;
+                let diff = done.receipt.diff.map(escaped);
+                Ok(UndoOutcome { files, diff, id: done.receipt.id, ..UndoOutcome::default() })
+            }
+            Err(error) => Ok(refused(&logged.entry, &error)),
+        }
+    }
+
+    fn undo_session(
+        &self,
+        journals: &[Journal],
+        id: String,
+        leave_out: bool,
+        call: &CallOptions,
+    ) -> Result<UndoOutcome, String> {
+        let found = self.find_by(journals, |entry| entry.session == id)?;
+        let (_, session) = found.ok_or("the journal has no change of this session any more")?;
+        let rewind = Rewind::all().with_whose(Whose::Session(id));
+        let rewind = rewind.with_leave_out_conflicts(leave_out);
+        let done = session.perform_with(&rewind, call).map_err(|error| error.with_hint())?;
+        let conflicts = done.outcome.conflicts.into_iter();
+        Ok(UndoOutcome {
+            files: done.outcome.files.into_iter().map(File::from).collect(),
+            refused: conflicts.map(|it| Refused { path: it.path, why: it.why.into() }).collect(),
+            diff: done.receipt.diff.map(escaped),
+            id: done.receipt.id,
+        })
+    }
+
+    /// What is done to the files of a change and of those that were made together with it.
+    fn together(&self, journals: &[Journal], entry: &Entry) -> Result<Vec<File>, String> {
+        let Some(group) = &entry.group else { return Ok(vec![File::of(entry)]) };
+        let mut files = Vec::new();
+        for logged in self.newest_first(journals)? {
+            let (_, logged) = logged?;
+            // They were entered together, so they follow each other.
+            match logged.entry.group.as_ref() {
+                Some(other) if other == group => files.push(File::of(&logged.entry)),
+                _ if files.is_empty() => {}
+                _ => break,
+            }
+        }
+        Ok(files)
+    }
+}
+
+impl File {
+    /// What the undo of one change does.
+    fn of(entry: &Entry) -> Self {
+        let what = match entry.kind() {
+            "created" => "removed",
+            "deleted" => "created again",
+            "moved" => "moved back",
+            _ => "restored",
+        };
+        let back_to = entry.moved_to.as_ref().map(|_| entry.path.clone());
+        let path = entry.moved_to.as_ref().unwrap_or(&entry.path).clone();
+        Self { path, what, back_to, lines: None }
+    }
+}
+
+impl From<TakenBack> for File {
+    fn from(taken: TakenBack) -> Self {
+        let TakenBack { path, what, back_to, lines, .. } = taken;
+        Self { path, what, back_to, lines }
+    }
+}
+
+fn refused(entry: &Entry, error: &Error) -> UndoOutcome {
+    let (path, why) = match error {
+        Error::NotAsLeft { path, what } => (path.as_str().to_owned(), (*what).to_owned()),
+        other => (entry.path.clone(), other.with_hint()),
+    };
+    UndoOutcome { refused: vec![Refused { path, why }], ..UndoOutcome::default() }
+}
