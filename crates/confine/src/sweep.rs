@@ -139,7 +139,8 @@ impl Dir {
         found
     }
 
-    fn is_abandoned(&self, name: &Name) -> bool {
+    /// Whether nobody is writing to a temp file any more.
+    pub(crate) fn is_abandoned(&self, name: &Name) -> bool {
         match sys::open_at(self.fd(), name.as_bytes(), OFlags::RDONLY) {
             Ok(file) => sys::try_lock_temp(&file).is_ok(),
             // A symlink that was being deleted.

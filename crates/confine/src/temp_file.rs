@@ -40,7 +40,25 @@ impl TempEntry {
     pub(crate) fn change_digest(&self) -> bool {
         let Ok(meta) = self.dir.meta(&self.name) else { return false };
         // More than the coarsest clock of a file system.
-        self.set_modified(meta.modified + Duration::from_secs(4))
+        let modified = meta.modified + Duration::from_secs(4);
+        self.set_modified(modified) || self.set_modified_through_handle(modified)
+    }
+
+    /// As [`Self::set_modified`], for a directory in which no name can be used any more to change something.
+    fn set_modified_through_handle(&self, modified: SystemTime) -> bool {
+        let file = self.dir.file(&self.name);
+        file.is_ok_and(|file| retry(|| sys::set_modified(file.fd(), modified)).is_some())
+    }
+
+    /// Gives an entry that cannot be deleted a name under which the next sweep deletes it: under an aside name it
+    /// would put it back.
+    fn give_up(&self) {
+        let aside = TempName::parse(self.name.as_bytes()).is_some_and(|it| it.aside_of().is_some());
+        if let (true, Ok(meta), Ok(temp)) = (aside, self.dir.meta(&self.name), TempName::new())
+            && let Ok(name) = temp.with(Some(meta.identity.inode()), None).name()
+        {
+            retry(|| sys::rename(self.dir.fd(), self.name.as_bytes(), name.as_bytes()));
+        }
     }
 
     pub(crate) fn set_modified(&self, modified: SystemTime) -> bool {
@@ -60,11 +78,15 @@ impl Drop for TempEntry {
         if !self.delete_on_drop {
             return;
         }
-        if retry(|| sys::remove(self.dir.fd(), self.name.as_bytes())).is_none()
-            && let Some(written) = &self.written
-            && sys::stat(written).is_ok_and(|stat| Metadata::of(&stat).links == 1)
-        {
-            retry(|| sys::truncate(written, 0));
+        if retry(|| sys::remove(self.dir.fd(), self.name.as_bytes())).is_some() {
+            return;
+        }
+        match &self.written {
+            Some(written) if sys::stat(written).is_ok_and(|it| Metadata::of(&it).links == 1) => {
+                _ = retry(|| sys::truncate(written, 0));
+            }
+            Some(_) => {}
+            None => self.give_up(),
         }
     }
 }

@@ -60,7 +60,8 @@ fn first_bytes(hash: &Hash) -> u64 {
 /// The kind of file that has a temp name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TempContent {
-    /// The file that Pinfold wrote, or an empty one that it has just created.
+    /// The file that Pinfold wrote, an empty one that it has just created, or one that it could not delete: nobody
+    /// needs it.
     Written,
     /// By its metadata, the file that the call expected to displace.
     Displaced,
@@ -150,11 +151,11 @@ impl TempName {
 
     /// What a file with this name and metadata is.
     pub(crate) fn content(&self, meta: &Metadata) -> TempContent {
-        let created = !self.is_specific() && meta.len == 0;
-        // What Pinfold writes is never set aside.
-        let written = self.aside_of.is_none() && meta.kind == Kind::File;
+        let created = !self.is_specific() && meta.len == 0 && meta.kind == Kind::File;
+        // What Pinfold writes is never set aside, and what it deletes no more.
+        let own = self.aside_of.is_none() && matches!(meta.kind, Kind::File | Kind::Symlink);
         match self.displaces {
-            _ if written && (created || self.inode == Some(meta.identity.inode())) => {
+            _ if own && (created || self.inode == Some(meta.identity.inode())) => {
                 TempContent::Written
             }
             Some(digest) if digest.stat == stat_digest(meta) => TempContent::Displaced,

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 use rustix::io::Errno;
 
+use crate::deadline::PAUSE;
 use crate::dir::Dir;
 use crate::held_entry::HeldEntry;
 use crate::lock::DirLock;
@@ -64,7 +65,7 @@ impl Workspace {
         if top.meta.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }
-        let entries = list(&top.dir, &top.name, max_entries, deadline)?;
+        let entries = list(&top.dir, &top.name, max_entries, NewContent::Skip, deadline)?;
         if !entries.iter().all(|entry| is_removable(entry.meta.kind)) {
             return Err(Error::BadPath("holds a named pipe, socket or device; remove that first"));
         }
@@ -90,8 +91,23 @@ fn open(dir: &Dir, top: &Name, below: &RelPath) -> Result<Dir> {
     Dir::new(fd)
 }
 
-/// All that is in the directory `top` of `dir`, by path, but for new content that somebody is writing.
-fn list(dir: &Dir, top: &Name, max: usize, deadline: &Deadline) -> Result<Vec<TreeEntry>> {
+/// What to do about new content that another process of Pinfold is writing.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum NewContent {
+    /// It has not taken its place yet, so it is no entry.
+    Skip,
+    /// It is about to take its place: the directory is changing.
+    Refuse,
+}
+
+/// All that is in the directory `top` of `dir`, by path.
+fn list(
+    dir: &Dir,
+    top: &Name,
+    max: usize,
+    new_content: NewContent,
+    deadline: &Deadline,
+) -> Result<Vec<TreeEntry>> {
     let mut found: Vec<TreeEntry> = Vec::new();
     let mut waiting = vec![RelPath::root()];
     let mut mount = None;
@@ -106,7 +122,7 @@ fn list(dir: &Dir, top: &Name, max: usize, deadline: &Deadline) -> Result<Vec<Tr
         }
         let mut failed = None;
         sys::list(directory.readable()?, &mut Vec::new(), |name, _| {
-            match TreeEntry::find(&directory, &below, name) {
+            match TreeEntry::find(&directory, &below, name, new_content) {
                 Ok(None) | Err(Error::NotFound) => {}
                 Ok(Some(_)) if found.len() == max => failed = Some(Error::TooLarge),
                 Ok(Some(entry)) => {
@@ -128,12 +144,19 @@ fn list(dir: &Dir, top: &Name, max: usize, deadline: &Deadline) -> Result<Vec<Tr
 }
 
 impl TreeEntry {
-    /// The entry of a directory; `None` for new content that somebody is writing.
-    fn find(directory: &Dir, below: &RelPath, name: &[u8]) -> Result<Option<Self>> {
+    /// The entry of a directory; `None` for new content.
+    fn find(
+        directory: &Dir,
+        below: &RelPath,
+        name: &[u8],
+        new_content: NewContent,
+    ) -> Result<Option<Self>> {
         let name = Name::parse(name)?;
         let meta = directory.meta(&name)?;
         if is_new_content(name.as_bytes(), &meta) {
-            return Ok(None);
+            // What a killed process left goes with the directory.
+            let is_fine = new_content == NewContent::Skip || directory.is_abandoned(&name);
+            return if is_fine { Ok(None) } else { Err(Error::Changed) };
         }
         let link_target = match meta.kind {
             Kind::Symlink => Some(sys::read_link(directory.fd(), name.as_bytes())?),
@@ -250,7 +273,8 @@ impl TreeRemoval {
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
         let HeldEntry { location, dir, meta, .. } = &self.top;
         let same_top = dir.meta(aside)?.identity == meta.identity;
-        let found = match list(dir, aside, self.entries.len(), &self.deadline) {
+        let found = list(dir, aside, self.entries.len(), NewContent::Refuse, &self.deadline);
+        let found = match found {
             Err(Error::TooLarge | Error::BadPath(_) | Error::NotFound) => {
                 return Err(Error::Changed);
             }
@@ -321,7 +345,14 @@ impl Drop for RemovedTree {
                 (0..3).any(|_| delete(dir, top, &parent, &name, meta).is_ok());
             }
         }
-        remove_directory(dir, top);
+        // Somebody who goes by an open handle may be about to find that it is gone.
+        for _ in 0..10 {
+            remove_directory(dir, top);
+            if dir.meta(top).is_err() {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

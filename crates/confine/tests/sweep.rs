@@ -150,10 +150,22 @@ fn task_of_another_process() {
         println!("done: restored");
         return;
     }
-    if let Some(action) = action.strip_suffix(", and the rollback fails") {
+    if action == "remove, and the last call fails" {
+        let report = inject(&[(When::Every("unlinkat"), io)], || {
+            for name in ["file", "link"] {
+                workspace.removal(&name.into(), &Default::default())?.remove(Durability::None)?;
+            }
+            Ok::<(), Error>(())
+        });
+        report.result.unwrap();
+        return;
+    }
+    if let Some((action, how)) = action.split_once(", and the rollback fails") {
         // A replacement gives its temp file a name before, by the first `rename`.
         let first = if action == "replace" { 2 } else { 1 };
+        let times = if how == " as well as times" { "utimensat" } else { "ftruncate" };
         let faults = [
+            (When::Every(times), io),
             (When::Every("fsync"), io),
             (When::From("exchange", 2), io),
             (When::From("rename_new", 2), io),
@@ -313,14 +325,28 @@ fn contents(dir: &Path) -> Vec<String> {
     names(dir).iter().map(|name| fs::read_to_string(dir.join(name)).unwrap()).collect()
 }
 
+#[test]
+fn a_file_that_was_removed_does_not_come_back_if_the_last_call_fails() {
+    let dir = TempDir::new().unwrap();
+    let at = dir.path().display();
+    fs::write(dir.path().join("file"), OLD).unwrap();
+    symlink("nowhere", dir.path().join("link")).unwrap();
+    run(format!("{at}|remove, and the last call fails||0"));
+    assert_eq!(names(dir.path()).len(), 2, "{:?}", names(dir.path()));
+    run(format!("{at}|sweep||0"));
+    assert_eq!(names(dir.path()), ["other"]);
+}
+
 /// The error says where the old content is, so no later sweep may delete it there.
 #[test]
 fn content_that_a_failed_rollback_left_is_never_swept() {
-    for action in ["replace", "remove"] {
+    let cases =
+        ["replace", "remove"].map(|action| ["", " as well as times"].map(|how| (action, how)));
+    for (action, how) in cases.into_iter().flatten() {
         let dir = TempDir::new().unwrap();
         let at = dir.path().display();
         fs::write(dir.path().join("file"), OLD).unwrap();
-        let said = run(format!("{at}|{action}, and the rollback fails||0"));
+        let said = run(format!("{at}|{action}, and the rollback fails{how}||0"));
         assert!(said.contains("left: .pinfold-"), "{action}: {said}");
         let said = run(format!("{at}|sweep||0"));
         assert!(contents(dir.path()).iter().any(|content| content == OLD), "{action}: {said}");
