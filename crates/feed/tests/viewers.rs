@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-fn line(lines: &mut impl std::io::BufRead) -> String {
+fn line(lines: &mut impl BufRead) -> String {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     line
@@ -230,6 +230,28 @@ fn a_viewer_that_never_reads_is_dropped_and_no_call_waits_for_it() {
         calls += 1;
         assert!(calls < 1_000_000);
     }
+}
+
+#[test]
+fn a_flood_of_connections_costs_a_call_nothing() {
+    let stage = stage();
+    let (_stream, mut lines) = stage.raw_viewer();
+    // Each of these could be a viewer, if it said so; there are more than the server takes.
+    let mut silent: Vec<_> = (0..100).map(|_| stage.stream()).collect();
+    call(&stage.feed);
+    assert!(line(&mut lines).contains("call_started"));
+    let mut told = String::new();
+    silent.pop().unwrap().read_to_string(&mut told).unwrap();
+    assert!(!told.contains("\"type\":\"server\""), "one too many is closed: {told}");
+    // There is room again once they are gone.
+    drop(silent);
+    wait_until(|| {
+        let mut stream = stage.stream();
+        _ = stream.write_all(b"{\"type\":\"hello\",\"version\":1,\"answers\":true}\n");
+        let mut told = String::new();
+        _ = BufReader::new(stream).read_line(&mut told);
+        told.contains("\"type\":\"server\"")
+    });
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(super) fn run(
     terminal: Terminal,
     screen: Screen,
 ) -> Result<ExitCode> {
-    let mut updates = follow(servers, &terminal)?;
+    // `None` while the program is suspended.
+    let mut watched = Some(follow(servers, &terminal)?);
     let mut live = Live {
         terminal,
         screen,
@@ -50,7 +51,8 @@ pub(super) fn run(
     live.screen.print(&[live.lines.paint(Color::Dim, KEYS)])?;
     loop {
         let mut taken = 0;
-        for update in updates.1.try_iter().take(MAX_WAITING) {
+        let updates = watched.iter().flat_map(|(_, updates)| updates.try_iter());
+        for update in updates.take(MAX_WAITING) {
             live.take(&update)?;
             taken += 1;
         }
@@ -60,7 +62,9 @@ pub(super) fn run(
         match live.terminal.wait(wait)? {
             Input::Nothing => {}
             Input::Typed(typed) => {
-                if live.typed(&typed, &updates.0)?.is_break() {
+                if let Some((watcher, _)) = &watched
+                    && live.typed(&typed, watcher)?.is_break()
+                {
                     break;
                 }
             }
@@ -68,20 +72,22 @@ pub(super) fn run(
             Input::End => break,
             Input::Continued => {
                 live.terminal.resume()?;
+                if watched.is_none() {
+                    watched = Some(follow(servers, &live.terminal)?);
+                }
                 if let Phase::Asking | Phase::Message = live.phase {
                     live.show_prompt()?;
                 }
             }
             Input::Suspend => {
                 // While nobody looks, nobody is asked here: the servers see that this viewer is gone.
-                drop(updates);
+                watched = None;
                 live.reset()?;
                 live.terminal.suspend()?;
-                updates = follow(servers, &live.terminal)?;
             }
             Input::Quit(signal) => {
                 live.screen.clear_prompt()?;
-                drop(updates);
+                drop(watched);
                 live.terminal.end_by(signal)?;
                 return Ok(ExitCode::FAILURE);
             }

@@ -3,21 +3,23 @@
 //! Whatever ends the program, other than SIGKILL, leaves the terminal as it was.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pinfold_confine::terminal;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::getpgrp;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
-    tcgetwinsize, tcsetattr,
+    tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::low_level::{emulate_default_handler, pipe};
 
-/// The terminal that controls this process.
+/// The user's terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     file: File,
@@ -69,8 +71,12 @@ impl Waker {
 }
 
 impl Terminal {
-    /// Opens the terminal that controls this process, for keys.
+    /// Opens the user's terminal, for keys: standard input, or else the terminal that controls this process.
     pub(super) fn open() -> io::Result<Self> {
+        let input = io::stdin();
+        if input.is_terminal() {
+            return Self::of(input.as_fd().try_clone_to_owned()?.into());
+        }
         Self::of(terminal()?)
     }
 
@@ -169,11 +175,10 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal back, stops the process until the user continues it, and takes the terminal again.
-    pub(super) fn suspend(&mut self) -> io::Result<()> {
+    /// Gives the terminal back, and stops the process until the user continues it, which is [`Input::Continued`].
+    pub(super) fn suspend(&self) -> io::Result<()> {
         self.restore();
-        emulate_default_handler(SIGTSTP)?;
-        self.apply()
+        emulate_default_handler(SIGTSTP)
     }
 
     /// Takes the terminal again after the process was stopped.
@@ -188,6 +193,11 @@ impl Terminal {
     }
 
     fn restore(&self) {
+        // If this process was stopped and not continued in the foreground, the shell has taken the terminal back,
+        // and a process that reaches for it would be stopped again.
+        if tcgetpgrp(&self.file).is_ok_and(|foreground| foreground != getpgrp()) {
+            return;
+        }
         _ = tcsetattr(&self.file, OptionalActions::Now, &self.before);
     }
 }

@@ -369,11 +369,37 @@ fn a_viewer_that_is_suspended_is_not_asked() {
     assert!(message(&refused).ends_with(nobody), "{refused}");
     screen.signal(Signal::CONT);
     screen.until("ws serves ");
+    let id = server.ask("tools/call", write("two\n"));
+    screen.asked();
     assert!(!screen.is_as_before());
+    screen.keys("y");
+    assert_eq!(result(&mut server, id)["success"], true);
+    screen.until("approved");
+    // A signal that comes meanwhile ends it.
+    screen.keys("\u{1a}");
+    screen.wait_until_stopped(true);
+    screen.signal(Signal::TERM);
+    screen.signal(Signal::CONT);
+    assert_eq!(screen.ended(), Err(15));
+    assert!(screen.is_as_before());
+}
+
+#[test]
+fn keys_come_from_the_terminal_also_if_standard_input_is_something_else() {
+    let dir = workspace();
+    let mut server = asking(&dir);
+    let watch = watch(&dir, &[]);
+    let mut shell = Process::new("sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" </dev/null"]).arg(watch.get_program());
+    let mut screen = Screen::start(shell.args(watch.get_args()));
+    screen.until("ws serves ");
     let id = server.ask("tools/call", write("two\n"));
     screen.asked();
     screen.keys("y");
     assert_eq!(result(&mut server, id)["success"], true);
+    screen.keys("q");
+    assert_eq!(screen.ended(), Ok(0));
+    assert!(screen.is_as_before());
 }
 
 /// `pinfold watch` whose output is read by a program, and its lines.
