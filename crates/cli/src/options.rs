@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
 use pinfold_confine::device_and_inode;
-use pinfold_dialects::{Dialect, Toolbox, all_dialects, named_dialects};
+use pinfold_dialects::{Dialect, Toolbox, all_dialects, check_settings, named_dialects};
 
 use crate::config::{self, Config};
 use crate::prompt::Terminal;
@@ -155,11 +155,12 @@ impl SessionOptions {
         settings: Settings,
         default: &[&'static Dialect],
     ) -> Result<Toolbox> {
+        let dialects = self.dialects.with_settings(default, &settings)?;
         let mut session = self.workspace.open(settings, None)?;
         if let Some(terminal) = Terminal::there() {
             session = session.with_approver(terminal);
         }
-        let toolbox = Toolbox::new(session, &self.dialects.or(default)?);
+        let toolbox = Toolbox::new(session, &dialects);
         Ok(toolbox.with_door_hint(crate::door_hint::door_hint))
     }
 
@@ -195,6 +196,17 @@ impl DialectOptions {
         let chosen = named_dialects(self.names.iter().map(String::as_str));
         let chosen = chosen.map_err(anyhow::Error::msg)?;
         Ok(if chosen.is_empty() { default.to_vec() } else { chosen })
+    }
+
+    /// As [`Self::or`]. Refuses a dialect that lacks a setting which it cannot work without.
+    pub(crate) fn with_settings(
+        &self,
+        default: &[&'static Dialect],
+        settings: &Settings,
+    ) -> Result<Vec<&'static Dialect>> {
+        let dialects = self.or(default)?;
+        check_settings(&dialects, settings).map_err(anyhow::Error::msg)?;
+        Ok(dialects)
     }
 }
 

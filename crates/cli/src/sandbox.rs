@@ -63,10 +63,11 @@ impl SandboxOptions {
 
 /// The files that a server with this session opens after its start.
 ///
-/// Makes the directories of the journal, the state and the feed if they are missing: a rule needs one that exists.
+/// Makes the directories of the journal, the state, the feed and the memory if they are missing: a rule needs one that exists.
 fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
     let journal = session.journal().map(|journal| journal.directory().to_owned());
     let own = journal.into_iter().chain(state_directory()).chain(feed.map(Path::to_owned));
+    let own = own.chain(session.settings().memory.clone());
     let own: Vec<PathBuf> = own.collect();
     for directory in &own {
         // If it cannot be created, writing there fails with its own error.

@@ -121,6 +121,7 @@ impl Serve {
         options.session_idle = idle.unwrap_or(options.session_idle);
         let token_file = self.http.token_file.clone();
         let feed_directory = self.feed.directory(&config.serve);
+        let dialects = self.options.dialects.with_settings(&[&CLASSIC], &config.settings)?;
         let session = self.options.workspace.open(config.settings, token_file)?;
         let parent_reads = if self.http.address.is_some() { None } else { parent_reads() };
         let session = session.with_parent_reads(parent_reads.clone());
@@ -129,7 +130,6 @@ impl Serve {
         for (what, path) in self.options.workspace.files_in_use(&session) {
             tracing::info!("{what}: {path}");
         }
-        let dialects = self.options.dialects.or(&[&CLASSIC])?;
         let door = self.http.open()?;
         // What lies outside the server's own files is open now, and no thread has been started.
         self.sandbox.restrict(&config.serve, &session, feed_directory.as_deref());

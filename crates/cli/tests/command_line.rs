@@ -477,3 +477,19 @@ fn the_files_in_use_are_named() {
     let said = String::from_utf8(feed(&mut command, b"").stderr).unwrap();
     assert!(said.contains("journal: j") && said.contains("audit log: none"), "{said}");
 }
+
+#[test]
+fn the_memory_has_a_directory_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in [&["serve", "--dialect", "memory"][..], &["batch", "--dialect", "memory"]] {
+        let refused = run(dir.path(), command);
+        assert!(!refused.status.success());
+        let problem = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(problem.contains("needs a directory for its files: set `memory`"), "{problem}");
+    }
+    let call = r#"{"command": "create", "path": "/memories/a.txt", "file_text": "x"}"#;
+    let flags = ["call", "--dialect", "memory", "--memory", "notes/memory", "memory", call];
+    let answer = &answers(&run(dir.path(), &flags))[0];
+    assert_eq!(answer["content"][0]["text"], "File created successfully at: /memories/a.txt");
+    assert_eq!(fs::read(dir.path().join("notes/memory/a.txt")).unwrap(), b"x");
+}

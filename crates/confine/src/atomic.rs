@@ -115,7 +115,7 @@ impl Target {
             }
             original.prepare()?;
         }
-        let parents = Parents::make(&self.dir, &self.missing, durability)?;
+        let parents = self.make_parents(durability)?;
         let committed = self.commit(parents.dir(), content, durability, mode)?;
         parents.keep();
         Ok(committed)
@@ -128,6 +128,7 @@ impl Target {
         durability: Durability,
         mode: Option<u32>,
     ) -> Result<Committed> {
+        let mode = mode.or(self.location.root.is_private().then_some(0o600));
         // A new file has the mode that the system gives new files, from the start. Only the owner
         // can read the new content of an existing file until it has that file's mode.
         let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
@@ -208,9 +209,15 @@ impl Target {
         Ok(Arc::new(Dir::new(fd)?))
     }
 
+    /// Creates the directories that the file needs.
+    pub(crate) fn make_parents(&self, durability: Durability) -> Result<Parents<'_>> {
+        let mode = if self.location.root.is_private() { 0o700 } else { 0o777 };
+        Parents::make(&self.dir, &self.missing, mode, durability)
+    }
+
     /// Creates a symlink where nothing is.
     pub fn link(&self, to: &[u8]) -> Result<()> {
-        let parents = Parents::make(&self.dir, &self.missing, Durability::None)?;
+        let parents = self.make_parents(Durability::None)?;
         let dir = parents.dir();
         self.check_directory(dir)?;
         self.deadline.check()?;
@@ -228,7 +235,7 @@ impl Target {
 
     /// Creates a directory where nothing is, with `mode` if it is to have a certain one.
     pub fn make_directory(&self, durability: Durability, mode: Option<u32>) -> Result<()> {
-        let parents = Parents::make(&self.dir, &self.missing, durability)?;
+        let parents = self.make_parents(durability)?;
         let dir = parents.dir();
         let lock = dir.lock(&self.deadline)?;
         // A directory that a killed process has set aside goes back first.

@@ -14,6 +14,8 @@ pub(crate) struct Parents<'t> {
     start: &'t Arc<Dir>,
     /// Below `start`, one in the other; the flag says whether this call created it.
     below: Vec<(Name, bool, Option<Arc<Dir>>)>,
+    /// The mode that directories are created with.
+    mode: u32,
     keep: bool,
 }
 
@@ -22,9 +24,10 @@ impl<'t> Parents<'t> {
     pub(crate) fn make(
         start: &'t Arc<Dir>,
         missing: &[Name],
+        mode: u32,
         durability: Durability,
     ) -> Result<Self> {
-        let mut parents = Self { start, below: Vec::new(), keep: false };
+        let mut parents = Self { start, below: Vec::new(), mode, keep: false };
         for name in missing {
             parents.make_one(name, durability)?;
         }
@@ -32,7 +35,7 @@ impl<'t> Parents<'t> {
     }
 
     fn make_one(&mut self, name: &Name, durability: Durability) -> Result<()> {
-        let made = match sys::make_dir(self.dir().fd(), name.as_bytes()) {
+        let made = match sys::make_dir_with(self.dir().fd(), name.as_bytes(), self.mode) {
             Ok(()) => true,
             // Another process created it first.
             Err(Errno::EXIST) => false,

@@ -10,7 +10,6 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::held_entry::HeldEntry;
 use crate::lock::DirLock;
-use crate::parents::Parents;
 use crate::temp_file::retry;
 use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Target,
@@ -156,8 +155,7 @@ impl Relocation {
     /// [`Error::Changed`] means that it is not what was found, [`Error::Exists`] that something is at the new place
     /// by now.
     pub fn relocate(&self, durability: Durability) -> Result<()> {
-        let Target { dir, missing, .. } = &self.destination;
-        let parents = Parents::make(dir, missing, durability)?;
+        let parents = self.destination.make_parents(durability)?;
         let to = parents.dir();
         let _locks = self.lock(to)?;
         self.check_directories(to)?;

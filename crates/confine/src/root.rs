@@ -39,6 +39,8 @@ pub(crate) struct Root {
     method: OpenMethod,
     /// Whether nothing is changed below it.
     read_only: bool,
+    /// Whether what is created below it is for the owner alone.
+    private: bool,
     /// The root that this one is in, and the path from there, if it was made by narrowing.
     outer: Option<(Arc<Self>, RelPath)>,
     opened: RwLock<Arc<OpenedRoot>>,
@@ -88,6 +90,7 @@ impl Root {
             given,
             method: method.unwrap_or_else(|| Self::best_method(&opened.handle)),
             read_only: false,
+            private: false,
             outer: None,
             opened: RwLock::new(Arc::new(opened)),
             tree: Tree::default(),
@@ -167,6 +170,15 @@ impl Root {
         Self { read_only: true, ..self }
     }
 
+    /// The same root; what is created below it is for the owner alone.
+    pub(crate) fn for_owner(self) -> Self {
+        Self { private: true, ..self }
+    }
+
+    pub(crate) fn is_private(&self) -> bool {
+        self.private
+    }
+
     pub(crate) fn is_only_read(&self) -> bool {
         self.read_only
     }
@@ -189,6 +201,7 @@ impl Root {
             given_names,
             method: self.method,
             read_only: self.read_only,
+            private: self.private,
             outer: Some((self.clone(), path)),
             opened: RwLock::new(Arc::new(opened)),
             tree: Tree::default(),

@@ -27,8 +27,8 @@ use rustix::io::{Errno, Result, retry_on_intr};
 
 pub(crate) use errno::{is_missing_attribute, is_unlockable, is_unsupported};
 pub(crate) use names::{
-    exchange, link, link_across, make_dir, make_link, remove, remove_dir, rename, rename_across,
-    rename_new, rename_new_across,
+    exchange, link, link_across, make_dir, make_dir_with, make_link, remove, remove_dir, rename,
+    rename_across, rename_new, rename_new_across,
 };
 pub(crate) use platform::{
     DIR_PATH, MAX_ATTRIBUTE_BYTES, PATH_ONLY, copy_access_list, is_local, list, open_beneath,

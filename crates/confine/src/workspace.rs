@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::ignore_files::IgnoreCache;
 use crate::path::{Step, steps, without_parent_steps};
 use crate::root::{Root, real_names};
-use crate::{Error, Name, OpenMethod, RawPath, RelPath, Result};
+use crate::{Error, Name, OpenMethod, RawPath, RelPath, Result, make_private_directory};
 
 pub use lookup::Lstat;
 pub(crate) use lookup::opening;
@@ -52,6 +52,15 @@ impl Workspace {
         };
         let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
         Ok(Self { roots, base: None, narrowed: false, ignore_cache: IgnoreCache::default() })
+    }
+
+    /// Opens a directory for the owner alone: it is made with mode 0700 if it is missing, and what is created in it
+    /// gets 0700 and 0600.
+    pub fn open_private(directory: &Path) -> Result<Self> {
+        make_private_directory(directory).map_err(Error::Os)?;
+        let root = Arc::new(Root::open(directory, None)?.for_owner());
+        let (roots, ignore_cache) = (vec![root], IgnoreCache::default());
+        Ok(Self { roots, base: None, narrowed: false, ignore_cache })
     }
 
     /// Adds roots below which nothing is changed. A failure names the root by its number, counted on from the others.

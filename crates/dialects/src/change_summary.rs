@@ -1,6 +1,8 @@
 //! Summarizes changes in the wording that all dialects share.
 
-use pinfold::operations::{ChangeFiles, Delete, Edit, EditNotebook, Insert, Move, Undo, Write};
+use pinfold::operations::{
+    ChangeFiles, Delete, Edit, EditNotebook, Insert, Move, RemoveTree, Undo, Write,
+};
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
 use crate::words::{brief, count};
@@ -161,6 +163,13 @@ impl ChangeSummary {
             ["Deleted", "delete"]
         };
         Self::new(&done.receipt, verbs, " ", path)
+    }
+
+    /// The summary of a directory that was deleted with all that was in it.
+    pub(crate) fn of_tree_removal(done: &Done<RemoveTree>, path: &str) -> Self {
+        let files = count(done.outcome.files as u64, "file");
+        let verbs = ["Deleted", "delete"].map(|verb| format!("{verb} the directory with {files}"));
+        Self::new(&done.receipt, verbs.each_ref().map(String::as_str), ": ", path)
     }
 
     /// The summary of something that was moved.

@@ -4,8 +4,8 @@ use pinfold::Error;
 
 use crate::hint::Refusal;
 use crate::{
-    Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, OPENCODE, PATCH, SCOPED,
-    TOOLSET,
+    Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, MEMORY, OPENCODE, PATCH,
+    SCOPED, TOOLSET,
 };
 
 /// A family of tools with its own names, arguments, answers and error codes.
@@ -28,7 +28,7 @@ pub fn dialects() -> [&'static Dialect; 3] {
 
 /// Every dialect, the default first. Some of them have tools of the same name.
 pub fn all_dialects() -> &'static [&'static Dialect] {
-    static ALL: [&Dialect; 9] = [
+    static ALL: [&Dialect; 10] = [
         &CLASSIC,
         &DOTTED,
         &SCOPED,
@@ -36,6 +36,7 @@ pub fn all_dialects() -> &'static [&'static Dialect] {
         &EDITOR_20250124,
         &PATCH,
         &GEMINI,
+        &MEMORY,
         &TOOLSET,
         &OPENCODE,
     ];

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::answer::Blocks;
 use crate::editor::commands::Editor;
-use crate::hint::{Refusal, Vocabulary};
+use crate::file_commands::{MAX_CHARACTERS, VOCABULARY};
+use crate::hint::Refusal;
 use crate::tool::parse_dispatch;
 use crate::{Answer, Dialect, Entry, code};
 
@@ -22,7 +23,7 @@ pub static EDITOR: Dialect = Dialect {
             json!({
                 "type": "text_editor_20250728",
                 "name": "str_replace_based_edit_tool",
-                "max_characters": view::MAX_CHARACTERS,
+                "max_characters": MAX_CHARACTERS,
             })
         }),
         ..entry::<false>()
@@ -50,17 +51,6 @@ const fn entry<const UNDO: bool>() -> Entry {
         },
     )
 }
-
-static VOCABULARY: Vocabulary = Vocabulary {
-    read_tool: "`view`",
-    list_tool: "`view`",
-    find_glob: "path",
-    filter_glob: "path",
-    ignore_glob: "path",
-    multiline: None,
-    plain_text: "leave it out",
-    create_parents: None,
-};
 
 fn fault(error: &Error, refusal: &Refusal) -> Answer {
     let message = match (error, &refusal.problem) {

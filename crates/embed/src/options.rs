@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pinfold::{BadName, Permissions, Settings, serde_names};
-use pinfold_dialects::{Dialect, named_dialects};
+use pinfold_dialects::{Dialect, check_settings, named_dialects};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -79,6 +79,7 @@ impl Options {
         let roots = roots.into_iter().map(PathBuf::from).collect();
         let settings = settings(options)?;
         settings.permissions.check().map_err(|bad| bad.to_string())?;
+        check_settings(&dialects, &settings)?;
         Ok(Self { roots, dialects, settings })
     }
 }
@@ -156,6 +157,7 @@ mod tests {
             (r#"{"root": 1}"#, "`root` must be a string or a list"),
             (r#"{"root": []}"#, "names no directory"),
             (r#"{"dialect": "old"}"#, "the dialects are classic, dotted, scoped"),
+            (r#"{"dialect": "memory"}"#, "needs a directory for its files: set `memory`"),
             ("[]", "no object"),
             ("{", "no object"),
         ] {

@@ -9,15 +9,8 @@ pub(crate) fn text(answer: Answer) -> String {
         Answer::Classic(_) => answer.to_json_text(),
         Answer::Blocks(ref blocks) => {
             let (texts, data) = (blocks.texts(), answer.to_json());
-            match blocks.code {
-                None => {
-                    let mut reply = json!({ "success": true, "content": texts, "data": data });
-                    let images: Vec<_> = blocks.content.iter().filter_map(image).collect();
-                    if !images.is_empty() {
-                        reply["images"] = images.into();
-                    }
-                    reply
-                }
+            let mut result = match blocks.code {
+                None => json!({ "success": true, "content": texts, "data": data }),
                 Some(code) => json!({
                     "success": false,
                     "content": "",
@@ -25,8 +18,15 @@ pub(crate) fn text(answer: Answer) -> String {
                     "metadata": { "code": code },
                     "data": data,
                 }),
+            };
+            if let Some(error_type) = blocks.error_type {
+                result["metadata"]["type"] = error_type.into();
             }
-            .to_string()
+            let images: Vec<Value> = blocks.content.iter().filter_map(image).collect();
+            if !images.is_empty() {
+                result["images"] = images.into();
+            }
+            result.to_string()
         }
         Answer::Structured { json, failed: false } => {
             format!("{{\"success\":true,\"data\":{json}}}")

@@ -260,7 +260,9 @@ mod python {
             let kind = match key.as_str() {
                 "permissions" => "Permissions".into(),
                 // In the schema, a path is a string.
-                "audit" | "journal" => type_of(property).replace("str", "str | PathLike[str]"),
+                "audit" | "journal" | "memory" => {
+                    type_of(property).replace("str", "str | PathLike[str]")
+                }
                 _ => type_of(property),
             };
             writeln!(text, "    {key}: {kind}").unwrap();

@@ -183,7 +183,8 @@ fn info(toolbox: &Toolbox) -> ServerConfig {
     let roots: Vec<_> =
         toolbox.session().workspace().roots().map(|root| root.display().to_string()).collect();
     let absolute = toolbox.tools().iter().any(|tool| tool.dialect.name == "classic");
-    let relative = toolbox.tools().iter().any(|tool| tool.dialect.name != "classic");
+    let relative =
+        toolbox.tools().iter().any(|tool| !matches!(tool.dialect.name, "classic" | "memory"));
     let mut instructions = format!("File tools, fenced to {}.", roots.join(" and "));
     match (absolute, relative) {
         (true, false) => instructions.push_str(" Paths are absolute."),

@@ -40,6 +40,7 @@ mod ledger;
 pub mod limits;
 mod line_indexes;
 pub mod media;
+mod memory;
 mod observer;
 mod operation;
 pub mod operations;

@@ -30,6 +30,7 @@ use crate::media::NoPdfReader as DefaultPdfReader;
 use crate::media::PdfReader;
 #[cfg(feature = "pdf")]
 use crate::media::ThreadPdfReader as DefaultPdfReader;
+use crate::memory::Memory;
 use crate::policy::Policy;
 use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
 use crate::{
@@ -58,6 +59,7 @@ pub struct Session {
     /// The workspace as the user gave it, however much this session's has been narrowed. Rules are relative to its
     /// roots.
     whole_workspace: Arc<Workspace>,
+    memory: Option<Memory>,
     approver: Option<Arc<dyn Approver>>,
     grants: Arc<Grants>,
     audit: Option<Arc<Audit>>,
@@ -75,6 +77,14 @@ pub enum OpenError {
     Root {
         /// The root's path.
         root: PathBuf,
+        /// The cause.
+        cause: pinfold_confine::Error,
+    },
+    /// The directory for the memory could not be opened.
+    #[error("cannot use `{}` for the memory: {cause}", .directory.display())]
+    Memory {
+        /// The directory.
+        directory: PathBuf,
         /// The cause.
         cause: pinfold_confine::Error,
     },
@@ -122,10 +132,18 @@ impl Session {
             Audit::open(path).map_err(|cause| OpenError::Audit { path: path.clone(), cause })
         });
         let audit = audit.transpose()?;
-        policy.keep_out(audit.iter().flat_map(|audit| symlinks_and_target(audit.path())));
         let journal = Journal::of(&settings).map(Arc::new);
-        policy
-            .keep_out(journal.iter().flat_map(|journal| symlinks_and_target(journal.directory())));
+        let audit_log = audit.iter().flat_map(|audit| symlinks_and_target(audit.path()));
+        let backups = journal.iter().flat_map(|journal| symlinks_and_target(journal.directory()));
+        let own: Vec<PathBuf> = audit_log.chain(backups).collect();
+        let memory = settings.memory.as_ref();
+        let memory = memory.map(|directory| Memory::open(directory, &settings.permissions));
+        let mut memory = memory.transpose()?;
+        if let Some(memory) = &mut memory {
+            memory.keep_out(own.iter().cloned());
+        }
+        policy.keep_out(own);
+        policy.keep_out(settings.memory.iter().flat_map(|memory| symlinks_and_target(memory)));
         let id = fresh_id().unwrap_or_default();
         let session = Self {
             whole_workspace: workspace.clone(),
@@ -142,6 +160,7 @@ impl Session {
             line_indexes: LineIndexCache::default(),
             pdf_reader: Arc::new(DefaultPdfReader),
             policy: RwLock::new(Arc::new(policy)),
+            memory,
             approver: None,
             grants: Arc::default(),
             audit: audit.map(Arc::new),
@@ -167,7 +186,11 @@ impl Session {
         // Each once: every name on the way is looked up.
         let own: BTreeSet<PathBuf> = own.into_iter().collect();
         let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(policy).keep_out(own.iter().flat_map(|path| symlinks_and_target(path)));
+        let own: Vec<_> = own.iter().flat_map(|path| symlinks_and_target(path)).collect();
+        if let Some(memory) = &mut self.memory {
+            memory.keep_out(own.iter().cloned());
+        }
+        Arc::make_mut(policy).keep_out(own);
         self
     }
 
@@ -394,7 +417,7 @@ impl Session {
     }
 }
 
-fn real_roots(workspace: &Workspace) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn real_roots(workspace: &Workspace) -> impl Iterator<Item = PathBuf> {
     (0..workspace.roots().len()).map(|root| {
         let path = workspace.real_path(&Place { root, path: RelPath::root() });
         PathBuf::from(OsStr::from_bytes(&path))

@@ -27,6 +27,9 @@ pub struct Settings {
     pub portable_names: bool,
     /// Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
     pub read_roots: Vec<PathBuf>,
+    /// A directory for an agent's memory, which is made if it is missing: a fence of its own, in which only the dialect
+    /// `memory` works. Other tools cannot reach it.
+    pub memory: Option<PathBuf>,
     /// Whether changes are described instead of made.
     pub dry_run: bool,
     /// What is flushed to the disk before a change is complete.
@@ -80,6 +83,7 @@ impl Default for Settings {
             relative_paths: false,
             portable_names: false,
             read_roots: Vec::new(),
+            memory: None,
             dry_run: false,
             durability: Durability::Data,
             read_before_write: None,
@@ -110,6 +114,7 @@ builder!(Settings {
     with_relative_paths(relative_paths: bool),
     with_portable_names(portable_names: bool),
     with_read_roots(read_roots: Vec<PathBuf>),
+    with_memory(memory: Option<PathBuf>),
     with_dry_run(dry_run: bool),
     with_durability(durability: Durability),
     with_read_before_write(read_before_write: Option<ReadRule>),

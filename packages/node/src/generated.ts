@@ -17,6 +17,8 @@ export interface Settings {
    * Default: `[]`.
    */
   readRoots?: Array<string> | null | undefined;
+  /** A directory for an agent's memory, which is made if it is missing: a fence of its own, in which only the dialect `memory` works. Other tools cannot reach it. */
+  memory?: string | null | undefined;
   /**
    * Whether changes are described instead of made.
    * Default: `false`.
@@ -151,7 +153,7 @@ export interface Settings {
 }
 
 /** A family of tools; `all` means the first three. */
-export type Dialect = "classic" | "dotted" | "scoped" | "editor" | "editor-20250124" | "patch" | "gemini" | "toolset" | "opencode" | "all";
+export type Dialect = "classic" | "dotted" | "scoped" | "editor" | "editor-20250124" | "patch" | "gemini" | "memory" | "toolset" | "opencode" | "all";
 
 /** The arguments of `Read`. */
 export interface ReadArgs {

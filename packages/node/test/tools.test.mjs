@@ -216,3 +216,18 @@ test("a tool_use block becomes its tool_result block", async (t) => {
   assert.equal(failed.is_error, true);
   assert.match(failed.content[0].text, /^The path b\.txt does not exist\. /);
 });
+
+test("the memory tool keeps its files in a directory of its own", async (t) => {
+  const root = workspace(t, {});
+  assert.throws(() => new Session({ root, dialect: "memory" }), /needs a directory for its files/);
+  const memory = join(root, "memory");
+  const session = new Session({ root, dialect: "memory", memory });
+  assert.deepEqual(session.toolSchemas("anthropic"), [{ type: "memory_20250818", name: "memory" }]);
+  const use = (id, input) => session.toolResult({ type: "tool_use", id, name: "memory", input });
+  const path = "/memories/notes.md";
+  assert.equal((await use("1", { command: "create", path, file_text: "one\n" })).is_error, false);
+  assert.equal(readFileSync(join(memory, "notes.md"), "utf8"), "one\n");
+  const seen = await use("2", { command: "view", path });
+  assert.equal(seen.content[0].text, `Here's the content of ${path} with line numbers:\n     1\tone\n`);
+  assert.equal((await use("3", { command: "view", path: "/etc/passwd" })).is_error, true);
+});

@@ -51,6 +51,23 @@ class Calls(Workspace):
         self.assertTrue(failed["is_error"])
         self.assertIn("The path b.txt does not exist. ", failed["content"][0]["text"])
 
+    def test_the_memory_tool_keeps_its_files_in_a_directory_of_its_own(self) -> None:
+        with self.assertRaisesRegex(ValueError, "needs a directory for its files"):
+            Session(self.root, dialect="memory")
+        session = Session(self.root, dialect="memory", memory=self.path("memory"))
+        self.assertEqual(session.tool_schemas("anthropic"), [{"type": "memory_20250818", "name": "memory"}])
+        path = "/memories/notes.md"
+
+        def use(args: dict[str, Any]) -> dict[str, Any]:
+            return session.tool_result({"type": "tool_use", "id": "1", "name": "memory", "input": args})
+
+        self.assertFalse(use({"command": "create", "path": path, "file_text": "one\n"})["is_error"])
+        with open(self.path("memory/notes.md")) as file:
+            self.assertEqual(file.read(), "one\n")
+        seen = use({"command": "view", "path": path})["content"][0]["text"]
+        self.assertEqual(seen, f"Here's the content of {path} with line numbers:\n     1\tone\n")
+        self.assertTrue(use({"command": "view", "path": "/etc/passwd"})["is_error"])
+
     def test_a_result_is_a_value_whether_the_call_succeeds_or_fails(self) -> None:
         path = self.write("a.txt", "one\ntwo\n")
         session = Session(self.root)

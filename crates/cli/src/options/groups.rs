@@ -17,6 +17,10 @@ use super::Group;
 #[derive(Args)]
 #[command(next_help_heading = "Tools")]
 pub(super) struct ToolOptions {
+    /// Directory of the dialect `memory`, made if it is missing
+    #[arg(long, value_name = "DIR")]
+    memory: Option<PathBuf>,
+
     /// Accept relative paths in tools that require absolute ones
     #[arg(long, hide_short_help = true)]
     relative_paths: bool,
@@ -36,6 +40,7 @@ pub(super) struct ToolOptions {
 
 impl Group for ToolOptions {
     fn apply(&self, settings: &mut Settings) {
+        settings.memory = self.memory.clone().or(settings.memory.take());
         settings.relative_paths |= self.relative_paths;
         settings.read_before_write = self.read_before_write.or(settings.read_before_write);
         settings.matching = self.matching.unwrap_or(settings.matching);

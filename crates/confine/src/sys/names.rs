@@ -12,7 +12,11 @@ pub(crate) fn make_link(dir: impl AsFd, target: &[u8], name: &[u8]) -> Result<()
 }
 
 pub(crate) fn make_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
-    call("mkdirat", || fs::mkdirat(dir.as_fd(), name, Mode::from_raw_mode(0o777)))
+    make_dir_with(dir, name, 0o777)
+}
+
+pub(crate) fn make_dir_with(dir: impl AsFd, name: &[u8], mode: u32) -> Result<()> {
+    call("mkdirat", || fs::mkdirat(dir.as_fd(), name, Mode::from_raw_mode(mode)))
 }
 
 pub(crate) fn remove_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {

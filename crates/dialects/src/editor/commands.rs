@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use pinfold::operations::{Edit, Existing, Insert, Parents, Undo, Write};
-use pinfold::{Error, MatchMode, ReadRule, Replacement, State};
+use pinfold::operations::{Insert, Parents, Undo};
+use pinfold::{Error, ReadRule, State};
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::change_summary::ChangeSummary;
+use crate::file_commands::{CommandFile, required, unknown_command};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
 
@@ -81,18 +82,14 @@ impl<const UNDO: bool> DispatchTool for Editor<UNDO> {
             "undo_edit" if UNDO => arguments.undo(ctx),
             other => {
                 let undo = if UNDO { ", undo_edit" } else { "" };
-                Err(Error::InvalidArgument(format!(
-                    "Unrecognized command {}. The allowed commands for the {} tool are: view, \
-                     create, str_replace, insert{undo}",
-                    crate::words::brief(other),
-                    Self::NAME,
-                )))
+                let commands = format!("view, create, str_replace, insert{undo}");
+                Err(unknown_command(other, Self::NAME, &commands))
             }
         }
     }
 
-    fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        self.0.problem(error, ctx)
+    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
+        self.0.problem(error)
     }
 
     fn compact(&self, ctx: &ToolContext<'_>) -> String {
@@ -102,82 +99,51 @@ impl<const UNDO: bool> DispatchTool for Editor<UNDO> {
 }
 
 impl Arguments {
-    /// The path, as it is repeated in answers.
-    pub(super) fn shown_path(&self) -> Result<String, Error> {
-        Ok(self.path.raw()?.to_string())
-    }
-
-    /// An argument that the command cannot do without.
-    fn required<'a, T: ?Sized>(&self, name: &str, value: Option<&'a T>) -> Result<&'a T, Error> {
-        value.ok_or_else(|| {
-            let command = &self.command;
-            let problem = format!("Parameter `{name}` is required for command: {command}");
-            Error::InvalidArgument(problem)
-        })
+    pub(super) fn file(&self) -> Result<CommandFile, Error> {
+        let path = self.path.raw()?;
+        Ok(CommandFile { shown: path.to_string(), path })
     }
 
     fn create(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
-        let text = self.required("file_text", self.file_text.as_deref())?;
-        let write = Write::new(self.path.raw()?, text)
-            .with_parents(Parents::Refuse)
-            .with_existing(Existing::Refuse);
-        let done = ctx.session.perform_with(&write, ctx.call)?;
-        let path = self.shown_path()?;
-        let words = format!("File created successfully at: {path}");
-        Ok(ChangeSummary::of_write(&done, &path).after(words))
+        let text = required(&self.command, "file_text", self.file_text.as_deref())?;
+        self.file()?.create(text, Parents::Refuse, ctx)
     }
 
     fn replace(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
-        let old = self.required("old_str", self.old_str.as_deref())?.to_owned();
-        let new = self.new_str.clone().unwrap_or_default();
-        let edit = Edit::all(self.path.raw()?, vec![Replacement { old, new, all: false }])
-            .with_matching(MatchMode::Lenient)
-            .with_read_rule(ctx.read_rule(ReadRule::Off))
-            .with_may_create(false)
-            .with_snippet(Some(CONTEXT));
-        let done = ctx.session.perform_with(&edit, ctx.call)?;
-        let path = self.shown_path()?;
-        let snippet = done.outcome.snippet.as_deref().unwrap_or_default();
-        let words = edited(&path, &path, snippet);
-        Ok(ChangeSummary::of_edit(&done, &path).after(words))
+        let old = required(&self.command, "old_str", self.old_str.as_deref())?;
+        let (new, file) = (self.new_str.as_deref().unwrap_or_default(), self.file()?);
+        let words = |snippet: &str| edited(&file.shown, &file.shown, snippet);
+        file.replace(old, new, CONTEXT, words, ctx)
     }
 
     fn insert(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
-        let line = *self.required("insert_line", self.insert_line.as_ref())?;
+        let line = *required(&self.command, "insert_line", self.insert_line.as_ref())?;
         let text = self.insert_text.as_deref().or(self.new_str.as_deref());
-        let text = self.required("insert_text", text)?;
-        let insert = Insert::new(self.path.raw()?, line, text)
+        let (text, file) = (required(&self.command, "insert_text", text)?, self.file()?);
+        let insert = Insert::new(file.path.clone(), line, text)
             .with_read_rule(ctx.read_rule(ReadRule::Require))
             .with_snippet(Some(CONTEXT));
-        let done = ctx.session.perform_with(&insert, ctx.call)?;
-        let path = self.shown_path()?;
-        let snippet = done.outcome.snippet.as_deref().unwrap_or_default();
-        let words = edited(&path, "the edited file", snippet);
-        Ok(ChangeSummary::of_insert(&done, &path).after(words))
+        file.insert(insert, |snippet| edited(&file.shown, "the edited file", snippet), ctx)
     }
 
     fn undo(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
-        let undo = Undo::of_file(self.path.raw()?);
+        let file = self.file()?;
+        let undo = Undo::of_file(file.path.clone());
         let done = ctx.session.perform_with(&undo, ctx.call)?;
-        let path = self.shown_path()?;
+        let path = &file.shown;
         let undone = format!("Last edit to {path} undone successfully.");
         let words = if done.outcome.entry.before == State::Absent {
             format!("{undone} The file is removed: it was created by that edit.")
         } else {
-            format!("{undone} {}", self.whole_file(ctx)?)
+            format!("{undone} {}", file.view(&heading(&file), None, ctx)?)
         };
-        Ok(ChangeSummary::of_undo(&done, &path).after(words))
+        Ok(ChangeSummary::of_undo(&done, path).after(words))
     }
 
-    fn problem(&self, error: &Error, _: &ToolContext<'_>) -> Option<String> {
-        let path = self.shown_path().ok()?;
-        let old = self.old_str.as_deref().unwrap_or_default();
-        let ran_into = |to: &str| format!("Ran into {error} while trying to {to} {path}");
+    fn problem(&self, error: &Error) -> Option<String> {
+        let file = self.file().ok()?;
+        let (path, old) = (&file.shown, self.old_str.as_deref().unwrap_or_default());
         Some(match error {
-            Error::InvalidArgument(problem) => problem.clone(),
-            Error::NotFound { .. } | Error::DirectoryNotFound { .. } | Error::Dangling { .. } => {
-                format!("The path {path} does not exist. Please provide a valid path.")
-            }
             Error::Exists { .. } | Error::IsDirectory { .. } if self.command == "create" => {
                 format!(
                     "File already exists at: {path}. Cannot overwrite files using command `create`."
@@ -186,33 +152,19 @@ impl Arguments {
             Error::IsDirectory { .. } => format!(
                 "The path {path} is a directory and only the `view` command can be used on directories"
             ),
-            Error::OutOfRange { first, total, .. } => format!(
-                "Invalid `insert_line` parameter: {first}. It should be within the range of lines \
-                 of the file: [0, {total}]"
-            ),
-            Error::NoMatch { .. } => format!(
-                "No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
-            ),
             Error::ManyMatches { lines, .. } => format!(
                 "No replacement was performed. Multiple occurrences of old_str `{old}` in lines \
                  {lines:?}. Please ensure it is unique"
             ),
-            Error::EmptyOld { .. } => {
-                format!("No replacement was performed. old_str is empty, and {path} is not.")
-            }
-            Error::NoChange { .. } => {
-                "No replacement was performed. old_str and new_str are the same.".into()
-            }
             Error::NothingToUndo { .. } => format!("No edit history found for {path}."),
-            Error::Binary { .. } | Error::NotRegular { .. } | Error::ReadFailed { .. } => {
-                ran_into("read")
-            }
-            Error::ParentMissing { .. } | Error::WriteFailed { .. } | Error::NoSpace { .. } => {
-                ran_into("write to")
-            }
-            _ => return None,
+            other => return file.problem(other, old),
         })
     }
+}
+
+/// What stands before the lines of a file.
+pub(super) fn heading(file: &CommandFile) -> String {
+    format!("Here's the result of running `cat -n` on {}:", file.shown)
 }
 
 /// The answer to an edit: the snippet, and the advice to look at it.

@@ -9,6 +9,7 @@ use super::Session;
 use crate::Mode;
 use crate::journal::fresh_id;
 use crate::line_indexes::LineIndexCache;
+use crate::memory::Memory;
 use crate::search::FileSetCache;
 
 impl Session {
@@ -20,6 +21,7 @@ impl Session {
             id: fresh_id().unwrap_or_default(),
             ledger: Arc::default(),
             grants: Arc::default(),
+            memory: self.memory.as_ref().map(Memory::another),
             ..self.with_workspace(self.workspace.clone())
         }
     }
@@ -36,6 +38,23 @@ impl Session {
     pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
         let workspace = self.workspace.starting_at(directory.as_ref())?;
         Some(self.with_workspace(Arc::new(workspace)))
+    }
+
+    /// A session on the directory for the memory, if the settings name one. It shares the settings, the logs and the
+    /// approver with this one, and nothing of the workspace.
+    pub fn memory(&self) -> Option<Self> {
+        let Memory { workspace, policy, ledger, grants } = self.memory.clone()?;
+        let policy = policy.in_mode(self.settings.permissions.mode);
+        Some(Self {
+            whole_workspace: workspace.clone(),
+            ledger,
+            grants,
+            parent_reads: None,
+            content_index: Arc::default(),
+            policy: RwLock::new(Arc::new(policy)),
+            memory: None,
+            ..self.with_workspace(workspace)
+        })
     }
 
     /// This session in another permission mode, with the same rules.
@@ -63,6 +82,7 @@ impl Session {
             pdf_reader: self.pdf_reader.clone(),
             policy: RwLock::new(self.policy()),
             whole_workspace: self.whole_workspace.clone(),
+            memory: self.memory.clone(),
             approver: self.approver.clone(),
             grants: self.grants.clone(),
             audit: self.audit.clone(),

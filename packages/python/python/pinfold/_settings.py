@@ -17,6 +17,7 @@ Dialect: TypeAlias = Literal[
     "editor-20250124",
     "patch",
     "gemini",
+    "memory",
     "toolset",
     "opencode",
     "all",
@@ -63,6 +64,9 @@ class Settings(TypedDict, total=False):
     # Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
     # Default: `[]`.
     read_roots: list[str]
+
+    # A directory for an agent's memory, which is made if it is missing: a fence of its own, in which only the dialect `memory` works. Other tools cannot reach it.
+    memory: str | PathLike[str] | None
 
     # Whether changes are described instead of made.
     # Default: `false`.

@@ -1,0 +1,208 @@
+//! Commands on one text file, which the tools of `editor` and `memory` share: `view`, `create`, `str_replace`, `insert`.
+//!
+//! The answers differ in their first words, which the dialects give; the rest, and most errors, are the same.
+
+use pinfold::operations::{Edit, Existing, Insert, Parents, PastEnd, Read, Write};
+use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
+
+use crate::ToolContext;
+use crate::change_summary::ChangeSummary;
+use crate::hint::Vocabulary;
+use crate::words::malformed;
+
+/// Characters of one answer, unless the settings say otherwise: as many as the vendor's own implementation shows.
+pub(crate) const MAX_CHARACTERS: usize = 16_000;
+
+/// Entries of a directory that are shown.
+pub(crate) const MAX_ENTRIES: usize = 1_000;
+
+/// Levels of a directory that are shown.
+pub(crate) const DEPTH: usize = 2;
+
+/// The names that these tools have for what errors are about.
+pub(crate) static VOCABULARY: Vocabulary = Vocabulary {
+    read_tool: "`view`",
+    list_tool: "`view`",
+    find_glob: "path",
+    filter_glob: "path",
+    ignore_glob: "path",
+    multiline: None,
+    plain_text: "leave it out",
+    create_parents: None,
+};
+
+/// An argument that a command cannot do without.
+pub(crate) fn required<'a, T: ?Sized>(
+    command: &str,
+    name: &str,
+    value: Option<&'a T>,
+) -> Result<&'a T, Error> {
+    value.ok_or_else(|| {
+        Error::InvalidArgument(format!("Parameter `{name}` is required for command: {command}"))
+    })
+}
+
+/// The error for a command that the tool does not have.
+pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Error {
+    Error::InvalidArgument(format!(
+        "Unrecognized command {}. The allowed commands for the {tool} tool are: {commands}",
+        crate::words::brief(command),
+    ))
+}
+
+/// A file that a command is about.
+pub(crate) struct CommandFile {
+    /// Its path.
+    pub(crate) path: RawPath,
+    /// The path as answers repeat it.
+    pub(crate) shown: String,
+}
+
+impl CommandFile {
+    /// The lines of a range, numbered, after a heading.
+    pub(crate) fn view(
+        &self,
+        heading: &str,
+        range: Option<&[i64]>,
+        ctx: &ToolContext<'_>,
+    ) -> Result<String, Error> {
+        let (first, last) = match range {
+            None => (1, -1),
+            Some([first, last]) => (*first, *last),
+            Some(_) => {
+                let problem = "Invalid `view_range`. It should be a list of two integers.";
+                return Err(Error::InvalidArgument(problem.into()));
+            }
+        };
+        let start = u64::try_from(first).unwrap_or(0).max(1);
+        let read = Read::new(self.path.clone())
+            .with_first(start)
+            .with_lines(u64::try_from(last).ok().map(|last| (last + 1).saturating_sub(start)))
+            .with_style(Style::Numbered)
+            .with_budget(ctx.budget(MAX_CHARACTERS))
+            .with_past_end(PastEnd::Empty);
+        let page = ctx.session.perform_with(&read, ctx.call)?.outcome.page;
+        let total = page.total;
+        let wrong = |problem: String| {
+            let problem = format!("Invalid `view_range`: [{first}, {last}]. {problem}");
+            Err(Error::InvalidArgument(problem))
+        };
+        if first < 1 || start > total.max(1) {
+            return wrong(format!(
+                "Its first element `{first}` should be within the range of lines of the file: \
+                 [1, {total}]"
+            ));
+        }
+        if last != -1 && last < first {
+            return wrong(format!(
+                "Its second element `{last}` should be larger or equal than its first `{first}`"
+            ));
+        }
+        let mut text = format!("{heading}\n{}", page.content);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let mut note = |note: String| text.push_str(&format!("<NOTE>{note}</NOTE>\n"));
+        if total == 0 {
+            note("The file is empty.".into());
+        }
+        if let Some(last) = u64::try_from(last).ok().filter(|last| *last > total && total > 0) {
+            note(format!("Line {last} is past the end; the file has {total} lines."));
+        }
+        if let Some(malformed) = malformed(&page) {
+            note(malformed);
+        }
+        if page.end == PageEnd::ByteBudget {
+            let next = start + page.shown;
+            let end = u64::try_from(last).map_or(-1, |last| last.min(total) as i64);
+            text.push_str(&format!(
+                "<response clipped><NOTE>Lines {start}-{} of {total} are shown. Continue with \
+                 view_range=[{next}, {end}].</NOTE>",
+                next - 1
+            ));
+        }
+        Ok(text)
+    }
+
+    /// Creates the file, which must not exist.
+    pub(crate) fn create(
+        &self,
+        text: &str,
+        parents: Parents,
+        ctx: &ToolContext<'_>,
+    ) -> Result<String, Error> {
+        let write = Write::new(self.path.clone(), text)
+            .with_parents(parents)
+            .with_existing(Existing::Refuse);
+        let done = ctx.session.perform_with(&write, ctx.call)?;
+        let words = format!("File created successfully at: {}", self.shown);
+        Ok(ChangeSummary::of_write(&done, &self.shown).after(words))
+    }
+
+    /// Replaces a text that is in the file once. `words` begins the answer, given the lines around the change.
+    pub(crate) fn replace(
+        &self,
+        old: &str,
+        new: &str,
+        context: u64,
+        words: impl Fn(&str) -> String,
+        ctx: &ToolContext<'_>,
+    ) -> Result<String, Error> {
+        let replacement = Replacement { old: old.into(), new: new.into(), all: false };
+        let edit = Edit::all(self.path.clone(), vec![replacement])
+            .with_matching(MatchMode::Lenient)
+            .with_read_rule(ctx.read_rule(ReadRule::Off))
+            .with_may_create(false)
+            .with_snippet(Some(context));
+        let done = ctx.session.perform_with(&edit, ctx.call)?;
+        let words = words(done.outcome.snippet.as_deref().unwrap_or_default());
+        Ok(ChangeSummary::of_edit(&done, &self.shown).after(words))
+    }
+
+    /// Inserts text after a line. `words` begins the answer, given the lines around the change.
+    pub(crate) fn insert(
+        &self,
+        insert: Insert,
+        words: impl Fn(&str) -> String,
+        ctx: &ToolContext<'_>,
+    ) -> Result<String, Error> {
+        let done = ctx.session.perform_with(&insert, ctx.call)?;
+        let words = words(done.outcome.snippet.as_deref().unwrap_or_default());
+        Ok(ChangeSummary::of_insert(&done, &self.shown).after(words))
+    }
+
+    /// What is wrong, in the words that both tools have for it. `old` is the text to replace.
+    pub(crate) fn problem(&self, error: &Error, old: &str) -> Option<String> {
+        let path = &self.shown;
+        let ran_into = |to: &str| {
+            let error = error.to_string().replace(self.path.as_str(), path);
+            format!("Ran into {error} while trying to {to} {path}")
+        };
+        Some(match error {
+            Error::InvalidArgument(problem) => problem.clone(),
+            Error::NotFound { .. } | Error::DirectoryNotFound { .. } | Error::Dangling { .. } => {
+                format!("The path {path} does not exist. Please provide a valid path.")
+            }
+            Error::OutOfRange { first, total, .. } => format!(
+                "Invalid `insert_line` parameter: {first}. It should be within the range of lines \
+                 of the file: [0, {total}]"
+            ),
+            Error::NoMatch { .. } => format!(
+                "No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+            ),
+            Error::EmptyOld { .. } => {
+                format!("No replacement was performed. old_str is empty, and {path} is not.")
+            }
+            Error::NoChange { .. } => {
+                "No replacement was performed. old_str and new_str are the same.".into()
+            }
+            Error::Binary { .. } | Error::NotRegular { .. } | Error::ReadFailed { .. } => {
+                ran_into("read")
+            }
+            Error::ParentMissing { .. } | Error::WriteFailed { .. } | Error::NoSpace { .. } => {
+                ran_into("write to")
+            }
+            _ => return None,
+        })
+    }
+}

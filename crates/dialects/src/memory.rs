@@ -1,0 +1,52 @@
+//! The `memory` dialect: Anthropic's memory tool, one tool with several commands on a directory of its own.
+//!
+//! `/memories` is the directory that the setting `memory` names; the workspace plays no part.
+
+mod commands;
+mod list;
+
+use pinfold::{Error, Settings};
+use serde_json::json;
+
+use crate::answer::Blocks;
+use crate::file_commands::VOCABULARY;
+use crate::hint::Refusal;
+use crate::memory::commands::Memory;
+use crate::tool::parse_dispatch;
+use crate::{Answer, Dialect, Entry, code};
+
+/// The tool `memory`.
+pub static MEMORY: Dialect = Dialect {
+    name: "memory",
+    tools: &[Entry {
+        anthropic: Some(|| json!({ "type": "memory_20250818", "name": "memory" })),
+        ..Entry::dispatch::<Memory>(
+            || None,
+            |arguments| parse_dispatch::<Memory>(arguments, Answer::Blocks),
+        )
+    }],
+    fault,
+    answers_unknown_tools: false,
+};
+
+/// Refuses dialects that lack a setting which they cannot work without.
+pub fn check_settings(dialects: &[&'static Dialect], settings: &Settings) -> Result<(), String> {
+    let has_memory = dialects.iter().any(|dialect| dialect.name == MEMORY.name);
+    if has_memory && settings.memory.is_none() {
+        return Err("the dialect `memory` needs a directory for its files: set `memory`".into());
+    }
+    Ok(())
+}
+
+fn fault(error: &Error, refusal: &Refusal) -> Answer {
+    let message = match (error, &refusal.problem) {
+        // These sentences say already what to do.
+        (
+            Error::ManyMatches { .. } | Error::OutOfRange { .. } | Error::Exists { .. },
+            Some(problem),
+        ) => problem.clone(),
+        (_, Some(problem)) => VOCABULARY.message_after(problem.clone(), error, refusal),
+        (_, None) => VOCABULARY.message(error, refusal),
+    };
+    Blocks::failure(message, code(error))
+}
