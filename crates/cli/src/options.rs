@@ -35,7 +35,7 @@ pub(crate) struct WorkspaceOptions {
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
-    /// Directory that is only read: nothing is changed there, whatever the rules say; repeatable
+    /// Directory that is only read, whatever the rules say; repeatable
     #[arg(long = "read-root", value_name = "DIR")]
     read_roots: Vec<PathBuf>,
 

@@ -18,7 +18,7 @@ use super::Group;
 #[command(next_help_heading = "Tools")]
 pub(super) struct ToolOptions {
     /// Directory of the dialect `memory`, made if it is missing
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     memory: Option<PathBuf>,
 
     /// Accept relative paths in tools that require absolute ones
