@@ -233,9 +233,12 @@ fn browser() -> Option<PathBuf> {
         all.find(|program| program.is_file())
     };
     find().or_else(|| {
-        let mut apt = Command::new("apt-get");
-        let install = ["install", "--yes", "--quiet", "--no-install-recommends", "chromium"];
-        quiet(apt.args(install).env("DEBIAN_FRONTEND", "noninteractive")).ok()?;
+        let apt = |arguments: &[&str]| {
+            let mut apt = Command::new("apt-get");
+            quiet(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive")).ok()
+        };
+        apt(&["update", "--quiet"])?;
+        apt(&["install", "--yes", "--quiet", "--no-install-recommends", "chromium"])?;
         find()
     })
 }

@@ -5,7 +5,7 @@ use pinfold_testkit::mcp::Reply;
 use crate::stage::{Page, Stage};
 
 /// Trades the key for a cookie.
-fn enter(page: &Page) -> String {
+pub(crate) fn enter(page: &Page) -> String {
     let (base, query) = page.base_and_query();
     let reply = page.web().send("GET", &format!("{base}?{query}"), &[], b"");
     assert_eq!(reply.status, 200, "{reply:?}");

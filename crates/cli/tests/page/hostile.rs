@@ -33,6 +33,7 @@ fn names_and_lines_are_text_and_never_markup() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    tab.wait("article.request.ready");
     tab.press("a");
     assert_eq!(answered(&mut server, id)["success"], true);
     tab.wait(".row.call a");
@@ -63,6 +64,10 @@ fn a_line_of_ten_megabytes_is_shown_in_part() {
     let id = server.ask("tools/call", write("long.txt", &line));
     tab.wait("pin-request .line.added");
     assert!(tab.text("pin-request").len() < 50_000);
+    // What is missing is counted, and the rest of it is a click away.
+    assert!(tab.text("pin-request .line.added .code").contains(" characters not shown … "));
+    tab.click("pin-request >> text=Show the whole diff");
+    tab.wait("pin-request .cut >> text=characters not shown");
     tab.click("pin-request >> text=Allow once");
     assert_eq!(answered(&mut server, id)["success"], true);
     tab.wait(".row.call a");

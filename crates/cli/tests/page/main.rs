@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 mod access;
+mod api;
 mod browser;
 mod history;
 mod hostile;

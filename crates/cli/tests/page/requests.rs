@@ -21,7 +21,7 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
     tab.wait("article.server >> text=testkit");
     tab.assert_accessible();
     let id = server.ask("tools/call", write("a.txt", "two\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     assert_eq!(tab.title(), "(1) request waits · Pinfold");
     assert!(tab.text("pin-request h3").contains("Allow changing"));
     assert_eq!(tab.text("pin-request .line.removed .code"), "one");
@@ -35,7 +35,7 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
     tab.wait(".row.call >> text=+1");
     // Once is once.
     let id = server.ask("tools/call", write("a.txt", "three\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     tab.press("d");
     tab.wait("pin-request textarea");
     tab.assert_accessible();
@@ -45,10 +45,11 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
     assert_eq!(refused["error"], "permission_denied");
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("the user said no: Use <b>b.txt</b> instead"), "{message}");
+    tab.wait_gone("pin-request");
     assert_eq!(stage.content("a.txt"), "two\n");
     // For the session, and by the keyboard.
     let id = server.ask("tools/call", write("a.txt", "three\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     tab.press("s");
     assert_eq!(answered(&mut server, id)["success"], true);
     let done = answer(&server.request("tools/call", write("a.txt", "four\n")));
@@ -57,6 +58,33 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
         (Some(true), "four\n")
     );
     tab.assert_no_problems();
+}
+
+#[test]
+fn a_second_key_does_not_answer_the_request_that_moves_up() {
+    let Some(browser) = Browser::start() else { return };
+    let stage = Stage::new(&[]);
+    let mut server = stage.serve(&["--mode", "default"]);
+    let page = stage.page(&[]);
+    let tab = browser.open_page(&page);
+    tab.wait("article.server");
+    let first = server.ask("tools/call", write("a.txt", "a\n"));
+    tab.wait("article.request.ready >> text=a.txt");
+    let second = server.ask("tools/call", write("b.txt", "b\n"));
+    tab.wait("article.request.ready >> text=b.txt");
+    assert_eq!(tab.title(), "(2) requests wait · Pinfold");
+    // As fast as nobody types: the first answer, and as soon as its request is gone, another.
+    tab.run(
+        "const press = () => document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', bubbles: true})); press(); \
+         new Promise((done) => new MutationObserver(() => { \
+         if (document.querySelectorAll('pin-request').length === 1) { press(); done(); } }) \
+         .observe(document, {childList: true, subtree: true}))",
+    );
+    assert_eq!(answered(&mut server, first)["success"], true);
+    tab.wait("article.request.ready >> text=b.txt");
+    assert!(!stage.file("b.txt").exists());
+    tab.press("a");
+    assert_eq!(answered(&mut server, second)["success"], true);
 }
 
 #[test]
@@ -72,7 +100,7 @@ fn while_changes_are_paused_every_change_asks() {
     tab.wait(".banner.paused");
     tab.assert_accessible();
     let id = server.ask("tools/call", write("a.txt", "three\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     assert_eq!(stage.content("a.txt"), "two\n");
     tab.press("a");
     assert_eq!(answered(&mut server, id)["success"], true);
@@ -96,7 +124,7 @@ fn of_several_viewers_one_answers_and_all_see_the_end() {
     }
     let id = server.ask("tools/call", write("a.txt", "two\n"));
     for tab in [&one, &other, &second_tab] {
-        tab.wait("pin-request");
+        tab.wait("article.request.ready");
     }
     other.press("a");
     assert_eq!(answered(&mut server, id)["success"], true);
@@ -121,7 +149,7 @@ fn a_server_that_is_killed_while_it_asks_takes_its_request_along() {
     let tab = browser.open_page(&page);
     tab.wait("article.server");
     server.ask("tools/call", write("a.txt", "two\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     server.process().kill().unwrap();
     tab.wait_gone("pin-request");
     tab.wait(".notice >> text=Its server has ended");
@@ -142,7 +170,7 @@ fn nobody_is_asked_once_the_last_page_is_closed() {
     let tab = browser.open_page(&page);
     tab.wait("article.server");
     let id = server.ask("tools/call", write("a.txt", "two\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     tab.close();
     // The request does not wait for a page that nobody looks at.
     let refused = answered(&mut server, id);
@@ -161,7 +189,7 @@ fn a_page_of_another_site_can_neither_read_nor_answer() {
     let tab = browser.open_page(&page);
     tab.wait("article.server");
     let id = server.ask("tools/call", write("a.txt", "two\n"));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     let name = tab.run("document.querySelector('pin-app').live.servers.keys().next().value");
     let base = page.link.split('?').next().unwrap();
     // Another server on this machine: of the same site, since sites do not know ports. It even knows the path.
@@ -197,7 +225,7 @@ fn a_page_of_another_site_can_neither_read_nor_answer() {
     evil.run(&format!(
         "document.body.innerHTML = `<form method=post enctype=text/plain action='{base}api/answer'><input name='{{\"server\":{name},\"request\":1,\"answer\":\"once\",\"message\":\"' value='\"}}'></form>`; document.forms[0].submit()"
     ));
-    tab.wait("pin-request");
+    tab.wait("article.request.ready");
     assert_eq!(stage.content("a.txt"), "one\n");
     tab.click("pin-request >> text=Deny…");
     tab.click("pin-request .denying >> text=Deny");

@@ -48,6 +48,7 @@ fn pictures_of_the_views() {
         "# Shop\n\nA small shop, with prices in `Decimal` and VAT.\n\n## Tests\n\nRun `pytest`.\n";
     let id = server.ask("tools/call", write("README.md", text));
     tab.wait("pin-request .line.added");
+    tab.wait("article.request.ready");
     let shot = |name: &str| tab.screenshot(&Path::new(&directory).join(name));
     shot("page-now.png");
     tab.click("pin-request >> text=Allow once");

@@ -5,6 +5,7 @@ import type { PropertyValues, TemplateResult } from "lit";
 import { api } from "./api.ts";
 import "./detail.ts";
 import type { PinDetail } from "./detail.ts";
+import { failed } from "./notice.ts";
 import { go } from "./route.ts";
 import type { PinRows } from "./rows.ts";
 import { belowRoot, count, dayOf, splitName, timeOf, visible } from "./text.ts";
@@ -62,7 +63,7 @@ export class PinChanges extends LitElement {
       void this.load();
     } else if (changed.has("told")) {
       clearTimeout(this.timer);
-      this.timer = window.setTimeout(() => void this.load(), TYPING);
+      this.timer = window.setTimeout(() => void this.refresh(), TYPING);
     }
   }
 
@@ -98,13 +99,26 @@ export class PinChanges extends LitElement {
     }
   }
 
+  /** Loads what is new. The rest is loaded anew only if something in it was undone. */
+  private async refresh(): Promise<void> {
+    const load = ++this.loads;
+    const listed = await api.changes(this.query).catch(() => null);
+    if (load !== this.loads) return;
+    const newest = listed?.changes ?? [];
+    const [known, loaded] = [new Set(this.changes.map(({ id }) => id)), new Set(newest.map(({ id }) => id))];
+    const undone = newest.filter(({ id }) => !known.has(id)).flatMap((change) => [change.undoes ?? [], change.also_undoes ?? []].flat());
+    const joint = this.changes.findIndex(({ id }) => id === newest.at(-1)?.id);
+    if (joint < 0 || undone.some((id) => !loaded.has(id))) await this.load();
+    else this.changes = [...newest, ...this.changes.slice(joint + 1)];
+  }
+
   /** Loads older changes. */
   private async loadOlder(): Promise<void> {
     if (!this.more) return;
     this.more = false;
     const load = this.loads;
-    const listed = await api.changes({ ...this.query, before: this.changes.at(-1)?.id ?? "" });
-    if (load !== this.loads) return;
+    const listed = await api.changes({ ...this.query, before: this.changes.at(-1)?.id ?? "" }).catch(failed);
+    if (!listed || load !== this.loads) return;
     [this.changes, this.more] = [[...this.changes, ...listed.changes], listed.more];
   }
 

@@ -6,8 +6,8 @@ import "./rows.ts";
 import { type Pair, type Row, parse, pieces, sideBySide } from "./diff.ts";
 import { count } from "./text.ts";
 
-/** Characters of a line that are shown. */
-const MAX_CHARS = 2000;
+/** Characters of a line that are shown: more than a preview has of a line, so that its own note on what is missing shows. */
+const MAX_CHARS = 6000;
 const ROW_HEIGHT = 20;
 
 export type DiffMode = "unified" | "split";

@@ -13,6 +13,9 @@ import "./rows.ts";
 import { count, duration, timeOf, visible } from "./text.ts";
 import type { Call, LiveChange, Server } from "./types.ts";
 
+/** How long a request is in its place before it takes answers, in milliseconds. */
+const SETTLES = 500;
+
 export class PinNow extends LitElement {
   static override properties = {
     live: { attribute: false },
@@ -20,6 +23,7 @@ export class PinNow extends LitElement {
     session: { state: true },
     words: { state: true },
     current: { state: true },
+    ready: { state: true },
   };
 
   declare live: Live;
@@ -29,9 +33,24 @@ export class PinNow extends LitElement {
   words = "";
   /** The request that keys are for, by its key. */
   current = "";
+  /** The requests that take answers, by their keys. */
+  ready = new Set<string>();
+  private shown: string[] = [];
+  private timer = 0;
 
   protected override createRenderRoot(): HTMLElement {
     return this;
+  }
+
+  protected override willUpdate(): void {
+    const keys = this.live.requests.map(({ key }) => key);
+    if (keys.join() === this.shown.join()) return;
+    // One that has moved up is in the place of another, which a second key or click was meant for.
+    const moved = this.shown.some((key, nth) => keys[nth] !== key);
+    if (moved) this.ready = new Set();
+    this.shown = keys;
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => (this.ready = new Set(this.shown)), SETTLES);
   }
 
   /** Handles a key. */
@@ -79,7 +98,7 @@ export class PinNow extends LitElement {
           ${repeat(
             requests,
             (request) => request.key,
-            (request) => html`<pin-request .request=${request} .current=${request.key === first && requests.length > 1}></pin-request>`,
+            (request) => html`<pin-request .request=${request} .current=${request.key === first && requests.length > 1} .ready=${this.ready.has(request.key)}></pin-request>`,
           )}
         </section>
         <section class="servers" aria-label="Servers">

@@ -12,6 +12,7 @@ export class PinRequest extends LitElement {
   static override properties = {
     request: { attribute: false },
     current: { attribute: false },
+    ready: { attribute: false },
     denying: { state: true },
     sent: { state: true },
   };
@@ -19,6 +20,8 @@ export class PinRequest extends LitElement {
   declare request: ApprovalRequest;
   /** Whether keys are for this request. */
   current = false;
+  /** Whether the request has been in its place for long enough that a key or a click is meant for it. */
+  ready = false;
   /** Whether the user writes why it is denied. */
   denying = false;
   sent = false;
@@ -29,7 +32,7 @@ export class PinRequest extends LitElement {
 
   /** Answers the request. */
   answer(answer: AnswerKind): void {
-    if (this.sent || !this.request.answers.includes(answer)) return;
+    if (this.sent || !this.ready || !this.request.answers.includes(answer)) return;
     const message = answer === "no" ? this.querySelector("textarea")?.value : undefined;
     this.sent = true;
     api.answer(this.request.server, this.request.request, answer, message).catch((error: unknown) => {
@@ -40,6 +43,7 @@ export class PinRequest extends LitElement {
 
   /** Lets the user write why. */
   deny(): void {
+    if (this.sent || !this.ready) return;
     this.denying = true;
     void this.updateComplete.then(() => this.querySelector("textarea")?.focus());
   }
@@ -56,10 +60,11 @@ export class PinRequest extends LitElement {
     const { request } = this;
     const takes = (answer: AnswerKind) => request.answers.includes(answer);
     const text = request.diff ?? request.preview;
+    const waits = this.sent || !this.ready;
     const isDiff = /^@@ /m.test(text);
     const [doing, path] = [DOING[request.access] ?? request.access, request.path];
     return html`
-      <article class="request ${this.current ? "current" : ""}" aria-label="Approval request: ${doing} ${path}">
+      <article class="request ${this.current ? "current" : ""} ${this.ready ? "ready" : ""}" aria-label="Approval request: ${doing} ${path}">
         <h3>Allow ${doing} <code>${path}</code>?</h3>
         <p class="muted">
           ${visible(request.client ?? "An unnamed client")} called <code>${visible(request.tool)}</code> at ${timeOf(request.time)} ·
@@ -69,11 +74,11 @@ export class PinRequest extends LitElement {
         ${!text ? nothing : isDiff ? html`<pin-diff .text=${text} .label=${`Change of ${path}`}></pin-diff>` : html`<pre class="preview">${text}</pre>`}
         ${this.isWhole ? nothing : html`<p><button class="quiet" @click=${this.showWhole}>Show the whole diff</button></p>`}
         <div class="buttons">
-          <button class="yes" ?disabled=${this.sent} @click=${() => this.answer("once")}>Allow once <kbd>a</kbd></button>
-          ${takes("session") ? html`<button ?disabled=${this.sent} @click=${() => this.answer("session")}>Allow for this session <kbd>s</kbd></button>` : nothing}
+          <button class="yes" ?disabled=${waits} @click=${() => this.answer("once")}>Allow once <kbd>a</kbd></button>
+          ${takes("session") ? html`<button ?disabled=${waits} @click=${() => this.answer("session")}>Allow for this session <kbd>s</kbd></button>` : nothing}
           ${this.denying
             ? nothing
-            : html`<button class="no" ?disabled=${this.sent} @click=${this.deny}>Deny… <kbd>d</kbd></button>`}
+            : html`<button class="no" ?disabled=${waits} @click=${this.deny}>Deny… <kbd>d</kbd></button>`}
         </div>
         ${this.denying ? this.renderDenying() : nothing}
       </article>
