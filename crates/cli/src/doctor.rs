@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use pinfold::Session;
+use pinfold::operations::Find;
 use pinfold_confine::{
     OpenMethod, listen_in, make_socket_directory, may_write, remove_secret, remove_socket,
     write_secret,
@@ -78,6 +79,7 @@ impl Doctor {
                     report(kernel(&session))?;
                     session.real_roots().try_for_each(|root| report(root_directory(&root)))?;
                     report(journal(&session))?;
+                    search(&session).into_iter().try_for_each(&mut report)?;
                     report(self.landlock(&session))?;
                     report(self.feed())?;
                     report(self.server(&session))?;
@@ -268,6 +270,29 @@ fn journal(session: &Session) -> Finding {
         "journal",
         "give your user write permission, or choose another: `--journal DIR`",
     )
+}
+
+/// What searches of the roots remember, told by two walks: directories that the first one finds are watched from
+/// the second one on.
+fn search(session: &Session) -> Vec<Finding> {
+    let everything = Find::new("**/*");
+    if let Some(error) = (0..2).find_map(|_| session.perform(&everything).err()) {
+        return vec![Note(
+            format!("search: {error}"),
+            "choose smaller roots, or a longer `--deadline-seconds`".into(),
+        )];
+    }
+    let status = session.search_status().into_iter();
+    status
+        .map(|sentence| {
+            if sentence.contains("max_user_watches") {
+                let advice = "searches are as right, but slower; raise the limit with `sysctl`";
+                Note(format!("search: {sentence}"), advice.into())
+            } else {
+                Good(format!("search: {sentence}"))
+            }
+        })
+        .collect()
 }
 
 fn state() -> Finding {

@@ -74,6 +74,16 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// Has other threads of the machine run before the calling one, for work that nobody waits for.
+pub fn lower_priority() {
+    /// Above the priority of programs that should only run on an idle machine.
+    #[cfg(target_os = "linux")]
+    const NICE: i32 = 10;
+    // On Linux this is about the calling thread alone.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
 /// Whether this process may create and remove entries in a directory.
 pub fn may_write(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()

@@ -42,8 +42,8 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, make_private_directory, may_write, memory_bytes, owner, read_config,
-    read_secret, remove_secret, symlinks_and_target, terminal, write_secret,
+    LogFile, device_and_inode, lower_priority, make_private_directory, may_write, memory_bytes,
+    owner, read_config, read_secret, remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
@@ -67,7 +67,7 @@ pub use temp_name::{random_number, random_secret};
 pub use tree::{IndexMode, TreeStamp, TreeSummary};
 pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{
-    Candidate, FileOpener, FilterDecision, RememberedFile, Skipped, Visibility, Visitor, Walk,
-    WalkEntry,
+    Candidate, FileId, FileOpener, FilterDecision, LeftOut, RememberedFile, Skipped, Visibility,
+    Visitor, Walk, WalkEntry,
 };
 pub use workspace::{Lstat, Place, Workspace};

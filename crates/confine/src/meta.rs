@@ -130,7 +130,7 @@ impl Metadata {
     ///
     /// False does not mean that it changed: the times may be too recent to tell.
     pub fn proven_unchanged(&self, later: &Self) -> bool {
-        self.settled && self.same_stat(later) && self.changed == later.changed
+        self.settled && self.same_times(later)
     }
 
     /// As [`Self::proven_unchanged`], for a file that this process renamed in between, which
@@ -147,6 +147,11 @@ impl Metadata {
     /// Updates ctime.
     pub(crate) fn update_ctime(&mut self, now: &Self) {
         self.changed = now.changed;
+    }
+
+    /// Whether everything is the same, however recent the times are.
+    pub(crate) fn same_times(&self, later: &Self) -> bool {
+        self.same_stat(later) && self.changed == later.changed
     }
 
     /// Whether all but ctime is the same, so that it may be the same file with the same content.

@@ -5,25 +5,27 @@
 //! that are not local, where the system refuses a watch) are compared with the disk by `stat` on each walk.
 
 mod node;
+mod state;
+mod sweep;
 mod watch;
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 
 use node::Listing;
 pub(crate) use node::Node;
-use watch::{Change, Watch};
+use state::State;
+pub(crate) use sweep::sweep;
 
 use crate::dir::kind_of;
-use crate::ignore_files::{Rules, RulesKey, is_ignore_file};
+use crate::ignore_files::{Rules, is_ignore_file};
 use crate::root::Root;
 use crate::temp_name::is_own_temp;
 use crate::workspace::opening;
-use crate::{Deadline, Identity, Kind, Metadata, RelPath, Result, Workspace, sys};
+use crate::{Deadline, FileId, Kind, Metadata, RelPath, Result, Workspace, sys};
 
 /// The values of the setting `index`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
@@ -40,7 +42,7 @@ pub enum IndexMode {
 }
 
 /// A tree with fewer entries is compared with the disk on each walk: that takes a millisecond, and no watches.
-const MIN_WATCHED_ENTRIES: usize = 3_000;
+const MIN_WATCHED_ENTRIES: usize = 1_000;
 
 /// Directories of larger trees are not remembered: each entry takes some hundred bytes.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -54,23 +56,6 @@ const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 /// What is remembered about the tree below a root.
 #[derive(Debug, Default)]
 pub(crate) struct Tree(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    /// The directory that the root led to.
-    root: Option<Identity>,
-    nodes: HashMap<RelPath, Arc<Node>>,
-    /// How many entries all nodes have.
-    entries: usize,
-    watch: Watch,
-    no_rules: Arc<Rules>,
-    rules: HashMap<RulesKey, Arc<Rules>>,
-    /// Files with several hard links, which may change by a name outside the tree.
-    hard_linked: Vec<(RelPath, Weak<Node>, usize)>,
-    stamp: TreeStamp,
-    /// How many changes concerned directories that were not remembered at the time.
-    unplaced: u64,
-}
 
 /// Changes whenever a watched tree does.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -144,9 +129,18 @@ impl Tree {
             state.forget();
             state.root = Some(identity);
         }
-        state.drain();
+        state.drain(root);
         state.check_hard_links(root);
         state.stamp
+    }
+
+    /// The files whose content or metadata changed since the tree had this stamp. `None` if names changed too,
+    /// or if there were too many changes.
+    pub(crate) fn changed_files(&self, since: TreeStamp) -> Option<Vec<FileId>> {
+        let state = self.lock();
+        let changes = usize::try_from(state.stamp.content.checked_sub(since.content)?).ok()?;
+        let first = state.changed_files.len().checked_sub(changes)?;
+        (state.stamp.names == since.names).then(|| state.changed_files[first..].to_vec())
     }
 
     pub(crate) fn summary(&self) -> TreeSummary {
@@ -162,12 +156,18 @@ impl Tree {
     /// Notes that a remembered file has several hard links.
     pub(crate) fn note_hard_link(&self, directory: &RelPath, node: &Arc<Node>, number: usize) {
         let mut state = self.lock();
-        let is_known = |(_, known, other): &(RelPath, Weak<Node>, usize)| {
-            *other == number && known.as_ptr() == Arc::as_ptr(node)
-        };
-        if !state.hard_linked.iter().any(is_known) {
-            state.hard_linked.push((directory.clone(), Arc::downgrade(node), number));
+        let known = state.hard_linked.get(&FileId::new(node, number));
+        // Another node may have had the same address.
+        if known.is_none_or(|(_, known)| known.as_ptr() != Arc::as_ptr(node)) {
+            state.linked.extend(node.current_meta(number).map(|meta| meta.identity));
+            let known = (directory.clone(), Arc::downgrade(node));
+            state.hard_linked.insert(FileId::new(node, number), known);
         }
+    }
+
+    /// Notes that files which the last walk found are known by other names too. True if there are any.
+    pub(crate) fn note_linked(&self) -> bool {
+        self.lock().note_linked()
     }
 
     /// A directory that a walk starts at: what is remembered about it is dropped if another directory is there now.
@@ -232,6 +232,8 @@ impl Tree {
         let moved = Arc::new(node.below(above));
         if let Some(known) = state.nodes.get_mut(path).filter(|known| Arc::ptr_eq(known, node)) {
             *known = moved.clone();
+            // From here on only the new one is told of changes.
+            state.stamp.names += 1;
         }
         moved
     }
@@ -278,76 +280,6 @@ impl Tree {
     }
 }
 
-impl State {
-    fn forget(&mut self) {
-        self.nodes.clear();
-        self.entries = 0;
-        self.watch.clear();
-        self.hard_linked.clear();
-        self.unplaced += 1;
-        self.stamp.names += 1;
-    }
-
-    fn drain(&mut self) {
-        let Ok(events) = self.watch.drain() else { return self.forget() };
-        for event in events {
-            let node = self.nodes.get(&event.directory).cloned();
-            match (event.change, node) {
-                (Change::Gone, _) => self.drop_below(&event.directory),
-                (_, None) => {
-                    self.unplaced += 1;
-                    self.stamp.names += 1;
-                }
-                (Change::Itself, Some(node)) => {
-                    node.note_change(None);
-                    self.stamp.names += 1;
-                }
-                (Change::Name(name, is_directory), Some(node)) => {
-                    node.note_change(Some(&name));
-                    self.stamp.names += 1;
-                    if is_directory {
-                        self.drop_below(&below(&event.directory, &name));
-                    }
-                }
-                (Change::Content(name, true), Some(_)) => {
-                    self.drop_below(&below(&event.directory, &name));
-                }
-                (Change::Content(name, false), Some(node)) => {
-                    if is_ignore_file(&name) || !node.note_content(&name) {
-                        node.note_change(Some(&name));
-                        self.stamp.names += 1;
-                    }
-                    self.stamp.content += 1;
-                }
-            }
-        }
-    }
-
-    fn drop_below(&mut self, directory: &RelPath) {
-        let is_dropped = |path: &RelPath| {
-            let rest = path.as_bytes().strip_prefix(directory.as_bytes());
-            rest.is_some_and(|rest| {
-                directory.is_root() || rest.is_empty() || rest.starts_with(b"/")
-            })
-        };
-        self.nodes.retain(|path, _| !is_dropped(path));
-        self.entries = self.nodes.values().map(|node| node.len()).sum();
-        self.watch.remove(is_dropped);
-        self.unplaced += 1;
-        self.stamp.names += 1;
-    }
-
-    fn check_hard_links(&mut self, root: &Root) {
-        let content = &mut self.stamp.content;
-        self.hard_linked.retain(|(directory, node, number)| {
-            let Some(node) = node.upgrade() else { return false };
-            let Ok(dir) = root.open_below(directory, sys::DIR_PATH) else { return true };
-            node.compare_file(*number, &dir, || *content += 1);
-            true
-        });
-    }
-}
-
 impl Node {
     /// Whether a directory that is not watched proves to be as it was listed.
     fn is_unchanged(&self, now: &Metadata, dir: &OwnedFd) -> bool {
@@ -356,16 +288,6 @@ impl Node {
             now.is_ok_and(|now| meta.proven_unchanged(&Metadata::of(&now)))
         };
         self.meta.proven_unchanged(now) && self.ignore_files.iter().all(same)
-    }
-
-    /// Looks whether a file that is taken for current has changed, and notes and reports it.
-    fn compare_file(&self, number: usize, dir: &OwnedFd, changed: impl FnOnce()) {
-        let Some(known) = self.current_meta(number) else { return };
-        let now = sys::stat_at(dir, self.name(number));
-        if !now.is_ok_and(|now| known.proven_unchanged(&Metadata::of(&now))) {
-            self.note_content_of(number);
-            changed();
-        }
     }
 }
 
@@ -415,13 +337,4 @@ fn read(
         workspace.root(root).tree().interned(rules)
     };
     Ok((Node::new(meta, listing, above.clone(), rules, ignore_files), can_be_kept))
-}
-
-fn below(directory: &RelPath, name: &[u8]) -> RelPath {
-    let mut path = directory.as_bytes().to_vec();
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
-    RelPath::proved(path)
 }

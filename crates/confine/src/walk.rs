@@ -8,11 +8,12 @@ mod entry;
 mod queue;
 mod worker;
 
+use std::sync::Arc;
 use std::thread;
 
 use rustix::fs::OFlags;
 
-pub use entry::{Candidate, FileOpener, RememberedFile, WalkEntry};
+pub use entry::{Candidate, FileId, FileOpener, RememberedFile, WalkEntry};
 
 use crate::walk::queue::TaskQueue;
 use crate::walk::worker::{Task, Worker};
@@ -103,6 +104,19 @@ impl Skipped {
 pub trait Visitor: Send {
     /// Receives an entry. An error counts it as skipped.
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()>;
+
+    /// Receives an entry that is not shown because of its name, the ignore files, or the caller's
+    /// [`Walk::visibility`]. What is below it is not received.
+    fn leave_out(&mut self, _: &Candidate<'_>, _: LeftOut) {}
+}
+
+/// Why a walk leaves an entry out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LeftOut {
+    /// Its name is hidden or always skipped, or an ignore file says so. [`Walk::filter_decision`] can include it.
+    ByName,
+    /// It may not be seen.
+    NotVisible,
 }
 
 impl Workspace {
@@ -192,9 +206,37 @@ impl Workspace {
             root.tree().refresh(root);
             // Nobody may have watched the directories above it.
             root.tree().check_start(root, &start.path);
+            root.tree().sweep_if_due(root);
             root.tree().refresh(root)
         });
         stamps.collect()
+    }
+
+    /// Compares every remembered file of watched directories with the disk, as happens in the background some seconds
+    /// after each search.
+    pub fn sweep_trees(&self) {
+        for root in self.all_roots() {
+            crate::tree::sweep(&Arc::downgrade(root));
+        }
+    }
+
+    /// Whether a walk over these directories found new hard links to files that had been looked at by other names.
+    /// Their versions have changed, since nothing told of changes by the new name.
+    pub fn has_new_links(&self, starts: &[Place]) -> bool {
+        let new = starts.iter().filter(|start| self.root(start.root).tree().note_linked());
+        new.count() > 0
+    }
+
+    /// The files below the root of a directory whose content or metadata changed since its tree had a stamp.
+    /// `None` if that is not known any more.
+    pub fn changed_files(&self, start: &Place, since: TreeStamp) -> Option<Vec<FileId>> {
+        self.root(start.root).tree().changed_files(since)
+    }
+
+    /// The regular file inside that a remembered symlink leads to.
+    pub fn linked_to(&self, link: &RememberedFile) -> Result<(Place, File)> {
+        let (root, parent, name) = link.parts();
+        self.linked_file(root, parent, name)
     }
 
     /// What is remembered about the tree of each root.

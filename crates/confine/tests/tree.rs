@@ -55,8 +55,8 @@ fn walk(workspace: &Workspace, index: IndexMode, start: &RelPath) -> (Shown, Ski
 fn large() -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("ws");
-    for number in 0..3_200 {
-        let directory = root.join(format!("many/{}", number / 200));
+    for number in 0..1_200 {
+        let directory = root.join(format!("many/{}", number / 75));
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join(format!("{number}.txt")), "").unwrap();
     }
@@ -161,7 +161,7 @@ fn a_large_tree_is_watched_and_a_small_one_is_compared() {
     same_names(&first, &third);
     assert!(all_watched, "{:?}", workspace.tree_summaries());
     let stamp = workspace.tree_stamps(&[Place { root: 0, path: start.clone() }]);
-    fs::write(root.join("many/3/700.txt"), "text").unwrap();
+    fs::write(root.join("many/9/700.txt"), "text").unwrap();
     assert_ne!(stamp, workspace.tree_stamps(&[Place { root: 0, path: start.clone() }]));
     let (fourth, ..) = walk(&workspace, IndexMode::Auto, &start);
     let files = fourth.iter().filter(|(path, _)| path.ends_with(".txt"));
@@ -186,6 +186,46 @@ fn a_write_through_a_hard_link_outside_is_seen() {
     let after = walk(&workspace, IndexMode::Auto, &start).0;
     assert_ne!(version(&before), version(&after));
     assert_eq!(after["inside"].0, 5);
+}
+
+#[test]
+fn a_write_through_a_later_hard_link_inside_is_seen_at_once() {
+    let (_dir, root) = large();
+    fs::write(root.join("one"), "one").unwrap();
+    let workspace = Workspace::open([&root], None).unwrap();
+    let start = RelPath::root();
+    for _ in 0..3 {
+        walk(&workspace, IndexMode::Auto, &start);
+    }
+    fs::hard_link(root.join("one"), root.join("many/3/two")).unwrap();
+    fs::write(root.join("many/3/two"), "three").unwrap();
+    for (content, len) in [("fifteen", 7), ("x", 1)] {
+        fs::write(root.join("many/3/two"), content).unwrap();
+        assert_eq!(walk(&workspace, IndexMode::Auto, &start).0["one"].0, len);
+    }
+}
+
+#[test]
+fn a_write_through_a_later_hard_link_is_seen_after_a_sweep() {
+    let (dir, root) = large();
+    fs::write(root.join("inside"), "one").unwrap();
+    let workspace = Workspace::open([&root], None).unwrap();
+    let start = RelPath::root();
+    for _ in 0..3 {
+        walk(&workspace, IndexMode::Auto, &start);
+    }
+    let before = walk(&workspace, IndexMode::Auto, &start).0;
+    workspace.sweep_trees();
+    assert_eq!(before["inside"], walk(&workspace, IndexMode::Auto, &start).0["inside"]);
+    fs::hard_link(root.join("inside"), dir.path().join("outside")).unwrap();
+    fs::write(dir.path().join("outside"), "three").unwrap();
+    workspace.sweep_trees();
+    let after = walk(&workspace, IndexMode::Auto, &start).0;
+    assert_ne!(before["inside"].2, after["inside"].2);
+    assert_eq!(after["inside"].0, 5);
+    // From here on it is looked at on each walk.
+    fs::write(dir.path().join("outside"), "fifteen").unwrap();
+    assert_eq!(walk(&workspace, IndexMode::Auto, &start).0["inside"].0, 7);
 }
 
 #[test]

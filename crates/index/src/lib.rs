@@ -10,9 +10,10 @@ mod plan;
 mod segment;
 
 pub use plan::Query;
-pub use segment::{Candidates, Segment, SegmentBuilder, TextId};
+pub use segment::{Segment, SegmentBuilder, TextId};
 
 /// The number that stands for a trigram. Some share one, which only adds candidates.
+#[inline]
 fn slot(gram: [u8; 3]) -> u32 {
     let gram = u32::from_le_bytes([gram[0], gram[1], gram[2], 0]);
     gram.wrapping_mul(0x9E37_79B1) >> (32 - SLOT_BITS)
@@ -20,3 +21,4 @@ fn slot(gram: [u8; 3]) -> u32 {
 
 /// Enough for the trigrams of source code.
 const SLOT_BITS: u32 = 18;
+const SLOTS: usize = 1 << SLOT_BITS;

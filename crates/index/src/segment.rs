@@ -5,7 +5,7 @@
 //! overlap by two bytes: each trigram of a text is in one of its blocks.
 
 use crate::plan::Query;
-use crate::{SLOT_BITS, slot};
+use crate::{SLOTS, slot};
 
 /// Blocks are this long, or as long as their last line makes them.
 const BLOCK_BYTES: usize = 64 * 1024;
@@ -35,7 +35,7 @@ impl Default for SegmentBuilder {
             grams: Vec::new(),
             block_ends: Vec::new(),
             text_ends: Vec::new(),
-            seen: vec![0; 1 << SLOT_BITS],
+            seen: vec![0; SLOTS],
         }
     }
 }
@@ -56,20 +56,30 @@ impl SegmentBuilder {
                 }
                 None => rest.len(),
             };
-            let block = self.block_ends.len() as u16 + 1;
-            for gram in rest[..rest.len().min(end + 2)].windows(3) {
-                let slot = slot([gram[0], gram[1], gram[2]]);
-                let seen = &mut self.seen[slot as usize];
-                if *seen != block {
-                    *seen = block;
-                    self.grams.push(slot);
-                }
-            }
-            self.block_ends.push(self.grams.len());
+            self.add_block(&rest[..rest.len().min(end + 2)]);
             rest = &rest[end..];
         }
         self.text_ends.push(self.block_ends.len() as u32);
         self.text_ends.len() as TextId - 1
+    }
+
+    fn add_block(&mut self, text: &[u8]) {
+        let block = self.block_ends.len() as u16 + 1;
+        let first = self.grams.len();
+        self.grams.resize(first + text.len(), 0);
+        let grams = &mut self.grams[first..];
+        let seen = self.seen.as_mut_slice();
+        let mut new = 0;
+        // Without a branch, which would be taken at random: each trigram is written, and kept if it is new.
+        for gram in text.windows(3) {
+            let slot = slot([gram[0], gram[1], gram[2]]);
+            let last = &mut seen[slot as usize & (SLOTS - 1)];
+            grams[new] = slot;
+            new += usize::from(*last != block);
+            *last = block;
+        }
+        self.grams.truncate(first + new);
+        self.block_ends.push(self.grams.len());
     }
 
     /// How many texts it has.
@@ -85,7 +95,7 @@ impl SegmentBuilder {
     /// The segment of these texts.
     pub fn build(self) -> Segment {
         let blocks = self.block_ends.len();
-        let mut starts = vec![0_u32; (1 << SLOT_BITS) + 1];
+        let mut starts = vec![0_u32; SLOTS + 1];
         for gram in &self.grams {
             starts[*gram as usize + 1] += 1;
         }
@@ -106,7 +116,7 @@ impl SegmentBuilder {
         let mut slots = Vec::new();
         let mut ends = Vec::new();
         let mut data = Vec::new();
-        for number in 0..1_usize << SLOT_BITS {
+        for number in 0..SLOTS {
             let list = &lists[starts[number] as usize..starts[number + 1] as usize];
             if !list.is_empty() {
                 encode(list, blocks, &mut data);
@@ -185,28 +195,26 @@ impl Blocks {
         self.0.iter().all(|bits| *bits == 0)
     }
 
+    /// The blocks of the set, in order.
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(number, bits)| {
+            let mut bits = *bits;
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros() as usize;
+                (bits != 0).then(|| {
+                    bits &= bits - 1;
+                    number * 64 + bit
+                })
+            })
+        })
+    }
+
     fn and(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(bits, other)| *bits &= other);
     }
 
     fn or(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(bits, other)| *bits |= other);
-    }
-}
-
-/// The texts of a segment in which a match is possible.
-#[derive(Debug)]
-pub struct Candidates<'s> {
-    segment: &'s Segment,
-    /// `None` for all.
-    blocks: Option<Blocks>,
-}
-
-impl Candidates<'_> {
-    /// Whether a match in this text is possible.
-    pub fn contain(&self, text: TextId) -> bool {
-        let Some(blocks) = &self.blocks else { return true };
-        self.segment.blocks_of(text).any(|block| blocks.contains(block))
     }
 }
 
@@ -222,9 +230,33 @@ impl Segment {
         first as usize..self.text_ends[text] as usize
     }
 
-    /// The texts that a query does not rule out. `spans_lines` if matches may.
-    pub fn candidates(&self, query: &Query, spans_lines: bool) -> Candidates<'_> {
-        Candidates { segment: self, blocks: self.eval(query, spans_lines) }
+    /// How many texts it has.
+    pub fn len(&self) -> usize {
+        self.text_ends.len()
+    }
+
+    /// Whether it has no texts.
+    pub fn is_empty(&self) -> bool {
+        self.text_ends.is_empty()
+    }
+
+    /// The texts that a query does not rule out, in order. `spans_lines` if matches may.
+    pub fn candidates(&self, query: &Query, spans_lines: bool) -> impl Iterator<Item = TextId> {
+        let (all, blocks) = match self.eval(query, spans_lines) {
+            None => (0..self.len() as TextId, Blocks(Vec::new())),
+            Some(blocks) => (0..0, blocks),
+        };
+        let mut next = 0;
+        let mut texts = Vec::new();
+        for block in blocks.iter() {
+            // Texts without blocks, which are empty, end where the text before them ends.
+            let text = next + self.text_ends[next..].partition_point(|end| *end as usize <= block);
+            if texts.last() != Some(&(text as TextId)) {
+                texts.push(text as TextId);
+            }
+            next = text;
+        }
+        all.chain(texts)
     }
 
     /// `None` stands for all blocks.
@@ -241,7 +273,10 @@ impl Segment {
             }
             Query::And(parts) => {
                 let mut blocks: Option<Blocks> = None;
-                for part in parts {
+                // The rarest first: often nothing is left after a few.
+                let mut parts: Vec<_> = parts.iter().map(|part| (self.size(part), part)).collect();
+                parts.sort_by_key(|(size, _)| *size);
+                for (_, part) in parts {
                     let Some(more) = self.eval(part, spans_lines) else { continue };
                     match &mut blocks {
                         Some(blocks) => blocks.and(&more),
@@ -263,10 +298,26 @@ impl Segment {
         }
     }
 
-    fn add_list(&self, slot: u32, blocks: &mut Blocks) {
-        let Ok(number) = self.slots.binary_search(&slot) else { return };
+    /// How many bytes of lists a query looks at, which says about how many blocks are left.
+    fn size(&self, query: &Query) -> usize {
+        match query {
+            Query::All => usize::MAX,
+            Query::Grams(slots) => slots.iter().map(|slot| self.list(*slot).len()).sum(),
+            Query::And(parts) => parts.iter().map(|part| self.size(part)).min().unwrap_or(0),
+            Query::Or(parts) => {
+                parts.iter().map(|part| self.size(part)).fold(0, usize::saturating_add)
+            }
+        }
+    }
+
+    fn list(&self, slot: u32) -> &[u8] {
+        let Ok(number) = self.slots.binary_search(&slot) else { return &[] };
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let list = &self.data[start as usize..self.ends[number] as usize];
+        &self.data[start as usize..self.ends[number] as usize]
+    }
+
+    fn add_list(&self, slot: u32, blocks: &mut Blocks) {
+        let list = self.list(slot);
         if list.len() == self.blocks.div_ceil(8) {
             for (number, byte) in list.iter().enumerate() {
                 blocks.0[number / 8] |= u64::from(*byte) << (number % 8 * 8);

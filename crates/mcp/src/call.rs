@@ -294,6 +294,7 @@ async fn finish(
     let outcome = reply::outcome(&answer);
     let milliseconds = begin.elapsed().as_millis() as u64;
     tracing::info!(tool = name, %outcome, milliseconds, "call");
+    conversation.log_search_status();
     if server::is_logged(conversation, context, LoggingLevel::Debug) {
         let message = json!({
             "tool": name, "params": compact, "outcome": outcome, "milliseconds": milliseconds,

@@ -29,6 +29,8 @@ pub(crate) struct Conversation {
     /// however these spell the paths.
     pub(crate) change_lock: tokio::sync::Mutex<()>,
     level: Mutex<Option<LoggingLevel>>,
+    /// What searches remember, as it was last logged.
+    search_status: Mutex<Vec<String>>,
 }
 
 /// The tools on what the client's roots leave of the workspace, or why nothing is left.
@@ -51,7 +53,22 @@ impl Conversation {
             asking: tokio::sync::Mutex::default(),
             change_lock: tokio::sync::Mutex::default(),
             level: Mutex::default(),
+            search_status: Mutex::default(),
         }
+    }
+
+    /// Logs what searches remember, if that has changed.
+    pub(crate) fn log_search_status(&self) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let now =
+            self.last_tools().map(|tools| tools.session().search_status()).unwrap_or_default();
+        let mut logged = self.search_status.lock().unwrap_or_else(PoisonError::into_inner);
+        for sentence in now.iter().filter(|sentence| !logged.contains(sentence)) {
+            tracing::info!("search: {sentence}");
+        }
+        *logged = now;
     }
 
     pub(crate) fn whole(&self) -> &Arc<Toolbox> {

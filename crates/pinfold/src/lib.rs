@@ -29,6 +29,7 @@ mod builder;
 
 mod approval;
 mod audit;
+mod binary_marks;
 mod cached_file;
 mod call;
 mod change;

@@ -78,6 +78,9 @@ pub const MAX_LABEL_BYTES: usize = 200;
 /// Changes of the journal that a rewind looks at: some megabytes of log.
 pub(crate) const MAX_REWOUND_CHANGES: usize = 10_000;
 
+/// Names of hidden and ignored entries that are remembered. Of more, a pattern for files is matched in a walk.
+pub(crate) const MAX_LEFT_OUT_NAMES: usize = 10_000;
+
 /// Files that `Glob` lists: more than a model can use, fewer than fill its context.
 pub const MAX_GLOB_FILES: usize = 1_000;
 
@@ -86,6 +89,9 @@ pub const MAX_LIST_ENTRIES: usize = 5_000;
 
 /// Entries of one directory that `LS` lists with sizes and kinds: each takes system calls.
 pub const MAX_LS_ENTRIES: usize = 2_000;
+
+/// Files of which a session remembers whether they are binary: some megabytes.
+pub(crate) const MAX_BINARY_MARKS: usize = 20_000;
 
 /// Matches that `Grep` shows by default.
 pub const DEFAULT_GREP_MATCHES: u64 = 250;
@@ -148,10 +154,14 @@ pub const MAX_INDEX_BYTES: u64 = 256 * 1024 * 1024;
 /// Less text is searched as quickly without an index.
 pub(crate) const MIN_INDEXED_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of a file that is indexed: a larger one is always searched.
-pub(crate) const MAX_INDEXED_FILE_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_INDEXED_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Compiled patterns that a session caches: agents repeat their last few.
-pub(crate) const MAX_KEPT_PATTERNS: usize = 8;
+/// Compiled patterns that a session caches: agents repeat their last few, and compiling `\w` takes 2 ms.
+pub(crate) const MAX_KEPT_PATTERNS: usize = 64;
+
+/// Bytes of what searches found that are kept for when they are repeated, and how many searches that are.
+pub(crate) const MAX_MEMO_BYTES: usize = 32 * 1024 * 1024;
+pub(crate) const MAX_MEMO_QUERIES: usize = 64;
 
 /// Bytes of a file that is read whole, whatever it holds: what a client takes as one attachment, in base64.
 pub const MAX_READ_BYTES: u64 = 20 * 1024 * 1024;

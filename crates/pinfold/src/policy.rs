@@ -278,16 +278,25 @@ impl Policy {
         if self.mode == Mode::BypassPermissions {
             return Decision::Allow(Reason::Mode(self.mode));
         }
+        let may_be_protected = || {
+            let mut paths = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
+            paths.any(|below| protected::may_be_protected(below.as_os_str().as_bytes()))
+        };
         if let Some(text) = self.ask.matches(access, &names) {
             // An approval for the session that was given for this rule does not cover secrets.
             let reason = protected::matches(access, &names);
             return Decision::Ask(reason.unwrap_or_else(|| rule(text)));
         }
-        let real = Names::new(real.into_iter().flat_map(|path| self.below_roots(path)), directory);
-        if let Some(text) = self.allow.matches(access, &real) {
-            return Decision::Allow(rule(text));
+        if !self.allow.is_empty() {
+            let real = real.into_iter().flat_map(|path| self.below_roots(path));
+            if let Some(text) = self.allow.matches(access, &Names::new(real, directory)) {
+                return Decision::Allow(rule(text));
+            }
         }
-        if let Some(reason) = protected::matches(access, &names) {
+        // Most paths are not, and the quick look is enough.
+        if may_be_protected()
+            && let Some(reason) = protected::matches(access, &names)
+        {
             return Decision::Ask(reason);
         }
         self.by_mode(access)

@@ -20,6 +20,7 @@ use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 
 use crate::approval::Grants;
 use crate::audit::Audit;
+use crate::binary_marks::BinaryMarks;
 use crate::commit::CommitError;
 use crate::journal::{Journal, fresh_id};
 use crate::ledger::Ledger;
@@ -32,7 +33,7 @@ use crate::media::PdfReader;
 use crate::media::ThreadPdfReader as DefaultPdfReader;
 use crate::memory::Memory;
 use crate::policy::Policy;
-use crate::search::{ContentIndex, FileSetCache, IndexSummary, PatternCache};
+use crate::search::{self, ContentIndex, FileSetCache, IndexSummary, PatternCache, ResultMemo};
 use crate::{
     Approver, AuditFailure, BadRule, CallOptions, Changes, Done, Error, Observer, Operation,
     ParentReads, Settings, View,
@@ -53,7 +54,9 @@ pub struct Session {
     pattern_cache: Arc<PatternCache>,
     file_sets: FileSetCache,
     content_index: Arc<ContentIndex>,
+    result_memo: Arc<ResultMemo>,
     line_indexes: LineIndexCache,
+    binary_marks: Arc<BinaryMarks>,
     pdf_reader: Arc<dyn PdfReader>,
     policy: RwLock<Arc<Policy>>,
     /// The workspace as the user gave it, however much this session's has been narrowed. Rules are relative to its
@@ -157,7 +160,9 @@ impl Session {
             pattern_cache: Arc::default(),
             file_sets: FileSetCache::default(),
             content_index: Arc::default(),
+            result_memo: Arc::default(),
             line_indexes: LineIndexCache::default(),
+            binary_marks: Arc::default(),
             pdf_reader: Arc::new(DefaultPdfReader),
             policy: RwLock::new(Arc::new(policy)),
             memory,
@@ -382,9 +387,22 @@ impl Session {
         &self.content_index
     }
 
+    pub(crate) fn binary_marks(&self) -> &BinaryMarks {
+        &self.binary_marks
+    }
+
+    /// What searches remember, as sentences for the user.
+    pub fn search_status(&self) -> Vec<String> {
+        search::status(self)
+    }
+
     /// What the index of contents holds, in numbers.
     pub fn index_summary(&self) -> IndexSummary {
         self.content_index.summary()
+    }
+
+    pub(crate) fn result_memo(&self) -> &ResultMemo {
+        &self.result_memo
     }
 
     pub(crate) fn file_sets(&self) -> &FileSetCache {

@@ -225,11 +225,11 @@ impl Node {
         self.entries[number].state().version
     }
 
-    /// Notes that the content or metadata of an entry changed. False if there is none with that name.
-    pub(crate) fn note_content(&self, name: &[u8]) -> bool {
-        let Some(number) = self.find(name) else { return false };
+    /// Notes that the content or metadata of an entry changed. Returns its number, if there is one with that name.
+    pub(crate) fn note_content(&self, name: &[u8]) -> Option<usize> {
+        let number = self.find(name)?;
         self.note_content_of(number);
-        true
+        Some(number)
     }
 
     pub(crate) fn note_content_of(&self, number: usize) {

@@ -102,6 +102,19 @@ impl Directory {
     }
 }
 
+/// Tells the files of a remembered tree apart, as long as it is remembered.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct FileId {
+    pub(crate) directory: usize,
+    pub(crate) entry: u32,
+}
+
+impl FileId {
+    pub(crate) fn new(directory: &Arc<Node>, entry: usize) -> Self {
+        Self { directory: Arc::as_ptr(directory) as usize, entry: entry as u32 }
+    }
+}
+
 /// A file that a walk found, to be opened later by a [`FileOpener`].
 #[derive(Clone, Debug)]
 pub struct RememberedFile {
@@ -124,6 +137,16 @@ impl RememberedFile {
         }
         bytes.extend_from_slice(node.name(self.entry as usize));
         Place { root: *number, path: RelPath::proved(bytes) }
+    }
+
+    /// Tells it from the other files of its tree.
+    pub fn id(&self) -> FileId {
+        FileId::new(&self.directory.node, self.entry as usize)
+    }
+
+    pub(super) fn parts(&self) -> (usize, &RelPath, &[u8]) {
+        let Listed { number, path, node, .. } = &*self.directory;
+        (*number, path, node.name(self.entry as usize))
     }
 
     /// Its version. As long as its directory is watched, the version changes with its content.

@@ -8,7 +8,9 @@ use crate::ignore_files::{IgnoreMatch, Rules};
 use crate::tree::{Enter, Node};
 use crate::walk::entry::Directory;
 use crate::walk::queue::{TaskGuard, TaskQueue};
-use crate::walk::{Candidate, FilterDecision, Skipped, Visibility, Visitor, Walk, WalkEntry};
+use crate::walk::{
+    Candidate, FilterDecision, LeftOut, Skipped, Visibility, Visitor, Walk, WalkEntry,
+};
 use crate::{Error, IgnoreFiles, Kind, RelPath, Result, Workspace};
 
 /// Names that are skipped everywhere, unless the caller names them.
@@ -165,18 +167,32 @@ impl<'w, V: Visitor> Worker<'w, V> {
     /// Whether an entry is shown, and entered if it is a directory: `None` if not, else whether that is so in
     /// every walk.
     fn shows(&mut self, candidate: &Candidate<'_>, node: &Node, number: usize) -> Option<bool> {
-        let as_usual = self.admits(candidate, node, number)?;
+        let filter_decision = (self.walk.filter_decision)(candidate);
+        if filter_decision == FilterDecision::Exclude {
+            return None;
+        }
+        let Some(as_usual) = self.admits(filter_decision, candidate, node, number) else {
+            self.visitor.leave_out(candidate, LeftOut::ByName);
+            return None;
+        };
         let visibility = (self.walk.visibility)(candidate);
         self.skipped.withheld += u64::from(visibility == Visibility::Withheld);
-        (visibility == Visibility::Visible).then_some(as_usual)
+        if visibility != Visibility::Visible {
+            self.visitor.leave_out(candidate, LeftOut::NotVisible);
+            return None;
+        }
+        Some(as_usual)
     }
 
-    fn admits(&mut self, candidate: &Candidate<'_>, node: &Node, number: usize) -> Option<bool> {
-        let filter_decision = (self.walk.filter_decision)(candidate);
-        match filter_decision {
-            FilterDecision::Force => return Some(false),
-            FilterDecision::Exclude => return None,
-            FilterDecision::Include | FilterDecision::Default => {}
+    fn admits(
+        &mut self,
+        filter_decision: FilterDecision,
+        candidate: &Candidate<'_>,
+        node: &Node,
+        number: usize,
+    ) -> Option<bool> {
+        if filter_decision == FilterDecision::Force {
+            return Some(false);
         }
         let name = candidate.name();
         let obeyed = self.walk.ignore_files;

@@ -7,7 +7,9 @@ use globset::{GlobBuilder, GlobMatcher};
 use pinfold_confine::{Candidate, FilterDecision};
 use regex_automata::meta::Regex;
 
-use super::{LiteralNames, SPECIAL, bad, check, split};
+use super::{LiteralNames, SPECIAL, bad, check, expanded, split};
+use crate::limits::MAX_GLOB_EXPANSIONS;
+use crate::search::NameQuery;
 use crate::{Error, GlobUsage};
 
 /// A pattern that finds files below a directory.
@@ -17,6 +19,8 @@ pub(crate) struct Pattern {
     pub(crate) directory: String,
     /// How many levels below that directory it reaches; `None` for all.
     pub(crate) depth: Option<usize>,
+    /// What it asks for, for a table of names: one of these.
+    pub(crate) name_queries: Vec<NameQuery>,
     matcher: Matcher,
     literal_names: LiteralNames,
 }
@@ -49,6 +53,7 @@ impl Pattern {
         Ok(Self {
             directory,
             depth: (!deep).then_some(rest.len()),
+            name_queries: name_queries(&rest.join("/"), ignore_case),
             matcher: Matcher::new(GlobUsage::Find, &rest.join("/"), ignore_case)?,
             literal_names: LiteralNames::new(&rest.join("/")),
         })
@@ -62,6 +67,22 @@ impl Pattern {
     /// Includes an entry whose name is a literal component of the pattern, even if it is hidden or ignored.
     pub(crate) fn filter_decision(&self, candidate: &Candidate<'_>) -> FilterDecision {
         self.literal_names.filter_decision(candidate.name())
+    }
+
+    /// Whether it includes entries with this name, even if they are hidden or ignored.
+    pub(crate) fn includes_name(&self, name: &[u8]) -> bool {
+        self.literal_names.filter_decision(name) != FilterDecision::Default
+    }
+}
+
+/// What a pattern asks for: one query for each choice of its braces.
+fn name_queries(pattern: &str, ignore_case: bool) -> Vec<NameQuery> {
+    // The characters of a class, and those after a backslash, are no braces.
+    let is_plain = !ignore_case && !pattern.contains(['[', '\\']);
+    let choices = if is_plain { expanded(pattern) } else { Vec::new() };
+    match choices.len() {
+        1..MAX_GLOB_EXPANSIONS => choices.iter().map(|choice| NameQuery::new(choice)).collect(),
+        _ => vec![NameQuery::Glob(String::new())],
     }
 }
 

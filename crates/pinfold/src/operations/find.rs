@@ -1,6 +1,6 @@
 //! Finds files by their names.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::time::SystemTime;
 
 use pinfold_confine::{
@@ -11,6 +11,7 @@ use pinfold_confine::{
 use crate::glob::{PathGlob, Pattern};
 use crate::limits::MAX_GLOB_FILES;
 use crate::operations::search::by_path;
+use crate::search::{FileSet, Request, Selection, SetFile};
 use crate::view::Shown;
 use crate::{Error, NoChange, Operation, View};
 
@@ -220,6 +221,18 @@ impl Operation for Find {
             }
             pattern.map_or(FilterDecision::Default, |pattern| pattern.filter_decision(candidate))
         };
+        let is_plain = !self.all
+            && !self.directories
+            && !self.hidden
+            && self.ignore_files == IgnoreFiles::USUAL
+            && exclude.is_empty();
+        let deep = pattern.filter(|pattern| is_plain && pattern.depth.is_none());
+        if let Some(pattern) = deep
+            && let Some(set) = FileSet::found(view, &starts)?
+            && let Some(found) = self.find_in(&set, pattern, view)
+        {
+            return Ok((found, NoChange));
+        }
         let depth = pattern.map_or(Some(1), |pattern| pattern.depth).unwrap_or(usize::MAX);
         let new_visitor = || FindVisitor {
             find: self,
@@ -234,13 +247,17 @@ impl Operation for Find {
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
         let shown = Shown { hidden: self.all || self.hidden, ignore_files: self.ignore_files };
-        let (parts, mut skipped) =
-            match view.walk(&starts, depth, shown, &filter_decision, &missed, new_visitor) {
-                Err(Error::DirectoryUnreadable { path }) => {
-                    return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
-                }
-                other => other?,
-            };
+        let walked =
+            view.walk_watched(&starts, depth, shown, &filter_decision, &missed, new_visitor);
+        let (parts, mut skipped, all_watched) = match walked {
+            Err(Error::DirectoryUnreadable { path }) => {
+                return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
+            }
+            other => other?,
+        };
+        if all_watched && deep.is_some() {
+            view.session().file_sets().note(Request::new(view, &starts, Selection::Found));
+        }
         skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         for part in parts {
@@ -250,6 +267,14 @@ impl Operation for Find {
         directories.sort_unstable_by(by_path);
         directories.truncate(self.max_files);
         let total = files.len() as u64;
+        self.sort(&mut files);
+        Ok((FoundFiles { files, directories, total, skipped }, NoChange))
+    }
+}
+
+impl Find {
+    /// Puts files into their order. No more are kept than are returned.
+    fn sort(&self, files: &mut Vec<FoundFile>) {
         let order = |one: &FoundFile, other: &FoundFile| {
             let newer = match self.order {
                 FindOrder::NewestFirst => other.modified.cmp(&one.modified),
@@ -263,6 +288,52 @@ impl Operation for Find {
             files.truncate(self.max_files);
         }
         files.sort_unstable_by(order);
-        Ok((FoundFiles { files, directories, total, skipped }, NoChange))
+    }
+
+    /// Finds files in a set. `None` if a walk for this pattern would show files that are not in the set.
+    fn find_in(&self, set: &FileSet, pattern: &Pattern, view: &View<'_>) -> Option<FoundFiles> {
+        let left_out = set.left_out.names.as_ref()?;
+        if left_out.iter().any(|name| pattern.includes_name(name)) {
+            return None;
+        }
+        let found = set.names.as_ref()?.matching(&pattern.name_queries, |path| pattern.fits(path));
+        let mut total = found.len() as u64;
+        let file = |number: u32| {
+            let SetFile { file, len, modified, .. } = &set.files[number as usize];
+            FoundFile { place: file.place(), size: *len, modified: *modified }
+        };
+        // Files are in the order of their paths: of those with the same time the first ones come first.
+        let mut files: Vec<_> = match self.order {
+            FindOrder::Path => found.into_iter().take(self.max_files).map(file).collect(),
+            FindOrder::NewestFirst => {
+                let modified = |number: &u32| Reverse(set.files[*number as usize].modified);
+                let mut found: Vec<_> =
+                    found.into_iter().map(|number| (modified(&number), number)).collect();
+                if found.len() > self.max_files {
+                    found.select_nth_unstable(self.max_files);
+                    found.truncate(self.max_files);
+                }
+                found.into_iter().map(|(_, number)| file(number)).collect()
+            }
+        };
+        let mut skipped = set.skipped;
+        let is_missed =
+            |(path, kind): &&(Vec<u8>, Kind)| *kind == Kind::Directory || pattern.fits(path);
+        skipped.withheld = set.left_out.withheld.iter().filter(is_missed).count() as u64;
+        for (_, link) in set.links.iter().filter(|(path, _)| pattern.fits(path)) {
+            match view.session().workspace().linked_to(link) {
+                // Policy decides by the real path of the target.
+                Ok((place, _)) if !view.shows_place(&place, false) => skipped.withheld += 1,
+                Ok((_, file)) => {
+                    let (size, modified) = (file.meta().len, file.meta().modified);
+                    files.push(FoundFile { place: link.place(), size, modified });
+                    total += 1;
+                }
+                // It points outside, to a directory, or nowhere.
+                Err(_) => {}
+            }
+        }
+        self.sort(&mut files);
+        Some(FoundFiles { files, directories: Vec::new(), total, skipped })
     }
 }

@@ -9,6 +9,7 @@ use pinfold_confine::{
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
+use crate::binary_marks::BinaryMarks;
 use crate::glob::Filter;
 use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
@@ -140,6 +141,7 @@ struct Listing<'l> {
     found: &'l AtomicUsize,
     entries: Vec<Entry>,
     buffer: Vec<u8>,
+    marks: &'l BinaryMarks,
 }
 
 struct Entry {
@@ -178,15 +180,17 @@ impl Visitor for Listing<'_> {
 
 impl Listing<'_> {
     fn details(&mut self, found: &WalkEntry<'_>) -> Result<Details, ConfineError> {
-        if self.list.sniff
-            && found.kind == Kind::File
-            && let Ok(file) = found.open()
-        {
-            let meta = *file.meta();
-            let binary = is_binary(file, &mut self.buffer).unwrap_or(false);
-            return Ok(Details { meta, link_target: None, binary });
-        }
         let meta = found.meta()?;
+        if self.list.sniff && found.kind == Kind::File {
+            if let Some(binary) = self.marks.get(&meta) {
+                return Ok(Details { meta, link_target: None, binary });
+            }
+            if let Ok(file) = found.open() {
+                let meta = *file.meta();
+                let binary = is_binary(file, &mut self.buffer, self.marks);
+                return Ok(Details { meta, link_target: None, binary });
+            }
+        }
         let link_target = match meta.kind {
             Kind::Symlink => found.link_target().ok(),
             _ => None,
@@ -245,6 +249,7 @@ impl Operation for List {
             found: &found,
             entries: Vec::new(),
             buffer: Vec::new(),
+            marks: view.session().binary_marks(),
         };
         let start = [place.clone()];
         let missed = |candidate: &Candidate<'_>| {
@@ -317,15 +322,27 @@ impl List {
                 return Ok(None);
             }
         };
+        let marks = view.session().binary_marks();
         let binary = self.sniff
             && kind == Kind::File
-            && view.open_place(place).is_ok_and(|file| is_binary(file, buffer).unwrap_or(false));
+            && marks.get(&meta).unwrap_or_else(|| {
+                view.open_place(place).is_ok_and(|file| is_binary(file, buffer, marks))
+            });
         Ok(Some(Details { meta, link_target, binary }))
     }
 }
 
-/// Whether the beginning of a file is binary.
-fn is_binary(mut file: File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
+/// Whether the beginning of a file is binary; it is remembered. False if it cannot be read.
+fn is_binary(file: File, buffer: &mut Vec<u8>, marks: &BinaryMarks) -> bool {
+    let meta = *file.meta();
+    let is_binary = has_binary_beginning(file, buffer);
+    if let Ok(is_binary) = is_binary {
+        marks.put(&meta, is_binary);
+    }
+    is_binary.unwrap_or(false)
+}
+
+fn has_binary_beginning(mut file: File, buffer: &mut Vec<u8>) -> std::io::Result<bool> {
     let len = usize::try_from(file.meta().len).unwrap_or(usize::MAX);
     let wanted = len.saturating_add(1).min(SNIFF_BYTES);
     if buffer.len() < wanted {

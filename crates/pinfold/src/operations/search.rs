@@ -341,7 +341,9 @@ impl Search {
         }
         let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
         let page = Page { end, max_count_bytes: self.max_count_bytes };
-        let found = search_in_order(scan, &set, &order, page, &view.call().progress);
+        let memo = index.map(|_| view.session().result_memo().query(scan));
+        let progress = &view.call().progress;
+        let found = search_in_order(scan, &set, &order, page, memo.as_deref(), progress);
         let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
         drop(running);
         if let Some(index) = index {

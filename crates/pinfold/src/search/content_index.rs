@@ -11,13 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pinfold_confine::{FileOpener, memory_bytes};
+use pinfold_confine::{FileOpener, lower_priority, memory_bytes};
 use pinfold_index::{Segment, SegmentBuilder, TextId};
 
-use crate::limits::{
-    MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MAX_UNSTOPPABLE_STEPS, MIN_INDEXED_BYTES,
-};
+use crate::limits::{MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MIN_INDEXED_BYTES};
 use crate::search::Compiled;
+use crate::search::coverage::{Coverage, NO_FILE};
 use crate::search::file_set::{FileSet, SetFile};
 
 /// The trigrams of the files that the sessions of a workspace search.
@@ -43,15 +42,13 @@ struct State {
 /// Where the trigrams of a file are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedText {
-    segment: u32,
-    text: TextId,
-    len: u32,
+    pub(crate) segment: u32,
+    pub(crate) text: TextId,
+    /// The length of its longest line.
+    pub(crate) longest_line: u32,
     /// Whether it has a NUL byte: what is after it was not indexed.
-    has_nul: bool,
+    pub(crate) has_nul: bool,
 }
-
-/// For each file of a set where its trigrams are, and the generation of the index that says so.
-pub(crate) type Coverage = (u64, Arc<Vec<Option<IndexedText>>>);
 
 /// What the index holds, in numbers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -90,7 +87,7 @@ impl ContentIndex {
         IndexSummary { files: texts.len(), bytes: *bytes, is_building: *is_building }
     }
 
-    /// The numbers of the files of a set in which a match is possible; `None` if nothing is known.
+    /// The numbers of the files of a set in which a match is possible, in order; `None` if nothing is known.
     pub(crate) fn candidates(
         &self,
         set: &FileSet,
@@ -106,20 +103,36 @@ impl ContentIndex {
             if state.segments.is_empty() {
                 return None;
             }
-            (set.coverage(state.generation, &state.texts), state.segments.clone())
+            (state.coverage(set), state.segments.clone())
         };
-        let candidates: Vec<_> =
-            segments.iter().map(|segment| segment.candidates(query, spans_lines)).collect();
-        let is_possible = |text: &IndexedText| {
-            // A search that may be refused as too costly has to be tried.
-            let steps = u64::from(text.len).saturating_mul(pattern.weight as u64);
-            text.has_nul && spans_lines
-                || steps > MAX_UNSTOPPABLE_STEPS
-                || candidates[text.segment as usize].contain(text.text)
-        };
-        let numbers = coverage.iter().zip(0..);
-        let possible = numbers.filter(|(text, _)| text.as_ref().is_none_or(is_possible));
-        Some(possible.map(|(_, number)| number).collect())
+        let mut possible = coverage.unknown.clone();
+        if spans_lines {
+            possible.extend(&coverage.with_nul);
+        }
+        // A search that may be refused has to be tried.
+        let longest = if spans_lines { coverage.longest } else { coverage.longest_line.into() };
+        if pattern.may_be_refused(longest) {
+            let numbers = set.files.iter().zip(0..);
+            let refused = numbers.filter(|(file, _)| pattern.may_be_refused(file.len));
+            possible.extend(refused.map(|(_, number)| number));
+        }
+        for (segment, files) in segments.iter().zip(&coverage.segments) {
+            let numbers = segment.candidates(query, spans_lines).map(|text| files[text as usize]);
+            possible.extend(numbers.filter(|number| *number != NO_FILE));
+        }
+        possible.sort_unstable();
+        possible.dedup();
+        Some(possible)
+    }
+
+    /// Notes that some files of a set are not what they were any more: their numbers, and the versions that they had.
+    pub(crate) fn forget(&self, coverage: &mut Coverage, changed: &[(u32, u64)]) {
+        let state = self.lock();
+        if coverage.generation == state.generation {
+            for (number, version) in changed {
+                coverage.forget(*number, state.texts.get(version));
+            }
+        }
     }
 
     /// Notes that a set was searched. From the second search on its files are indexed, if that is worth it.
@@ -129,10 +142,10 @@ impl ContentIndex {
         if state.is_building || state.searches < 2 {
             return;
         }
-        let coverage = set.coverage(state.generation, &state.texts);
+        let coverage = state.coverage(set);
         let unknown = || {
-            let files = set.files.iter().zip(coverage.iter());
-            files.filter(|(file, text)| text.is_none() && is_indexed(file)).map(|(file, _)| file)
+            let files = coverage.unknown.iter().map(|number| &set.files[*number as usize]);
+            files.filter(|file| is_indexed(file))
         };
         let (files, bytes) =
             unknown().fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.len));
@@ -155,6 +168,7 @@ impl ContentIndex {
         drop(state);
         let index = self.clone();
         let build = move || {
+            lower_priority();
             index.build(&files, max_bytes);
             index.lock().is_building = false;
         };
@@ -193,9 +207,8 @@ impl ContentIndex {
             }
             let nul = memchr::memchr(0, &buffer);
             let text = builder.add(&buffer[..nul.unwrap_or(buffer.len())]);
-            let text =
-                IndexedText { segment: 0, text, len: buffer.len() as u32, has_nul: nul.is_some() };
-            added.push((file.version, text));
+            let (longest_line, has_nul) = (longest_line(&buffer), nul.is_some());
+            added.push((file.version, IndexedText { segment: 0, text, longest_line, has_nul }));
         }
         self.add(builder, &mut added);
     }
@@ -216,9 +229,27 @@ impl ContentIndex {
     }
 }
 
+impl State {
+    fn coverage(&self, set: &FileSet) -> Arc<Coverage> {
+        let segments: Vec<_> = self.segments.iter().map(|segment| segment.len()).collect();
+        set.coverage(self.generation, || {
+            Coverage::new(self.generation, &self.texts, &segments, &set.files)
+        })
+    }
+}
+
 /// Whether the content of a file is indexed. A large one may have lines that are not searched at all.
 fn is_indexed(file: &SetFile) -> bool {
     file.len <= MAX_INDEXED_FILE_BYTES
+}
+
+fn longest_line(text: &[u8]) -> u32 {
+    let (mut start, mut longest) = (0, 0);
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        longest = longest.max(end - start);
+        start = end;
+    }
+    longest as u32
 }
 
 /// Files with a byte order mark are decoded when they are searched, so their bytes tell nothing.

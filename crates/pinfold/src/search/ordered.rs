@@ -12,6 +12,7 @@ use pinfold_confine::{Error as ConfineError, FileOpener, Skipped};
 
 use crate::Progress;
 use crate::search::file_set::{FileSet, SetFile};
+use crate::search::memo::QueryMemo;
 use crate::search::{Hit, Named, Scan, ScanMode, Scanner};
 
 /// More threads wait for each other rather than for the disk.
@@ -60,6 +61,7 @@ struct Shared<'s> {
     /// The numbers of the files to search, in order.
     order: &'s [u32],
     page: Page,
+    memo: Option<&'s QueryMemo>,
     progress: &'s Progress,
     next: AtomicUsize,
     stop: AtomicBool,
@@ -82,6 +84,7 @@ pub(crate) fn search_in_order(
     set: &FileSet,
     order: &[u32],
     page: Page,
+    memo: Option<&QueryMemo>,
     progress: &Progress,
 ) -> Result<Found, ConfineError> {
     let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
@@ -92,6 +95,7 @@ pub(crate) fn search_in_order(
         files: &set.files,
         order,
         page,
+        memo,
         progress,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -146,22 +150,38 @@ impl Shared<'_> {
         opener: &mut FileOpener,
     ) -> Result<Batch, ConfineError> {
         let mut batch = Batch { is_done: true, ..Batch::default() };
-        for number in files {
+        let files = self.order[files].iter().map(|number| &self.files[*number as usize]);
+        let known = self.memo.map(|memo| memo.get(files.clone().map(|file| file.version)));
+        let mut known = known.unwrap_or_default().into_iter();
+        let mut searched = Vec::new();
+        for file in files {
             if self.scan.deadline.has_passed() {
                 return Err(ConfineError::TimedOut);
             }
             self.progress.count_entry();
-            let file = &self.files[self.order[number] as usize].file;
-            let searched = opener.open(file).and_then(|mut opened| {
+            let mut hit = |hits, modified| {
+                batch.hits.push((Hit { place: file.file.place(), hits }, modified));
+            };
+            if let Some(hits) = known.next().flatten() {
+                if hits.count > 0 {
+                    hit(hits, file.modified);
+                }
+                continue;
+            }
+            let found = opener.open(&file.file).and_then(|mut opened| {
                 let hits = scanner.search(&mut opened, Named::No)?;
                 Ok((hits, opened.meta().modified))
             });
-            match searched {
-                Ok((hits, modified)) if hits.count > 0 => {
-                    batch.hits.push((Hit { place: file.place(), hits }, modified));
+            match found {
+                Ok((hits, modified)) => {
+                    if self.memo.is_some() {
+                        searched.push((file.version, hits.clone()));
+                    }
+                    if hits.count > 0 {
+                        hit(hits, modified);
+                    }
                     continue;
                 }
-                Ok(_) => continue,
                 Err(error @ ConfineError::TimedOut) => return Err(error),
                 // Gone since it was listed, or something else by now.
                 Err(
@@ -174,6 +194,9 @@ impl Shared<'_> {
                 Err(_) => batch.skipped.unreadable += 1,
             }
             batch.failed += 1;
+        }
+        if let Some(memo) = self.memo {
+            memo.put(searched.iter().map(|(version, hits)| (*version, hits)));
         }
         Ok(batch)
     }

@@ -1,5 +1,7 @@
 //! Selects the matches of a search that one answer shows, within its budget.
 
+use std::sync::Arc;
+
 use pinfold_confine::Place;
 
 use crate::search::{BinaryNote, Hits, Line, Role};
@@ -72,7 +74,8 @@ pub(crate) fn page<E>(
         if filler.full || !in_window(hits.count) {
             continue;
         }
-        let lines = window_of(hits.lines.unwrap_or_default(), hits.first, window, request);
+        let lines = hits.lines.map(Arc::unwrap_or_clone).unwrap_or_default();
+        let lines = window_of(lines, hits.first, window, request);
         let (lines, mut matches) = filler.take(lines, &path_of(&place), shown.matches > 0);
         // A binary file is only reported as matching.
         let note = hits.note.filter(|_| !filler.full && window.1 >= hits.count);

@@ -7,6 +7,7 @@
 mod collect;
 
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
@@ -29,12 +30,12 @@ pub(crate) enum ScanMode {
 }
 
 /// The matches in a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hits {
     /// How many lines match; how many matches, if they were counted and can span lines.
     pub(crate) count: u64,
     /// The lines; `None` if there were too many to keep.
-    pub(crate) lines: Option<Vec<Line>>,
+    pub(crate) lines: Option<Arc<Vec<Line>>>,
     /// The number of the first match in `lines`, counting from 0.
     pub(crate) first: u64,
     pub(crate) note: Option<BinaryNote>,
@@ -162,7 +163,7 @@ impl<'s> Scanner<'s> {
             }
         };
         match searched {
-            Ok(()) => Ok(sink.hits),
+            Ok(()) => Ok(sink.into_hits()),
             Err(_) if self.scan.deadline.has_passed() => Err(ConfineError::TimedOut),
             Err(_) if self.matcher.too_costly.take() => Err(ConfineError::TooLarge),
             // The searcher reports a line that exceeds the heap limit only by this text; a test pins it.

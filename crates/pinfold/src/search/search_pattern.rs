@@ -11,8 +11,8 @@ use regex_syntax::ast;
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::limits::{
-    MAX_KEPT_PATTERN_WEIGHT, MAX_KEPT_PATTERNS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
-    MAX_REGEX_CACHE_BYTES,
+    MAX_KEPT_PATTERN_WEIGHT, MAX_KEPT_PATTERNS, MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
+    MAX_REGEX_CACHE_BYTES, MAX_UNSTOPPABLE_STEPS,
 };
 use crate::{Error, RegexMistake};
 
@@ -74,13 +74,17 @@ impl SearchPattern {
 impl SearchPattern {
     /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a
     /// byte of text. A literal costs nothing: it is found fast.
-    fn weight(&self) -> usize {
+    ///
+    /// Also tells whether the pattern has a word boundary.
+    fn weight(&self) -> (usize, bool) {
         if self.literal {
-            return 0;
+            return (0, false);
         }
         // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
-        parser.parse(&self.pattern).map_or(1, |hir| weight(&hir).max(1))
+        parser.parse(&self.pattern).map_or((1, true), |hir| {
+            (weight(&hir).max(1), hir.properties().look_set().contains_word())
+        })
     }
 
     /// The same regex as a lazy DFA, which can be stopped after each byte. `None` where it would take
@@ -136,6 +140,8 @@ pub(crate) struct Compiled {
     pub(crate) matcher: RegexMatcher,
     /// The worst cost of a byte of text, in steps.
     pub(crate) weight: usize,
+    /// Whether it has a word boundary, which a lazy DFA cannot always decide.
+    has_word_boundary: bool,
     search_pattern: SearchPattern,
     /// Built for the first line that needs it.
     lazy_regex: OnceLock<Option<regex::Regex>>,
@@ -147,6 +153,19 @@ impl Compiled {
     pub(crate) fn query(&self) -> &Query {
         let SearchPattern { pattern, literal, ignore_case, .. } = &self.search_pattern;
         self.query.get_or_init(|| Query::new(pattern, *literal, *ignore_case))
+    }
+
+    /// What it was compiled from.
+    pub(crate) fn search_pattern(&self) -> &SearchPattern {
+        &self.search_pattern
+    }
+
+    /// Whether a search of that many bytes at once may be refused as too costly: see `BoundedMatcher`.
+    pub(crate) fn may_be_refused(&self, len: u64) -> bool {
+        let steps = len.saturating_mul(self.weight as u64);
+        steps > MAX_LINE_STEPS
+            || steps > MAX_UNSTOPPABLE_STEPS
+                && (self.has_word_boundary || self.lazy_regex().is_none())
     }
 
     /// The pattern as a lazy DFA, if it is not too large for one.
@@ -173,9 +192,11 @@ impl PatternCache {
             return Ok(compiled);
         }
         drop(kept);
+        let (weight, has_word_boundary) = search_pattern.weight();
         let compiled = Arc::new(Compiled {
             matcher: search_pattern.compile()?,
-            weight: search_pattern.weight(),
+            weight,
+            has_word_boundary,
             search_pattern: search_pattern.clone(),
             lazy_regex: OnceLock::new(),
             query: OnceLock::new(),

@@ -32,12 +32,12 @@ fn text(random: &mut Random, lines: usize) -> String {
     (0..lines).map(|_| line(random)).collect()
 }
 
-/// A tree that is watched and indexed: more than 3,000 files, more than 8 MB of text.
+/// A tree that is watched and indexed: more than 1,000 entries, more than 8 MB of text.
 fn large() -> TempDir {
     let dir = TempDir::new().unwrap();
     let mut random = Random(1);
     let long = text(&mut random, 10_000);
-    for number in 0..3_100 {
+    for number in 0..1_100 {
         let path = format!("d{}/{number}.txt", number / 100);
         let small = format!("file_{number}\n{}", text(&mut random, 2));
         write(dir.path(), &path, small.as_bytes());
@@ -96,7 +96,7 @@ fn an_indexed_search_is_never_stale() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let summary = remembering.index_summary();
-    assert!(summary.files > 3_000 && summary.bytes < 8 << 20, "{summary:?}");
+    assert!(summary.files > 1_000 && summary.bytes < 8 << 20, "{summary:?}");
     let lines = AnswerWith::Lines { before: 0, after: 0 };
     let queries = [
         Search::new("only_in_7").with_answer(lines),

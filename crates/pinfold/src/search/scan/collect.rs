@@ -3,6 +3,7 @@
 //! When the memory for lines is used up, matches are still counted, so the count is always exact.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use grep_matcher::Matcher as _;
@@ -38,7 +39,9 @@ pub(super) struct Collector<'c> {
     matcher: &'c BoundedMatcher<'c>,
     /// Whether the search ends at the first NUL byte.
     quits: bool,
-    pub(super) hits: Hits,
+    hits: Hits,
+    /// The lines that are kept; `None` if there were too many.
+    lines: Option<Vec<Line>>,
     binary: Option<u64>,
     /// The number of matches so far. Every 512th checks the deadline.
     matches_seen: usize,
@@ -54,7 +57,8 @@ impl<'c> Collector<'c> {
             scan,
             matcher,
             quits: named == Named::No,
-            hits: Hits { lines: scan.new_lines(), first: scan.first_kept(), ..Hits::default() },
+            hits: Hits { first: scan.first_kept(), ..Hits::default() },
+            lines: scan.new_lines(),
             binary: None,
             matches_seen: 0,
             kept: 0,
@@ -73,6 +77,11 @@ impl<'c> Collector<'c> {
         number.is_some_and(|number| number <= self.last_match.saturating_add(after as u64))
     }
 
+    /// What was found.
+    pub(super) fn into_hits(self) -> Hits {
+        Hits { lines: self.lines.map(Arc::new), ..self.hits }
+    }
+
     /// Whether to keep a line that is the match with this number, or context before it.
     fn keeps(&self, number: u64) -> bool {
         let KeepLines::Window { to, bytes, .. } = self.scan.keep else { return true };
@@ -82,7 +91,7 @@ impl<'c> Collector<'c> {
     }
 
     fn keep(&mut self, number: Option<u64>, text: &[u8], role: Role) {
-        let Some(lines) = &mut self.hits.lines else { return };
+        let Some(lines) = &mut self.lines else { return };
         let text = match role {
             Role::Context => around(text, 0, self.scan.max_line_chars),
             _ => {
@@ -112,7 +121,7 @@ impl<'c> Collector<'c> {
             lines.push(Line { number: number.unwrap_or(0), text, role });
         } else {
             // From here on matches are only counted, in this file and all later ones.
-            self.hits.lines = None;
+            self.lines = None;
         }
     }
 

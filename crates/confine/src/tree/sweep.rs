@@ -1,0 +1,73 @@
+//! Compares the remembered files of watched directories with the disk, in the background while searches are made.
+//!
+//! No event tells of a store through a shared mapping before the file is closed, nor of a write through a hard link
+//! that was made outside after the file was looked at. Both are seen here, some seconds later.
+
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Tree;
+use super::node::Node;
+use crate::ambient::lower_priority;
+use crate::root::Root;
+use crate::{FileId, Metadata, RelPath, sys};
+
+/// A sweep of a large tree takes a twentieth of a second.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+impl Tree {
+    /// Starts a sweep, if the last one is long enough ago.
+    pub(crate) fn sweep_if_due(&self, root: &Arc<Root>) {
+        let mut state = self.lock();
+        let is_due = state.last_sweep.is_none_or(|last| last.elapsed() >= INTERVAL);
+        if !is_due || state.is_sweeping || state.watch.len() == 0 {
+            return;
+        }
+        // The first time everything has just been looked at.
+        if state.last_sweep.replace(Instant::now()).is_none() {
+            return;
+        }
+        let root = Arc::downgrade(root);
+        let background = move || {
+            lower_priority();
+            sweep(&root);
+            if let Some(root) = root.upgrade() {
+                let mut state = root.tree().lock();
+                state.is_sweeping = false;
+                state.last_sweep = Some(Instant::now());
+            }
+        };
+        state.is_sweeping =
+            thread::Builder::new().name("pinfold-sweep".into()).spawn(background).is_ok();
+    }
+
+    fn compare(&self, root: &Root, path: &RelPath, node: &Arc<Node>) {
+        let Ok(dir) = root.open_below(path, sys::DIR_PATH) else { return };
+        // Events tell of most changes, so times that are too recent to prove anything are no reason to look again.
+        let is_same = |then: &Metadata, now: &Metadata| then.same_times(now);
+        for number in 0..node.len() {
+            node.compare_file(number, &dir, is_same, || {
+                let mut state = self.lock();
+                let state = &mut *state;
+                state.stamp.log(&mut state.changed_files, FileId::new(node, number));
+            });
+        }
+    }
+}
+
+/// Compares every remembered file that is taken for current. Ends early if nobody uses the root any more.
+pub(crate) fn sweep(root: &Weak<Root>) -> Option<()> {
+    let nodes: Vec<_> = {
+        let root = root.upgrade()?;
+        let state = root.tree().lock();
+        state.nodes.iter().map(|(path, node)| (path.clone(), Arc::downgrade(node))).collect()
+    };
+    for (path, node) in nodes {
+        let root = root.upgrade()?;
+        if let Some(node) = node.upgrade() {
+            root.tree().compare(&root, &path, &node);
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,129 @@
+//! Remembers what the last searches found in each file, as long as the file has the same version.
+//!
+//! A search that is repeated opens only files that changed since. Which files it looks at was decided before, by its
+//! `FileSet`; here a result is found only by the version of a file of that set.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::limits::{MAX_MEMO_BYTES, MAX_MEMO_QUERIES};
+use crate::search::{BinaryNote, Hits, Line, Scan, ScanMode, SearchPattern};
+
+/// What the last searches found.
+#[derive(Debug, Default)]
+pub(crate) struct ResultMemo(Mutex<Vec<Arc<QueryMemo>>>);
+
+/// What one query found in each file.
+#[derive(Debug)]
+pub(crate) struct QueryMemo {
+    query: Query,
+    state: Mutex<State>,
+}
+
+/// What a file's result depends on besides its content.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Query {
+    search_pattern: SearchPattern,
+    exclude: Option<SearchPattern>,
+    max_matches: Option<u64>,
+    mode: ScanMode,
+    max_line_chars: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By the versions of the files.
+    results: HashMap<u64, FileResult, BuildHasherDefault<VersionHasher>>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct FileResult {
+    count: u64,
+    lines: Option<Arc<Vec<Line>>>,
+    note: Option<BinaryNote>,
+}
+
+/// Versions are numbers in a row, so any of their bits do for a hash.
+#[derive(Default)]
+struct VersionHasher(u64);
+
+impl Hasher for VersionHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((self.0 << 8) ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The map uses the highest bits too.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+impl ResultMemo {
+    /// What is known about a query. The one that was asked longest ago is forgotten.
+    pub(crate) fn query(&self, scan: &Scan<'_>) -> Arc<QueryMemo> {
+        let query = Query {
+            search_pattern: scan.search_pattern.search_pattern().clone(),
+            exclude: scan.exclude.map(|exclude| exclude.search_pattern().clone()),
+            max_matches: scan.max_matches,
+            mode: scan.mode,
+            max_line_chars: scan.max_line_chars,
+        };
+        let mut queries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = queries.iter().position(|known| known.query == query);
+        let memo = match known.map(|number| queries.remove(number)) {
+            Some(memo) => memo,
+            None => Arc::new(QueryMemo { query, state: Mutex::default() }),
+        };
+        let mut bytes = 0;
+        // From the newest to the oldest.
+        queries.reverse();
+        queries.truncate(MAX_MEMO_QUERIES - 1);
+        queries.retain(|known| {
+            bytes += known.lock().bytes;
+            bytes < MAX_MEMO_BYTES
+        });
+        queries.reverse();
+        queries.push(memo.clone());
+        memo
+    }
+}
+
+impl QueryMemo {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found in the files with these versions.
+    pub(crate) fn get(&self, versions: impl Iterator<Item = u64>) -> Vec<Option<Hits>> {
+        let state = self.lock();
+        let result = |version| {
+            let FileResult { count, lines, note } = state.results.get(&version)?.clone();
+            Some(Hits { count, lines, first: 0, note })
+        };
+        versions.map(result).collect()
+    }
+
+    /// Notes what was found in files with these versions.
+    pub(crate) fn put<'h>(&self, results: impl Iterator<Item = (u64, &'h Hits)>) {
+        /// The memory of a result without its lines.
+        const OVERHEAD: usize = 2 * size_of::<(u64, FileResult)>();
+        let mut state = self.lock();
+        for (version, hits) in results {
+            if state.bytes >= MAX_MEMO_BYTES {
+                // Most of it is about files as they were, or the tree is too large.
+                *state = State::default();
+            }
+            let lines = hits.lines.iter().flat_map(|lines| lines.iter());
+            state.bytes +=
+                OVERHEAD + lines.map(|line| size_of::<Line>() + line.text.len()).sum::<usize>();
+            let (count, lines, note) = (hits.count, hits.lines.clone(), hits.note);
+            state.results.insert(version, FileResult { count, lines, note });
+        }
+    }
+}

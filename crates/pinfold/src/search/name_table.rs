@@ -1,0 +1,202 @@
+//! The paths of many files in one piece of memory, and the quick ways to find those that a glob matches.
+//!
+//! Most globs ask for the end, the beginning or a part of a name, which needs no regex. For the others a literal part of
+//! the glob is looked for first, and only paths that contain it are matched.
+
+use memchr::memchr2;
+use memchr::memmem::Finder;
+
+/// Paths in the order of their files.
+#[derive(Debug)]
+pub(crate) struct NameTable {
+    /// A NUL byte, and after each path another one: names have none.
+    paths: Vec<u8>,
+    /// Where each path begins.
+    starts: Vec<u32>,
+}
+
+/// What a glob without braces asks for, at any depth.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum NameQuery {
+    /// Names that are this.
+    Is(String),
+    /// Names that end with this.
+    EndsWith(String),
+    /// Names that begin with this.
+    StartsWith(String),
+    /// Names that contain this.
+    Contains(String),
+    /// Paths that contain this, or any if it is empty, and that the glob matches.
+    Glob(String),
+}
+
+impl NameQuery {
+    /// What a glob without braces asks for.
+    pub(crate) fn new(glob: &str) -> Self {
+        let mut name = glob;
+        while let Some(rest) = name.strip_prefix("**/") {
+            name = rest;
+        }
+        let inner = name.trim_matches('*');
+        let is_plain =
+            !inner.is_empty() && !inner.contains(['*', '?', '[', ']', '{', '}', '\\', '/']);
+        if name.len() < glob.len() && is_plain {
+            let stars = (name.find(inner), name.len() - inner.len());
+            let inner = inner.to_owned();
+            match stars {
+                (Some(0), 0) => return Self::Is(inner),
+                (Some(1), 1) => return Self::EndsWith(inner),
+                (Some(0), 1) => return Self::StartsWith(inner),
+                (Some(1), 2) => return Self::Contains(inner),
+                _ => {}
+            }
+        }
+        // In a class or braces, and after a backslash, a character may not stand for itself; the replacement
+        // character stands for bytes that are no text.
+        let has_literals = !glob.contains(['[', '\\', '{', '}', char::REPLACEMENT_CHARACTER]);
+        let literals = glob.split(['*', '?', '/']).filter(|_| has_literals);
+        Self::Glob(literals.max_by_key(|part| part.len()).unwrap_or_default().to_owned())
+    }
+}
+
+impl NameTable {
+    /// A table of paths, in which NUL bytes stand for slashes.
+    pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
+        let mut table = Self { paths: vec![0], starts: Vec::new() };
+        for path in paths {
+            table.starts.push(table.paths.len() as u32);
+            table.paths.extend(path.iter().map(|byte| if *byte == 0 { b'/' } else { *byte }));
+            table.paths.push(0);
+        }
+        table
+    }
+
+    fn path(&self, number: usize) -> &[u8] {
+        let start = self.starts[number] as usize;
+        &self.paths[start..self.end(number)]
+    }
+
+    fn end(&self, number: usize) -> usize {
+        self.starts.get(number + 1).map_or(self.paths.len(), |next| *next as usize) - 1
+    }
+
+    /// The numbers of the paths that one of the queries matches, in order. `fits` says whether the glob that they were
+    /// made of matches a path.
+    pub(crate) fn matching(&self, queries: &[NameQuery], fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
+        let mut found = Vec::new();
+        for query in queries {
+            match query {
+                NameQuery::Is(name) => self.by_end(name, true, &mut found),
+                NameQuery::EndsWith(end) => self.by_end(end, false, &mut found),
+                NameQuery::StartsWith(part) => self.by_part(part, &mut found, |before, rest| {
+                    matches!(before, b'/' | 0) && is_last(rest)
+                }),
+                NameQuery::Contains(part) => {
+                    self.by_part(part, &mut found, |_, rest| is_last(rest));
+                }
+                NameQuery::Glob(literal) if literal.is_empty() => {
+                    let all = (0..self.starts.len()).filter(|number| fits(self.path(*number)));
+                    found.extend(all.map(|number| number as u32));
+                }
+                NameQuery::Glob(literal) => {
+                    let mut last = None;
+                    let mut fits_path = |at: usize| {
+                        let number = self.number_at(at);
+                        let is_new = last.replace(number) != Some(number);
+                        is_new && fits(self.path(number))
+                    };
+                    let finder = Finder::new(literal);
+                    let hits = finder.find_iter(&self.paths).filter(|at| fits_path(*at));
+                    found.extend(hits.map(|at| self.number_at(at) as u32));
+                }
+            }
+        }
+        if queries.len() > 1 {
+            found.sort_unstable();
+        }
+        found.dedup();
+        found
+    }
+
+    fn by_end(&self, end: &str, is_whole: bool, found: &mut Vec<u32>) {
+        let end = end.as_bytes();
+        for number in 0..self.starts.len() {
+            let before = &self.paths[..self.end(number)];
+            if let Some(before) = before.strip_suffix(end)
+                && (!is_whole || matches!(before.last(), Some(b'/' | 0)))
+            {
+                found.push(number as u32);
+            }
+        }
+    }
+
+    /// Finds the paths in which `is_hit` accepts an occurrence of a literal, by the byte before it and what follows.
+    fn by_part(&self, part: &str, found: &mut Vec<u32>, is_hit: impl Fn(u8, &[u8]) -> bool) {
+        let finder = Finder::new(part);
+        let hits = finder
+            .find_iter(&self.paths)
+            .filter(|at| is_hit(self.paths[at.saturating_sub(1)], &self.paths[at + part.len()..]));
+        found.extend(hits.map(|at| self.number_at(at) as u32));
+    }
+
+    /// The number of the path at an offset.
+    fn number_at(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start as usize <= offset) - 1
+    }
+}
+
+/// Whether a name ends before its path goes on.
+fn is_last(rest: &[u8]) -> bool {
+    memchr2(b'/', 0, rest).is_some_and(|end| rest[end] == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::glob::Pattern;
+
+    #[test]
+    fn common_globs_need_no_regex() {
+        let [mutex, header] = ["mutex", ".h"].map(str::to_owned);
+        for (glob, query) in [
+            ("**/*.h", NameQuery::EndsWith(header)),
+            ("**/mutex", NameQuery::Is(mutex.clone())),
+            ("**/**/mutex*", NameQuery::StartsWith(mutex.clone())),
+            ("**/*mutex*", NameQuery::Contains(mutex.clone())),
+            ("*mutex", NameQuery::Glob(mutex.clone())),
+            ("**/a/mutex", NameQuery::Glob(mutex.clone())),
+            ("**/mu*mutex", NameQuery::Glob(mutex)),
+            ("**/mutex**", NameQuery::Glob("mutex".into())),
+            ("**/**mutex", NameQuery::Glob("mutex".into())),
+            ("**", NameQuery::Glob(String::new())),
+            ("**/[a]mutex", NameQuery::Glob(String::new())),
+        ] {
+            assert_eq!(NameQuery::new(glob), query, "{glob}");
+        }
+    }
+
+    proptest! {
+        /// The quick ways find what the glob matches.
+        #[test]
+        fn a_table_finds_what_the_glob_matches(
+            glob in "(\\*\\*/)?([ab.?]|\\*|/|\\*\\*/|[ab]|\\[ab\\]){1,5}",
+            ignore_case: bool,
+            paths in prop::collection::btree_set("[abA.]{1,4}(/[abB.]{1,4}){0,3}", 1..20),
+        ) {
+            let Ok(pattern) = Pattern::parse(&glob, ignore_case) else { return Ok(()) };
+            prop_assume!(pattern.directory.is_empty());
+            let keys: Vec<_> = paths.iter().map(|path| path.replace('/', "\0")).collect();
+            let table = NameTable::new(keys.iter().map(|key| key.as_bytes()));
+            let found = table.matching(&pattern.name_queries, |path| pattern.fits(path));
+            let expected: Vec<_> = paths
+                .iter()
+                .zip(0_u32..)
+                .filter(|(path, _)| pattern.fits(path.as_bytes()))
+                .map(|(_, number)| number)
+                .collect();
+            prop_assert_eq!(found, expected, "{} in {:?}", glob, paths);
+        }
+    }
+}
