@@ -4,10 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The tree that `--corpus DIR` names among the arguments; without it, Debian's kernel source.
-pub(crate) fn corpus(benchmark: &str) -> PathBuf {
-    let given: Vec<String> = std::env::args().skip(2).collect();
-    let tree = match given.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+/// The tree that `--corpus DIR` names among a benchmark's arguments; without it, Debian's kernel source.
+pub(crate) fn corpus(benchmark: &str, arguments: &[String]) -> PathBuf {
+    let tree = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => fetched(),
         ["--corpus", path] => PathBuf::from(path),
         _ => panic!("usage: cargo xtask bench {benchmark} [--corpus DIR]"),

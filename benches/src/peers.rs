@@ -20,7 +20,7 @@ use operations::{Operation, Server, operations};
 type Times = [Option<Duration>; Server::ALL.len()];
 
 pub(crate) fn run() {
-    let tree = corpus("peers");
+    let tree = corpus("peers", &std::env::args().skip(2).collect::<Vec<_>>());
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     prepare(&root);

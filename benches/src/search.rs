@@ -1,155 +1,245 @@
 //! `Grep` and `Glob` in a running session, against `rg` and `fd` as processes.
 //!
-//! `--corpus DIR` names the tree; without it, Debian's kernel source is fetched. Smaller trees are cut
-//! out of it. Answers are compared before anything is timed.
+//! `--corpus DIR` names the tree; without it, Debian's kernel source is fetched. Smaller trees are cut out of it;
+//! `--files N` measures one of that size alone, and `--query NAME` one query alone. Answers are compared with those of `rg --sort path` before anything is
+//! timed. `Grep` returns the first 250 lines or files and counts all of them, as `rg` prints all of them; where
+//! lines are limited, nothing is counted on either side.
+
+mod policy;
+mod queries;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::{compare_slow, corpus};
 use pinfold::{Permissions, Session, Settings};
 use pinfold_dialects::{CLASSIC, Toolbox};
 use serde_json::{Value, json};
 
-/// What is searched for: a name, `Grep`'s arguments, and `rg`'s.
-fn searches() -> Vec<(&'static str, Value, Vec<&'static str>)> {
-    let content = |mut arguments: Value| {
-        arguments["output_mode"] = json!("content");
-        arguments
-    };
-    vec![
-        (
-            "rare literal",
-            content(json!({"pattern": "zstd_compress_bound"})),
-            vec!["zstd_compress_bound"],
-        ),
-        ("common literal", content(json!({"pattern": "struct"})), vec!["struct"]),
-        (
-            "regex with a literal",
-            content(json!({"pattern": "[a-z]+_probe\\("})),
-            vec!["[a-z]+_probe\\("],
-        ),
-        (
-            "regex without a literal",
-            content(json!({"pattern": "\\w{5}\\s+\\w{7}\\s+\\w{9}"})),
-            vec!["\\w{5}\\s+\\w{7}\\s+\\w{9}"],
-        ),
-        (
-            "ignore case",
-            content(json!({"pattern": "mutex_lock", "-i": true})),
-            vec!["-i", "mutex_lock"],
-        ),
-        ("words", content(json!({"pattern": "\\bpage\\b"})), vec!["\\bpage\\b"]),
-        (
-            "files_with_matches",
-            json!({"pattern": "EXPORT_SYMBOL_GPL"}),
-            vec!["-l", "EXPORT_SYMBOL_GPL"],
-        ),
-        ("count", json!({"pattern": "kfree", "output_mode": "count"}), vec!["-c", "kfree"]),
-        (
-            "multiline",
-            content(json!({"pattern": "kfree\\([a-z]+\\);\\n\\s+return", "multiline": true})),
-            vec!["-U", "--multiline-dotall", "kfree\\([a-z]+\\);\\n\\s+return"],
-        ),
-        (
-            "*.h only",
-            content(json!({"pattern": "mutex_lock", "glob": "*.h"})),
-            vec!["-g", "*.h", "mutex_lock"],
-        ),
-        (
-            "context 3",
-            content(json!({"pattern": "mutex_unlock", "-C": 3})),
-            vec!["-C3", "mutex_unlock"],
-        ),
-        ("no match", json!({"pattern": "zzz_not_there"}), vec!["-l", "zzz_not_there"]),
-    ]
-}
+use self::queries::{FINDS, Query, queries};
+use crate::corpus;
 
-/// What is looked for by name: `Glob`'s pattern, and `fd`'s.
-const FINDS: [(&str, &str); 3] = [
-    ("**/*.h", "*.h"),
-    ("**/Kconfig*", "Kconfig*"),
-    ("**/sched_fair_no_such.c", "sched_fair_no_such.c"),
-];
+/// The directories of a kernel that smaller trees begin with.
+const CORE: [&str; 6] = ["kernel", "mm", "lib", "fs", "net", "include"];
 
 pub(crate) fn run() {
-    let corpus = corpus("search");
+    let mut arguments: Vec<String> = std::env::args().skip(2).collect();
+    let mut option = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.drain(at..at + 2).next_back()
+    };
+    let only = option("--files").map(|files| files.parse::<usize>().expect("--files N"));
+    let query = option("--query");
+    let corpus = corpus("search", &arguments);
     let cut = tempfile::tempdir().unwrap();
-    for files in [1_000, 10_000] {
+    for files in [1_500, 10_000].into_iter().filter(|files| only.is_none_or(|only| only == *files))
+    {
         let tree = cut.path().join(files.to_string());
         let mut left = files;
+        let core = CORE.iter().map(|name| corpus.join(name)).filter(|path| path.is_dir());
+        for directory in core {
+            copy_some(&directory, &tree.join(directory.file_name().unwrap()), &mut left);
+        }
         copy_some(&corpus, &tree, &mut left);
-        bench(&tree.canonicalize().unwrap(), &format!("{} files", files - left), 31);
+        bench(&tree.canonicalize().unwrap(), query.as_deref(), 9);
     }
-    bench(&corpus, "all files", 9);
+    if only.is_none_or(|only| only > 10_000) {
+        bench(&corpus, query.as_deref(), 3);
+    }
 }
 
-fn bench(tree: &Path, name: &str, rounds: usize) {
-    println!("{name}");
+/// The settings of all sessions: as few differences from `rg` as possible.
+fn settings() -> Settings {
     // The kernel's tests have a private key, which would be withheld.
     let keys = Permissions { allow: vec!["Read(*.pem)".into()], ..Permissions::default() };
-    let settings = |max_output_bytes| {
-        Settings::default()
-            .with_max_output_bytes(max_output_bytes)
-            .with_max_glob_files(1_000)
-            .with_permissions(keys.clone())
-    };
-    let toolbox =
-        |settings| Toolbox::new(Session::with_settings([tree], settings).unwrap(), &[&CLASSIC]);
-    let usual = toolbox(settings(None));
-    let all = toolbox(
-        settings(Some(usize::MAX / 2))
-            .with_max_glob_files(usize::MAX)
-            .with_max_line_chars(1_000_000),
+    Settings::default()
+        .with_permissions(keys)
+        .with_max_output_bytes(Some(usize::MAX / 2))
+        .with_max_line_chars(1_000_000)
+        .with_max_count_bytes(u64::MAX)
+}
+
+fn toolbox(tree: &Path, settings: Settings) -> Toolbox {
+    Toolbox::new(Session::with_settings([tree], settings).unwrap(), &[&CLASSIC])
+}
+
+fn bench(tree: &Path, only: Option<&str>, rounds: usize) {
+    let warm = toolbox(tree, settings().with_max_index_bytes(Some(0)));
+    let indexed = toolbox(tree, settings());
+    build_index(tree, &indexed);
+    // For queries with a limit.
+    let warm_head = toolbox(tree, settings().with_max_index_bytes(Some(0)).with_max_count_bytes(0));
+    let indexed_head = toolbox(tree, settings().with_max_count_bytes(0));
+    build_index(tree, &indexed_head);
+    println!(
+        "{:<36} {:>8} | times as fast as rg: {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "query", "rg", "cold", "warm", "new", "indexed", "new"
     );
-    let (rg, fd) = (std::env::var("PINFOLD_RG").unwrap(), std::env::var("PINFOLD_FD").unwrap());
-    for (name, arguments, flags) in searches() {
-        let mut whole = arguments.clone();
-        whole["head_limit"] = json!(0);
-        let theirs = || {
-            let mut command = Command::new(&rg);
-            command.args(["--no-config", "--hidden", "--no-require-git", "--no-ignore-global"]);
-            command.args(["--no-ignore-exclude", "--no-ignore-parent", "-g", "!.git"]);
-            command.args(["-H", "-n", "--no-heading"]).args(&flags).arg(tree);
-            command.output().unwrap().stdout
-        };
-        check(name, &said(&all, "Grep", &whole), &String::from_utf8_lossy(&theirs()));
-        compare_slow(name, rounds, || drop(said(&usual, "Grep", &arguments)), || drop(theirs()));
+    let mut logarithms = [0.0; 5];
+    let mut queries = queries();
+    queries.retain(|query| only.is_none_or(|only| only == query.name));
+    for query in &queries {
+        let (warm, indexed) =
+            if query.head.is_some() { (&warm_head, &indexed_head) } else { (&warm, &indexed) };
+        check(query, tree, indexed);
+        let cold = settings().with_max_count_bytes(if query.head.is_some() { 0 } else { u64::MAX });
+        let times = shortest(
+            rounds,
+            &mut [
+                &mut || drop(searched(tree, query, &[])),
+                &mut || drop(answer(&toolbox(tree, cold.clone()), "Grep", &query.arguments)),
+                &mut || drop(answer(warm, "Grep", &query.arguments)),
+                &mut || drop(answer(warm, "Grep", &query.reworded())),
+                &mut || drop(answer(indexed, "Grep", &query.arguments)),
+                &mut || drop(answer(indexed, "Grep", &query.reworded())),
+            ],
+        );
+        let [rg, ours @ ..] = times.as_slice() else { unreachable!() };
+        let ratios: Vec<f64> =
+            ours.iter().map(|time| rg.as_secs_f64() / time.as_secs_f64()).collect();
+        print!("{:<36} {:>8.2} |                     ", query.name, milliseconds(*rg));
+        for (sum, ratio) in logarithms.iter_mut().zip(&ratios) {
+            *sum += ratio.ln();
+            print!(" {ratio:>7.1}");
+        }
+        println!();
     }
-    for (pattern, theirs) in FINDS {
+    print!("{:<36} {:>8} |                     ", "geometric mean", "");
+    for sum in logarithms {
+        print!(" {:>7.1}", (sum / queries.len() as f64).exp());
+    }
+    println!();
+    if only.is_some() {
+        return;
+    }
+    after_an_edit(tree, &indexed, rounds);
+    globs(tree, rounds);
+    policy::bench(tree, rounds);
+}
+
+/// Waits for the index, and prints what it took.
+fn build_index(tree: &Path, indexed: &Toolbox) {
+    let no_match = json!({"pattern": "zzz_not_there_yet"});
+    let begin = Instant::now();
+    answer(indexed, "Grep", &no_match);
+    let cold = begin.elapsed();
+    answer(indexed, "Grep", &no_match);
+    let begin = Instant::now();
+    while indexed.session().index_summary().is_building {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let (built, summary) = (begin.elapsed(), indexed.session().index_summary());
+    println!(
+        "{}: the index of {} files was built in {:.0} ms, {:.1} times the first search, and takes {:.1} MiB",
+        tree.display(),
+        summary.files,
+        milliseconds(built),
+        built.as_secs_f64() / cold.as_secs_f64(),
+        summary.bytes as f64 / f64::from(1 << 20)
+    );
+}
+
+/// A search right after a file was changed, created and removed by somebody else.
+fn after_an_edit(tree: &Path, indexed: &Toolbox, rounds: usize) {
+    let query = &queries()[0];
+    let file = tree.join("kernel/pinfold-bench.c");
+    let mut ours = [Duration::MAX; 3];
+    let mut theirs = Duration::MAX;
+    for round in 0..rounds {
+        for (number, best) in ours.iter_mut().enumerate() {
+            match number {
+                0 => fs::write(&file, format!("int created_{round};\n")).unwrap(),
+                1 => fs::write(&file, format!("int changed_{round};\n")).unwrap(),
+                _ => fs::remove_file(&file).unwrap(),
+            }
+            let begin = Instant::now();
+            drop(answer(indexed, "Grep", &query.arguments));
+            *best = begin.elapsed().min(*best);
+        }
+        let begin = Instant::now();
+        drop(searched(tree, query, &[]));
+        theirs = begin.elapsed().min(theirs);
+    }
+    for (what, ours) in ["created", "changed", "removed"].iter().zip(ours) {
+        let name = format!("rare literal after a file was {what}");
+        print_row(&name, "rg", theirs, &[("indexed", ours)]);
+    }
+}
+
+fn globs(tree: &Path, rounds: usize) {
+    let usual = toolbox(tree, settings());
+    let all = toolbox(tree, settings().with_max_glob_files(usize::MAX));
+    let fd = std::env::var("PINFOLD_FD").unwrap();
+    for (pattern, directory, theirs) in FINDS {
         let arguments = json!({"pattern": pattern});
         let theirs = || {
             let mut command = Command::new(&fd);
-            command.args([
-                "--no-global-ignore-file",
-                "--no-require-git",
-                "-t",
-                "f",
-                "--glob",
-                theirs,
-            ]);
-            command.arg(tree).output().unwrap().stdout
+            command.args(["--no-global-ignore-file", "--no-require-git", "-t", "f"]);
+            command.args(["--glob", theirs]).arg(tree.join(directory)).output().unwrap().stdout
         };
         // A link to a file is a file to us.
-        let ours = said(&all, "Glob", &arguments);
+        let ours = answer(&all, "Glob", &arguments);
         let links = |path: &&str| !fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
         let ours: Vec<_> = ours.lines().filter(links).collect();
-        check(pattern, &ours.join("\n"), &String::from_utf8_lossy(&theirs()));
+        same_lines(pattern, &ours.join("\n"), &String::from_utf8_lossy(&theirs()));
+        let times = shortest(
+            rounds,
+            &mut [
+                &mut || drop(theirs()),
+                &mut || drop(answer(&toolbox(tree, settings()), "Glob", &arguments)),
+                &mut || drop(answer(&usual, "Glob", &arguments)),
+            ],
+        );
         let name = format!("Glob {pattern}");
-        compare_slow(&name, rounds, || drop(said(&usual, "Glob", &arguments)), || drop(theirs()));
+        print_row(&name, "fd", times[0], &[("cold", times[1]), ("warm", times[2])]);
     }
 }
 
-fn said(toolbox: &Toolbox, tool: &str, arguments: &Value) -> String {
-    let answer = toolbox.call(tool, arguments.clone()).to_json();
-    assert_eq!(answer["success"], true, "{answer}");
-    answer["content"].as_str().unwrap().to_owned()
+/// The output of `rg`, in which `more` flags may ask for an order.
+fn searched(tree: &Path, query: &Query, more: &[&str]) -> Vec<u8> {
+    let mut command = Command::new(std::env::var("PINFOLD_RG").unwrap());
+    command.args(["--no-config", "--hidden", "--no-require-git", "--no-ignore-global"]);
+    command.args(["--no-ignore-exclude", "--no-ignore-parent", "-g", "!.git"]);
+    command.args(["-H", "-n", "--no-heading"]).args(more).args(&query.flags);
+    command.args(["-e", query.pattern()]).arg(tree);
+    let Some(head) = query.head else { return command.output().unwrap().stdout };
+    // As `head` does: it closes the pipe after so many lines.
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = Vec::new();
+    for _ in 0..head {
+        reader.read_until(b'\n', &mut lines).unwrap();
+    }
+    drop(reader);
+    child.wait().unwrap();
+    lines
+}
+
+/// Compares a whole answer with that of `rg`.
+fn check(query: &Query, tree: &Path, toolbox: &Toolbox) {
+    let mut whole = query.reworded();
+    if query.head.is_none() {
+        whole["head_limit"] = 0.into();
+    }
+    let ours = answer(toolbox, "Grep", &whole);
+    let theirs = searched(tree, query, &["--sort", "path"]);
+    let theirs = String::from_utf8_lossy(&theirs);
+    if query.is_by_path() {
+        let notice = |line: &&str| !line.starts_with("No ") && !line.starts_with('(');
+        let ours: String = ours.lines().filter(notice).flat_map(|line| [line, "\n"]).collect();
+        let theirs: String = theirs.lines().flat_map(|line| [line, "\n"]).collect();
+        assert!(ours == theirs, "{}: not the same bytes", query.name);
+    } else {
+        same_lines(query.name, &ours, &theirs);
+    }
 }
 
 /// The same lines, in whatever order.
-fn check(what: &str, ours: &str, theirs: &str) {
+fn same_lines(what: &str, ours: &str, theirs: &str) {
     let lines = |text: &str| -> BTreeSet<String> {
         let notice = |line: &&str| !line.starts_with("No ") && !line.starts_with('(');
         text.lines().filter(notice).map(str::to_owned).collect()
@@ -163,7 +253,46 @@ fn check(what: &str, ours: &str, theirs: &str) {
     );
 }
 
-/// Copies the first files of a tree.
+fn answer(toolbox: &Toolbox, tool: &str, arguments: &Value) -> String {
+    let mut answer = toolbox.call(tool, arguments.clone()).to_json();
+    assert_eq!(answer["success"], true, "{answer}");
+    match answer["content"].take() {
+        Value::String(content) => content,
+        other => panic!("{other}"),
+    }
+}
+
+/// The shortest time of each side. They take turns, and short ones are repeated.
+fn shortest(rounds: usize, sides: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
+    let mut times = vec![Duration::MAX; sides.len()];
+    for _ in 0..rounds {
+        for (side, best) in sides.iter_mut().zip(&mut times) {
+            let all = Instant::now();
+            while all.elapsed() < Duration::from_millis(20) {
+                let begin = Instant::now();
+                side();
+                *best = begin.elapsed().min(*best);
+            }
+        }
+    }
+    times
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Prints one side's time, and how many times as fast the others are.
+fn print_row(name: &str, side: &str, time: Duration, others: &[(&str, Duration)]) {
+    print!("{name:<40} {side} {:>8.2} ms", milliseconds(time));
+    for (other, ours) in others {
+        let ratio = time.as_secs_f64() / ours.as_secs_f64();
+        print!("   {other} {:>8.3} ms, {ratio:.1} times as fast", milliseconds(*ours));
+    }
+    println!();
+}
+
+/// Copies the first files of a tree that are not there yet.
 fn copy_some(from: &Path, to: &Path, left: &mut usize) {
     let mut entries: Vec<_> =
         fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -176,7 +305,7 @@ fn copy_some(from: &Path, to: &Path, left: &mut usize) {
             return;
         } else if kind.is_dir() {
             copy_some(&path, &to, left);
-        } else if kind.is_file() {
+        } else if kind.is_file() && !to.exists() {
             fs::copy(&path, to).unwrap();
             *left -= 1;
         }

@@ -114,7 +114,8 @@ fn fuzz(rest: &[&str]) -> Result<()> {
     };
     let test = ["test", "--release", "--package", "pinfold-dialects", "--test", "fuzz", "--"];
     let arguments: Vec<&str> = test.iter().copied().chain(["--nocapture"]).collect();
-    run(&arguments, &[("PINFOLD_FUZZ_SECONDS", seconds)])
+    let rg = tool("rg", "ripgrep", "15.2.0")?;
+    run(&arguments, &[("PINFOLD_FUZZ_SECONDS", seconds), ("PINFOLD_RG", &rg)])
 }
 
 fn bench(name: &str, rest: &[&str]) -> Result<()> {

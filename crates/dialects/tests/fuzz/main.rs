@@ -13,6 +13,7 @@ mod choices;
 mod model;
 mod moves;
 mod refusals;
+mod searches;
 mod texts;
 
 use std::time::{Duration, Instant};
@@ -98,4 +99,15 @@ fn the_question_decodes_to_the_change_that_is_made() {
 #[test]
 fn a_directory_that_is_moved_takes_no_change_with_it() {
     trials(300, moves::moved_directory);
+}
+
+#[test]
+fn searches_are_never_stale() {
+    searches::never_stale();
+}
+
+/// Does nothing, unless the test above has started it.
+#[test]
+fn the_tree_is_changed_by_another_process() {
+    searches::change_tree();
 }
