@@ -3,7 +3,8 @@
 //! `--corpus DIR` names the tree; without it, Debian's kernel source is fetched. Smaller trees are cut out of it;
 //! `--files N` measures one of that size alone, and `--query NAME` one query alone. Answers are compared with those of `rg --sort path` before anything is
 //! timed. `Grep` returns the first 250 lines or files and counts all of them, as `rg` prints all of them; where
-//! lines are limited, nothing is counted on either side.
+//! lines are limited, nothing is counted on either side. But for the last column, each call has a regex in a wording
+//! that was not asked before, so that neither a compiled pattern nor a result is remembered.
 
 mod policy;
 mod queries;
@@ -76,10 +77,10 @@ fn bench(tree: &Path, only: Option<&str>, rounds: usize) {
     let indexed_head = toolbox(tree, settings().with_max_count_bytes(0));
     build_index(tree, &indexed_head);
     println!(
-        "{:<36} {:>8} | times as fast as rg: {:>7} {:>7} {:>7} {:>7} {:>7}",
-        "query", "rg", "cold", "warm", "new", "indexed", "new"
+        "{:<36} {:>10} | times as fast: {:>8} {:>8} {:>8} {:>8}",
+        "query", "rg in ms", "cold", "tree", "index", "memo"
     );
-    let mut logarithms = [0.0; 5];
+    let mut logarithms = [0.0; 4];
     let mut queries = queries();
     queries.retain(|query| only.is_none_or(|only| only == query.name));
     for query in &queries {
@@ -92,25 +93,24 @@ fn bench(tree: &Path, only: Option<&str>, rounds: usize) {
             &mut [
                 &mut || drop(searched(tree, query, &[])),
                 &mut || drop(answer(&toolbox(tree, cold.clone()), "Grep", &query.arguments)),
-                &mut || drop(answer(warm, "Grep", &query.arguments)),
                 &mut || drop(answer(warm, "Grep", &query.reworded())),
-                &mut || drop(answer(indexed, "Grep", &query.arguments)),
                 &mut || drop(answer(indexed, "Grep", &query.reworded())),
+                &mut || drop(answer(indexed, "Grep", &query.arguments)),
             ],
         );
         let [rg, ours @ ..] = times.as_slice() else { unreachable!() };
         let ratios: Vec<f64> =
             ours.iter().map(|time| rg.as_secs_f64() / time.as_secs_f64()).collect();
-        print!("{:<36} {:>8.2} |                     ", query.name, milliseconds(*rg));
+        print!("{:<36} {:>10.2} |               ", query.name, milliseconds(*rg));
         for (sum, ratio) in logarithms.iter_mut().zip(&ratios) {
             *sum += ratio.ln();
-            print!(" {ratio:>7.1}");
+            print!(" {ratio:>8.1}");
         }
         println!();
     }
-    print!("{:<36} {:>8} |                     ", "geometric mean", "");
+    print!("{:<36} {:>10} |               ", "geometric mean", "");
     for sum in logarithms {
-        print!(" {:>7.1}", (sum / queries.len() as f64).exp());
+        print!(" {:>8.1}", (sum / queries.len() as f64).exp());
     }
     println!();
     if only.is_some() {
@@ -157,7 +157,7 @@ fn after_an_edit(tree: &Path, indexed: &Toolbox, rounds: usize) {
                 _ => fs::remove_file(&file).unwrap(),
             }
             let begin = Instant::now();
-            drop(answer(indexed, "Grep", &query.arguments));
+            drop(answer(indexed, "Grep", &query.reworded()));
             *best = begin.elapsed().min(*best);
         }
         let begin = Instant::now();
