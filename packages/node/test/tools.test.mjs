@@ -165,8 +165,8 @@ test("a working directory is where relative paths and searches start", async (t)
 test("schemas are there without a session", () => {
   assert.equal(toolSchemas("openai")[0].function.name, "Read");
   assert.equal(toolSchemas("anthropic", { dialect: "scoped" })[0].name, "read_file");
-  assert.equal(toolSchemas("gemini", { dialect: "all" })[0].functionDeclarations.length, 21);
-  assert.equal(toolSchemas("mcp").length, 9);
+  assert.equal(toolSchemas("gemini", { dialect: "all" })[0].functionDeclarations.length, 22);
+  assert.equal(toolSchemas("mcp").length, 10);
   assert.throws(() => toolSchemas("morse"), /the formats are/);
   assert.throws(() => toolSchemas("openai", { dialects: "dotted" }), /no option `dialects`/);
 });

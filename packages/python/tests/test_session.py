@@ -178,8 +178,8 @@ class Calls(Workspace):
     def test_schemas_need_no_session(self) -> None:
         self.assertEqual(tool_schemas("openai")[0]["function"]["name"], "Read")
         self.assertEqual(tool_schemas("anthropic", "scoped")[0]["name"], "read_file")
-        self.assertEqual(len(tool_schemas("gemini", "all")[0]["functionDeclarations"]), 21)
-        self.assertEqual(len(tool_schemas("mcp")), 9)
+        self.assertEqual(len(tool_schemas("gemini", "all")[0]["functionDeclarations"]), 22)
+        self.assertEqual(len(tool_schemas("mcp")), 10)
         with self.assertRaisesRegex(ValueError, "the formats are"):
             tool_schemas("morse")  # type: ignore[arg-type]
         session = Session(self.root)

@@ -77,7 +77,7 @@ class Shapes(AsyncWorkspace):
         with self.assertRaisesRegex(ValueError, "`Read` already"):
             registry.register(ReadTool())
         self.assertIn("Grep", registry)
-        self.assertEqual(len(registry), 9)
+        self.assertEqual(len(registry), len(NAMES))
 
     async def test_a_registry_takes_other_tools_too(self) -> None:
         registry = ToolRegistry()
