@@ -61,7 +61,7 @@ pub use opencode::OPENCODE;
 pub use patch::{APPLY, PATCH, hosted_patch};
 pub use scoped::SCOPED;
 pub use tool::{Entry, Hints};
-pub use toolbox::{DoorHint, ToolInfo, Toolbox, portable_tools_of, tools_of};
+pub use toolbox::{DoorHint, PreparedCall, ToolInfo, Toolbox, portable_tools_of, tools_of};
 pub use toolset::TOOLSET;
 
 pub(crate) use tool::Tool;

@@ -4,24 +4,27 @@
 //! An answer counts once, and only for the call that it was asked for. It covers a whole session only where the
 //! client has named the session.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+mod rounds;
+mod time;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use rmcp::model::{
     CallToolRequestParams, CancelledNotificationParam, ClientResult, ElicitRequest,
     ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
-    InputRequiredResult, RequestId, RequestStateCodec, Root, SealOptions, ServerRequest,
+    InputRequiredResult, RequestId, RequestStateCodec, Root, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, Peer, RoleServer};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::limits;
 use crate::server::is_stateless;
+pub(crate) use rounds::{CallState, EarlierAnswers, UsedStates};
+pub(crate) use time::ApprovalTime;
 
 /// How the user behind a request is asked.
 #[derive(Debug)]
@@ -97,85 +100,11 @@ impl ApprovalRoute {
         roots: Option<Vec<Root>>,
     ) -> Result<Option<InputRequiredResult>, ErrorData> {
         let (Self::InputRequired(answers), Some(codec)) = (self, codec) else { return Ok(None) };
-        let mut answers = answers.lock();
-        let Some(request) = answers.asked.take() else { return Ok(None) };
-        let asked = Asked::about(&request);
-        let state = CallState { roots, approved: answers.approved.clone(), asked };
+        let Some((request, state)) = answers.next_round(roots) else { return Ok(None) };
         let form = form(&request, answers.session_grants)?;
         let input = InputRequest::Elicitation(ElicitRequest::new(form));
         let inputs = InputRequests::from([(APPROVE.to_owned(), input)]);
         Ok(Some(InputRequiredResult::new(Some(inputs), Some(state.seal(codec, binding)?))))
-    }
-}
-
-/// What the client carries from one round of a call to the next. It is signed, and bound to one call.
-#[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct CallState {
-    /// The client's roots, if it was asked for them: it does not send them again.
-    pub(crate) roots: Option<Vec<Root>>,
-    /// The requests that were approved, and whether for the session.
-    approved: Vec<(Asked, bool)>,
-    /// The request that the next answer is for.
-    asked: Asked,
-}
-
-/// What identifies a request.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-struct Asked {
-    /// Another content is another request.
-    digest: String,
-    /// Of the access and the path, whatever the content.
-    subject: String,
-}
-
-impl Asked {
-    fn about(request: &ApprovalRequest) -> Self {
-        let subject = format!("{} {}", request.access.name(), request.path.display());
-        let subject = blake3::hash(subject.as_bytes()).to_hex().to_string();
-        Self { digest: request.request_hash.clone(), subject }
-    }
-}
-
-impl CallState {
-    /// What a state is bound to: a call with these arguments, in this session.
-    pub(crate) fn binding(session: &str, request: &CallToolRequestParams) -> Vec<u8> {
-        let call = json!([session, request.name, request.arguments]).to_string();
-        blake3::hash(call.as_bytes()).as_bytes().to_vec()
-    }
-
-    /// The state that came with a call; the default if it has none.
-    pub(crate) fn open(
-        codec: Option<&RequestStateCodec>,
-        binding: &[u8],
-        request: &CallToolRequestParams,
-    ) -> Result<Self, ErrorData> {
-        let (Some(codec), Some(state)) = (codec, &request.request_state) else {
-            return Ok(Self::default());
-        };
-        codec.open_json_with(state, binding).map_err(|_| {
-            let problem = "`requestState` is not what this server gave for this call, or too old";
-            ErrorData::invalid_params(problem, None)
-        })
-    }
-
-    fn seal(&self, codec: &RequestStateCodec, binding: &[u8]) -> Result<String, ErrorData> {
-        let options = SealOptions::new().associated_data(binding).ttl(limits::APPROVAL_WAIT);
-        let state = codec.seal_json_with(self, &options);
-        state.map_err(|error| ErrorData::internal_error(error.to_string(), None))
-    }
-}
-
-/// The states that came with an answer, for as long as they are valid: each is good for one answer.
-#[derive(Debug, Default)]
-pub(crate) struct UsedStates(Mutex<HashMap<blake3::Hash, Instant>>);
-
-impl UsedStates {
-    /// Whether this is the first use of a state.
-    fn is_first_use(&self, state: &str) -> bool {
-        let now = Instant::now();
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        used.retain(|_, when| now.duration_since(*when) < 2 * limits::APPROVAL_WAIT);
-        used.insert(blake3::hash(state.as_bytes()), now).is_none()
     }
 }
 
@@ -190,141 +119,6 @@ impl Approver for Channel {
             Ok(()) => receiver.blocking_recv().unwrap_or(ApprovalAnswer::Unavailable),
             Err(_) => ApprovalAnswer::Unavailable,
         }
-    }
-}
-
-/// How long a call has spent in approval requests. That time does not count against its deadline.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ApprovalTime {
-    /// The time of finished requests, and when the pending one began.
-    spent: Arc<Mutex<(Duration, Option<Instant>)>>,
-    /// Notified when a request begins.
-    pub(crate) begun: Arc<Notify>,
-}
-
-impl ApprovalTime {
-    /// The same approver, with the time that it takes counted here.
-    pub(crate) fn of(&self, approver: Arc<dyn Approver>) -> Arc<dyn Approver> {
-        Arc::new(TimedApprover { approver, time: self.clone() })
-    }
-
-    /// How much of `limit` is left of the working time since `begin`. `None` while a request is pending.
-    fn left(&self, begin: Instant, limit: Duration) -> Option<Duration> {
-        let (spent, pending) = *self.lock();
-        let worked = begin.elapsed().saturating_sub(spent);
-        pending.is_none().then(|| limit.saturating_sub(worked))
-    }
-
-    /// Returns when a call that began at `begin` has worked for `limit`.
-    pub(crate) async fn is_up(&self, begin: Instant, limit: Duration) {
-        loop {
-            match self.left(begin, limit) {
-                Some(Duration::ZERO) => return,
-                Some(left) => tokio::time::sleep(left).await,
-                None => tokio::time::sleep(limits::APPROVAL_POLL).await,
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[derive(Debug)]
-struct TimedApprover {
-    approver: Arc<dyn Approver>,
-    time: ApprovalTime,
-}
-
-impl Approver for TimedApprover {
-    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        let begin = Instant::now();
-        self.time.lock().1 = Some(begin);
-        self.time.begun.notify_one();
-        let answer = self.approver.ask(request);
-        let mut spent = self.time.lock();
-        *spent = (spent.0 + begin.elapsed(), None);
-        answer
-    }
-}
-
-/// The user's answers in earlier rounds of a call.
-#[derive(Debug)]
-pub(crate) struct EarlierAnswers(Mutex<Answers>);
-
-#[derive(Debug, Default)]
-struct Answers {
-    /// Whether an approval can be for the session.
-    session_grants: bool,
-    approved: Vec<(Asked, bool)>,
-    /// The request that was denied in this round, and the user's reason.
-    denied: Option<(Asked, Option<String>)>,
-    /// The request that the client has to ask about next.
-    asked: Option<ApprovalRequest>,
-}
-
-impl EarlierAnswers {
-    fn new(
-        state: &CallState,
-        used: &UsedStates,
-        session_grants: bool,
-        request: &CallToolRequestParams,
-    ) -> Result<Self, ErrorData> {
-        let mut answers = Answers { session_grants, ..Answers::default() };
-        let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
-        // An answer without a state, or with one that was used before, answers nothing.
-        let unused = match (&request.request_state, answer) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(state), Some(_)) => used.is_first_use(state),
-        };
-        if unused {
-            answers.approved = state.approved.clone();
-            if let Some(answer) = answer {
-                let answer = serde_json::from_value(answer.clone()).map_err(|error| {
-                    ErrorData::invalid_params(format!("`inputResponses.{APPROVE}`: {error}"), None)
-                })?;
-                let asked = state.asked.clone();
-                match approval_answer(answer) {
-                    ApprovalAnswer::Once => answers.approved.push((asked, false)),
-                    ApprovalAnswer::Session => answers.approved.push((asked, session_grants)),
-                    ApprovalAnswer::Denied(words) => answers.denied = Some((asked, words)),
-                    ApprovalAnswer::Unavailable | ApprovalAnswer::Deferred => {}
-                }
-            }
-        }
-        Ok(Self(Mutex::new(answers)))
-    }
-
-    /// The user's answer to a request, if an earlier round of the call asked for it.
-    pub(crate) fn find(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
-        let asked = Asked::about(request);
-        let answers = self.lock();
-        if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == asked) {
-            return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
-        }
-        let denied = answers.denied.as_ref().filter(|(known, _)| *known == asked);
-        denied.map(|(_, words)| ApprovalAnswer::Denied(words.clone()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Approver for EarlierAnswers {
-    fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        self.find(request).unwrap_or_else(|| {
-            let (asked, mut request) = (Asked::about(request), request.clone());
-            let mut answers = self.lock();
-            // The engine knows only what was approved in this round.
-            let mut approved = answers.approved.iter();
-            request.changed_since_asked |=
-                approved.any(|(known, _)| known.subject == asked.subject);
-            answers.asked = Some(request);
-            ApprovalAnswer::Deferred
-        })
     }
 }
 

@@ -36,6 +36,7 @@ mod run;
 mod server;
 mod service;
 pub mod stdio;
+mod threads;
 mod viewers;
 
 #[cfg(feature = "http")]

@@ -17,10 +17,10 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::approve::{CallState, ask_client};
-use crate::call::{answer_after, run_or_leave};
 use crate::conversation::{Conversation, SessionKey, Tools};
 use crate::server::is_stateless;
 use crate::service::Shared;
+use crate::threads::{answer_after, run_or_leave};
 use crate::{ClientRoots, limits};
 
 /// Whether the client's roots are known.

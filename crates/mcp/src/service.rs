@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approve::UsedStates;
-use crate::call::StuckThreads;
 use crate::conversation::{Conversation, SessionKey};
+use crate::threads::StuckThreads;
 use crate::{Server, limits};
 
 /// Whether the directories that a client has open narrow the workspace.

@@ -1,6 +1,6 @@
 //! Finds the lines of a file that the chunks of a patch are about.
 //!
-//! Chunks are looked for from the top of the file to the bottom, by the same ladder as the text of an edit: exact lines
+//! Chunks are looked for from the top of the file to the bottom, by the same kinds of matching as the text of an edit: exact lines
 //! first, looser ones only where there are none. A place is never guessed: without a header the lines must be there
 //! once from the end of the chunk before, and the first header must be too.
 

@@ -1,0 +1,88 @@
+//! Threads for work that may take long or hang, and a count of those that hang.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pinfold::Error;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+use crate::limits;
+use crate::service::Shared;
+
+/// How long after its beginning a call is answered, whatever its thread does. The engine ends a call at its
+/// deadline by itself, unless the thread hangs.
+pub(crate) fn answer_after(deadline_seconds: u64) -> Duration {
+    Duration::from_secs(deadline_seconds).saturating_add(limits::STUCK_AFTER)
+}
+
+/// Runs work on a thread, and waits for it. If the wait ends before, the thread is counted as stuck until it is done.
+pub(crate) async fn run_or_leave<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    struct Left<'s, T: Send + 'static>(&'s StuckThreads, Option<JoinHandle<Option<T>>>);
+    impl<T: Send + 'static> Drop for Left<'_, T> {
+        fn drop(&mut self) {
+            if let Some(work) = self.1.take() {
+                self.0.watch(work);
+            }
+        }
+    }
+    if let Some(stuck) = shared.stuck.at_limit() {
+        return Err(stuck);
+    }
+    let mut left = Left(&shared.stuck, Some(run(&shared.running, work)));
+    let work = left.1.as_mut().expect("it is taken when it is dropped");
+    let done = work.await;
+    left.1 = None;
+    done.ok().flatten().ok_or_else(|| {
+        tracing::error!("a thread panicked");
+        Error::Cancelled
+    })
+}
+
+/// Runs work on a thread of the pool. If the pool has no thread and the system gives none, it runs here, and other
+/// requests wait.
+pub(crate) fn run<T: Send + 'static>(
+    tracker: &TaskTracker,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<Option<T>> {
+    // The token goes with the work, and not with the task: see below.
+    let work = Arc::new(Mutex::new(Some((work, tracker.token()))));
+    let take_and_run = move || {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map(|(work, _token)| work())
+    };
+    // Without any thread Tokio panics. The task stays in its queue, and finds nothing to do.
+    let on_thread = take_and_run.clone();
+    catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(on_thread))).unwrap_or_else(|_| {
+        let done = take_and_run();
+        tokio::spawn(async { done })
+    })
+}
+
+/// The threads of calls that were answered before the thread was done, because it hangs in a system call or a
+/// library.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StuckThreads(Arc<AtomicUsize>);
+
+impl StuckThreads {
+    /// Counts a thread until it is done.
+    pub(crate) fn watch<T: Send + 'static>(&self, work: JoinHandle<T>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let threads = self.0.clone();
+        tokio::spawn(async move {
+            _ = work.await;
+            threads.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// The answer to a call that needs a thread, if too many are stuck.
+    pub(crate) fn at_limit(&self) -> Option<Error> {
+        let calls = self.0.load(Ordering::Relaxed);
+        (calls >= limits::MAX_STUCK_CALLS).then_some(Error::TooManyStuck { calls })
+    }
+}
