@@ -73,9 +73,15 @@ impl Workspace {
         for _ in 0..most {
             let Some((parent, _)) = path.split() else { return };
             let Some((above, name)) = parent.split() else { return };
-            let dir = self.root(place.root).open_below(&above, sys::DIR_PATH);
             // `rmdir` fails unless it is empty, so nothing is lost.
-            if dir.and_then(|dir| sys::remove_dir(dir, name.as_bytes())).is_err() {
+            let remove = || {
+                let dir = self.root(place.root).open_below(&above, sys::DIR_PATH)?;
+                match sys::remove_dir(dir, name.as_bytes()) {
+                    Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+                    other => other.map(|()| true),
+                }
+            };
+            if retry(remove) != Some(true) {
                 return;
             }
             path = parent;

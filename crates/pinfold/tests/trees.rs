@@ -333,9 +333,9 @@ fn what_somebody_adds_meanwhile_stays_or_is_in_the_journal() {
             saved
         });
         let mut removed = 0;
-        for _ in 0..2_000 {
+        for _ in 0..200 {
             removed += usize::from(session.perform(&RemoveTree::new("d")).is_ok());
-            if removed == 30 {
+            if removed == 10 {
                 break;
             }
         }
@@ -349,7 +349,13 @@ fn what_somebody_adds_meanwhile_stays_or_is_in_the_journal() {
             Path::new(&entry.path) == path
                 && matches!(&entry.before, State::File { hash: known, .. } if *known == hash)
         };
-        let there = fs::read_to_string(&path).is_ok_and(|found| found == content);
+        // Where a new directory had taken the name, the old one is kept under another, which the error says.
+        let entries = fs::read_dir(&it.root).unwrap().map(|entry| entry.unwrap().path());
+        let kept = entries
+            .filter(|it| it.file_name().unwrap().as_encoded_bytes().starts_with(b".pinfold-kept-"));
+        let mut places =
+            kept.map(|kept| kept.join(path.file_name().unwrap())).chain([path.clone()]);
+        let there = places.any(|path| fs::read_to_string(path).is_ok_and(|found| found == content));
         assert!(there || journal.iter().any(|entry| is_its_backup(&entry)), "{}", path.display());
     }
 }

@@ -126,7 +126,9 @@ fn inverse_of_group(
         let logged = logged?;
         // They were entered together, so they follow each other.
         if is_part(&logged.entry) {
-            entries.push(logged.entry);
+            if logged.confirmed || !was_not_moved(view, &logged.entry) {
+                entries.push(logged.entry);
+            }
         } else if !entries.is_empty() {
             break;
         }
@@ -141,6 +143,15 @@ fn inverse_of_group(
     };
     let place = first.place().clone();
     Ok((Undone { entry: entry.clone(), place }, ChangeSet(planned.changes)))
+}
+
+/// Whether a process was killed before it moved a directory: what was done in it before is at its old path.
+fn was_not_moved(view: &View<'_>, entry: &Entry) -> bool {
+    let is_directory = |path: &str| matches!(now(view, &path.into()), Some(Now::Directory));
+    let Some(to) = entry.moved_to.as_ref() else { return false };
+    matches!(entry.before, State::Directory { .. })
+        && is_directory(&entry.path)
+        && !is_directory(to)
 }
 
 /// The change that undoes one.

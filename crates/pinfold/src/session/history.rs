@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use pinfold_confine::{Deadline, Error as ConfineError};
 
 use super::Session;
-use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now, standing};
+use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now};
 use crate::limits::{MAX_LABEL_BYTES, MAX_SET_CHANGES};
 use crate::operations::{Undo, is_now, now_at};
 use crate::{CallOptions, Error, Mode, View};
@@ -26,9 +26,9 @@ impl Session {
         }
         let Ok(history) = self.history() else { return };
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        for (number, logged) in standing(history).map_while(Result::ok).enumerate() {
-            let LoggedEntry { entry, confirmed, .. } = logged;
-            let Some(group) = entry.group.filter(|_| !confirmed) else {
+        for (number, logged) in history.map_while(Result::ok).enumerate() {
+            let LoggedEntry { entry, confirmed, undone } = logged;
+            let Some(group) = entry.group.filter(|_| !confirmed && !undone) else {
                 // Those of a set follow each other, however many they are.
                 if number >= 2 * MAX_SET_CHANGES {
                     break;
