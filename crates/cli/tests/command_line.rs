@@ -390,6 +390,30 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
 }
 
 #[test]
+fn the_doctor_says_what_searches_remember() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a.txt"), "").unwrap();
+    let said =
+        |index: &str| doctor(dir.path(), &["--root", root.to_str().unwrap(), "--index", index]).1;
+    for (index, found) in [
+        ("auto", "1 entries in 1 directories, compared with the disk on each search"),
+        ("strict", "because `index` is strict"),
+        ("off", "search: searches remember nothing"),
+    ] {
+        let said = said(index);
+        assert!(said.contains(found), "{said}");
+    }
+    for number in 0..1_100 {
+        fs::write(root.join(number.to_string()), "").unwrap();
+    }
+    let said = said("auto");
+    assert!(said.contains("1101 entries in 1 directories"), "{said}");
+    assert!(said.contains("search: no index: "), "{said}");
+}
+
+#[test]
 fn shells_and_manuals_know_every_command() {
     let dir = TempDir::new().unwrap();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -252,6 +252,7 @@ fn standard_error_is_quiet_unless_asked() {
         let mut server = Lines::initialized(&mut command, json!({}));
         server.send_raw(b"garbage");
         server.call("Read", &json!({"file_path": dir.path().join("none")}));
+        server.call("Grep", &json!({"pattern": "one"}));
         let mut error = server.process().stderr.take().unwrap();
         assert!(server.end().0.success());
         std::io::read_to_string(&mut error).unwrap()
@@ -259,6 +260,7 @@ fn standard_error_is_quiet_unless_asked() {
     assert_eq!(said(None), "");
     let info = said(Some("pinfold_mcp=info"));
     assert!(info.contains("file_not_found") && !info.contains("\x1b"), "{info}");
+    assert!(info.contains("compared with the disk on each search"), "{info}");
     let wrong = serve(dir.path(), &[]).env("PINFOLD_LOG", "a=b=c").output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("PINFOLD_LOG"));

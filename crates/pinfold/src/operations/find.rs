@@ -297,7 +297,8 @@ impl Find {
             return None;
         }
         let found = set.names.as_ref()?.matching(&pattern.name_queries, |path| pattern.fits(path));
-        let mut total = found.len() as u64;
+        let found_files = found.len() as u64;
+        let mut total = found_files;
         let file = |number: u32| {
             let SetFile { file, len, modified, .. } = &set.files[number as usize];
             FoundFile { place: file.place(), size: *len, modified: *modified }
@@ -313,6 +314,7 @@ impl Find {
                     found.select_nth_unstable(self.max_files);
                     found.truncate(self.max_files);
                 }
+                found.sort_unstable();
                 found.into_iter().map(|(_, number)| file(number)).collect()
             }
         };
@@ -333,7 +335,10 @@ impl Find {
                 Err(_) => {}
             }
         }
-        self.sort(&mut files);
+        // Without links the files are in order already.
+        if total > found_files {
+            self.sort(&mut files);
+        }
         Some(FoundFiles { files, directories: Vec::new(), total, skipped })
     }
 }

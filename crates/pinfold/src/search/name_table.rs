@@ -122,6 +122,10 @@ impl NameTable {
         let end = end.as_bytes();
         for number in 0..self.starts.len() {
             let before = &self.paths[..self.end(number)];
+            // Most paths differ in the last byte.
+            if before.last() != end.last() {
+                continue;
+            }
             if let Some(before) = before.strip_suffix(end)
                 && (!is_whole || matches!(before.last(), Some(b'/' | 0)))
             {

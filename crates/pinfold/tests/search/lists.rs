@@ -114,3 +114,16 @@ fn a_directory_that_cannot_be_read_is_not_an_empty_one() {
     let find = Find::new("*").with_path(Some("closed".into()));
     assert!(refused(&|| session.perform(&find).map(drop)));
 }
+
+#[test]
+fn a_binary_file_is_marked_as_it_is_now() {
+    let (dir, session) = workspace(&[("a", "text"), ("b", "text")]);
+    let marks = || {
+        let listed = session.perform(&List::new(".").with_sniff(true)).unwrap().outcome;
+        listed.entries.iter().map(|entry| entry.binary).collect::<Vec<_>>()
+    };
+    for (content, marked) in [(&b"text"[..], false), (b"t\0xt", true), (b"TEXT", false)] {
+        write(dir.path(), "a", content);
+        assert_eq!([marks(), marks()], [[marked, false]; 2]);
+    }
+}

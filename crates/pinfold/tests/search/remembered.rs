@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pinfold::operations::{AnswerWith, Search, Searched};
+use pinfold::operations::{AnswerWith, Find, FindOrder, Search, Searched};
 use pinfold::{IndexMode, Session, Settings};
 use tempfile::TempDir;
 
@@ -121,5 +121,31 @@ fn an_indexed_search_is_never_stale() {
         let query = &queries[step % queries.len()];
         let (ours, fresh) = (search(&remembering, query), search(&forgetful, query));
         assert_eq!(answer(&ours), answer(&fresh), "step {step}: {query:?}");
+    }
+}
+
+#[test]
+fn names_are_found_as_a_walk_finds_them() {
+    let dir = large();
+    let remembering = Session::open([dir.path()]).unwrap();
+    let off = Settings::default().with_index(IndexMode::Off);
+    let forgetful = Session::with_settings([dir.path()], off).unwrap();
+    std::os::unix::fs::symlink("long/7.c", dir.path().join("linked.c")).unwrap();
+    write(dir.path(), ".hidden/inside.txt", b"");
+    let patterns = ["**/*.txt", "**/1*", "**/*{7,8}.c", "d1/**/*.txt", "**/*2?.c", "**/long/**"];
+    let mut random = Random(5);
+    for step in 0..40 {
+        if step > 4 {
+            mutate(dir.path(), &mut random);
+        }
+        // The last ones name what is hidden.
+        for pattern in patterns.iter().chain(&["**/.hidden/*", "**/.git*"]) {
+            for order in [FindOrder::NewestFirst, FindOrder::Path] {
+                let find = Find::new(*pattern).with_order(order).with_max_files(30);
+                let found = |session: &Session| session.perform(&find).unwrap().outcome;
+                let (ours, fresh) = (found(&remembering), found(&forgetful));
+                assert_eq!(format!("{ours:?}"), format!("{fresh:?}"), "step {step}: {pattern}");
+            }
+        }
     }
 }
