@@ -14,6 +14,7 @@ mod options;
 mod page;
 mod prompt;
 mod read_pdf;
+mod reference_server;
 mod rewind;
 mod sandbox;
 mod serve;
@@ -67,7 +68,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| renamed(&error).unwrap_or(error).exit());
+    let command_line = match reference_server::command_line(std::env::args_os()) {
+        Ok(command_line) => command_line,
+        Err(code) => return code,
+    };
+    let cli = Cli::try_parse_from(command_line)
+        .unwrap_or_else(|error| renamed(&error).unwrap_or(error).exit());
     let result = match cli.command {
         Command::Serve(command) => command.run(),
         Command::Call(command) => command.run(),

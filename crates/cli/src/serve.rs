@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use pinfold::{Mode, ParentReads, Session};
-use pinfold_dialects::{CLASSIC, Dialect, Toolbox};
+use pinfold_dialects::{CLASSIC, Dialect, REFERENCE, Toolbox};
 use pinfold_feed::{Feed, Server};
 use pinfold_mcp::http::{self, Guard};
 use pinfold_mcp::{ClientRoots, Service, serve_http, serve_stdio};
@@ -18,6 +18,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{HttpConfig, ServeConfig};
 use crate::door_hint::{door_hint, with_viewers};
 use crate::options::{FeedDirectory, SessionOptions, values};
+use crate::reference_server;
 use crate::sandbox::SandboxOptions;
 use crate::token::{Token, state_directory};
 
@@ -112,6 +113,13 @@ struct HttpOptions {
 impl Serve {
     pub(crate) fn run(mut self) -> Result<ExitCode> {
         start_logging()?;
+        let dialects = self.options.dialects.or(&[&CLASSIC])?;
+        if dialects.iter().any(|dialect| dialect.name == REFERENCE.name) {
+            self.directories = match reference_server::existing(self.directories) {
+                Ok(directories) => directories,
+                Err(code) => return Ok(code),
+            };
+        }
         self.options.workspace.roots.append(&mut self.directories);
         let config = self.options.configure()?;
         let client_roots = self.client_roots.or(config.serve.client_roots).unwrap_or_default();

@@ -9,7 +9,7 @@ use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
 
 use crate::portable_names::other_names;
-use crate::words::brief;
+use crate::words::{brief, count};
 
 /// Returns the arguments as the tool's struct takes them, or an error with all problems.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
@@ -137,6 +137,10 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
         }
         "array" => match from_text(value, Value::is_array) {
             Value::Array(items) => {
+                let min = schema["minItems"].as_u64().unwrap_or(0);
+                if (items.len() as u64) < min {
+                    problems.push(format!("{name} must have at least {}", count(min, "item")));
+                }
                 let check = |(number, item)| {
                     let name = format!("item {} of {name}", number + 1);
                     check_value(&schema["items"], item, &name, problems)
@@ -205,6 +209,7 @@ mod tests {
             "limit": {"type": "integer", "minimum": 1, "maximum": 10},
             "mode": {"type": "string", "enum": ["a", "b"]},
             "all": {"type": "boolean"},
+            "names": {"type": "array", "minItems": 1, "items": {"type": "string"}},
             "edits": {"type": "array", "items": {"type": "object", "required": ["old"], "properties": {
                 "old": {"type": "string"},
             }}},
@@ -264,9 +269,10 @@ mod tests {
             (json!({"path": "", "pathh": 1}), "there is no argument `pathh`; did you mean `path`?"),
             (
                 json!({"path": "", "zzz": 1}),
-                "there is no argument `zzz`; there is `path`, `limit`, `mode`, `all`, `edits`",
+                "there is no argument `zzz`; there is `path`, `limit`, `mode`, `all`, `names`, `edits`",
             ),
             (json!({"path": "", "edits": {}}), "`edits` must be an array, not an object"),
+            (json!({"path": "", "names": []}), "`names` must have at least 1 item"),
             (
                 json!({"path": "", "edits": [{"old": ""}, {"new": ""}]}),
                 "item 2 of `edits`: `old` is missing (); item 2 of `edits`: there is no argument `new`; there is `old`",

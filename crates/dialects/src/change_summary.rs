@@ -1,7 +1,7 @@
 //! Summarizes changes in the wording that all dialects share.
 
 use pinfold::operations::{
-    ChangeFiles, Delete, Edit, EditNotebook, Insert, Move, RemoveTree, Undo, Write,
+    ChangeFiles, Delete, Edit, EditNotebook, Insert, Mkdir, Move, RemoveTree, Undo, Write,
 };
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
@@ -170,6 +170,17 @@ impl ChangeSummary {
         let files = count(done.outcome.files as u64, "file");
         let verbs = ["Deleted", "delete"].map(|verb| format!("{verb} the directory with {files}"));
         Self::new(&done.receipt, verbs.each_ref().map(String::as_str), ": ", path)
+    }
+
+    /// The summary of a directory that was created, or was there.
+    pub(crate) fn of_mkdir(done: &Done<Mkdir>, path: &str) -> Self {
+        if done.outcome.created {
+            let verbs = ["Created the directory", "create the directory"];
+            return Self::new(&done.receipt, verbs, " ", path);
+        }
+        let mut summary = Self::new(&done.receipt, ["Unchanged", "change nothing"], ": ", path);
+        summary.line.push_str(" exists");
+        summary
     }
 
     /// The summary of something that was moved.

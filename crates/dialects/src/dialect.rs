@@ -5,7 +5,7 @@ use pinfold::Error;
 use crate::hint::Refusal;
 use crate::{
     Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, MEMORY, OPENCODE, PATCH,
-    SCOPED, TOOLSET,
+    REFERENCE, SCOPED, TOOLSET,
 };
 
 /// A family of tools with its own names, arguments, answers and error codes.
@@ -28,10 +28,11 @@ pub fn dialects() -> [&'static Dialect; 3] {
 
 /// Every dialect, the default first. Some of them have tools of the same name.
 pub fn all_dialects() -> &'static [&'static Dialect] {
-    static ALL: [&Dialect; 10] = [
+    static ALL: [&Dialect; 11] = [
         &CLASSIC,
         &DOTTED,
         &SCOPED,
+        &REFERENCE,
         &EDITOR,
         &EDITOR_20250124,
         &PATCH,

@@ -28,6 +28,8 @@ pub(crate) struct Vocabulary {
 
 /// How a call was refused.
 pub(crate) struct Refusal {
+    /// The tool that was called, if it was found.
+    pub(crate) tool: Option<&'static str>,
     /// Whether the tool only reads.
     pub(crate) read_only: bool,
     /// Whether tools have only names that every framework accepts.

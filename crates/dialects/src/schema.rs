@@ -9,7 +9,12 @@ use serde_json::{Map, Value};
 
 /// The schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema>() -> Value {
-    schema::<T>(SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop)
+    let mut schema = schema::<T>(SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop);
+    // Some clients need it, also if there are no arguments.
+    if let Some(object) = schema.as_object_mut() {
+        object.entry("properties").or_insert_with(|| Map::new().into());
+    }
+    schema
 }
 
 /// The schema of a tool's answer.

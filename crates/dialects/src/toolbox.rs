@@ -142,7 +142,8 @@ impl Toolbox {
                     let read_only = entry.hints.read_only;
                     let door_hint = (self.door_hint)(error);
                     let portable = self.portable();
-                    let refusal = Refusal { read_only, portable, problem, door_hint };
+                    let tool = Some(entry.name);
+                    let refusal = Refusal { tool, read_only, portable, problem, door_hint };
                     (dialect.fault)(error, &refusal)
                 }
                 None => self.refuse(error),
@@ -193,7 +194,7 @@ impl Toolbox {
     /// The answer to a call that did not reach a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
         let (portable, door_hint) = (self.portable(), (self.door_hint)(error));
-        let refusal = Refusal { read_only: true, portable, problem: None, door_hint };
+        let refusal = Refusal { tool: None, read_only: true, portable, problem: None, door_hint };
         (self.first.fault)(error, &refusal)
     }
 
@@ -280,7 +281,9 @@ impl ToolInfo {
     pub fn refuse(&self, error: &Error) -> Answer {
         let read_only = self.entry.hints.read_only;
         let (portable, door_hint) = (self.portable, (self.door_hint)(error));
-        (self.dialect.fault)(error, &Refusal { read_only, portable, problem: None, door_hint })
+        let tool = Some(self.entry.name);
+        let refusal = Refusal { tool, read_only, portable, problem: None, door_hint };
+        (self.dialect.fault)(error, &refusal)
     }
 
     /// What it does, for the model.

@@ -4,8 +4,8 @@
 
 use pinfold::Session;
 use pinfold_dialects::{
-    CLASSIC, EDITOR, EDITOR_20250124, Format, PATCH, Toolbox, all_dialects, dialects, list,
-    named_dialects, portable_tools_of, tools_of,
+    CLASSIC, EDITOR, EDITOR_20250124, Format, PATCH, REFERENCE, Toolbox, all_dialects, dialects,
+    list, named_dialects, portable_tools_of, tools_of,
 };
 use serde_json::{Value, json};
 
@@ -88,9 +88,11 @@ fn providers_that_know_no_dots_get_names_that_are_known_again() {
 }
 
 #[test]
-fn the_default_list_is_short() {
-    let list = list(&tools_of(&[&CLASSIC]), Format::Mcp).to_string();
-    assert!(list.len() <= 7_600, "{} bytes are paid for in every conversation", list.len());
+fn lists_are_short() {
+    for (dialect, bytes) in [(&CLASSIC, 7_600), (&REFERENCE, 9_000)] {
+        let list = list(&tools_of(&[dialect]), Format::Mcp).to_string();
+        assert!(list.len() <= bytes, "{} bytes are paid for in every conversation", list.len());
+    }
 }
 
 #[test]
@@ -125,7 +127,12 @@ fn a_patch_is_a_custom_tool_with_its_grammar() {
 fn dialects_that_share_a_name_are_not_served_together() {
     assert!(named_dialects(["all"]).is_ok());
     assert!(named_dialects(["classic", "editor", "editor-20250124"]).is_ok());
-    for pair in [["scoped", "patch"], ["toolset", "opencode"], ["patch", "opencode"]] {
+    for pair in [
+        ["scoped", "patch"],
+        ["scoped", "reference"],
+        ["toolset", "opencode"],
+        ["patch", "opencode"],
+    ] {
         let refused = named_dialects(pair).unwrap_err();
         assert!(refused.contains("both have a tool `"), "{refused}");
     }

@@ -1,5 +1,6 @@
 //! Unified diffs for users and models.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub enum DiffFormat {
     #[default]
     Git,
     /// As jsdiff writes it: an `Index:` line, labels after the paths, four lines of context, and the count of lines
-    /// in every hunk header.
+    /// in every hunk header. A byte order mark is shown, and every line ends with LF.
     Index,
     /// No diff, but what is there now: the new lines with five lines of context, and `...` for lines between them.
     Snippet,
@@ -43,6 +44,19 @@ impl DiffFormat {
                 format!("Index: {path}\n{rule}\n--- {path}\toriginal\n+++ {path}\tmodified\n")
             }
             Self::Snippet => String::new(),
+        }
+    }
+
+    /// A text as the diff shows it.
+    fn shown(self, bytes: &[u8], encoding: Encoding) -> Cow<'_, str> {
+        let (text, _) = encoding.decode_lossy(bytes);
+        let marked = encoding.bom && !bytes.is_empty();
+        match self {
+            Self::Index if marked || text.contains("\r\n") => {
+                let mark = if marked { "\u{feff}" } else { "" };
+                Cow::Owned(format!("{mark}{}", text.replace("\r\n", "\n")))
+            }
+            _ => text,
         }
     }
 
@@ -78,12 +92,12 @@ pub fn unified_diff(
     };
     let (before, after, offset) = match &changed {
         Some(middle) if middle.start > 0 => (
-            plain.decode_lossy(middle.old).0,
-            plain.decode_lossy(middle.new).0,
+            format.shown(middle.old, plain),
+            format.shown(middle.new, plain),
             memchr::memchr_iter(b'\n', &old.0[..middle.start]).count(),
         ),
-        Some(middle) => (old.1.decode_lossy(middle.old).0, new.1.decode_lossy(middle.new).0, 0),
-        None => (old.1.decode_lossy(old.0).0, new.1.decode_lossy(new.0).0, 0),
+        Some(middle) => (format.shown(middle.old, old.1), format.shown(middle.new, new.1), 0),
+        None => (format.shown(old.0, old.1), format.shown(new.0, new.1), 0),
     };
     let mut out = format.header(path);
     // Only an LF ends a line: a lone CR is an ordinary character.
@@ -228,7 +242,10 @@ mod tests {
     #[test]
     fn the_index_format_counts_every_line() {
         let diff = |old: &str, new: &str| {
-            let [old, new] = [old, new].map(|text| (text.as_bytes(), Encoding::UTF_8));
+            let [old, new] = [old, new].map(|text| {
+                let bom = text.starts_with('\u{feff}');
+                (text.as_bytes(), Encoding { bom, ..Encoding::UTF_8 })
+            });
             super::unified_diff(DiffFormat::Index, "/w/a", old, new, 1000)
         };
         let rule = "=".repeat(67);
@@ -238,6 +255,9 @@ mod tests {
         let hunk = "@@ -2,9 +2,9 @@\n 2\n 3\n 4\n 5\n-6\n+x\n 7\n 8\n 9\n 10\n";
         let old: String = (1..=11).map(|line| format!("{line}\n")).collect();
         assert_eq!(diff(&old, &old.replace('6', "x")), format!("{header}{hunk}"));
+        let marked = diff("\u{feff}one\r\ntwo\r\n", "\u{feff}one\r\nTWO\r\n");
+        let hunk = "@@ -1,2 +1,2 @@\n \u{feff}one\n-two\n+TWO\n";
+        assert_eq!(marked, format!("{header}{hunk}"));
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Replace {
     pub(crate) answers_with_diff: bool,
     /// The notation of that diff.
     pub(crate) diff_format: DiffFormat,
+    /// The maximum size of the diff in bytes; `None` for the session's setting.
+    pub(crate) max_diff_bytes: Option<usize>,
     /// The mode of a file that is created, where it is to have a certain one.
     pub(crate) mode: Option<u32>,
     pub(crate) undoes: Vec<String>,
@@ -41,6 +43,7 @@ impl Replace {
             before: None,
             answers_with_diff: false,
             diff_format: DiffFormat::Git,
+            max_diff_bytes: None,
             mode: None,
             undoes: Vec::new(),
         }
@@ -105,8 +108,9 @@ impl Change for Replace {
             DiffFormat::Git | DiffFormat::Snippet => self.place().path.to_string(),
             DiffFormat::Index => view.session().absolute(self.place()),
         };
-        let before = self.before.as_deref();
-        Ok(before.and_then(|before| diff(self.diff_format, &path, before, &self.after, view)))
+        let Some(before) = self.before.as_deref() else { return Ok(None) };
+        let budget = self.max_diff_bytes.unwrap_or_else(|| view.output_bytes());
+        Ok(diff_within(budget, self.diff_format, &path, (before, &self.after), view))
     }
 
     fn line_counts(&mut self, view: &View<'_>) -> Option<(u64, u64)> {
@@ -174,9 +178,20 @@ pub(crate) fn diff(
     after: &[u8],
     view: &View<'_>,
 ) -> Option<String> {
+    diff_within(view.output_bytes(), format, path, (before, after), view)
+}
+
+/// The same, in at most about `budget` bytes.
+fn diff_within(
+    budget: usize,
+    format: DiffFormat,
+    path: &str,
+    (before, after): (&[u8], &[u8]),
+    view: &View<'_>,
+) -> Option<String> {
     if ![before, after].iter().all(|bytes| can_compare(bytes.len() as u64, view)) {
         return None;
     }
     let (old, new) = (text_encoding(before)?, text_encoding(after)?);
-    Some(unified_diff(format, path, (before, old), (after, new), view.output_bytes()))
+    Some(unified_diff(format, path, (before, old), (after, new), budget))
 }

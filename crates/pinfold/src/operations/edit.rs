@@ -47,6 +47,8 @@ pub struct Edit {
     pub may_create: bool,
     /// The notation of the diff in the receipt.
     pub diff_format: DiffFormat,
+    /// The maximum size of that diff in bytes; `None` for the session's setting.
+    pub max_diff_bytes: Option<usize>,
     /// The number of lines of context in the outcome's snippet; `None` for no snippet.
     pub snippet: Option<u64>,
 }
@@ -90,6 +92,7 @@ impl Edit {
             read_rule: ReadRule::Off,
             may_create: true,
             diff_format: DiffFormat::Git,
+            max_diff_bytes: None,
             snippet: None,
         }
     }
@@ -98,6 +101,7 @@ impl Edit {
 builder!(Edit {
     with_may_create(may_create: bool),
     with_diff_format(diff_format: DiffFormat),
+    with_max_diff_bytes(max_diff_bytes: Option<usize>),
     with_snippet(snippet: Option<u64>),
     with_matching(matching: MatchMode),
     with_read_rule(read_rule: ReadRule),
@@ -142,8 +146,9 @@ impl Operation for Edit {
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
         let replace = Replace::new(self.path.clone(), target, edited.bytes);
-        let diff_format = self.diff_format;
-        let replace = Replace { before, answers_with_diff: true, diff_format, ..replace };
+        let (diff_format, max_diff_bytes) = (self.diff_format, self.max_diff_bytes);
+        let answers_with_diff = true;
+        let replace = Replace { before, answers_with_diff, diff_format, max_diff_bytes, ..replace };
         Ok((outcome, ChangeSet::of(replace)))
     }
 }

@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Metadata, Place,
-    RawPath, RelPath, Skipped, Visitor, WalkEntry,
+    Candidate, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Lstat, Metadata,
+    Place, RawPath, RelPath, Skipped, Visitor, WalkEntry,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
@@ -49,6 +49,8 @@ pub struct List {
     pub ignore_files: IgnoreFiles,
     /// Whether the beginning of each file is read to see whether it is binary.
     pub sniff: bool,
+    /// Whether the size of a symlink is that of what it leads to: 0 if that is outside, hidden by policy, or nowhere.
+    pub follow: bool,
     /// The order of the entries.
     pub order: ListOrder,
     /// How many entries are listed at the most.
@@ -116,6 +118,7 @@ impl List {
             include: Include::All,
             ignore_files: IgnoreFiles::USUAL,
             sniff: false,
+            follow: false,
             order: ListOrder::Path,
             max_entries: MAX_LIST_ENTRIES,
         }
@@ -129,6 +132,7 @@ builder!(List {
     with_include(include: Include),
     with_ignore_files(ignore_files: IgnoreFiles),
     with_sniff(sniff: bool),
+    with_follow(follow: bool),
     with_order(order: ListOrder),
     with_max_entries(max_entries: usize),
 });
@@ -300,7 +304,11 @@ impl List {
             },
         };
         let Details { meta, link_target, binary } = details;
-        Some(Ok(ListEntry { place, kind: meta.kind, size: meta.len, link_target, binary }))
+        let size = match meta.kind {
+            Kind::Symlink if self.follow => linked_size(view, &place),
+            _ => meta.len,
+        };
+        Some(Ok(ListEntry { place, kind: meta.kind, size, link_target, binary }))
     }
 
     /// The details of an entry that the walk did not read; `None` if it is gone.
@@ -330,6 +338,15 @@ impl List {
             });
         Ok(Some(Details { meta, link_target, binary }))
     }
+}
+
+/// The size of what a symlink leads to, if it can be shown without asking.
+fn linked_size(view: &View<'_>, link: &Place) -> u64 {
+    let path = RawPath::from(view.session().absolute(link));
+    let target = view.session().workspace().stat(&path).ok();
+    let shown =
+        |target: &Lstat| view.shows_place(&target.place, target.meta.kind == Kind::Directory);
+    target.filter(shown).map_or(0, |target| target.meta.len)
 }
 
 /// Whether the beginning of a file is binary; it is remembered. False if it cannot be read.

@@ -1,7 +1,7 @@
 //! Reads lines of a text file.
 
 use pinfold_confine::{Place, RawPath};
-use pinfold_text::{Page, PageError, PageRequest, Style, read_page, read_page_from};
+use pinfold_text::{Encoding, Page, PageError, PageRequest, Style, read_page, read_page_from};
 
 use crate::{Error, NoChange, Operation, View, limits};
 
@@ -38,6 +38,10 @@ pub struct Read {
     pub style: Style,
     /// How many bytes the lines may take in all.
     pub budget: usize,
+    /// How many characters of a line are shown; `None` for the session's setting.
+    pub max_line_chars: Option<usize>,
+    /// Whether a binary file is read as UTF-8, with U+FFFD for what is not, and not refused.
+    pub binary_as_text: bool,
     /// What to do if the file has fewer lines than `first`.
     pub past_end: PastEnd,
     /// How many bytes of a line are shown; `None` for as many as the settings allow.
@@ -75,6 +79,8 @@ impl Read {
             tail: None,
             style: Style::Raw,
             budget: limits::MAX_OUTPUT_BYTES,
+            max_line_chars: None,
+            binary_as_text: false,
             past_end: PastEnd::Empty,
             max_line_bytes: None,
         }
@@ -87,6 +93,8 @@ builder!(Read {
     with_tail(tail: Option<u64>),
     with_style(style: Style),
     with_budget(budget: usize),
+    with_max_line_chars(max_line_chars: Option<usize>),
+    with_binary_as_text(binary_as_text: bool),
     with_past_end(past_end: PastEnd),
     with_max_line_bytes(max_line_bytes: Option<usize>),
 });
@@ -129,7 +137,9 @@ impl Read {
             lines: self.lines,
             style: self.style,
             budget: self.budget,
-            max_line_chars: view.session().settings().max_line_chars,
+            max_line_chars: self
+                .max_line_chars
+                .unwrap_or_else(|| view.session().settings().max_line_chars),
             max_line_bytes: self.max_line_bytes,
             size_hint: file.len(),
             encoding: None,
@@ -145,13 +155,18 @@ impl Read {
             }
             None => read_page(&mut file, &request),
         };
-        let read = match read {
-            Err(PageError::Encoding(encoding)) => {
+        let encoding = match &read {
+            Err(PageError::Encoding(encoding)) => Some(*encoding),
+            Err(PageError::Binary(_)) if self.binary_as_text => Some(Encoding::UTF_8),
+            _ => None,
+        };
+        let read = match encoding {
+            Some(_) => {
                 file.rewind();
                 known = None;
-                read_page(&mut file, &PageRequest { encoding: Some(encoding), ..request })
+                read_page(&mut file, &PageRequest { encoding, ..request })
             }
-            other => other,
+            None => read,
         };
         let page = read.map_err(|error| match error {
             PageError::Encoding(_) => Error::Internal { what: "an encoding changed".into() },

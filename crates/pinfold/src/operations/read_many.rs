@@ -27,18 +27,25 @@ pub struct ReadMany {
     pub paths: Vec<RawPath>,
     /// The maximum size of all shown lines in bytes. Each file has an equal share of what the files before it left.
     pub budget: usize,
+    /// As [`Read::max_line_chars`].
+    pub max_line_chars: Option<usize>,
+    /// As [`Read::binary_as_text`].
+    pub binary_as_text: bool,
 }
 
 impl ReadMany {
     /// Reads files from their beginnings.
     pub fn new<P: Into<RawPath>>(paths: impl IntoIterator<Item = P>) -> Self {
         let paths = paths.into_iter().map(Into::into).collect();
-        Self { paths, budget: limits::MAX_OUTPUT_BYTES }
+        let budget = limits::MAX_OUTPUT_BYTES;
+        Self { paths, budget, max_line_chars: None, binary_as_text: false }
     }
 }
 
 builder!(ReadMany {
     with_budget(budget: usize),
+    with_max_line_chars(max_line_chars: Option<usize>),
+    with_binary_as_text(binary_as_text: bool),
 });
 
 impl Operation for ReadMany {
@@ -50,7 +57,11 @@ impl Operation for ReadMany {
         for (number, path) in self.paths.iter().enumerate() {
             view.check_time()?;
             let share = left / (self.paths.len() - number);
-            let read = match Read::new(path.clone()).with_budget(share).plan(view) {
+            let read = Read::new(path.clone())
+                .with_budget(share)
+                .with_max_line_chars(self.max_line_chars)
+                .with_binary_as_text(self.binary_as_text);
+            let read = match read.plan(view) {
                 Err(ended @ (Error::Cancelled | Error::Timeout { .. })) => return Err(ended),
                 read => read.map(|(reading, NoChange)| reading),
             };

@@ -1,0 +1,91 @@
+//! The `reference` dialect: the tools of the MCP project's filesystem server, for configurations that name it.
+//!
+//! Names, arguments and the first clause of answers and errors are that server's; where it guesses or loses data,
+//! this one refuses. Every answer is also structured content.
+
+mod edit;
+mod error_text;
+mod info;
+mod list;
+mod media;
+mod path;
+mod read;
+mod search;
+mod tree;
+mod write;
+
+use serde_json::{Value, json};
+
+use crate::answer::{Block, Blocks};
+use crate::tool::{DispatchTool, parse, parse_dispatch};
+use crate::{Answer, Dialect, Entry, Tool};
+
+/// Absolute and relative paths, texts and errors as the reference server has them.
+pub static REFERENCE: Dialect = Dialect {
+    name: "reference",
+    tools: &[
+        tool::<read::ReadFile>(),
+        tool::<read::ReadTextFile>(),
+        media_tool(),
+        tool::<read::ReadMultipleFiles>(),
+        tool::<write::WriteFile>(),
+        dispatch_tool::<edit::EditFile>(),
+        tool::<write::CreateDirectory>(),
+        tool::<list::ListDirectory>(),
+        tool::<list::ListDirectoryWithSizes>(),
+        dispatch_tool::<tree::DirectoryTree>(),
+        tool::<write::MoveFile>(),
+        tool::<search::SearchFiles>(),
+        tool::<info::GetFileInfo>(),
+        dispatch_tool::<info::ListAllowedDirectories>(),
+    ],
+    fault: error_text::fault,
+    answers_unknown_tools: true,
+};
+
+/// A text, and what is missing in it, if something is.
+struct Text {
+    text: String,
+    note: Option<String>,
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self { text, note: None }
+    }
+}
+
+/// The text is the structured content too; the note is a block of its own.
+fn text_answer(Text { text, note }: Text) -> Answer {
+    let structured = Some(json!({ "content": text }));
+    let texts = std::iter::once(text).chain(note);
+    let content = texts.map(|text| Block::Text { text }).collect();
+    Answer::Blocks(Blocks { content, structured, ..Blocks::default() })
+}
+
+fn schema_of_answer(content: Value) -> Value {
+    json!({ "type": "object", "properties": { "content": content }, "required": ["content"] })
+}
+
+fn text_schema() -> Option<Value> {
+    Some(schema_of_answer(json!({ "type": "string" })))
+}
+
+const fn tool<T: Tool<Reply = Text>>() -> Entry {
+    Entry::of::<T>(text_schema, |arguments| parse::<T>(arguments, text_answer))
+}
+
+const fn dispatch_tool<T: DispatchTool<Reply = Text>>() -> Entry {
+    Entry::dispatch::<T>(text_schema, |arguments| parse_dispatch::<T>(arguments, text_answer))
+}
+
+const fn media_tool() -> Entry {
+    let schema =
+        || Some(schema_of_answer(json!({ "type": "array", "items": { "type": "object" } })));
+    Entry::of::<media::ReadMediaFile>(schema, |arguments| {
+        parse::<media::ReadMediaFile>(arguments, |block| {
+            let structured = Some(json!({ "content": [block] }));
+            Answer::Blocks(Blocks { content: vec![block], structured, ..Blocks::default() })
+        })
+    })
+}

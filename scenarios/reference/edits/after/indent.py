@@ -1,0 +1,4 @@
+def f():
+    if a:
+        c()
+    return 1

@@ -1,0 +1,5 @@
+def f():
+    if a:
+        c()
+        d()
+    return 1
