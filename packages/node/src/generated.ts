@@ -153,7 +153,7 @@ export interface Settings {
 }
 
 /** A family of tools; `all` means the first three. */
-export type Dialect = "classic" | "dotted" | "scoped" | "editor" | "editor-20250124" | "patch" | "gemini" | "memory" | "toolset" | "opencode" | "all";
+export type Dialect = "classic" | "dotted" | "scoped" | "reference" | "editor" | "editor-20250124" | "patch" | "gemini" | "memory" | "toolset" | "opencode" | "all";
 
 /** The arguments of `Read`. */
 export interface ReadArgs {

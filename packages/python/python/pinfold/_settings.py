@@ -13,6 +13,7 @@ Dialect: TypeAlias = Literal[
     "classic",
     "dotted",
     "scoped",
+    "reference",
     "editor",
     "editor-20250124",
     "patch",
