@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow};
 use etcetera::BaseStrategy as _;
 use pinfold::{BadName, Permissions, Settings, serde_names};
-use pinfold_confine::read_config;
+use pinfold_confine::read_user_file;
 use pinfold_feed::FeedSetting;
 use pinfold_mcp::ClientRoots;
 use serde::Deserialize;
@@ -54,7 +54,7 @@ pub(crate) struct HttpConfig {
 /// Reads the configuration file: `file`, the one that `PINFOLD_CONFIG` names, or the default one if it exists.
 pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     let Some((path, required)) = path(file) else { return Ok(Config::default()) };
-    match read_config(&path) {
+    match read_user_file(&path) {
         Ok(text) => parse(&text).with_context(|| format!("in {}", path.display())),
         Err(error) if error.kind() == ErrorKind::NotFound && !required => Ok(Config::default()),
         Err(error) => Err(anyhow!("cannot read {}: {error}", path.display())),

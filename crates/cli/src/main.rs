@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
 mod batch;
 mod call;
 mod config;
@@ -46,12 +47,14 @@ Examples:
   pinfold call file.read '{\"path\": \"README.md\", \"limit\": 5}'
   pinfold call --root /srv/project Write '{\"file_path\": \"/srv/project/a.txt\", \"content\": \"hi\\n\"}'
   pinfold tools --dialect all --format openai
+  git diff | pinfold apply --root /srv/copy
   pinfold watch";
 
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Serve),
     Call(call::Call),
+    Apply(apply::Apply),
     Batch(batch::Batch),
     Tools(tools::Tools),
     Log(journal::Log),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(command) => command.run(),
         Command::Call(command) => command.run(),
+        Command::Apply(command) => command.run(),
         Command::Batch(command) => command.run(),
         Command::Tools(command) => command.run(),
         Command::Log(command) => command.run(),

@@ -89,6 +89,20 @@ impl WorkspaceOptions {
         })
     }
 
+    /// Opens a session with the tools of some dialects. The session asks on the terminal for approval, if there is one.
+    pub(crate) fn toolbox(
+        &self,
+        settings: Settings,
+        dialects: &[&'static Dialect],
+    ) -> Result<Toolbox> {
+        let mut session = self.open(settings, None)?;
+        if let Some(terminal) = Terminal::there() {
+            session = session.with_approver(terminal);
+        }
+        let toolbox = Toolbox::new(session, dialects);
+        Ok(toolbox.with_door_hint(crate::door_hint::door_hint))
+    }
+
     /// Opens a session for a command of the user, who approves what the command does by running it. Deny rules and
     /// `--read-only` hold.
     pub(crate) fn open_for_user(&self, groups: &[&dyn Group]) -> Result<Session> {
@@ -148,20 +162,14 @@ impl SessionOptions {
         self.workspace.open_for_user(&self.groups())
     }
 
-    /// Opens a session with the tools of the chosen dialects, else of `default`. The session asks on the terminal for
-    /// approval, if there is one.
+    /// As [`WorkspaceOptions::toolbox`], with the tools of the chosen dialects, else of `default`.
     pub(crate) fn toolbox(
         &self,
         settings: Settings,
         default: &[&'static Dialect],
     ) -> Result<Toolbox> {
         let dialects = self.dialects.with_settings(default, &settings)?;
-        let mut session = self.workspace.open(settings, None)?;
-        if let Some(terminal) = Terminal::there() {
-            session = session.with_approver(terminal);
-        }
-        let toolbox = Toolbox::new(session, &dialects);
-        Ok(toolbox.with_door_hint(crate::door_hint::door_hint))
+        self.workspace.toolbox(settings, &dialects)
     }
 
     fn groups(&self) -> [&dyn Group; 6] {

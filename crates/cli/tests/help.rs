@@ -9,6 +9,7 @@ use std::process::Command;
 const COMMANDS: [&str; 13] = [
     "serve",
     "call",
+    "apply",
     "batch",
     "tools",
     "log",

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use crate::Deadline;
 use crate::lines::{self, LogLock};
 
-/// Reads a configuration file.
-pub fn read_config(path: &Path) -> io::Result<String> {
+/// Reads a text file that the user named, such as the configuration.
+pub fn read_user_file(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 

@@ -43,7 +43,7 @@ mod workspace;
 
 pub use ambient::{
     LogFile, device_and_inode, lower_priority, make_private_directory, may_write, memory_bytes,
-    owner, read_config, read_secret, remove_secret, symlinks_and_target, terminal, write_secret,
+    owner, read_secret, read_user_file, remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
