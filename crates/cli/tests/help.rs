@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "serve",
     "call",
     "apply",
