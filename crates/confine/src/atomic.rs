@@ -64,6 +64,11 @@ impl OldVersion {
         Self { entry, _lock: lock, unverified }
     }
 
+    /// It will not be put back any more: nor does a sweep, if this process is killed before it is deleted.
+    pub fn settle(&mut self) {
+        self.entry.give_up();
+    }
+
     /// Gives the old file its name back, unless that is taken.
     pub fn put_back(mut self, name: &Name) -> Result<()> {
         self.entry.delete_on_drop = false;

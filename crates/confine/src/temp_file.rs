@@ -50,14 +50,14 @@ impl TempEntry {
         file.is_ok_and(|file| retry(|| sys::set_modified(file.fd(), modified)).is_some())
     }
 
-    /// Gives an entry that cannot be deleted a name under which the next sweep deletes it: under an aside name it
-    /// would put it back.
-    fn give_up(&self) {
+    /// Gives an entry under an aside name one under which the next sweep deletes it, instead of putting it back.
+    pub(crate) fn give_up(&mut self) {
         let aside = TempName::parse(self.name.as_bytes()).is_some_and(|it| it.aside_of().is_some());
         if let (true, Ok(meta), Ok(temp)) = (aside, self.dir.meta(&self.name), TempName::new())
             && let Ok(name) = temp.with(Some(meta.identity.inode()), None).name()
+            && retry(|| sys::rename(self.dir.fd(), self.name.as_bytes(), name.as_bytes())).is_some()
         {
-            retry(|| sys::rename(self.dir.fd(), self.name.as_bytes(), name.as_bytes()));
+            self.name = name;
         }
     }
 

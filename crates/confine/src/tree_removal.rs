@@ -322,6 +322,15 @@ pub struct RemovedTree {
 }
 
 impl RemovedTree {
+    /// It will not be put back any more: nor does a sweep, if this process is killed before it is deleted.
+    pub fn settle(&mut self) {
+        if let Some(entry) = &mut self.entry
+            && let Some(kept) = keep(&entry.dir, &entry.name)
+        {
+            entry.name = kept;
+        }
+    }
+
     /// Gives the directory its name back, unless that is taken.
     pub fn put_back(mut self) -> Result<()> {
         let Some(mut entry) = self.entry.take() else { return Ok(()) };
@@ -334,11 +343,10 @@ impl RemovedTree {
 
 impl Drop for RemovedTree {
     fn drop(&mut self) {
+        // Under the new name no sweep puts back what is half deleted.
+        self.settle();
         let Some(entry) = self.entry.take() else { return };
-        let TempEntry { dir, name, .. } = &entry;
-        // Under this name no sweep puts back what is half deleted.
-        let kept = keep(dir, name);
-        let top = kept.as_ref().unwrap_or(name);
+        let TempEntry { dir, name: top, .. } = &entry;
         // What is in a directory comes after it.
         for (path, meta) in self.entries.iter().rev() {
             if let Some((parent, name)) = path.split() {

@@ -9,10 +9,14 @@ mod relocate;
 mod replace;
 mod tree;
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 
 use blake3::Hash;
-use pinfold_confine::{Durability, Error as ConfineError, Name, Place, RawPath, Removal, Target};
+use pinfold_confine::{
+    Durability, Error as ConfineError, Name, OldVersion, Place, RawPath, Removal, Target,
+};
 
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
@@ -111,6 +115,8 @@ pub(crate) struct Applied {
     /// Takes the change back, unless another process has changed the file since. Until this is dropped, the old
     /// version is on the disk and the file is held.
     pub(crate) roll_back: RollBack,
+    /// Gives up what only a rollback needs, so that nothing is put back if the process is killed from now on.
+    pub(crate) settle: Option<Box<dyn FnOnce()>>,
     /// Files beside it with content that a killed process displaced.
     pub(crate) unverified: Vec<Name>,
     /// Whether a file that another process created at the same moment was replaced.
@@ -124,7 +130,24 @@ impl Applied {
     /// A change that displaced no file and wrote none.
     fn without_content(roll_back: impl FnOnce() -> Result<(), ConfineError> + 'static) -> Self {
         let (unverified, roll_back) = (Vec::new(), Box::new(roll_back));
-        Self { fingerprint: None, roll_back, unverified, may_have_replaced: false }
+        Self { fingerprint: None, roll_back, settle: None, unverified, may_have_replaced: false }
+    }
+
+    /// A change that displaced something, which is on the disk until this is dropped.
+    fn displacing<T: 'static>(
+        displaced: T,
+        settle: impl FnOnce(&mut T) + 'static,
+        put_back: impl FnOnce(T) -> Result<(), ConfineError> + 'static,
+    ) -> Self {
+        let displaced = Rc::new(RefCell::new(Some(displaced)));
+        let settled = displaced.clone();
+        let settle = move || {
+            if let Some(displaced) = settled.borrow_mut().as_mut() {
+                settle(displaced);
+            }
+        };
+        let roll_back = move || displaced.take().map_or(Ok(()), put_back);
+        Self { settle: Some(Box::new(settle)), ..Self::without_content(roll_back) }
     }
 }
 
@@ -253,7 +276,7 @@ impl Change for Remove {
         let name = self.removal.place().path.split().map(|(_, name)| name);
         let mut old = self.removal.remove(durability)?;
         let unverified = std::mem::take(&mut old.unverified);
-        let roll_back = move || name.map_or(Ok(()), |name| old.put_back(&name));
-        Ok(Applied { unverified, ..Applied::without_content(roll_back) })
+        let put_back = move |old: OldVersion| name.map_or(Ok(()), |name| old.put_back(&name));
+        Ok(Applied { unverified, ..Applied::displacing(old, OldVersion::settle, put_back) })
     }
 }

@@ -188,6 +188,10 @@ fn make(
             Err(error) => return Err(roll_back(view, applied, &facts, record, error)),
         }
     }
+    if applied.len() > 1 {
+        // Before the journal confirms the set: a sweep would put back parts of it.
+        applied.iter_mut().filter_map(|done| done.settle.take()).for_each(|settle| settle());
+    }
     (receipt.id, receipt.warning) = record.end();
     for (([before, after], fact), lines) in states.iter().flatten().zip(&facts).zip(lines) {
         view.call().audit_trace().changed(before, after);

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use blake3::Hash;
 use pinfold_confine::{
-    Durability, Error as ConfineError, Kind, Metadata, Place, RawPath, TreeEntry, TreeRemoval,
+    Durability, Error as ConfineError, Kind, Metadata, Place, RawPath, RemovedTree, TreeEntry,
+    TreeRemoval,
 };
 
 use super::{Applied, Change, file_request};
@@ -126,6 +127,9 @@ impl Change for RemoveFromTree {
         }
         let mut removed = self.removal.remove(durability)?;
         let unverified = std::mem::take(&mut removed.unverified);
-        Ok(Applied { unverified, ..Applied::without_content(move || removed.put_back()) })
+        Ok(Applied {
+            unverified,
+            ..Applied::displacing(removed, RemovedTree::settle, RemovedTree::put_back)
+        })
     }
 }
