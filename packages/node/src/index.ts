@@ -150,13 +150,12 @@ export class Session {
   }
 
   #plugins(): readonly ToolPlugin[] {
-    type Described = { name: string };
-    type Function = ToolPlugin["config"];
+    type Described = { name: string; description: string; parameters: Record<string, unknown> };
     const described = JSON.parse(this.#native.describe()) as Described[];
-    const configs = JSON.parse(this.#native.schemas("openai")) as Function[];
-    return described.map(({ name }, number) => ({
+    return described.map(({ name, description, parameters }) => ({
       name,
-      config: configs[number] as Function,
+      // A function for every tool, also for one that the list for OpenAI has as a custom tool with a grammar.
+      config: { type: "function", function: { name: name.replaceAll(".", "_"), description, parameters } },
       execute: (args, context) => this.call(name, args, context),
       formatCompactParams: (params) => this.formatCompactParams(name, params),
     }));
