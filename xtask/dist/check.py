@@ -87,6 +87,7 @@ def wheel(file: pathlib.Path, place: pathlib.Path, runner: list[str]) -> None:
     run([sys.executable, "-m", "venv", "venv"], place)
     run(["venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", str(file)], place)
     reads(["venv/bin/pinfold"], place)
+    served(["venv/bin/mcp-server-filesystem", str(place)], place)
     code = "from pinfold import Session; print(Session('.').call('read_file', path='a.txt').success)"
     code = code.replace("Session('.')", "Session('.', dialect='scoped')")
     if run(["venv/bin/python", "-c", code], place) != "True\n":
@@ -105,6 +106,15 @@ def npm(file: pathlib.Path, place: pathlib.Path, runner: list[str]) -> None:
         sys.exit(f"{file.name}: a call failed")
 
 
+def npm_server(file: pathlib.Path, place: pathlib.Path, runner: list[str]) -> None:
+    """Installs the package with those that it needs, which are in the same directory."""
+    (place / "package.json").write_text("{}")
+    names = [name for name in file.parent.glob("pinfold-*.tgz") if not name.name.startswith("pinfold-linux")]
+    names += [part for part in file.parent.glob("pinfold-linux-*.tgz") if machine_of(part.name) == platform.machine()]
+    run(["npm", "install", "--no-audit", "--no-fund", "--offline", *map(str, names)], place)
+    served(["node_modules/.bin/mcp-server-filesystem", str(place)], place)
+
+
 def npm_part(file: pathlib.Path, place: pathlib.Path, runner: list[str]) -> None:
     run(["tar", "xf", str(file), "--strip-components=1"], place)
     reads([*runner, "./pinfold"], place)
@@ -113,6 +123,8 @@ def npm_part(file: pathlib.Path, place: pathlib.Path, runner: list[str]) -> None
 def check_of(name: str):  # type: ignore[no-untyped-def]
     checks = {".tar.gz": archive, ".deb": debian, ".mcpb": bundle, ".whl": wheel}
     if name.endswith(".tgz"):
+        if name.startswith("pinfold-server-filesystem"):
+            return npm_server
         return npm_part if name.startswith("pinfold-linux") else npm
     return next((check for end, check in checks.items() if name.endswith(end)), None)
 

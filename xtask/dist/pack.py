@@ -61,6 +61,9 @@ def write_zip(out: pathlib.Path, entries: list[Entry]) -> None:
             archive.writestr(info, content)
 
 
+SCRIPTS = b"[console_scripts]\nmcp-server-filesystem = pinfold.__main__:reference_server\npinfold = pinfold.__main__:main\n"
+
+
 def write_json(value: object) -> bytes:
     return json.dumps(value, indent=2).encode() + b"\n"
 
@@ -110,6 +113,16 @@ def npm_main(out: pathlib.Path, version: str) -> None:
     write_tar(out / f"pinfold-{version}.tgz", entries)
 
 
+def npm_server(out: pathlib.Path, version: str) -> None:
+    """The package whose only program is `mcp-server-filesystem`, for `npx` without naming the program."""
+    about = {"name": "pinfold-server-filesystem", "version": version, "license": "MIT OR Apache-2.0"}
+    about |= {"description": "Pinfold with the tools of the MCP project's filesystem server"}
+    about |= {"bin": {"mcp-server-filesystem": "./server.mjs"}, "dependencies": {"pinfold": version}}
+    server = b'#!/usr/bin/env node\nimport "pinfold/bin/mcp-server-filesystem.mjs";\n'
+    entries: list[Entry] = [("package/package.json", write_json(about), False), ("package/server.mjs", server, True)]
+    write_tar(out / f"pinfold-server-filesystem-{version}.tgz", entries)
+
+
 def wheel(out: pathlib.Path, parts: pathlib.Path, tag: str, version: str) -> None:
     entries = files_below(PYTHON / "python", "")
     entries = [entry for entry in entries if not entry[0].startswith(("pinfold/bin/", "pinfold/_native.abi3"))]
@@ -121,7 +134,7 @@ def wheel(out: pathlib.Path, parts: pathlib.Path, tag: str, version: str) -> Non
     info = f"pinfold-{version}.dist-info/"
     form = f"Wheel-Version: 1.0\nGenerator: pinfold\nRoot-Is-Purelib: false\nTag: cp310-abi3-{tag}\n"
     entries += [(info + "METADATA", about.encode(), False), (info + "WHEEL", form.encode(), False)]
-    entries += [(info + "entry_points.txt", b"[console_scripts]\npinfold = pinfold.__main__:main\n", False)]
+    entries += [(info + "entry_points.txt", SCRIPTS, False)]
     record = ""
     for name, content, _ in sorted(entries):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -210,6 +223,7 @@ def main(parts: pathlib.Path, out: pathlib.Path, version: str) -> None:
         wheel(out, place, f"manylinux_{GLIBC.replace('.', '_')}_{PLATFORMS[name]['machine']}", version)
         npm_platform(out, place, name, version)
     npm_main(out, version)
+    npm_server(out, version)
     sbom(out, version)
     sums = ""
     for file in sorted(out.iterdir()):

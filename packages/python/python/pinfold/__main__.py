@@ -9,11 +9,21 @@ import sys
 
 def main() -> int:
     """Executes the binary in the package."""
+    return execute("pinfold")
+
+
+def reference_server() -> int:
+    """The same under the name of the server that the dialect `reference` replaces."""
+    return execute("mcp-server-filesystem")
+
+
+def execute(name: str) -> int:
+    """Executes the binary under a name, which decides what it does."""
     program = pathlib.Path(__file__).parent / "bin" / "pinfold"
     try:
-        os.execv(program, ["pinfold", *sys.argv[1:]])
+        os.execv(program, [name, *sys.argv[1:]])
     except OSError as error:
-        print(f"pinfold: cannot run {program}: {error.strerror}", file=sys.stderr)
+        print(f"{name}: cannot run {program}: {error.strerror}", file=sys.stderr)
         print("install a wheel that has it, or run `cargo install pinfold-cli`", file=sys.stderr)
         return 2
 
