@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-/// Notes where `found` is not as `expected`. The string `$ANY` stands for anything at all.
+/// Notes where `found` is not as `expected`. The string `$ANY` stands for anything at all,
+/// and at the end of a string for the rest of it.
 pub(crate) fn differences(expected: &Value, found: &Value, at: &str, problems: &mut Vec<String>) {
     match (expected, found) {
         (Value::String(any), _) if any == "$ANY" => {}
+        (Value::String(expected), Value::String(found))
+            if expected.strip_suffix("$ANY").is_some_and(|begin| found.starts_with(begin)) => {}
         (Value::Object(expected), Value::Object(found)) => {
             for (key, value) in expected {
                 match found.get(key) {
@@ -41,6 +44,8 @@ mod tests {
             problems.len()
         };
         assert_eq!(count(json!({"a": 1, "b": "$ANY"}), json!({"a": 1, "b": [2]})), 0);
+        assert_eq!(count(json!("ab$ANY"), json!("abc")), 0);
+        assert_eq!(count(json!("ab$ANY"), json!("acb")), 1);
         assert_eq!(count(json!({"a": 1}), json!({"a": 2})), 1);
         assert_eq!(count(json!({"a": 1}), json!({"b": 1})), 2);
         assert_eq!(count(json!([1, 2]), json!([1])), 1);

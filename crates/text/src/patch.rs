@@ -1,7 +1,7 @@
 //! Patches: what they say about files, in one form for both notations that people and models write.
 //!
 //! [`Patch::parse`] reads codex's notation, [`Patch::parse_unified`] unified diffs. A patch is text and nothing else:
-//! [`place_chunks`] finds the lines that its chunks are about.
+//! [`apply_chunks`] finds the lines that its chunks are about, and replaces them.
 
 mod apply;
 mod git_names;
