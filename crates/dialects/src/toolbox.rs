@@ -74,6 +74,12 @@ impl Toolbox {
         Self { session: session.into(), tools: self.tools.clone(), ..*self }
     }
 
+    /// The tools of other dialects on the same session.
+    #[must_use]
+    pub fn with_dialects(&self, dialects: &[&'static Dialect]) -> Self {
+        Self::new(self.session.clone(), dialects).with_door_hint(self.door_hint)
+    }
+
     fn portable(&self) -> bool {
         self.session.settings().portable_names
     }

@@ -6,16 +6,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// What a call does instead of calling a tool.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Operation {
-    /// Marks the present: `{label}`. Returns `{id}`.
-    Checkpoint,
-    /// Takes back what was changed since: `{to, everybody, leave_out_conflicts}`.
-    Rewind,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointArgs {
@@ -33,20 +23,20 @@ struct RewindArgs {
     leave_out_conflicts: bool,
 }
 
-/// Performs an operation, and returns its result as JSON text in the shape of a tool's.
-pub(crate) fn perform(
-    session: &Session,
-    operation: Operation,
-    arguments: &Value,
-    options: &CallOptions,
-) -> String {
-    let done = match operation {
-        Operation::Checkpoint => parse(arguments).and_then(|CheckpointArgs { label }| {
-            let id = session.checkpoint(&label)?;
-            Ok(json!({ "id": id }))
-        }),
-        Operation::Rewind => parse(arguments).and_then(|args| rewind(session, args, options)),
-    };
+/// Marks the present: `{label}`. Returns `{id}`, as JSON text in the shape of a tool's result.
+pub(crate) fn checkpoint(session: &Session, arguments: &Value) -> String {
+    text(parse(arguments).and_then(|CheckpointArgs { label }| {
+        let id = session.checkpoint(&label)?;
+        Ok(json!({ "id": id }))
+    }))
+}
+
+/// Takes back what was changed since: `{to, everybody, leave_out_conflicts}`.
+pub(crate) fn rewind(session: &Session, arguments: &Value, options: &CallOptions) -> String {
+    text(parse(arguments).and_then(|args| take_back(session, args, options)))
+}
+
+fn text(done: Result<Value, Error>) -> String {
     match done {
         Ok(data) => json!({ "success": true, "data": data }),
         Err(error) => json!({
@@ -62,7 +52,7 @@ fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, Error> {
     T::deserialize(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
 }
 
-fn rewind(session: &Session, args: RewindArgs, options: &CallOptions) -> Result<Value, Error> {
+fn take_back(session: &Session, args: RewindArgs, options: &CallOptions) -> Result<Value, Error> {
     let whose = if args.everybody { Whose::Everybody } else { Whose::Own };
     let rewind =
         Rewind::to(args.to).with_whose(whose).with_leave_out_conflicts(args.leave_out_conflicts);

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pinfold::{CallOptions, Cancel, Error, Mode, Session};
 use pinfold_confine::device_and_inode;
-use pinfold_dialects::{Format, ToolInfo, Toolbox, list, named_dialects, tools_of};
+use pinfold_dialects::{
+    Format, PATCH, ToolInfo, Toolbox, hosted_patch, list, named_dialects, tools_of,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::approval::HostApprover;
-use crate::history::Operation;
 use crate::options::Options;
 use crate::{Host, NameStyle, history, pool, reply};
 
@@ -36,8 +37,8 @@ pub struct Request {
     pub tool: String,
     /// Its arguments, as JSON text.
     pub arguments: String,
-    /// The context, as JSON text: `workdir`, `permission_mode`, `dry_run`, `operation` (`checkpoint` or `rewind`) to
-    /// perform that instead of calling a tool, and `problem` if the call cannot be made. May be empty.
+    /// The context, as JSON text: `workdir`, `permission_mode`, `dry_run`, `operation` (`checkpoint`, `rewind` or
+    /// `hosted_patch`) to perform that instead of calling a tool, and `problem` if the call cannot be made. May be empty.
     pub context: String,
     /// Cancels the call.
     pub cancel: Cancel,
@@ -70,10 +71,11 @@ impl Tools {
                     .with_cancel(cancel)
                     .with_dry_run(dry_run)
                     .with_approver(approver);
+                let session = toolbox.session();
                 match operation {
-                    Some(operation) => {
-                        history::perform(toolbox.session(), operation, &arguments, &call)
-                    }
+                    Some(Operation::Checkpoint) => history::checkpoint(session, &arguments),
+                    Some(Operation::Rewind) => history::rewind(session, &arguments, &call),
+                    Some(Operation::HostedPatch) => apply(&toolbox, &arguments, &call),
                     None => reply::text(toolbox.call_with(&request.tool, arguments, &call)),
                 }
             }
@@ -164,6 +166,27 @@ impl Tools {
         variants.insert(key, toolbox.clone());
         Ok(toolbox)
     }
+}
+
+/// What a call does instead of calling a tool. No model can name it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Operation {
+    Checkpoint,
+    Rewind,
+    /// Applies an operation of OpenAI's hosted `apply_patch`, or the item that has it as `operation`.
+    HostedPatch,
+}
+
+/// Applies an operation of OpenAI's hosted `apply_patch` as `apply_patch` of the dialect `patch` does, whatever
+/// dialects the session serves.
+fn apply(toolbox: &Toolbox, item: &Value, call: &CallOptions) -> String {
+    let toolbox = toolbox.with_dialects(&[&PATCH]);
+    let tool = "apply_patch";
+    reply::text(match hosted_patch(item.get("operation").unwrap_or(item)) {
+        Ok(patch) => toolbox.call_with(tool, json!({ "input": patch }), call),
+        Err(problem) => toolbox.refuse_call(tool, Error::InvalidArgument(problem), call),
+    })
 }
 
 /// The context of a call.

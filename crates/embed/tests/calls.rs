@@ -57,6 +57,25 @@ fn answers_have_one_shape() {
 }
 
 #[test]
+fn a_hosted_patch_needs_no_dialect_and_no_model_can_name_it() {
+    let (dir, tools) = stage(json!({"dialect": "dotted"}));
+    let operation = json!({"type": "update_file", "path": "sub/a.txt", "diff": "@@\n-one\n+two"});
+    assert_eq!(
+        call(&tools, "hosted_patch", operation.clone(), json!({}))["metadata"]["code"],
+        "unknown_tool"
+    );
+    let hosted =
+        |item: Value| call(&tools, "apply_patch", item, json!({"operation": "hosted_patch"}));
+    assert_eq!(
+        hosted(json!({"call_id": "1", "operation": operation}))["content"],
+        "Success. Updated the following files:\nM sub/a.txt\n"
+    );
+    assert_eq!(fs::read_to_string(dir.path().join("sub/a.txt")).unwrap(), "two\n");
+    assert_eq!(hosted(operation)["metadata"]["code"], "find_not_found");
+    assert_eq!(hosted(json!({"path": "sub/a.txt"}))["metadata"]["code"], "invalid_argument");
+}
+
+#[test]
 fn a_context_holds_for_its_call_alone() {
     let (dir, tools) = stage(json!({"relative_paths": true}));
     let sub = dir.path().join("sub");

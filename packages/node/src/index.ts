@@ -9,6 +9,9 @@ import type {
   DataOf,
   Decision,
   Options,
+  PatchCall,
+  PatchOperation,
+  PatchResult,
   PermissionManager,
   Question,
   RewindOptions,
@@ -113,6 +116,15 @@ export class Session {
     // The API refuses a block of text without text.
     const blocks = text.text === "" ? pictures : [text, ...pictures];
     return { type: "tool_result", tool_use_id: block.id, content: blocks, is_error: !success };
+  }
+
+  /**
+   * Applies the operation of an `apply_patch_call` item of OpenAI's responses, and gives back the status and the output of its
+   * `apply_patch_call_output`. Takes the item or its operation. The session may have any dialect. Failures are outputs, not rejections.
+   */
+  async patchResult(call: PatchCall | PatchOperation, context?: ToolContext): Promise<PatchResult> {
+    const { success, content, error } = await this.#start("apply_patch", call, context, "hosted_patch");
+    return success ? { status: "completed", output: content } : { status: "failed", output: error ?? "" };
   }
 
   /** The tools in the format of a model provider. */

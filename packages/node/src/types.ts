@@ -163,6 +163,25 @@ export interface ToolResultBlock {
   is_error: boolean;
 }
 
+/** An operation of OpenAI's hosted `apply_patch` tool. */
+export interface PatchOperation {
+  type: "create_file" | "update_file" | "delete_file";
+  path: string;
+  /** The lines of the patch below the file's header; none for `delete_file`. */
+  diff?: string | undefined;
+}
+
+/** A call of OpenAI's hosted `apply_patch` tool, as a response has it. */
+export interface PatchCall {
+  operation: PatchOperation;
+}
+
+/** What the item `apply_patch_call_output` says about a call, besides its `call_id`. */
+export interface PatchResult {
+  status: "completed" | "failed";
+  output: string;
+}
+
 /** The type of `data` in a tool's result. */
 export type DataOf<Name> = Name extends keyof ToolData
   ? ToolData[Name] | { error: string; message: string }

@@ -217,6 +217,40 @@ test("a tool_use block becomes its tool_result block", async (t) => {
   assert.match(failed.content[0].text, /^The path b\.txt does not exist\. /);
 });
 
+test("an operation of OpenAI's hosted apply_patch becomes its output, in any dialect", async (t) => {
+  const root = workspace(t, { "a.txt": "one\ntwo\n" });
+  const audit = join(workspace(t), "audit.jsonl");
+  const session = new Session({ root, dialect: "dotted", audit, permissions: { deny: ["Write(secret/**)"] } });
+  const create = { type: "create_file", path: "b.txt", diff: "+new" };
+  const item = { type: "apply_patch_call", id: "1", call_id: "2", status: "completed", operation: create };
+  const created = { status: "completed", output: "Success. Updated the following files:\nA b.txt\n" };
+  assert.deepEqual(await session.patchResult(item, { dryRun: false }), created);
+  assert.equal(readFileSync(join(root, "b.txt"), "utf8"), "new\n");
+  const update = { type: "update_file", path: "a.txt", diff: "@@ one\n-two\n+2" };
+  assert.equal((await session.patchResult(update)).status, "completed");
+  assert.equal(readFileSync(join(root, "a.txt"), "utf8"), "one\n2\n");
+  assert.equal((await session.patchResult({ type: "delete_file", path: "b.txt" })).status, "completed");
+  assert.equal(existsSync(join(root, "b.txt")), false);
+  for (const [operation, output] of [
+    [update, /^apply_patch verification failed: Failed to find expected lines in a\.txt:\ntwo/],
+    [{ ...create, path: "../c.txt" }, /outside the workspace/],
+    [{ ...create, path: "secret/c.txt" }, /is not allowed: the rule/],
+    [{ ...update, diff: "*** Move to: c.txt\n@@\n-2\n" }, /the diff moves the file/],
+    [{ type: "rename_file", path: "a.txt" }, /no operation of apply_patch: .*rename_file/],
+    [{ type: "update_file", path: "a.txt" }, /no operation of apply_patch: .*diff/],
+    [undefined, /no operation of apply_patch/],
+    [{ type: "delete_file", path: 1n }, /the arguments are not JSON/],
+  ]) {
+    const result = await session.patchResult(operation);
+    assert.equal(result.status, "failed");
+    assert.match(result.output, output);
+  }
+  assert.equal(readFileSync(join(root, "a.txt"), "utf8"), "one\n2\n");
+  const lines = readFileSync(audit, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(new Set(lines.map((line) => line.tool)), new Set(["apply_patch"]));
+  assert.equal(lines.length, 11);
+});
+
 test("the memory tool keeps its files in a directory of its own", async (t) => {
   const root = workspace(t, {});
   assert.throws(() => new Session({ root, dialect: "memory" }), /needs a directory for its files/);

@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any
 
+from openai.types.responses import ResponseApplyPatchToolCall
 from pinfold import (
     CancelToken,
     Decision,
@@ -50,6 +51,36 @@ class Calls(Workspace):
         failed = session.tool_result(use)
         self.assertTrue(failed["is_error"])
         self.assertIn("The path b.txt does not exist. ", failed["content"][0]["text"])
+
+    def test_an_operation_of_openais_hosted_apply_patch_becomes_its_output(self) -> None:
+        path = self.write("a.txt", "one\ntwo\n")
+        session = Session(self.root)
+        create = {"type": "create_file", "path": "b.txt", "diff": "+new"}
+        item = {"type": "apply_patch_call", "id": "1", "call_id": "2", "status": "completed", "operation": create}
+        created = {"status": "completed", "output": "Success. Updated the following files:\nA b.txt\n"}
+        self.assertEqual(session.patch_result(item), created)
+        self.assertEqual(pathlib.Path(self.path("b.txt")).read_text(), "new\n")
+        update = {"type": "update_file", "path": "a.txt", "diff": "@@ one\n-two\n+2"}
+        item = {**item, "operation": update}
+        theirs = ResponseApplyPatchToolCall.model_validate(item)
+        for call in (theirs, theirs.operation):
+            pathlib.Path(path).write_text("one\ntwo\n")
+            self.assertEqual(session.patch_result(call)["status"], "completed")
+            self.assertEqual(pathlib.Path(path).read_text(), "one\n2\n")
+        delete = {"type": "delete_file", "path": "b.txt"}
+        self.assertEqual(asyncio.run(session.execute_patch_call(delete))["status"], "completed")
+        self.assertFalse(os.path.exists(self.path("b.txt")))
+        for wrong, output in [
+            (update, "Failed to find expected lines in a.txt:\ntwo"),
+            ({**create, "path": "../c.txt"}, "outside the workspace"),
+            ({"type": "rename_file", "path": "a.txt"}, "no operation of apply_patch: .*rename_file"),
+            (None, "no operation of apply_patch"),
+            ({"type": "delete_file", "path": object()}, "the arguments are not JSON"),
+        ]:
+            failed = session.patch_result(wrong)
+            self.assertEqual(failed["status"], "failed")
+            self.assertRegex(failed["output"], output)
+        self.assertEqual(pathlib.Path(path).read_text(), "one\n2\n")
 
     def test_the_memory_tool_keeps_its_files_in_a_directory_of_its_own(self) -> None:
         with self.assertRaisesRegex(ValueError, "needs a directory for its files"):

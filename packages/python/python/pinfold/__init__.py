@@ -8,7 +8,7 @@
 from ._settings import Dialect, Permissions, Settings
 from .context import CancelToken, CanUseTool, Decision, ExecutionContext, Question
 from .registry import ToolRegistry, register_file_tools
-from .results import Conflict, Image, PinfoldError, Rewound, RewoundFile, ToolResult
+from .results import Conflict, Image, PatchResult, PinfoldError, Rewound, RewoundFile, ToolResult
 from .session import SchemaFormat, Session, Sessions, tool_schemas
 from .tools import (
     BaseTool,
@@ -45,6 +45,7 @@ __all__ = [
     "MoveTool",
     "MultiEditTool",
     "NotebookEditTool",
+    "PatchResult",
     "Permissions",
     "PinfoldError",
     "Question",

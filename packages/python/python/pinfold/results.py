@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,20 @@ def tool_result_block(tool_use_id: str, result: ToolResult) -> dict[str, Any]:
         "content": content,
         "is_error": not result.success,
     }
+
+
+class PatchResult(TypedDict):
+    """What the item `apply_patch_call_output` says about a call, besides its `call_id`."""
+
+    status: Literal["completed", "failed"]
+    output: str
+
+
+def patch_result(result: ToolResult) -> PatchResult:
+    """A result of `apply_patch` as OpenAI's hosted tool has it."""
+    if result.success:
+        return {"status": "completed", "output": result.output}
+    return {"status": "failed", "output": result.error or ""}
 
 
 def parse_result(text: str) -> ToolResult:

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from . import _native
 from .context import CancelToken, CanUseTool, ExecutionContext, failure, put, written
-from .results import PinfoldError, Rewound, ToolResult, parse_result, rewound, tool_result_block
+from .results import (
+    PatchResult,
+    PinfoldError,
+    Rewound,
+    ToolResult,
+    parse_result,
+    patch_result,
+    rewound,
+    tool_result_block,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -191,6 +200,23 @@ class Session:
         """The same, without blocking the event loop."""
         id, name, args = _tool_use(block)
         return tool_result_block(id, await self.execute(name, args, context))
+
+    def patch_result(self, call: Any, context: ExecutionContext | None = None) -> PatchResult:
+        """Applies the operation of an `apply_patch_call` item of OpenAI's responses, and gives back the status and
+        the output of its `apply_patch_call_output`. Takes the item or its operation, one of the SDK's or a plain
+        `dict`. The session may have any dialect. Failures are outputs, not exceptions."""
+        return patch_result(self._run(self._patching(call, context)))
+
+    async def execute_patch_call(
+        self, call: Any, context: ExecutionContext | None = None
+    ) -> PatchResult:
+        """The same, without blocking the event loop."""
+        return patch_result(await self._execute(self._patching(call, context)))
+
+    def _patching(self, call: Any, context: ExecutionContext | None) -> _Job:
+        dump = getattr(call, "model_dump", None)
+        item = dump() if callable(dump) else call
+        return _Job(self, "apply_patch", item, context, operation="hosted_patch")
 
     @property
     def tools(self) -> list[FileTool]:

@@ -1,0 +1,14 @@
+// Compiled, not run: what Pinfold takes and gives fits the types of other packages.
+import type { Responses } from "openai/resources/responses";
+import type { Session } from "pinfold";
+
+export async function patched(session: Session, call: Responses.ResponseApplyPatchToolCall) {
+  const output: Responses.ResponseInputItem.ApplyPatchCallOutput = {
+    type: "apply_patch_call_output",
+    call_id: call.call_id,
+    ...(await session.patchResult(call)),
+  };
+  // @ts-expect-error: there is no such operation
+  await session.patchResult({ type: "rename_file", path: "a" });
+  return [output, await session.patchResult(call.operation)];
+}
