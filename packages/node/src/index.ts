@@ -4,10 +4,13 @@ import { load, type NativeCall, type NativeSession } from "./native.js";
 import { messageOf, plain, stringify } from "./plain.js";
 import { isSignal, watch } from "./signals.js";
 import type {
+  AnthropicTool,
   ArgsOf,
   CanUseTool,
+  ContentBlock,
   DataOf,
   Decision,
+  ImageType,
   Options,
   PatchCall,
   PatchOperation,
@@ -16,6 +19,7 @@ import type {
   Question,
   RewindOptions,
   Rewound,
+  RunnableTool,
   SchemaFormat,
   ToolContext,
   ToolPlugin,
@@ -74,11 +78,11 @@ export class Session {
   }
 
   async #operate(operation: "checkpoint" | "rewind", args: unknown, context?: ToolContext): Promise<unknown> {
-    const { success, data, error, metadata } = await this.#start(operation, args, context, operation);
-    if (!success) {
-      throw new PinfoldError(error ?? "", String(metadata?.["code"]));
+    const result = await this.#start(operation, args, context, operation);
+    if (!result.success) {
+      throw failed(result);
     }
-    return data;
+    return result.data;
   }
 
   /** Calls a tool, or performs an operation, which no model can name. */
@@ -107,15 +111,29 @@ export class Session {
    * Failures are blocks with `is_error`, not rejections.
    */
   async toolResult(block: ToolUseBlock, context?: ToolContext): Promise<ToolResultBlock> {
-    const { success, content, error, images = [] } = await this.call(block.name, block.input, context);
-    const pictures = images.map(({ data, mediaType }) => ({
-      type: "image" as const,
-      source: { type: "base64" as const, media_type: mediaType, data },
+    const result = await this.call(block.name, block.input, context);
+    const content = contentBlocks(result);
+    return { type: "tool_result", tool_use_id: block.id, content, is_error: !result.success };
+  }
+
+  /**
+   * The tools for the tool runners of Anthropic's SDK, which call them by name: those of messages and of managed agents.
+   * `context` holds for every call; the runner's signal cancels a call, too. A failure is thrown as a `PinfoldError`, which the
+   * runner turns into a result with `is_error`.
+   */
+  runnableTools(context?: ToolContext): RunnableTool[] {
+    return (this.toolSchemas("anthropic") as unknown as AnthropicTool[]).map((tool) => ({
+      ...tool,
+      parse: (input) => input,
+      run: async (input, running) => {
+        const signal = running?.signal ?? context?.signal;
+        const result = await this.call(tool.name, input, { ...context, signal });
+        if (!result.success) {
+          throw failed(result);
+        }
+        return contentBlocks(result);
+      },
     }));
-    const text = { type: "text" as const, text: (success ? content : error) ?? "" };
-    // The API refuses a block of text without text.
-    const blocks = text.text === "" ? pictures : [text, ...pictures];
-    return { type: "tool_result", tool_use_id: block.id, content: blocks, is_error: !success };
   }
 
   /**
@@ -174,7 +192,7 @@ export class Session {
   }
 }
 
-/** Why a checkpoint or a rewind failed; `code` is the kind of failure, as in `metadata.code` of a result. */
+/** Why a checkpoint, a rewind or a runnable tool failed; `code` is the kind of failure, as in `metadata.code` of a result. */
 export class PinfoldError extends Error {
   override readonly name = "PinfoldError";
 
@@ -184,6 +202,21 @@ export class PinfoldError extends Error {
   ) {
     super(message);
   }
+}
+
+function failed({ error, metadata }: ToolResult): PinfoldError {
+  return new PinfoldError(error ?? "", String(metadata?.["code"]));
+}
+
+/** What the model sees of a result, as blocks of Anthropic's messages. */
+function contentBlocks({ success, content, error, images = [] }: ToolResult): ContentBlock[] {
+  const pictures = images.map(({ data, mediaType }) => ({
+    type: "image" as const,
+    source: { type: "base64" as const, media_type: mediaType as ImageType, data },
+  }));
+  const text = { type: "text" as const, text: (success ? content : error) ?? "" };
+  // The API refuses a block of text without text.
+  return text.text === "" ? pictures : [text, ...pictures];
 }
 
 /** The tools on a new session. */

@@ -156,12 +156,30 @@ export interface ToolUseBlock {
 export interface ToolResultBlock {
   type: "tool_result";
   tool_use_id: string;
-  content: Array<
-    | { type: "text"; text: string }
-    | { type: "image"; source: { type: "base64"; media_type: string; data: string } }
-  >;
+  content: ContentBlock[];
   is_error: boolean;
 }
+
+/** The kinds of images that results have. */
+export type ImageType = "image/gif" | "image/jpeg" | "image/png" | "image/webp";
+
+/** A part of a result, as Anthropic's messages have it. */
+export type ContentBlock =
+  | { type: "text"; text: string }
+  | { type: "image"; source: { type: "base64"; media_type: ImageType; data: string } };
+
+/** A tool, as a request to Anthropic's models declares it. */
+export type AnthropicTool =
+  | { name: string; description: string; input_schema: { type: "object"; [key: string]: unknown } }
+  | { type: "text_editor_20250728"; name: "str_replace_based_edit_tool"; max_characters: number }
+  | { type: "text_editor_20250124"; name: "str_replace_editor" }
+  | { type: "memory_20250818"; name: "memory" };
+
+/** A tool that the tool runners of Anthropic's SDK call. */
+export type RunnableTool = AnthropicTool & {
+  parse: (input: unknown) => unknown;
+  run: (input: unknown, context?: { signal?: AbortSignal | null | undefined }) => Promise<ContentBlock[]>;
+};
 
 /** An operation of OpenAI's hosted `apply_patch` tool. */
 export interface PatchOperation {

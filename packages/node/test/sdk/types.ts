@@ -1,6 +1,14 @@
 // Compiled, not run: what Pinfold takes and gives fits the types of other packages.
+import type Anthropic from "@anthropic-ai/sdk";
+import type { BetaRunnableTool } from "@anthropic-ai/sdk/lib/tools/BetaRunnableTool";
 import type { Responses } from "openai/resources/responses";
-import type { Session } from "pinfold";
+import { Session } from "pinfold";
+
+export const runnable: BetaRunnableTool[] = new Session({ dialect: "toolset" }).runnableTools({ workdir: "src" });
+
+export async function used(session: Session, block: Anthropic.ToolUseBlock): Promise<Anthropic.ToolResultBlockParam> {
+  return session.toolResult(block);
+}
 
 export async function patched(session: Session, call: Responses.ResponseApplyPatchToolCall) {
   const output: Responses.ResponseInputItem.ApplyPatchCallOutput = {

@@ -121,18 +121,23 @@ def rewound(data: dict[str, Any]) -> Rewound:
 
 def tool_result_block(tool_use_id: str, result: ToolResult) -> dict[str, Any]:
     """A result as the `tool_result` block of Anthropic's messages."""
+    return {
+        "type": "tool_result",
+        "tool_use_id": tool_use_id,
+        "content": content_blocks(result),
+        "is_error": not result.success,
+    }
+
+
+def content_blocks(result: ToolResult) -> list[dict[str, Any]]:
+    """What the model sees of a result, as blocks of Anthropic's messages."""
     text = result.output if result.success else result.error or ""
     # The API refuses a block of text without text.
     content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     for image in result.images:
         source = {"type": "base64", "media_type": image.media_type, "data": image.data}
         content.append({"type": "image", "source": source})
-    return {
-        "type": "tool_result",
-        "tool_use_id": tool_use_id,
-        "content": content,
-        "is_error": not result.success,
-    }
+    return content
 
 
 class PatchResult(TypedDict):
