@@ -2,69 +2,94 @@
 //! interleaved run with one client. Answers are checked, so that failing fast does not win.
 //!
 //! `peers [--corpus DIR]`: the tree that is searched; without it, Debian's kernel source is fetched.
+//! `peers --reference`: only the dialect `reference` against the server whose tools it has.
 
 mod client;
 mod operations;
+mod reference;
+mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::corpus;
 
 use client::Client;
-use operations::{Operation, Server, operations};
+use operations::{Operation, operations};
+use server::Server;
 
-/// A time for each of [`Server::ALL`]; none for those that cannot do it.
-type Times = [Option<Duration>; Server::ALL.len()];
+/// One of those that are measured side by side; without a client if it is no server.
+struct Contender {
+    server: Server,
+    client: Option<Client>,
+}
+
+/// The shortest time that one took, and how long its answers are; none if it cannot do it.
+#[derive(Clone, Copy, Default)]
+struct Measured {
+    time: Option<Duration>,
+    bytes: Option<usize>,
+}
 
 pub(crate) fn run() {
-    let tree = corpus("peers", &std::env::args().skip(2).collect::<Vec<_>>());
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    if arguments != ["--reference"] {
+        run_all(&corpus("peers", &arguments));
+        println!();
+    }
+    reference::run();
+}
+
+fn run_all(tree: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     prepare(&root);
-    let start = |server: Server| server.command(&root, &tree).map(|mut it| Client::start(&mut it));
-    let mut clients = Server::ALL.map(start);
-    let idle = memory(&clients, "VmRSS:");
-    println!("| floor in ms | {} |", Server::ALL.map(Server::name).join(" | "));
-    println!("|---|{}", "---|".repeat(Server::ALL.len()));
+    let start = |server: Server| Contender::start(server, &[&root, tree]);
+    let mut contenders = Server::ALL.map(start);
+    let idle = memory(&contenders, "VmRSS:");
+    head("floor in ms", &contenders);
     let mut lengths = Vec::new();
-    for operation in operations(&root, &tree) {
-        let (times, bytes) = measure(&operation, &mut clients);
-        row(operation.name, &times);
-        lengths.push((operation.name, bytes));
+    for operation in operations(&root, tree) {
+        let measured = measure(&operation, &mut contenders);
+        row(operation.name, &measured.iter().map(|it| it.time).collect::<Vec<_>>());
+        lengths.push((operation.name, measured));
     }
     let small = root.join("small.txt");
     let starts = Server::ALL.map(|server| {
         let (tool, arguments) = server.read(&small);
         let start = |_| {
             let begin = Instant::now();
-            start(server)?.call(&tool, &arguments);
+            start(server).client?.call(&tool, &arguments);
             Some(begin.elapsed())
         };
         (0..10).filter_map(start).min()
     });
     row("start to first answer", &starts);
-    let behind = Server::ALL.map(|server| {
-        let client = clients[server as usize].as_mut()?;
-        let (slow, slow_arguments) = server.slow(&tree);
-        let (tool, arguments) = server.read(&small);
+    let behind = contenders.each_mut().map(|contender| {
+        let (slow, slow_arguments) = contender.server.slow(tree);
+        let (tool, arguments) = contender.server.read(&small);
+        let client = contender.client.as_mut()?;
         (0..3).map(|_| client.behind((&slow, &slow_arguments), (&tool, &arguments))).min()
     });
     row("a small read behind a search of the tree", &behind);
     println!();
-    println!("| | {} |", Server::ALL.map(Server::name).join(" | "));
-    println!("|---|{}", "---|".repeat(Server::ALL.len()));
+    head("", &contenders);
     for at_once in [1, 8] {
-        let rates = rates(at_once, &small, &mut clients);
+        let rates = rates(at_once, &small, &mut contenders);
         println!("| reads of 5 KB a second, {at_once} at once | {} |", rates.join(" | "));
     }
     println!("| memory after the start (MiB) | {} |", idle.join(" | "));
-    println!("| memory at its highest (MiB) | {} |", memory(&clients, "VmHWM:").join(" | "));
-    for (name, bytes) in lengths {
-        let bytes = bytes.map(|bytes| bytes.map_or("—".into(), |bytes| bytes.to_string()));
-        println!("| bytes of an answer: {name} | {} |", bytes.join(" | "));
+    println!("| memory at its highest (MiB) | {} |", memory(&contenders, "VmHWM:").join(" | "));
+    for (name, measured) in lengths {
+        let bytes = measured.iter().map(|it| it.bytes.map_or("—".into(), |it| it.to_string()));
+        println!("| bytes of an answer: {name} | {} |", bytes.collect::<Vec<_>>().join(" | "));
+    }
+}
+
+impl Contender {
+    fn start(server: Server, roots: &[&Path]) -> Self {
+        Self { server, client: server.command(roots).map(|mut it| Client::start(&mut it)) }
     }
 }
 
@@ -90,22 +115,23 @@ fn prepare(root: &Path) {
     }
 }
 
-/// The shortest time that each took, and how long its answers are.
-fn measure(operation: &Operation, clients: &mut [Option<Client>]) -> (Times, [Option<usize>; 6]) {
+/// What each of them took, and how long its answers are.
+fn measure(operation: &Operation, contenders: &mut [Contender]) -> Vec<Measured> {
     /// Whoever has taken so long need not try as often as the others.
     const LONG: Duration = Duration::from_secs(2);
-    let (mut shortest, mut lengths, mut failed) = (Times::default(), [None; 6], [false; 6]);
-    let mut taken = [Duration::ZERO; 6];
+    let count = contenders.len();
+    let (mut measured, mut failed) = (vec![Measured::default(); count], vec![false; count]);
+    let mut taken = vec![Duration::ZERO; count];
     for round in 0..operation.rounds {
-        for turn in 0..Server::ALL.len() {
+        for turn in 0..count {
             // Whoever goes first finds colder caches: take turns in that too.
-            let number = (turn + round) % Server::ALL.len();
-            let server = Server::ALL[number];
+            let number = (turn + round) % count;
+            let Contender { server, client } = &mut contenders[number];
             if failed[number] || round >= 3 && taken[number] > LONG {
                 continue;
             }
-            let Some((tool, arguments)) = (operation.call)(server, round) else { continue };
-            let (took, answer, length) = match &mut clients[number] {
+            let Some((tool, arguments)) = (operation.call)(*server, round) else { continue };
+            let (took, answer, length) = match client {
                 Some(client) => {
                     let (took, answer) = client.timed(&tool, &arguments);
                     (took, client::text(&answer), answer.len())
@@ -118,8 +144,8 @@ fn measure(operation: &Operation, clients: &mut [Option<Client>]) -> (Times, [Op
             };
             taken[number] += took;
             if (operation.check)(&answer, round) {
-                shortest[number] = Some(shortest[number].map_or(took, |known| known.min(took)));
-                lengths[number] = Some(length);
+                let time = measured[number].time.map_or(took, |known| known.min(took));
+                measured[number] = Measured { time: Some(time), bytes: Some(length) };
                 continue;
             }
             let said: String = answer.chars().take(300).collect();
@@ -127,34 +153,44 @@ fn measure(operation: &Operation, clients: &mut [Option<Client>]) -> (Times, [Op
             assert!(server.is_peer(), "{name}, {}: {said}", operation.name);
             // A server that fails has no time, however short.
             eprintln!("{name} cannot {}: {said}", operation.name);
-            (failed[number], shortest[number], lengths[number]) = (true, None, None);
+            (failed[number], measured[number]) = (true, Measured::default());
         }
     }
-    (shortest, lengths)
+    measured
 }
 
-fn rates(at_once: usize, small: &Path, clients: &mut [Option<Client>]) -> [String; 6] {
-    let mut best = [0.0_f64; 6];
+fn rates(at_once: usize, small: &Path, contenders: &mut [Contender]) -> Vec<String> {
+    let mut best = vec![0.0_f64; contenders.len()];
     for _ in 0..5 {
-        for (number, server) in Server::ALL.into_iter().enumerate() {
-            let Some(client) = &mut clients[number] else { continue };
+        for (best, Contender { server, client }) in best.iter_mut().zip(contenders.iter_mut()) {
+            let Some(client) = client else { continue };
             let (tool, arguments) = server.read(small);
-            best[number] = best[number].max(client.rate(at_once, &tool, &arguments));
+            *best = best.max(client.rate(at_once, &tool, &arguments));
         }
     }
-    best.map(|rate| if rate > 0.0 { format!("{rate:.0}") } else { "—".into() })
+    let shown = |rate: f64| if rate > 0.0 { format!("{rate:.0}") } else { "—".into() };
+    best.into_iter().map(shown).collect()
 }
 
-fn memory(clients: &[Option<Client>], field: &str) -> Vec<String> {
+fn memory(contenders: &[Contender], field: &str) -> Vec<String> {
     let mebibytes = |client: &Client| format!("{:.1}", client.memory(field) as f64 / 1024.0);
-    clients.iter().map(|client| client.as_ref().map_or("—".into(), mebibytes)).collect()
+    contenders.iter().map(|it| it.client.as_ref().map_or("—".into(), mebibytes)).collect()
 }
 
-fn row(name: &str, times: &Times) {
-    let shown = times.map(|time| match time {
-        Some(time) => format!("{:.2}", time.as_secs_f64() * 1000.0),
-        None => "—".to_owned(),
-    });
+/// The head of a table with a column for each.
+fn head(first: &str, contenders: &[Contender]) {
+    let names: Vec<_> = contenders.iter().map(|it| it.server.name()).collect();
+    println!("| {first} | {} |", names.join(" | "));
+    println!("|---|{}", "---|".repeat(names.len()));
+}
+
+fn milliseconds(time: Option<Duration>) -> String {
+    time.map_or("—".to_owned(), |time| format!("{:.2}", time.as_secs_f64() * 1000.0))
+}
+
+/// The times of [`Server::ALL`].
+fn row(name: &str, times: &[Option<Duration>]) {
+    let shown: Vec<_> = times.iter().copied().map(milliseconds).collect();
     let all = || Server::ALL.into_iter().zip(times);
     let best = |these: fn(Server) -> bool| {
         all().filter(|(server, _)| these(*server)).filter_map(|(_, time)| *time).min()
@@ -168,12 +204,4 @@ fn row(name: &str, times: &Times) {
     let peer = ratio("best peer", best(Server::is_peer));
     let program = ratio("process", best(|server| server == Server::Programs));
     println!("| {name}{peer}{program} | {} |", shown.join(" | "));
-}
-
-/// A program for Node among the packages that were installed for this.
-fn node_program(package: &str) -> Command {
-    let modules = std::env::var("PINFOLD_PEERS").unwrap();
-    let mut command = Command::new("node");
-    command.arg(Path::new(&modules).join(package));
-    command
 }

@@ -37,7 +37,7 @@ cargo xtask dist           what a release for this machine is, in `target/dist`;
 cargo xtask package        packs every crate, and builds the packed crates
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read, journal,
-                           serve, packages, peers, documents DIR…, repair
+                           serve, packages, peers [--reference], documents DIR…, repair
 cargo xtask bench soak     many calls on one server: whether it grows";
 
 fn main() -> ExitCode {
@@ -120,7 +120,9 @@ fn fuzz(rest: &[&str]) -> Result<()> {
 
 fn bench(name: &str, rest: &[&str]) -> Result<()> {
     let mut own = Vec::new();
-    if matches!(name, "peers" | "search") {
+    // These rows need one of the servers, and no programs.
+    let reference = name == "peers" && rest == ["--reference"];
+    if matches!(name, "peers" | "search") && !reference {
         own.push(("PINFOLD_RG", tool("rg", "ripgrep", "15.2.0")?));
         own.push(("PINFOLD_FD", tool("fd", "fd-find", "10.5.0")?));
     }
@@ -135,6 +137,8 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
     }
     if name == "peers" {
         own.push(("PINFOLD_PEERS", packages::peers()?.display().to_string()));
+    }
+    if name == "peers" && !reference {
         let peer = tool("rust-mcp-filesystem", "rust-mcp-filesystem", "0.4.5")?;
         own.push(("PINFOLD_RUST_PEER", peer));
     }

@@ -159,11 +159,14 @@ pub(crate) fn program(name: &str, arguments: &Value) -> (Duration, String) {
     (begin.elapsed(), String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// The text of an answer; what an error says, if it is one.
+/// The text of an answer, and its media as they are sent; what an error says, if it is one.
 pub(crate) fn text(answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap();
     let blocks = answer["result"]["content"].as_array().cloned().unwrap_or_default();
-    let text: String = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+    let content = |block: &Value| {
+        ["text", "data"].iter().find_map(|key| Some(block[key].as_str()?.to_owned()))
+    };
+    let text: String = blocks.iter().filter_map(content).collect();
     match answer["result"]["isError"] == true || answer.get("error").is_some() {
         true => format!("ERROR {text} {}", answer["error"]),
         false => text,

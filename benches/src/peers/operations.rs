@@ -1,27 +1,13 @@
 //! What is measured, as each server is asked for it.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Something that does the work. Pinfold comes first.
-#[derive(Clone, Copy, Eq, PartialEq)]
-pub(crate) enum Server {
-    Pinfold,
-    /// Pinfold at its usual durability, which the others have no match for: for what changes something.
-    Flushed,
-    Official,
-    Rust,
-    Commander,
-    /// No server: a program for each call, such as `cat`.
-    Programs,
-}
+use super::server::{Call, Server, program};
 
-/// A tool's name and its arguments; or a program's, as a list.
-pub(crate) type Call = (String, Value);
-
-/// How a server is asked for something in a round; `None` if it cannot do it.
+/// How a server is asked for something in a round; `None` if it cannot do it. Called right before the request,
+/// which alone is timed.
 pub(crate) type Ask = Box<dyn Fn(Server, usize) -> Option<Call>>;
 
 /// Whether the text of an answer in a round is right.
@@ -34,105 +20,8 @@ pub(crate) struct Operation {
     pub(crate) check: Check,
 }
 
-/// A program that was installed for this.
-fn program(variable: &str) -> String {
-    std::env::var(variable).unwrap()
-}
-
 fn call(tool: &str, arguments: Value) -> Option<Call> {
     Some((tool.to_owned(), arguments))
-}
-
-impl Server {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Pinfold, Self::Flushed, Self::Official, Self::Rust, Self::Commander, Self::Programs];
-
-    /// Whether it is a server that somebody would use instead.
-    pub(crate) fn is_peer(self) -> bool {
-        matches!(self, Self::Official | Self::Rust | Self::Commander)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Pinfold => "Pinfold",
-            Self::Flushed => "Pinfold, `data`",
-            Self::Official => "server-filesystem 2026.8.31",
-            Self::Rust => "rust-mcp-filesystem 0.4.5",
-            Self::Commander => "desktop-commander 0.2.52",
-            Self::Programs => "as a process",
-        }
-    }
-
-    /// Starts it, if it is a server.
-    pub(crate) fn command(self, root: &Path, tree: &Path) -> Option<Command> {
-        Some(match self {
-            Self::Programs => return None,
-            Self::Pinfold | Self::Flushed => {
-                let mut command = Command::new(std::env::var("PINFOLD_BIN").unwrap());
-                let durability = if self == Self::Flushed { "data" } else { "none" };
-                command.args(["serve", "--dialect", "all", "--no-journal", "--durability"]);
-                command.args([
-                    durability,
-                    "--read-before-write",
-                    "off",
-                    "--max-output-bytes",
-                    "16777216",
-                    "--root",
-                ]);
-                command.arg(root).arg("--root").arg(tree);
-                command
-            }
-            Self::Official => {
-                let program = "@modelcontextprotocol/server-filesystem/dist/index.js";
-                let mut command = super::node_program(program);
-                command.arg(root).arg(tree);
-                command
-            }
-            Self::Rust => {
-                let mut command = Command::new(std::env::var("PINFOLD_RUST_PEER").unwrap());
-                command.arg("--allow-write").arg(root).arg(tree);
-                command
-            }
-            Self::Commander => {
-                let program = "@wonderwhy-er/desktop-commander/dist/index.js";
-                let mut command = super::node_program(program);
-                // Its configuration and log are there, and nowhere else.
-                command.env("HOME", root.join("home"));
-                command
-            }
-        })
-    }
-
-    /// Reads a small file.
-    pub(crate) fn read(self, file: &Path) -> Call {
-        match self {
-            Self::Pinfold | Self::Flushed => ("Read".into(), json!({ "file_path": file })),
-            Self::Programs => ("cat".into(), json!([file])),
-            Self::Official | Self::Rust => ("read_text_file".into(), json!({ "path": file })),
-            Self::Commander => ("read_file".into(), json!({ "path": file })),
-        }
-    }
-
-    /// Something that takes long: a search of the whole tree.
-    pub(crate) fn slow(self, tree: &Path) -> Call {
-        match self {
-            Self::Pinfold | Self::Flushed => {
-                ("Grep".into(), json!({"pattern": "zzz_not_there", "path": tree}))
-            }
-            Self::Programs => (program("PINFOLD_RG"), json!(["zzz_not_there", tree])),
-            Self::Official => {
-                ("search_files".into(), json!({"path": tree, "pattern": "**/zzz_not_there"}))
-            }
-            Self::Rust => (
-                "search_files_content".into(),
-                json!({"path": tree, "pattern": "**", "query": "zzz_not_there", "is_regex": false}),
-            ),
-            Self::Commander => (
-                "start_search".into(),
-                json!({"path": tree, "pattern": "zzz_not_there", "searchType": "content"}),
-            ),
-        }
-    }
 }
 
 /// Everything that is measured call by call.
@@ -223,7 +112,9 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
                     Server::Pinfold => {
                         call("Read", json!({"file_path": large, "offset": 159_901, "limit": 100}))
                     }
-                    Server::Official => call("read_text_file", json!({"path": large, "tail": 100})),
+                    Server::Official | Server::Reference | Server::ReferenceUnflushed => {
+                        call("read_text_file", json!({"path": large, "tail": 100}))
+                    }
                     Server::Rust => call(
                         "read_file_lines",
                         json!({"path": large, "offset": 159_900, "limit": 100}),
