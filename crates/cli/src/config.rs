@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_key_is_taken() {
-        let text = "relative_paths = true\nportable_names = true\nread_roots = [\"/r\"]\ndry_run = true\ndurability = \"full\"\nread_before_write = \"off\"\n\
+        let text = "relative_paths = true\nportable_names = true\nread_roots = [\"/r\"]\nmemory = \"/m\"\ndry_run = true\ndurability = \"full\"\nread_before_write = \"off\"\n\
                     matching = \"exact\"\nmax_edit_bytes = 4\n\
                     journal = \"/j\"\njournal_days = 1\nmax_journal_bytes = 2\n\
                     journal_failure = \"warn\"\nmax_output_bytes = 5\nmax_line_chars = 6\n\
@@ -138,6 +138,7 @@ mod tests {
             .with_relative_paths(true)
             .with_portable_names(true)
             .with_read_roots(vec!["/r".into()])
+            .with_memory(Some("/m".into()))
             .with_dry_run(true)
             .with_durability(Durability::Full)
             .with_read_before_write(Some(ReadRule::Off))

@@ -99,7 +99,7 @@ fn requests_that_stand_alone_belong_to_the_conversation_that_they_name() {
     // What belongs to no conversation is answered, too.
     let list = web.alone("tools/list", json!({}), alone("a"));
     assert_eq!(list.header("content-type"), Some("application/json"));
-    assert_eq!(list.message()["result"]["tools"].as_array().unwrap().len(), 9);
+    assert_eq!(list.message()["result"]["tools"].as_array().unwrap().len(), 10);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn the_list_is_the_dialects_own() {
         assert_eq!(hint, &json!(false));
         if dialect == "classic" {
             let size = listed["result"].to_string().len();
-            assert!(size <= 6_600, "the list has {size} bytes");
+            assert!(size <= 7_600, "the list has {size} bytes");
         }
         let cursor = server.request("tools/list", json!({"cursor": "2"}));
         assert_eq!(error_code(&cursor), -32602);
