@@ -102,7 +102,7 @@ def npm_platform(out: pathlib.Path, parts: pathlib.Path, name: str, version: str
 def npm_main(out: pathlib.Path, version: str) -> None:
     """The package that people install. It names the native parts of all platforms, wherever it is made."""
     about = json.loads((NODE / "package.json").read_text())
-    for development in ("devDependencies", "scripts"):
+    for development in ("devDependencies", "overrides", "scripts"):
         del about[development]
     about["files"].remove("native")
     about["version"] = version

@@ -2,7 +2,9 @@
 import type Anthropic from "@anthropic-ai/sdk";
 import type { BetaRunnableTool } from "@anthropic-ai/sdk/lib/tools/BetaRunnableTool";
 import type { Responses } from "openai/resources/responses";
+import type { Plugin } from "@opencode-ai/plugin";
 import { Session } from "pinfold";
+import { Pinfold } from "pinfold/opencode";
 
 export const runnable: BetaRunnableTool[] = new Session({ dialect: "toolset" }).runnableTools({ workdir: "src" });
 
@@ -20,3 +22,6 @@ export async function patched(session: Session, call: Responses.ResponseApplyPat
   await session.patchResult({ type: "rename_file", path: "a" });
   return [output, await session.patchResult(call.operation)];
 }
+
+export const plugin: Plugin = Pinfold;
+export const strict: Plugin = (project) => Pinfold(project, { permissions: { deny: ["Read(secrets/**)"] } });
