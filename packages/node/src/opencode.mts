@@ -46,8 +46,8 @@ export async function Pinfold(
     const session = sessionOf(context.sessionID);
     // With roots of the user's choice, relative paths start at the first one.
     const workdir = options.root === undefined ? context.directory : undefined;
-    const approvals = new Approvals(context, workdir ?? [options.root].flat()[0] ?? root);
-    await approvals.beforeReading(name, args);
+    const approvals = new Approvals(context, workdir ?? [options.root].flat()[0] ?? root, args);
+    await approvals.beforeReading(name);
     const result = await session.call(name, args, {
       workdir,
       abortSignal: context.abort,
@@ -71,27 +71,31 @@ class Approvals {
   readonly #context: Context;
   /** Where relative paths start. */
   readonly #start: string;
+  readonly #args: Args;
   readonly #given = new Set<string>();
   /** What `ask` rejected an approval request with. */
   rejection: { error: unknown } | undefined;
 
-  constructor(context: Context, start: string) {
+  constructor(context: Context, start: string, args: Args) {
     this.#context = context;
     this.#start = start;
+    this.#args = args;
   }
 
   /** What opencode's own tools ask for before they read. The tools that change files are asked about with the diff. */
-  async beforeReading(name: string, args: Args): Promise<void> {
-    const subject = name === "read" ? args["filePath"] : args["pattern"];
+  async beforeReading(name: string): Promise<void> {
+    const subject = this.#args[name === "read" ? "filePath" : "pattern"];
     if (["read", "glob", "grep"].includes(name) && typeof subject === "string") {
-      await this.#ask(name, name === "read" ? this.#relative(subject) : subject, args);
+      await this.#ask(name, [name === "read" ? this.#relative(subject) : subject], this.#args);
     }
   }
 
   async answer({ operation, path, diff }: Question): Promise<boolean> {
     const permission = operation === "Read" ? "read" : "edit";
     try {
-      await this.#ask(permission, this.#relative(path), { filepath: path, ...(diff !== null && { diff }) });
+      // One request is about all files of a patch, and names the first.
+      const paths = new Set([path, ...patchedPaths(this.#args["patchText"])].map((it) => this.#relative(it)));
+      await this.#ask(permission, [...paths], { filepath: path, ...(diff !== null && { diff }) });
       return true;
     } catch (error) {
       this.rejection ??= { error };
@@ -99,18 +103,24 @@ class Approvals {
     }
   }
 
-  async #ask(permission: string, pattern: string, metadata: Request["metadata"]): Promise<void> {
-    const key = JSON.stringify([permission, pattern]);
+  async #ask(permission: string, patterns: string[], metadata: Request["metadata"]): Promise<void> {
+    const key = JSON.stringify([permission, patterns]);
     if (permission !== "edit" && this.#given.has(key)) {
       return;
     }
-    await this.#context.ask({ permission, patterns: [pattern], always: ["*"], metadata });
+    await this.#context.ask({ permission, patterns, always: ["*"], metadata });
     this.#given.add(key);
   }
 
   #relative(path: string): string {
     return relative(this.#context.worktree, resolve(this.#start, path)) || ".";
   }
+}
+
+/** The paths that the headers of a patch name. */
+function patchedPaths(patch: unknown): string[] {
+  const header = /^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to):([^\n]*)/gm;
+  return typeof patch === "string" ? [...patch.matchAll(header)].map(([, path = ""]) => path.trim()) : [];
 }
 
 type Ran = Exclude<Awaited<ReturnType<ToolDefinition["execute"]>>, string>;

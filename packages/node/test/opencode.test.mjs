@@ -66,7 +66,11 @@ test("opencode's permission rules are asked as its own tools ask them", async (t
   await assert.rejects(tools.apply_patch.execute({ patchText }, denied), /^Error: The user rejected permission/);
   assert.equal(existsSync(join(root, "b.txt")), false);
   assert.equal(readFileSync(edit.filePath, "utf8"), "two\n");
-  await tools.apply_patch.execute({ patchText }, context(root));
+  const patching = context(root);
+  await tools.apply_patch.execute({ patchText }, patching);
+  // A rule for any file of the patch holds.
+  assert.deepEqual(new Set(patching.asked[0].patterns), new Set(["b.txt", "src/a.txt"]));
+  assert.equal(readFileSync(join(root, "b.txt"), "utf8"), "new\n");
   assert.equal(existsSync(edit.filePath), false);
 });
 
