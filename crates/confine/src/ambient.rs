@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::Deadline;
 use crate::lines::{self, LogLock};
+use crate::{Deadline, random_number};
 
 /// Reads a text file that the user named, such as the configuration.
 pub fn read_user_file(path: &Path) -> io::Result<String> {
@@ -39,19 +39,42 @@ pub fn make_private_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Creates a file that only its owner may read, and the directories above it. An existing file is
-/// replaced if `replace` is set, and is an error otherwise.
+/// replaced if `replace` is set, and is an error otherwise. Nobody reads half of it.
 pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         make_private_directory(parent)?;
     }
-    if replace {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{:016x}", random_number().map_err(io::Error::other)?));
+    let temporary = PathBuf::from(temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| {
+        if replace { fs::rename(&temporary, path) } else { fs::hard_link(&temporary, path) }
+    });
+    if !replace || written.is_err() {
+        _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Creates an empty file in a directory, once: `false` if it is there. Files in the directory that are older than
+/// `max_age` are removed.
+pub fn mark_once(directory: &Path, name: &str, max_age: Duration) -> io::Result<bool> {
+    make_private_directory(directory)?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let age = entry.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
+        if age.is_ok_and(|age| age.is_ok_and(|age| age > max_age)) {
+            // Another process may have removed it.
+            _ = fs::remove_file(entry.path());
         }
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    let mut mark = OpenOptions::new();
+    match mark.write(true).create_new(true).mode(0o600).open(directory.join(name)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The device and inode that a path leads to now. Another directory at the same path has others.
@@ -84,9 +107,28 @@ pub fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// Whether this process may create and remove entries in a directory.
-pub fn may_write(directory: &Path) -> bool {
-    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+/// Whether this process may create and remove entries in a directory; the error says why not.
+pub fn may_write(directory: &Path) -> Result<(), crate::Error> {
+    Ok(rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)?)
+}
+
+/// The type of the file system that a directory is on, such as `ext4`, as the kernel names it. `None` where that
+/// cannot be known.
+pub fn file_system_type(directory: &Path) -> Option<String> {
+    let directory = fs::canonicalize(directory).ok()?;
+    file_system_in(&fs::read_to_string("/proc/self/mountinfo").ok()?, &directory)
+}
+
+/// Looks a directory up in the text of `mountinfo`: the deepest mount counts, and of two at one place the later.
+fn file_system_in(mounts: &str, directory: &Path) -> Option<String> {
+    let mount = |line: &str| {
+        let (place, source) = line.split_once(" - ")?;
+        // The kernel writes blanks and the like as octal numbers.
+        let place = place.split(' ').nth(4)?.replace("\\040", " ").replace("\\134", "\\");
+        let inside = directory.starts_with(&place);
+        inside.then(|| (place.len(), source.split(' ').next().unwrap_or_default().to_owned()))
+    };
+    mounts.lines().filter_map(mount).max_by_key(|(depth, _)| *depth).map(|(_, name)| name)
 }
 
 /// Every symlink on a path, and the path that it resolves to, whether or not that exists. A change
@@ -130,8 +172,8 @@ pub struct LogFile {
     file: fs::File,
     /// Whether its end can be read. A pipe's or a device's cannot.
     can_look: bool,
-    /// Whether the last line that this process wrote is torn.
-    torn: Mutex<bool>,
+    /// Whether the last line that this process wrote is partial.
+    partial: Mutex<bool>,
 }
 
 impl LogFile {
@@ -154,10 +196,10 @@ impl LogFile {
             error
         })?;
         let metadata = file.metadata()?;
-        let (torn, can_look) = (Mutex::new(false), false);
+        let (partial, can_look) = (Mutex::new(false), false);
         if !metadata.is_file() {
             // Opened for writing only: a pipe that this process could read would never lack a reader.
-            return Ok(Self { file, can_look, torn });
+            return Ok(Self { file, can_look, partial });
         }
         // Standard error may be a file of the user's, whose mode is not ours to change.
         if !of_system && metadata.permissions().mode() & 0o077 != 0 {
@@ -169,17 +211,17 @@ impl LogFile {
                 .is_ok_and(|it| (it.dev(), it.ino()) == (metadata.dev(), metadata.ino()))
         };
         match options.create(false).read(true).open(path).ok().filter(same) {
-            Some(file) => Ok(Self { file, can_look: true, torn }),
-            None => Ok(Self { file, can_look, torn }),
+            Some(file) => Ok(Self { file, can_look: true, partial }),
+            None => Ok(Self { file, can_look, partial }),
         }
     }
 
-    /// Appends a line, which ends with a newline. Ends a torn line first.
+    /// Appends a line, which ends with a newline. Ends a partial line first.
     pub fn append(&self, line: &str) -> io::Result<()> {
-        let mut torn = self.torn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.can_look {
-            let (now, done) = lines::write(&self.file, line, *torn);
-            *torn = now;
+            let (now, done) = lines::write(&self.file, line, *partial);
+            *partial = now;
             return Ok(done?);
         }
         let begin = Instant::now();
@@ -187,7 +229,8 @@ impl LogFile {
         // A line out of order is better than a missing one.
         let turn =
             LogLock::wait(&self.file, &deadline).unwrap_or_else(|_| LogLock::take(&self.file));
-        Ok(turn.add(line)?)
+        turn.add(line)?;
+        Ok(())
     }
 }
 
@@ -204,6 +247,33 @@ pub fn remove_secret(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_is_made_once_until_it_is_too_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let marks = dir.path().join("marks");
+        let mark = |name, age| mark_once(&marks, name, Duration::from_secs(age)).unwrap();
+        assert_eq!((mark("a", 60), mark("b", 60), mark("a", 60)), (true, true, false));
+        let old = fs::File::options().write(true).open(marks.join("a")).unwrap();
+        old.set_modified(std::time::SystemTime::now() - Duration::from_secs(100)).unwrap();
+        assert_eq!((mark("b", 60), marks.join("a").exists()), (false, false));
+    }
+
+    #[test]
+    fn the_deepest_mount_has_the_directory() {
+        let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+            23 22 0:5 / /proc rw - proc proc rw\n\
+            24 22 0:7 /x /my\\040files rw master:2 - nfs4 server:/x rw\n\
+            25 24 0:8 / /my\\040files rw - fuse.bindfs /y rw\n";
+        for (path, name) in [
+            ("/home/a", "ext4"),
+            ("/proc", "proc"),
+            ("/process", "ext4"),
+            ("/my files/b", "fuse.bindfs"),
+        ] {
+            assert_eq!(file_system_in(mounts, Path::new(path)).as_deref(), Some(name), "{path}");
+        }
+    }
 
     #[test]
     fn a_secret_is_its_owners_alone() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::exchange::Replacement;
+use crate::exchange::Swap;
 use crate::lock::DirLock;
 use crate::parents::Parents;
 use crate::target::Original;
@@ -18,7 +18,7 @@ use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
 use crate::temp_name::Digest;
 use crate::{Error, Metadata, Name, Result, Target, sys};
 
-/// What is flushed to the disk before a change is complete.
+/// How much is flushed to the disk before a change is complete.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
@@ -114,19 +114,19 @@ impl Target {
         mode: Option<u32>,
     ) -> Result<Committed> {
         if let Some(original) = &self.original {
-            match self.check_writable() {
-                Err(Error::NotFound) => return Err(Error::Changed),
+            match sys::may_write(self.dir.fd(), self.name.as_bytes()) {
+                Err(Errno::NOENT) => return Err(Error::Changed),
                 other => other?,
             }
             original.prepare()?;
         }
         let parents = self.make_parents(durability)?;
-        let committed = self.commit(parents.dir(), content, durability, mode)?;
+        let committed = self.write_and_exchange(parents.dir(), content, durability, mode)?;
         parents.keep();
         Ok(committed)
     }
 
-    fn commit(
+    fn write_and_exchange(
         &self,
         dir: &Arc<Dir>,
         content: &[u8],
@@ -137,7 +137,12 @@ impl Target {
         // A new file has the mode that the system gives new files, from the start. Only the owner
         // can read the new content of an existing file until it has that file's mode.
         let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
-        let temp = TempFile::create(dir, first, self.original.as_ref().map(Original::digest))?;
+        let temp = TempFile::create(dir, first, self.original.as_ref().map(Original::digest));
+        // The file itself may be written, so it is the directory.
+        let temp = temp.map_err(|error| match error {
+            Error::Denied if self.original.is_some() => Error::DirectoryDenied,
+            other => other,
+        })?;
         sys::write_all(&temp.fd, content)?;
         match (&self.original, mode) {
             (Some(original), _) => temp.copy_metadata(original)?,
@@ -152,14 +157,14 @@ impl Target {
         self.check_directory(dir)?;
         // The call may have been answered while a system call above hung: it must change nothing then.
         self.deadline.check()?;
-        let replacement = Replacement::new(self, dir, temp, lock, unverified, durability);
+        let swap = Swap::new(self, dir, temp, lock, unverified, durability);
         match &self.original {
-            Some(original) => replacement.exchange(original),
-            None => replacement.create(),
+            Some(original) => swap.exchange(original),
+            None => swap.create(),
         }
     }
 
-    /// Takes back what [`Self::replace`] did: the old file has its name again, or the new one is gone.
+    /// Undoes [`Self::replace`]: the old file has its name again, or the new one is gone.
     ///
     /// Refuses a file that another process has changed since.
     pub fn roll_back(&self, made: Committed) -> Result<()> {
@@ -185,7 +190,7 @@ impl Target {
         }
     }
 
-    /// Takes back what [`Self::link`] did, if the symlink is still there.
+    /// Undoes [`Self::link`], if the symlink is still there.
     pub fn remove_link(&self, to: &[u8]) -> Result<()> {
         let dir = self.current_dir()?;
         match sys::read_link(dir.fd(), self.name.as_bytes()) {
@@ -199,7 +204,7 @@ impl Target {
         }
     }
 
-    /// Takes back what [`Self::make_directory`] did, if the directory is empty.
+    /// Undoes [`Self::make_directory`], if the directory is empty.
     pub fn remove_directory(&self) -> Result<()> {
         match sys::remove_dir(self.current_dir()?.fd(), self.name.as_bytes()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -281,11 +286,7 @@ impl Target {
 impl Original {
     /// Hashes the content, unless the times alone will show whether it has changed.
     fn prepare(&self) -> Result<()> {
-        let now = self.file.meta_now()?;
-        if !self.file.meta().same_stat(&now) {
-            return Err(Error::Changed);
-        }
-        if !self.file.meta().proven_unchanged(&now) {
+        if !self.file.meta().is_settled() {
             self.hash()?;
         }
         Ok(())

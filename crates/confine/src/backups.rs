@@ -2,6 +2,7 @@
 //!
 //! Several processes may use one at once. A line of a log is written whole or not at all.
 
+mod logs;
 mod segments;
 
 use std::io::Read as _;
@@ -13,12 +14,12 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::lines::LogLock;
 use crate::temp_file::retry;
 use crate::{
     Deadline, Error, File, Identity, Kind, Name, Removal, Result, Target, TreeRemoval, sys,
 };
 
+use logs::{OpenLog, Spare};
 pub use segments::{LinesFromEnd, Segment, StoreLock, StoredFile};
 
 /// A directory that belongs to this user alone.
@@ -26,6 +27,9 @@ pub use segments::{LinesFromEnd, Segment, StoreLock, StoredFile};
 pub struct BackupStore {
     dir: Arc<Dir>,
     device: Identity,
+    open_logs: Spare<Arc<OpenLog>>,
+    /// Handles on the directory, to lock it.
+    lock_handles: Arc<Spare<Arc<OwnedFd>>>,
 }
 
 impl BackupStore {
@@ -34,24 +38,26 @@ impl BackupStore {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(Error::Os)?;
         let dir = Dir::new(sys::open_root(path)?)?;
-        Ok(Self { device: dir.identity(), dir: Arc::new(dir) })
+        Ok(Self {
+            device: dir.identity(),
+            dir: Arc::new(dir),
+            open_logs: Spare::default(),
+            lock_handles: Arc::default(),
+        })
     }
 
-    /// Adds a line to a log.
-    pub fn append(&self, log: &Name, line: &str, deadline: &Deadline) -> Result<()> {
-        Ok(self.turn(log, deadline)?.add(&format!("{line}\n"))?)
-    }
-
-    /// Locks a log, on a handle that still has the log's name.
-    fn turn(&self, log: &Name, deadline: &Deadline) -> Result<LogLock<OwnedFd>> {
-        for _ in 0..sys::MAX_RACES {
-            let mut turn = LogLock::wait(sys::append_at(self.dir.fd(), log.as_bytes())?, deadline)?;
-            let (open, named) = (turn.meta()?, self.dir.meta(log));
-            if named.is_ok_and(|named| named.identity == open.identity) {
-                return Ok(turn);
+    /// Flushes a log, backups and their names, so that they survive a loss of power.
+    pub fn flush(&self, log: &Name, backups: &[Name]) -> Result<()> {
+        for name in backups {
+            match self.dir.file(name) {
+                Ok(backup) => sys::sync_data(backup.fd())?,
+                // Nothing was displaced, or the backup is a link to a file that nobody may read, and no copy.
+                Err(Error::NotFound | Error::Denied) => {}
+                Err(other) => return Err(other),
             }
         }
-        Err(Error::Changed)
+        sys::sync_data(self.dir.file(log)?.fd())?;
+        self.dir.sync()
     }
 
     /// Replaces a whole log by what `keep` returns, while it is locked.
@@ -61,7 +67,7 @@ impl BackupStore {
         deadline: &Deadline,
         keep: impl FnOnce(&str) -> Option<String>,
     ) -> Result<()> {
-        let turn = self.turn(log, deadline)?;
+        let (_open, turn) = self.turn(log, deadline)?;
         let Some(text) = keep(&self.read_text(log)?) else { return Ok(()) };
         let fresh = crate::temp_name::TempName::new()?.name()?;
         let fd = sys::create_at(self.dir.fd(), fresh.as_bytes(), 0o600)?;
@@ -140,12 +146,10 @@ impl BackupStore {
         let near = file.meta().identity.same_device(self.device);
         if file.meta().links == 1 && near {
             match sys::link_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
-                Ok(()) if self.dir.meta(name)?.identity == file.meta().identity => {
-                    return file.note_new_link();
-                }
                 Ok(()) => {
-                    self.remove(name);
-                    return Err(Error::Changed);
+                    // The link has the file's metadata, if it is one to this file.
+                    let linked = self.dir.meta(name)?;
+                    return file.note_new_link(&linked).inspect_err(|_| self.remove(name));
                 }
                 Err(Errno::NOENT) => return Err(Error::Changed),
                 // Hard links may be forbidden, or unknown to the file system.
@@ -166,9 +170,9 @@ impl BackupStore {
                 sys::seek_to(&copy, start)?;
                 while position < end {
                     deadline.check()?;
-                    let most = usize::try_from(end - position).unwrap_or(usize::MAX);
-                    let most = most.min(buffer.len());
-                    let read = sys::read_from(file.fd(), &mut buffer[..most], position)?;
+                    let max_len = usize::try_from(end - position).unwrap_or(usize::MAX);
+                    let max_len = max_len.min(buffer.len());
+                    let read = sys::read_from(file.fd(), &mut buffer[..max_len], position)?;
                     if read == 0 {
                         return Ok(());
                     }

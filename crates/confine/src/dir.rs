@@ -17,7 +17,7 @@ use crate::{Error, File, Identity, Kind, Metadata, Name, Result, sys};
 pub struct Entry {
     /// Its name.
     pub name: Name,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
@@ -82,19 +82,19 @@ impl Dir {
     /// Whether this process may change its entries.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match sys::may_write(&self.fd, b".") {
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(Error::DirectoryDenied),
+            Err(Errno::ACCESS | Errno::PERM) => Err(Error::DirectoryDenied),
             other => Ok(other?),
         }
     }
 
-    /// At most `most` entries, in the order of the file system, without Pinfold's temp files.
-    pub(crate) fn entries(&self, most: usize) -> Result<Vec<Entry>> {
+    /// At most `max` entries, in the order of the file system, without Pinfold's temp files.
+    pub(crate) fn entries(&self, max: usize) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         sys::list(self.readable()?, &mut Vec::new(), |name, kind| {
             if is_own_temp(&self.fd, name) {
                 return ControlFlow::Continue(());
             }
-            if entries.len() == most {
+            if entries.len() == max {
                 return ControlFlow::Break(());
             }
             // The kernel gives names only.

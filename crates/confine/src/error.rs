@@ -75,6 +75,9 @@ pub enum Error {
     /// The directory that the file is in may not be changed.
     #[error("its directory may not be written to")]
     DirectoryDenied,
+    /// Nothing on the file system may be changed.
+    #[error("its file system is mounted read-only")]
+    ReadOnly,
     /// Something is mounted there, which cannot be replaced.
     #[error("it is a mount point, which cannot be replaced or removed")]
     MountPoint,
@@ -103,7 +106,7 @@ pub enum Error {
         /// Whether it was made an empty file.
         emptied: bool,
     },
-    /// What was moved could not be moved back after a conflict.
+    /// A file or directory could not be moved back after a conflict.
     #[error("it was moved, and could not be moved back")]
     NotMovedBack,
     /// The file's owner cannot be kept.
@@ -133,7 +136,8 @@ impl From<Errno> for Error {
             Errno::NOENT => Self::NotFound,
             Errno::NOTDIR => Self::NotADirectory,
             Errno::ISDIR => Self::IsDirectory,
-            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied,
+            Errno::ACCESS | Errno::PERM => Self::Denied,
+            Errno::ROFS => Self::ReadOnly,
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
             Errno::NAMETOOLONG => Self::BadPath("has a name that is too long for the file system"),
             Errno::BUSY => Self::MountPoint,

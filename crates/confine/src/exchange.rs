@@ -17,7 +17,7 @@ use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
 use crate::{Committed, Durability, Error, Identity, Metadata, Name, Result, Target, sys};
 
 /// A temp file that is to take the target's place, in a locked directory.
-pub(crate) struct Replacement<'t> {
+pub(crate) struct Swap<'t> {
     target: &'t Target,
     dir: &'t Arc<Dir>,
     temp: TempFile,
@@ -27,7 +27,7 @@ pub(crate) struct Replacement<'t> {
     may_have_replaced: bool,
 }
 
-impl<'t> Replacement<'t> {
+impl<'t> Swap<'t> {
     pub(crate) fn new(
         target: &'t Target,
         dir: &'t Arc<Dir>,
@@ -91,7 +91,7 @@ impl<'t> Replacement<'t> {
         self.target.deadline.check()
     }
 
-    /// Takes back [`Self::place`]. False if the new file still has the name.
+    /// Undoes [`Self::place`]. False if the new file still has the name.
     fn remove_placed(&self) -> bool {
         let name = self.target.name.as_bytes();
         match self.identity_of(&self.target.name) {
@@ -221,7 +221,7 @@ impl<'t> Replacement<'t> {
         Ok(Committed { meta, old_version, unverified, may_have_replaced })
     }
 
-    /// Takes back [`Self::move_aside`] because of `error`, and gives the error that says what is left.
+    /// Undoes [`Self::move_aside`] because of `error`. Returns the error that says what is left.
     fn undo_move_aside(
         &self,
         original: &Original,

@@ -28,7 +28,7 @@ pub enum When {
     From(&'static str, usize),
 }
 
-/// What another process does just before the n-th call of a name, counting from 1.
+/// An action of another process just before the n-th call of a name, counting from 1.
 pub type Meanwhile = (&'static str, usize, Box<dyn FnOnce()>);
 
 #[derive(Default)]
@@ -58,12 +58,28 @@ thread_local! {
 /// The outcome of an injected fault.
 #[derive(Debug)]
 pub struct Report<T> {
-    /// What the code under test returned.
+    /// The result of the code under test.
     pub result: T,
     /// The name of the n-th call, if it came to that.
     pub fired: Option<&'static str>,
     /// Every call that was made, in order.
     pub calls: Vec<&'static str>,
+}
+
+/// The calls to fail or to be killed at, one after the other: each, or with `PINFOLD_TEST_STRIDE=N` every N-th. That is
+/// for machines on which a process takes long to start.
+pub fn each_call() -> impl Iterator<Item = u64> {
+    (1..).step_by(stride())
+}
+
+/// How often a test tries a race: as often as it usually does, or with `PINFOLD_TEST_STRIDE=N` an N-th of that.
+pub fn rounds(usual: usize) -> usize {
+    usual / stride()
+}
+
+fn stride() -> usize {
+    let set = std::env::var("PINFOLD_TEST_STRIDE").ok().and_then(|stride| stride.parse().ok());
+    set.unwrap_or(1).max(1)
 }
 
 /// Runs `code`, makes some of its system calls fail, and returns which calls were made.

@@ -25,10 +25,15 @@ impl File {
     pub(crate) fn regular(fd: OwnedFd) -> Result<Self> {
         let meta = Metadata::of(&sys::stat(&fd)?);
         match meta.kind {
-            Kind::File => Ok(Self { fd, meta, position: 0, at_end: false, content: None }),
+            Kind::File => Ok(Self::new(meta, fd)),
             Kind::Directory => Err(Error::IsDirectory),
             other => Err(Error::NotRegular(other)),
         }
+    }
+
+    /// The regular file that a handle is on, and its metadata.
+    pub(crate) fn new(meta: Metadata, fd: OwnedFd) -> Self {
+        Self { fd, meta, position: 0, at_end: false, content: None }
     }
 
     /// The same file, read from memory: `content` is its whole content.
@@ -41,19 +46,14 @@ impl File {
         &self.meta
     }
 
-    /// Notes that this process made a hard link, which changes ctime. Fails if anything else changed.
-    pub(crate) fn note_new_link(&mut self) -> Result<()> {
-        let now = self.meta_now()?;
-        if !self.meta.same_stat(&now) {
+    /// Notes that this process made a hard link, which changes ctime. Fails if anything else changed. `now` is the
+    /// metadata of the link.
+    pub(crate) fn note_new_link(&mut self, now: &Metadata) -> Result<()> {
+        if !self.meta.same_stat(now) {
             return Err(Error::Changed);
         }
-        self.meta.update_ctime(&now);
+        self.meta.update_ctime(now);
         Ok(())
-    }
-
-    /// Its metadata now.
-    pub(crate) fn meta_now(&self) -> Result<Metadata> {
-        Ok(Metadata::of(&sys::stat(&self.fd)?))
     }
 
     pub(crate) fn fd(&self) -> &OwnedFd {
@@ -94,17 +94,17 @@ impl File {
 
     /// The hash of its whole content, as it is now.
     pub(crate) fn hash(&self, deadline: &Deadline) -> Result<Hash> {
+        const BUFFER: u64 = 128 * 1024;
         let mut hasher = Hasher::new();
-        let mut buffer = vec![0; 128 * 1024];
+        let mut buffer = vec![0; self.meta.len.saturating_add(1).min(BUFFER) as usize];
         let mut position = 0;
         loop {
             deadline.check()?;
-            match sys::read_from(&self.fd, &mut buffer, position)? {
-                0 => return Ok(hasher.finalize()),
-                read => {
-                    hasher.update(&buffer[..read]);
-                    position += read as u64;
-                }
+            let read = sys::read_from(&self.fd, &mut buffer, position)?;
+            hasher.update(&buffer[..read]);
+            position += read as u64;
+            if read == 0 || read < buffer.len() && position >= self.meta.len {
+                return Ok(hasher.finalize());
             }
         }
     }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::dir::Dir;
 use crate::lock::FileLock;
-use crate::target::Location;
+use crate::target::FoundDirectory;
 use crate::temp_file::retry;
 use crate::{
     Deadline, Durability, Error, Kind, Metadata, Name, Place, RawPath, Result, Workspace, sys,
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct HeldEntry {
     pub(crate) place: Place,
-    pub(crate) location: Location,
+    pub(crate) location: FoundDirectory,
     pub(crate) dir: Arc<Dir>,
     pub(crate) name: Name,
     pub(crate) meta: Metadata,
@@ -48,7 +48,8 @@ impl Workspace {
             if path.names_a_directory() && meta.kind != Kind::Directory {
                 return Err(Error::NotADirectory);
             }
-            let location = Location { root: self.root(place.root).clone(), directory: parent };
+            let location =
+                FoundDirectory { root: self.root(place.root).clone(), directory: parent };
             return Ok(HeldEntry { place, location, dir, name, meta, link_target, lock });
         }
         Err(Error::Changed)
@@ -68,9 +69,9 @@ impl Workspace {
     }
 
     /// Removes the directories above a place that are empty: at most so many, and never a root.
-    pub fn remove_empty_parents(&self, place: &Place, most: usize) {
+    pub fn remove_empty_parents(&self, place: &Place, max: usize) {
         let mut path = place.path.clone();
-        for _ in 0..most {
+        for _ in 0..max {
             let Some((parent, _)) = path.split() else { return };
             let Some((above, name)) = parent.split() else { return };
             // `rmdir` fails unless it is empty, so nothing is lost.
@@ -112,7 +113,7 @@ impl DirectoryRemoval {
         self.entry.dir.check_writable()
     }
 
-    /// Takes back what [`Self::remove`] did: a directory with the same mode is there again.
+    /// Undoes [`Self::remove`]: a directory with the same mode is there again.
     pub fn put_back(&self) -> Result<()> {
         let HeldEntry { dir, name, meta, .. } = &self.entry;
         retry(|| sys::make_dir(dir.fd(), name.as_bytes())).ok_or(Error::Changed)?;

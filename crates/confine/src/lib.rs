@@ -42,8 +42,9 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, lower_priority, make_private_directory, may_write, memory_bytes,
-    owner, read_secret, read_user_file, remove_secret, symlinks_and_target, terminal, write_secret,
+    LogFile, device_and_inode, file_system_type, lower_priority, make_private_directory, mark_once,
+    may_write, memory_bytes, owner, read_secret, read_user_file, remove_secret,
+    symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};
@@ -68,6 +69,6 @@ pub use tree::{IndexMode, TreeStamp, TreeSummary};
 pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{
     Candidate, FileId, FileOpener, FilterDecision, LeftOut, RememberedFile, Skipped, Visibility,
-    Visitor, Walk, WalkEntry,
+    VisitInOrder, Visitor, Walk, WalkEntry,
 };
-pub use workspace::{Lstat, Place, Workspace};
+pub use workspace::{Place, Stat, Workspace};

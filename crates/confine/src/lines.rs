@@ -1,6 +1,6 @@
 //! Appends lines to a log that other processes append to as well.
 //!
-//! Where the log can be locked, a line is written whole or not at all. A torn line that another process
+//! Where the log can be locked, a line is written whole or not at all. A partial line that another process
 //! left is ended first, so that it never becomes the beginning of the next line.
 
 use std::time::Duration;
@@ -21,7 +21,12 @@ pub(crate) struct LogLock<F: AsFd> {
     alone: bool,
     /// Its length under the lock, if it is known.
     known_len: Option<u64>,
+    /// Whether the last line is known to be whole.
+    known_whole: bool,
 }
+
+/// How much of a log is read to find its last line. One that is longer is not found whole.
+const MAX_LAST_LINE: u64 = 512;
 
 impl<F: AsFd> LogLock<F> {
     /// Waits for the lock. Without locks in the file system, it appends unlocked.
@@ -37,38 +42,49 @@ impl<F: AsFd> LogLock<F> {
                 Err(other) => return Err(other.into()),
             }
         };
-        Ok(Self { file: Locked(file), alone, known_len: None })
+        Ok(Self { file: Locked(file), alone, known_len: None, known_whole: false })
     }
 
-    /// Appends unlocked, whoever holds the lock.
+    /// Appends without the lock.
     pub(crate) fn take(file: F) -> Self {
-        Self { file: Locked(file), alone: false, known_len: None }
+        Self { file: Locked(file), alone: false, known_len: None, known_whole: false }
     }
 
-    /// Its metadata.
-    pub(crate) fn meta(&mut self) -> rustix::io::Result<Metadata> {
-        let meta = Metadata::of(&sys::stat(&self.file)?);
-        self.known_len = self.alone.then_some(meta.len);
-        Ok(meta)
+    /// Notes its length now, and the length that it had when its last line was known to be whole.
+    pub(crate) fn set_len(&mut self, len: u64, whole_at: u64) {
+        self.known_len = self.alone.then_some(len);
+        self.known_whole = self.alone && len == whole_at;
     }
 
-    /// Appends a line, which ends with a newline.
-    pub(crate) fn add(self, line: &str) -> rustix::io::Result<()> {
+    /// Its last line without the newline; empty if there is none.
+    pub(crate) fn last_line(&self) -> rustix::io::Result<String> {
         let len = self.known_len.map_or_else(|| self.len(), Ok)?;
-        let torn = self.is_torn(len)?;
-        write(&self.file, line, torn).1.inspect_err(|_| {
+        let mut end = [0; MAX_LAST_LINE as usize];
+        let wanted = len.min(MAX_LAST_LINE);
+        let end = &mut end[..wanted as usize];
+        let read = sys::read_from(&self.file, end, len - wanted)?;
+        let text = String::from_utf8_lossy(&end[..read]);
+        Ok(text.lines().next_back().unwrap_or_default().to_owned())
+    }
+
+    /// Appends a line, which ends with a newline. Returns the log's length, if that is known.
+    pub(crate) fn add(&self, line: &str) -> rustix::io::Result<Option<u64>> {
+        let len = self.known_len.map_or_else(|| self.len(), Ok)?;
+        let partial = !self.known_whole && self.is_partial(len)?;
+        write(&self.file, line, partial).1.inspect_err(|_| {
             // Only under the lock: otherwise it could cut off another process's line.
             if self.alone {
                 retry(|| sys::truncate(&self.file, len));
             }
-        })
+        })?;
+        Ok(self.alone.then_some(len + u64::from(partial) + line.len() as u64))
     }
 
     /// Whether the last line lacks its newline.
-    fn is_torn(&self, len: u64) -> rustix::io::Result<bool> {
-        let torn = self.ends_within_a_line(len)?;
-        if self.alone || !torn {
-            return Ok(torn);
+    fn is_partial(&self, len: u64) -> rustix::io::Result<bool> {
+        let partial = self.ends_within_a_line(len)?;
+        if self.alone || !partial {
+            return Ok(partial);
         }
         // Without the lock, another process may be writing it right now.
         std::thread::sleep(Duration::from_millis(1));
@@ -88,14 +104,14 @@ impl<F: AsFd> LogLock<F> {
     }
 }
 
-/// Writes a line in one call, so that lines of several processes do not mix. Ends a `torn` line first.
-/// Also returns whether the last line is torn now.
-pub(crate) fn write(file: impl AsFd, line: &str, torn: bool) -> (bool, rustix::io::Result<()>) {
-    let whole = if torn { format!("\n{line}") } else { line.to_owned() };
+/// Writes a line in one call, so that lines of several processes do not mix. Ends a `partial` line first.
+/// Also returns whether the last line is partial now.
+pub(crate) fn write(file: impl AsFd, line: &str, partial: bool) -> (bool, rustix::io::Result<()>) {
+    let whole = if partial { format!("\n{line}") } else { line.to_owned() };
     let (written, done) = sys::write_counting(file, whole.as_bytes());
-    let torn = match whole.as_bytes()[..written].last() {
+    let partial = match whole.as_bytes()[..written].last() {
         Some(last) => *last != b'\n',
-        None => torn,
+        None => partial,
     };
-    (torn, done)
+    (partial, done)
 }

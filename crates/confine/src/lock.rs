@@ -1,14 +1,16 @@
 //! The locks of a change: on its file against other changes of this process, on its directory against other processes.
 //!
-//! A file is locked by the identity of its directory and its name there, so two spellings of one path share a lock. A
-//! directory is locked with `flock`, from before the exchange until the old version is gone.
+//! A file is locked by the identity of its directory and its folded name there, so two spellings of one path share a
+//! lock, also on file systems that fold letter case or Unicode forms. Where a file system does not, changes of `a` and
+//! `A` wait for each other, which costs nothing but time. A directory is locked with `flock`, from before the exchange
+//! until the old version is gone.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -19,34 +21,51 @@ use crate::sys::Locked;
 use crate::{Deadline, Error, Identity, Name, Result, sys};
 
 /// With the process id: a forked process has copies of locks that none of its threads releases.
-type Key = (u32, Identity, Vec<Name>);
+type Key = (u32, Identity, Vec<Vec<u8>>);
 
-static HELD: Mutex<Option<HashSet<Key>>> = Mutex::new(None);
+/// Who holds a lock: a thread, with the name as it is spelled.
+type Holder = (ThreadId, Vec<Name>);
+
+static HELD: Mutex<Option<HashMap<Key, Vec<Holder>>>> = Mutex::new(None);
 static FREED: Condvar = Condvar::new();
 
 /// The lock on a file. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     key: Key,
+    holder: Holder,
 }
 
 impl FileLock {
     /// Waits for other changes of this process to the file `names` below the directory.
     pub(crate) fn take(directory: Identity, names: Vec<Name>, deadline: &Deadline) -> Result<Self> {
-        let key = (std::process::id(), directory, names);
+        let folded = names.iter().map(Name::folded).collect();
+        let key = (std::process::id(), directory, folded);
+        let holder = (thread::current().id(), names);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        while !held.get_or_insert_default().insert(key.clone()) {
+        loop {
+            let holders = held.get_or_insert_default().entry(key.clone()).or_default();
+            // A thread that changes `a` and `A` at once would wait for itself.
+            if holders.iter().all(|other| other.0 == holder.0 && other.1 != holder.1) {
+                holders.push(holder.clone());
+                return Ok(Self { key, holder });
+            }
             deadline.check()?;
             (held, _) = FREED.wait_timeout(held, PAUSE).unwrap_or_else(PoisonError::into_inner);
         }
-        Ok(Self { key })
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        held.get_or_insert_default().remove(&self.key);
+        let all = held.get_or_insert_default();
+        if let Some(holders) = all.get_mut(&self.key) {
+            holders.retain(|holder| *holder != self.holder);
+            if holders.is_empty() {
+                all.remove(&self.key);
+            }
+        }
         drop(held);
         FREED.notify_all();
     }
@@ -139,6 +158,45 @@ impl Dir {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_spellings_of_one_name_share_a_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::new(sys::open_root(place.path()).unwrap()).unwrap();
+        let take = |name: &str| {
+            let name = Name::parse(name.as_bytes()).unwrap();
+            FileLock::take(dir.identity(), vec![name], &Deadline::lasting_while(|| false))
+        };
+        for (one, other) in [
+            ("README.md", "readme.md"),
+            ("caf\u{e9}", "cafe\u{301}"),
+            ("CAF\u{c9}", "cafe\u{301}"),
+            ("stra\u{df}e", "STRASSE"),
+            ("\u{212a}ey", "key"),
+        ] {
+            let lock = take(one).unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| assert!(take(other).is_err(), "{one} {other}"));
+                scope.spawn(|| assert!(take("another").is_ok()));
+            });
+            // Another file, where names are not folded.
+            let second = take(other).unwrap();
+            assert!(take(one).is_err() && take(other).is_err(), "{one} {other}");
+            drop(lock);
+            thread::scope(|scope| {
+                scope.spawn(|| assert!(take(one).is_err(), "{one} {other}"));
+            });
+            drop(second);
+            thread::scope(|scope| {
+                scope.spawn(|| assert!(take(one).is_ok() && take(other).is_ok()));
+            });
+        }
+        let held = HELD.lock().unwrap();
+        let left = held.as_ref().map_or(0, |all| {
+            all.keys().filter(|(_, identity, _)| *identity == dir.identity()).count()
+        });
+        assert_eq!(left, 0);
+    }
 
     #[test]
     fn a_lock_ends_with_its_holder_though_a_forked_process_has_its_handle() {

@@ -111,7 +111,6 @@ impl Metadata {
     pub(crate) fn of(stat: &Stat) -> Self {
         let modified = system_time(stat.st_mtime as i64, stat.st_mtime_nsec as u32);
         let changed = system_time(stat.st_ctime as i64, stat.st_ctime_nsec as u32);
-        let quiet = SystemTime::now().duration_since(modified.max(changed));
         Self {
             kind: FileType::from_raw_mode(stat.st_mode as _).into(),
             identity: Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 },
@@ -122,7 +121,27 @@ impl Metadata {
             links: stat.st_nlink as u64,
             modified,
             changed,
-            settled: quiet.is_ok_and(|quiet| quiet > SLOWEST_TICK),
+            settled: is_settled(modified, changed),
+        }
+    }
+
+    /// The same from `statx`, which tells more in one call.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_statx(stat: &rustix::fs::Statx) -> Self {
+        let time = |time: rustix::fs::StatxTimestamp| system_time(time.tv_sec, time.tv_nsec);
+        let (modified, changed) = (time(stat.stx_mtime), time(stat.stx_ctime));
+        let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
+        Self {
+            kind: FileType::from_raw_mode(stat.stx_mode.into()).into(),
+            identity: Identity { device, inode: stat.stx_ino },
+            len: stat.stx_size,
+            mode: u32::from(stat.stx_mode) & 0o7777,
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+            links: stat.stx_nlink.into(),
+            modified,
+            changed,
+            settled: is_settled(modified, changed),
         }
     }
 
@@ -161,6 +180,11 @@ impl Metadata {
             && self.modified == later.modified
             && (self.mode, self.uid, self.gid) == (later.mode, later.uid, later.gid)
     }
+}
+
+fn is_settled(modified: SystemTime, changed: SystemTime) -> bool {
+    let quiet = SystemTime::now().duration_since(modified.max(changed));
+    quiet.is_ok_and(|quiet| quiet > SLOWEST_TICK)
 }
 
 pub(crate) fn system_time(seconds: i64, nanoseconds: u32) -> SystemTime {

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use crate::{Error, Result};
 
 /// A path as it was given. Nothing about it has been checked.
@@ -69,6 +71,20 @@ impl Name {
     /// The name's bytes, as the file system has them.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The name in one spelling for all those that some file system takes for the same: without differences of letter
+    /// case and of Unicode form.
+    pub(crate) fn folded(&self) -> Vec<u8> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) if !text.is_ascii() => {
+                // Upper case first: some letters differ in lower case only.
+                let upper: String = text.nfkc().flat_map(char::to_uppercase).collect();
+                let folded: String = upper.chars().flat_map(char::to_lowercase).nfkc().collect();
+                folded.into_bytes()
+            }
+            _ => self.0.to_ascii_lowercase(),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     Workspace, sys,
 };
 
-/// What is to be moved, and the free place that it goes to: both locked.
+/// A file or directory to move, and the free place that it goes to: both locked.
 #[derive(Debug)]
 pub struct Relocation {
     source: HeldEntry,
@@ -177,8 +177,8 @@ impl Relocation {
         Ok(())
     }
 
-    /// Takes back what [`Self::relocate`] did, if it is still there and its old place is free.
-    pub fn take_back(&self) -> Result<()> {
+    /// Undoes [`Self::relocate`], if it is still there and its old place is free.
+    pub fn move_back(&self) -> Result<()> {
         let dir = self.destination.current_dir()?;
         let found = dir.meta(&self.destination.name)?;
         if found.identity != self.source.meta.identity {

@@ -7,7 +7,7 @@ use crate::atomic::OldVersion;
 use crate::dir::Dir;
 use crate::held_entry::HeldEntry;
 use crate::lock::FileLock;
-use crate::target::Location;
+use crate::target::FoundDirectory;
 use crate::temp_file::PutBack;
 use crate::temp_name::Digest;
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Removal {
     place: Place,
-    location: Location,
+    location: FoundDirectory,
     dir: Arc<Dir>,
     name: Name,
     meta: Metadata,

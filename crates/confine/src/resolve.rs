@@ -16,7 +16,7 @@ use crate::{Error, Name, Place, RelPath, Result, Workspace, sys};
 /// As many symlinks as the kernel follows before it gives up.
 const MAX_LINKS: usize = 40;
 
-/// What to do with a symlink in the last place of a path.
+/// How to treat a symlink in the last place of a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Last {
     /// Follow it.
@@ -157,7 +157,7 @@ impl Walker<'_> {
         Ok(Resolved { missing, ..self.arrived(None) })
     }
 
-    /// What is wrong with a path that has a `..` below a missing name.
+    /// The error for a path that has a `..` below a missing name.
     fn beyond_missing(self, mut missing: Vec<Name>) -> Error {
         missing.pop();
         let root = self.workspace.root(self.root).canonical_names();

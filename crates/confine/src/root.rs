@@ -1,4 +1,4 @@
-//! A root directory, and how what is below it is opened.
+//! A root directory: opens files and directories below it.
 //!
 //! A root is a path, not an inode: [`Root::refresh`] compares the directory that the path leads to
 //! with the one that is open, and opens the new one if they differ. Nothing below a root is reached
@@ -28,7 +28,7 @@ pub enum OpenMethod {
     /// `O_NOFOLLOW_ANY` on macOS.
     Kernel,
     /// One `openat` for each name, where the kernel has no such call or a filter forbids it.
-    Walk,
+    NameByName,
 }
 
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub(crate) struct Root {
     given: PathBuf,
     given_names: Vec<Name>,
     method: OpenMethod,
-    /// Whether nothing is changed below it.
-    read_only: bool,
+    /// Whether it is a read root, below which nothing is changed.
+    read_root: bool,
     /// Whether what is created below it is for the owner alone.
     private: bool,
     /// The root that this one is in, and the path from there, if it was made by narrowing.
@@ -55,6 +55,8 @@ pub(crate) struct OpenedRoot {
     handle: OwnedFd,
     identity: Identity,
     canonical_names: Vec<Name>,
+    /// The path that these names make.
+    canonical_path: PathBuf,
     /// The mount that the root is on, if its file system is known to wait for no network and no
     /// other process.
     local_mount: Option<u64>,
@@ -64,7 +66,8 @@ impl OpenedRoot {
     fn new(handle: OwnedFd, canonical_names: Vec<Name>) -> Result<Self> {
         let identity = Metadata::of(&sys::stat(&handle)?).identity;
         let local_mount = local_mount(&handle);
-        Ok(Self { handle, identity, canonical_names, local_mount })
+        let canonical_path = path_of(&canonical_names);
+        Ok(Self { handle, identity, canonical_names, canonical_path, local_mount })
     }
 
     pub(crate) fn handle(&self) -> &OwnedFd {
@@ -89,7 +92,7 @@ impl Root {
             given_names: names(&given)?,
             given,
             method: method.unwrap_or_else(|| Self::best_method(&opened.handle)),
-            read_only: false,
+            read_root: false,
             private: false,
             outer: None,
             opened: RwLock::new(Arc::new(opened)),
@@ -129,7 +132,7 @@ impl Root {
             stat.is_ok_and(|stat| Metadata::of(&stat).identity == opened.identity)
         };
         let is_real = self.given_names == opened.canonical_names;
-        leads(sys::lstat_path(&path_of(&opened.canonical_names)))
+        leads(sys::lstat_path(&opened.canonical_path))
             && (is_real || leads(sys::stat_path(&self.given)))
     }
 
@@ -165,9 +168,9 @@ impl Root {
         self.inside(directory)
     }
 
-    /// The same root, below which nothing is changed.
-    pub(crate) fn only_read(self) -> Self {
-        Self { read_only: true, ..self }
+    /// The same root as a read root, below which nothing is changed.
+    pub(crate) fn into_read_root(self) -> Self {
+        Self { read_root: true, ..self }
     }
 
     /// The same root; what is created below it is for the owner alone.
@@ -179,8 +182,8 @@ impl Root {
         self.private
     }
 
-    pub(crate) fn is_only_read(&self) -> bool {
-        self.read_only
+    pub(crate) fn is_read_root(&self) -> bool {
+        self.read_root
     }
 
     /// A directory in a root, or the root itself, as a root.
@@ -194,13 +197,13 @@ impl Root {
         let path: RelPath = below.iter().cloned().collect();
         let opened =
             OpenedRoot::new(self.open_below(&path, sys::DIR_PATH).ok()?, Vec::new()).ok()?;
-        // By the outer root's own name, so that paths in that spelling lead here.
+        // Below the outer root's given path, so that paths which start with that lead here.
         let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
         Some(Arc::new(Self {
             given: path_of(&given_names),
             given_names,
             method: self.method,
-            read_only: self.read_only,
+            read_root: self.read_root,
             private: self.private,
             outer: Some((self.clone(), path)),
             opened: RwLock::new(Arc::new(opened)),
@@ -212,7 +215,7 @@ impl Root {
         // ENOSYS: an old kernel, or a system without such a call. EPERM: a seccomp filter that does not know it.
         match sys::open_beneath(handle, b".", sys::DIR_PATH) {
             Ok(_) => OpenMethod::Kernel,
-            Err(_) => OpenMethod::Walk,
+            Err(_) => OpenMethod::NameByName,
         }
     }
 
@@ -239,14 +242,45 @@ impl Root {
         }
     }
 
-    /// How many of an absolute path's first steps name this root, in either spelling of it.
+    /// The root's real path, whose names are [`Self::canonical_names`].
+    pub(crate) fn canonical_path(&self) -> PathBuf {
+        match &self.outer {
+            None => self.opened().canonical_path.clone(),
+            Some((outer, path)) => {
+                let mut real = outer.canonical_path();
+                real.push(OsStr::from_bytes(path.as_bytes()));
+                real
+            }
+        }
+    }
+
+    /// Whether this is the root's real path.
+    pub(crate) fn is_canonical_path(&self, path: &Path) -> bool {
+        match &self.outer {
+            None => self.opened().canonical_path == path,
+            Some(_) => self.canonical_path() == path,
+        }
+    }
+
+    /// How many of an absolute path's first steps name this root, by its given or its real path. Makes system calls only
+    /// if the names differ in case or Unicode form: on a file system that folds names, that may be the same directory.
     pub(crate) fn matching_prefix(&self, path: &[Step]) -> Option<usize> {
         let leads = |names: &[Name]| {
-            let begins = path.len() >= names.len()
-                && names.iter().zip(path).all(|(name, step)| *step == Step::Name(name.clone()));
-            begins.then_some(names.len())
+            let first = path.get(..names.len())?;
+            let begins = |same: fn(&Name, &Name) -> bool| {
+                let mut both = first.iter().zip(names);
+                both.all(|(step, name)| matches!(step, Step::Name(given) if same(given, name)))
+            };
+            let is_root = begins(|given, name| given == name)
+                || begins(|given, name| given == name || given.folded() == name.folded())
+                    && is_directory(first, names);
+            is_root.then_some(names.len())
         };
-        leads(&self.canonical_names()).max(leads(&self.given_names))
+        let by_real_path = match &self.outer {
+            None => leads(&self.opened().canonical_names),
+            Some(_) => leads(&self.canonical_names()),
+        };
+        by_real_path.max(leads(&self.given_names))
     }
 
     /// Opens what is at `path`. Fails with `ELOOP` if any part of it is a symlink.
@@ -267,25 +301,31 @@ impl Root {
         let Some((parent, name)) = path.split() else {
             return self.open_below(path, flags);
         };
-        let (opened, parent_fd);
-        let dir = if parent.is_root() {
-            opened = self.opened();
-            opened.handle()
-        } else {
-            parent_fd = self.open_below(&parent, sys::DIR_PATH)?;
-            &parent_fd
-        };
-        let meta = Metadata::of(&sys::stat_at(dir, name.as_bytes())?);
-        if is_temp(name.as_bytes(), &meta) {
-            return Err(Errno::NOENT);
+        self.in_directory(&parent, |dir| {
+            let meta = Metadata::of(&sys::stat_at(dir, name.as_bytes())?);
+            if is_temp(name.as_bytes(), &meta) {
+                return Err(Errno::NOENT);
+            }
+            match meta.kind {
+                Kind::Fifo => Err(Errno::PIPE),
+                Kind::Socket => Err(Errno::NXIO),
+                Kind::Device => Err(Errno::NODEV),
+                Kind::Symlink => Err(Errno::LOOP),
+                Kind::File | Kind::Directory => step_into(dir, &name, flags),
+            }
+        })
+    }
+
+    /// Does something with a handle on a directory below this root. The root itself is open already.
+    pub(crate) fn in_directory<T>(
+        &self,
+        path: &RelPath,
+        action: impl FnOnce(&OwnedFd) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        if path.is_root() {
+            return action(self.opened().handle());
         }
-        match meta.kind {
-            Kind::Fifo => Err(Errno::PIPE),
-            Kind::Socket => Err(Errno::NXIO),
-            Kind::Device => Err(Errno::NODEV),
-            Kind::Symlink => Err(Errno::LOOP),
-            Kind::File | Kind::Directory => step_into(dir, &name, flags),
-        }
+        action(&self.open_below(path, sys::DIR_PATH)?)
     }
 
     fn walk(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -331,6 +371,18 @@ fn open(given: &Path) -> Result<OpenedRoot> {
         }
     }
     Err(Error::Changed)
+}
+
+/// Whether an absolute path leads to the directory with these names.
+fn is_directory(path: &[Step], names: &[Name]) -> bool {
+    let name = |step: &Step| match step {
+        Step::Name(name) => Some(name.clone()),
+        Step::Parent => None,
+    };
+    let given: Option<Vec<Name>> = path.iter().map(name).collect();
+    let identity =
+        |names: &[Name]| Some(Metadata::of(&sys::stat_path(&path_of(names)).ok()?).identity);
+    given.is_some_and(|given| identity(&given).is_some_and(|it| identity(names) == Some(it)))
 }
 
 fn path_of(names: &[Name]) -> PathBuf {

@@ -38,9 +38,12 @@ pub fn listen_in(directory: &Path, name: &str) -> io::Result<(UnixListener, Path
     Ok((listener, path))
 }
 
-/// Connects to every socket in a directory that `wanted` chooses, and removes those whose process is gone. A
+/// Connects to every socket in a directory that `selects` accepts, and removes those whose process is gone. A
 /// directory of another user has none.
-pub fn connect_all(directory: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<(PathBuf, UnixStream)> {
+pub fn connect_all(
+    directory: &Path,
+    selects: impl Fn(&Path) -> bool,
+) -> Vec<(PathBuf, UnixStream)> {
     let own = rustix::process::geteuid().as_raw();
     let mut connected = Vec::new();
     if !fs::symlink_metadata(directory).is_ok_and(|it| it.is_dir() && it.uid() == own) {
@@ -58,7 +61,7 @@ pub fn connect_all(directory: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<(Pat
             if !process_of(name).is_some_and(is_running) {
                 _ = fs::remove_file(&path);
             }
-        } else if wanted(&path) {
+        } else if selects(&path) {
             match UnixStream::connect(&path) {
                 Ok(stream) => connected.push((path, stream)),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

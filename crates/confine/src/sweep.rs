@@ -18,13 +18,23 @@ use crate::dir::Dir;
 use crate::lock::DirLock;
 use crate::temp_file::{PutBack, keep};
 use crate::temp_name::{TempContent, TempName, is_new_content};
-use crate::{Deadline, Identity, Kind, Metadata, Name, sys};
+use crate::{Deadline, Identity, Kind, Metadata, Name, RawPath, Result, Workspace, sys};
 
 /// The directories that this process has swept.
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
 
 /// With more directories than this, the set starts anew.
 const MAX_SWEPT: usize = 10_000;
+
+impl Workspace {
+    /// Sweeps the directory of a path, so that a file which a killed process set aside has its name again.
+    pub fn sweep_parent(&self, path: &RawPath, deadline: &Deadline) -> Result<()> {
+        let target = self.find_target(path, deadline)?;
+        let lock = target.dir.lock(deadline)?;
+        target.dir.sweep(&lock, None, deadline);
+        Ok(())
+    }
+}
 
 impl Dir {
     /// Sweeps the directory, once in the life of this process, and gives the names of files that
@@ -142,7 +152,7 @@ impl Dir {
     /// Whether nobody is writing to a temp file any more.
     pub(crate) fn is_abandoned(&self, name: &Name) -> bool {
         match sys::open_at(self.fd(), name.as_bytes(), OFlags::RDONLY) {
-            Ok(file) => sys::try_lock_temp(&file).is_ok(),
+            Ok(file) => sys::check_temp_unlocked(&file).is_ok(),
             // A symlink that was being deleted.
             Err(errno) => errno == Errno::LOOP,
         }

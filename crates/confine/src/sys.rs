@@ -1,9 +1,9 @@
 //! Every system call that is made below a root, in a backup store or to a log, one function each.
 //!
-//! All of them start at an open handle; none takes a path from the file system's root but
-//! [`open_root`]. Interrupted calls are made again. Tests can make any of them fail.
+//! All of them start at an open handle. Only [`open_root`], [`open_root_cached`], [`stat_path`] and
+//! [`lstat_path`] take whole paths. Interrupted calls are made again. Tests can make any of them fail.
 //!
-//! What differs between systems is in `sys/linux.rs` and `sys/other.rs`, which have the same functions, and in
+//! The differences between systems are in `sys/linux.rs` and `sys/other.rs`, which have the same functions, and in
 //! `sys/errno.rs`.
 //!
 //! Elsewhere whole paths are used only if no agent gave them: those of roots, of a backup store,
@@ -22,8 +22,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Access, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, XattrFlags};
+use rustix::fs::{self, Access, AtFlags, FlockOperation, Mode, OFlags, Stat, XattrFlags};
 use rustix::io::{Errno, Result, retry_on_intr};
+
+use crate::Metadata;
 
 pub(crate) use errno::{is_missing_attribute, is_unlockable, is_unsupported};
 pub(crate) use names::{
@@ -32,7 +34,7 @@ pub(crate) use names::{
 };
 pub(crate) use platform::{
     DIR_PATH, MAX_ATTRIBUTE_BYTES, PATH_ONLY, copy_access_list, is_local, list, open_beneath,
-    open_cached, open_root_cached, read_cached, stat_cached, sync_data, sync_dir, times,
+    open_cached, open_root_cached, read_cached, stat_cached, stat_with_times, sync_data, sync_dir,
 };
 
 /// Flags that every open has: never waits, never takes a terminal, is not inherited.
@@ -264,8 +266,15 @@ impl<F: AsFd> AsFd for Locked<F> {
 }
 
 /// Locks a temp file for its writer, or fails with `EWOULDBLOCK` if another process has.
-pub(crate) fn try_lock_temp(draft: impl AsFd) -> Result<()> {
-    call("claim", || fs::flock(draft.as_fd(), FlockOperation::NonBlockingLockExclusive))
+pub(crate) fn try_lock_temp(temp: impl AsFd) -> Result<()> {
+    call("lock_temp", || fs::flock(temp.as_fd(), FlockOperation::NonBlockingLockExclusive))
+}
+
+/// Fails with `EWOULDBLOCK` if a writer has locked a temp file.
+///
+/// On NFS, only a file that is open for writing can be locked exclusively.
+pub(crate) fn check_temp_unlocked(temp: impl AsFd) -> Result<()> {
+    call("lock_temp", || fs::flock(temp.as_fd(), FlockOperation::NonBlockingLockShared))
 }
 
 /// Whether this process may write to a name in a directory.
@@ -300,8 +309,7 @@ pub(crate) enum Symlinks {
 /// The metadata that the kernel has cached for a file.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems do not say"))]
 pub(crate) struct Cached {
-    pub(crate) kind: FileType,
-    pub(crate) len: u64,
+    pub(crate) meta: Metadata,
     /// The id of the mount that it is reached by. No other mount gets it while a handle is open.
     pub(crate) mount: u64,
 }

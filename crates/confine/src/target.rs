@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Target {
     place: Place,
-    pub(crate) location: Location,
+    pub(crate) location: FoundDirectory,
     /// The deepest directory of the path that exists.
     pub(crate) dir: Arc<Dir>,
     /// Directories that would have to be made below it.
@@ -35,12 +35,12 @@ pub struct Target {
 
 /// Where the directory of a change was found.
 #[derive(Debug)]
-pub(crate) struct Location {
+pub(crate) struct FoundDirectory {
     pub(crate) root: Arc<Root>,
     pub(crate) directory: RelPath,
 }
 
-impl Location {
+impl FoundDirectory {
     /// Fails if the path no longer leads to the directory: it was moved, removed or replaced.
     pub(crate) fn check(&self, dir: &Dir) -> Result<()> {
         let same = self.root.leads_to(&self.directory, dir.identity())?;
@@ -83,13 +83,13 @@ impl Workspace {
         }
         for _ in 0..sys::MAX_RACES {
             let Resolved { place, missing } = self.resolve(root, steps.clone(), Last::Follow)?;
-            let aimed = if missing.len() > 1 {
+            let target = if missing.len() > 1 {
                 self.target_with_missing_parents(&place, missing, deadline)
             } else {
                 let path = missing.iter().fold(place.path, |path, name| path.join(name));
                 self.target_in_dir(&Place { root: place.root, path }, deadline)
             };
-            match aimed {
+            match target {
                 Err(TargetError::Symlink | TargetError::NoParent) => {}
                 Err(TargetError::Error(error)) => return Err(error),
                 Ok(target) => return Ok(target),
@@ -125,7 +125,7 @@ impl Workspace {
             }),
             Ok(Metadata { kind, .. }) => return Err(Error::NotRegular(kind).into()),
         };
-        let location = Location { root: self.root(place.root).clone(), directory: parent };
+        let location = FoundDirectory { root: self.root(place.root).clone(), directory: parent };
         let place = self.in_innermost_root(place.clone());
         let deadline = deadline.clone();
         Ok(Target {
@@ -160,7 +160,7 @@ impl Workspace {
         let mut missing = names;
         let name = missing.pop().ok_or(Error::IsDirectory)?;
         let (directory, _) = path.split().ok_or(Error::IsDirectory)?;
-        let location = Location { root: self.root(place.root).clone(), directory };
+        let location = FoundDirectory { root: self.root(place.root).clone(), directory };
         let place = self.in_innermost_root(Place { root: place.root, path });
         let deadline = deadline.clone();
         Ok(Target { place, location, dir, missing, name, original: None, deadline, _lock: lock })

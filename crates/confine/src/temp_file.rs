@@ -276,7 +276,7 @@ impl TempFile {
     /// Writes the content of the file that this one has displaced over the new content, for a rollback where
     /// names cannot be changed.
     pub(crate) fn write_back(&self, original: &Original) -> Result<()> {
-        // What can fail comes first: until the first write, the file has its new content.
+        // Steps that can fail come first: until the first write, the file has its new content.
         let (mut buffer, mut read) = (vec![0; 64 * 1024], 0);
         sys::seek_to(&self.fd, 0)?;
         sys::truncate(&self.fd, original.file.meta().len)?;

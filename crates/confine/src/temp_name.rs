@@ -149,10 +149,10 @@ impl TempName {
         Some(parsed)
     }
 
-    /// What a file with this name and metadata is.
+    /// The kind of temp file that has this name and metadata.
     pub(crate) fn content(&self, meta: &Metadata) -> TempContent {
         let created = !self.is_specific() && meta.len == 0 && meta.kind == Kind::File;
-        // What Pinfold writes is never set aside, and what it deletes no more.
+        // Pinfold sets neither its new files aside, nor those that it is deleting.
         let own = self.aside_of.is_none() && matches!(meta.kind, Kind::File | Kind::Symlink);
         match self.displaces {
             _ if own && (created || self.inode == Some(meta.identity.inode())) => {

@@ -91,7 +91,7 @@ fn open(dir: &Dir, top: &Name, below: &RelPath) -> Result<Dir> {
     Dir::new(fd)
 }
 
-/// What to do about new content that another process of Pinfold is writing.
+/// How to handle a temp file that another Pinfold process is writing.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum NewContent {
     /// It has not taken its place yet, so it is no entry.
@@ -154,7 +154,7 @@ impl TreeEntry {
         let name = Name::parse(name)?;
         let meta = directory.meta(&name)?;
         if is_new_content(name.as_bytes(), &meta) {
-            // What a killed process left goes with the directory.
+            // Temp files of killed processes go with the directory.
             let is_fine = new_content == NewContent::Skip || directory.is_abandoned(&name);
             return if is_fine { Ok(None) } else { Err(Error::Changed) };
         }
@@ -182,7 +182,7 @@ impl TreeRemoval {
         &self.top.meta
     }
 
-    /// What is in it, by path.
+    /// Its entries, by path.
     pub fn entries(&self) -> &[TreeEntry] {
         &self.entries
     }
@@ -246,7 +246,7 @@ impl TreeRemoval {
         for (number, entry) in self.entries.iter().enumerate() {
             if !entry.meta.is_settled() {
                 match self.hash(number) {
-                    // Who may remove it need not be allowed to read it: then its times have to do.
+                    // A process that may remove it need not be allowed to read it: then its times identify it.
                     Err(Error::Denied) => {}
                     other => _ = other?,
                 }
@@ -347,7 +347,7 @@ impl Drop for RemovedTree {
         self.settle();
         let Some(entry) = self.entry.take() else { return };
         let TempEntry { dir, name: top, .. } = &entry;
-        // What is in a directory comes after it.
+        // The entries of a directory come after it.
         for (path, meta) in self.entries.iter().rev() {
             if let Some((parent, name)) = path.split() {
                 (0..3).any(|_| delete(dir, top, &parent, &name, meta).is_ok());

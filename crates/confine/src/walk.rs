@@ -5,6 +5,7 @@
 //! Symlinks are shown and never entered, so there are no circles.
 
 mod entry;
+mod in_order;
 mod queue;
 mod worker;
 
@@ -14,6 +15,7 @@ use std::thread;
 use rustix::fs::OFlags;
 
 pub use entry::{Candidate, FileId, FileOpener, RememberedFile, WalkEntry};
+pub use in_order::VisitInOrder;
 
 use crate::walk::queue::TaskQueue;
 use crate::walk::worker::{Task, Worker};
@@ -25,7 +27,7 @@ use crate::{
 /// More threads wait for each other rather than for the disk.
 const MAX_THREADS: usize = 8;
 
-/// What to walk over, and how.
+/// The options of a walk.
 pub struct Walk<'a> {
     /// How many levels below the start are looked at; 1 is the start's own entries.
     pub depth: usize,
@@ -105,6 +107,11 @@ pub trait Visitor: Send {
     /// Receives an entry. An error counts it as skipped.
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()>;
 
+    /// Whether a visit makes no system call. Then the entries of one directory are not worth another thread.
+    fn is_quick(&self) -> bool {
+        false
+    }
+
     /// Receives an entry that is not shown because of its name, the ignore files, or the caller's
     /// [`Walk::visibility`]. What is below it is not received.
     fn leave_out(&mut self, _: &Candidate<'_>, _: LeftOut) {}
@@ -113,8 +120,10 @@ pub trait Visitor: Send {
 /// Why a walk leaves an entry out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LeftOut {
-    /// Its name is hidden or always skipped, or an ignore file says so. [`Walk::filter_decision`] can include it.
-    ByName,
+    /// Its name is hidden. [`Walk::filter_decision`] can include it.
+    Hidden,
+    /// Its name is always skipped, or an ignore file says so. [`Walk::filter_decision`] can include it.
+    Ignored,
     /// It may not be seen.
     NotVisible,
 }
@@ -145,17 +154,7 @@ impl Workspace {
         if walk.index != IndexMode::Off {
             self.tree_stamps(starts);
         }
-        let tasks: Vec<_> = starts
-            .iter()
-            .map(|place| Task::Directory {
-                root: place.root,
-                start: if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 },
-                path: place.path.clone(),
-                depth: 1,
-                rules: self.rules_for(place.root, &place.path, walk.ignore_files),
-                may_watch: may_watch(&place.path),
-            })
-            .collect();
+        let tasks: Vec<_> = starts.iter().map(|place| start_task(self, place, walk)).collect();
         let work = TaskQueue::new(tasks);
         let worker = || Worker::new(self, walk, &work, new_visitor(), starts.len() == 1);
         let outcome = thread::scope(|scope| {
@@ -206,7 +205,7 @@ impl Workspace {
             root.tree().refresh(root);
             // Nobody may have watched the directories above it.
             root.tree().check_start(root, &start.path);
-            root.tree().sweep_if_due(root);
+            root.tree().recheck_if_due(root);
             root.tree().refresh(root)
         });
         stamps.collect()
@@ -214,14 +213,14 @@ impl Workspace {
 
     /// Compares every remembered file of watched directories with the disk, as happens in the background some seconds
     /// after each search.
-    pub fn sweep_trees(&self) {
+    pub fn recheck_trees(&self) {
         for root in self.all_roots() {
-            crate::tree::sweep(&Arc::downgrade(root));
+            crate::tree::recheck(&Arc::downgrade(root));
         }
     }
 
     /// Whether a walk over these directories found new hard links to files that had been looked at by other names.
-    /// Their versions have changed, since nothing told of changes by the new name.
+    /// Their versions have changed, since no event reports changes by the new name.
     pub fn has_new_links(&self, starts: &[Place]) -> bool {
         let new = starts.iter().filter(|start| self.root(start.root).tree().note_linked());
         new.count() > 0
@@ -233,13 +232,19 @@ impl Workspace {
         self.root(start.root).tree().changed_files(since)
     }
 
+    /// The directories below the root of a directory in which files came or went since its tree had a stamp. `None`
+    /// if other names changed too, or if that is not known any more.
+    pub fn changed_directories(&self, start: &Place, since: TreeStamp) -> Option<Vec<RelPath>> {
+        self.root(start.root).tree().changed_directories(since)
+    }
+
     /// The regular file inside that a remembered symlink leads to.
     pub fn linked_to(&self, link: &RememberedFile) -> Result<(Place, File)> {
         let (root, parent, name) = link.parts();
         self.linked_file(root, parent, name)
     }
 
-    /// What is remembered about the tree of each root.
+    /// The summary of each root's remembered tree.
     pub fn tree_summaries(&self) -> Vec<TreeSummary> {
         self.all_roots().map(|root| root.tree().summary()).collect()
     }
@@ -254,6 +259,18 @@ impl Workspace {
         let path = dir.join(&Name::parse(name)?);
         let (place, fd) = self.open_resolved(root, path.steps(), OFlags::RDONLY)?;
         Ok((place, File::regular(fd)?))
+    }
+}
+
+/// The task that a walk begins with at one of its starts.
+fn start_task(workspace: &Workspace, place: &Place, walk: &Walk<'_>) -> Task {
+    Task::Directory {
+        root: place.root,
+        start: if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 },
+        path: place.path.clone(),
+        depth: 1,
+        rules: workspace.rules_for(place.root, &place.path, walk.ignore_files),
+        may_watch: may_watch(&place.path),
     }
 }
 

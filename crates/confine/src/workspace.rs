@@ -1,8 +1,9 @@
-//! The workspace: one or more roots, and which root and place a path means.
+//! The workspace: one or more roots. Finds the root and the place that a path names.
 
 mod lookup;
 
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::ignore_files::IgnoreCache;
@@ -10,7 +11,7 @@ use crate::path::{Step, steps, without_parent_steps};
 use crate::root::{Root, real_names};
 use crate::{Error, Name, OpenMethod, RawPath, RelPath, Result, make_private_directory};
 
-pub use lookup::Lstat;
+pub use lookup::Stat;
 pub(crate) use lookup::opening;
 
 /// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
@@ -21,15 +22,15 @@ const MAX_PATH_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Arc<Root>>,
-    /// Where relative paths start, if that is not the first root: what that was before the workspace
-    /// was narrowed, or a directory in it that was chosen.
+    /// The directory where relative paths start, if it is not the first root: the first root before the
+    /// workspace was narrowed, or a directory that [`Self::starting_at`] has set.
     base: Option<Arc<Root>>,
     /// Whether it is a part of another.
     narrowed: bool,
     pub(crate) ignore_cache: IgnoreCache,
 }
 
-/// Where something is: which root, and the path below it, free of symlinks.
+/// The place of a file or directory: a root, and the path below it, without symlinks.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Place {
     /// The root's number, in the order in which they were given.
@@ -71,13 +72,16 @@ impl Workspace {
         for path in roots {
             let root = Root::open(path.as_ref(), None);
             let root = root.map_err(|error| (self.roots.len(), error))?;
-            self.roots.push(Arc::new(root.only_read()));
+            self.roots.push(Arc::new(root.into_read_root()));
         }
         Ok(self)
     }
 
-    /// Whether nothing is changed at a real path, because the innermost root that it is in is only read.
-    pub fn is_only_read(&self, real_path: &[u8]) -> bool {
+    /// Whether nothing may be changed at a real path, because the innermost root that it is in is a read root.
+    pub fn is_in_read_root(&self, real_path: &[u8]) -> bool {
+        if !self.roots.iter().any(|root| root.is_read_root()) {
+            return false;
+        }
         let names: Vec<_> =
             real_path.split(|byte| *byte == b'/').filter(|n| !n.is_empty()).collect();
         let depth = |root: &Arc<Root>| {
@@ -88,14 +92,14 @@ impl Workspace {
         };
         let innermost = self.roots.iter().filter_map(depth).max();
         innermost.is_some()
-            && self.roots.iter().any(|root| root.is_only_read() && depth(root) == innermost)
+            && self.roots.iter().any(|root| root.is_read_root() && depth(root) == innermost)
     }
 
     /// The part of this workspace that is in some other directories too: of each of them what is
     /// inside a root, and each root that is inside one of them. `None` if nothing is.
     ///
-    /// The directories are found through the roots' handles, so whatever they are swapped for
-    /// meanwhile, what comes of it is never wider than this.
+    /// The directories are found through the roots' handles, so even if they are
+    /// swapped meanwhile, the result is never wider than this.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let to: Vec<_> = to.into_iter().filter_map(|path| real_names(path.as_ref())).collect();
         let mut roots = self.roots_in(&to);
@@ -110,7 +114,7 @@ impl Workspace {
         (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, ignore_cache })
     }
 
-    /// What of the roots is in some directories, each once.
+    /// The parts of the roots that are in some directories, each once.
     fn roots_in(&self, directories: &[Vec<Name>]) -> Vec<Arc<Root>> {
         let mut roots: Vec<Arc<Root>> = Vec::new();
         for directory in directories {
@@ -159,7 +163,7 @@ impl Workspace {
         base.map_or(Path::new("/"), |root| root.given())
     }
 
-    /// A place as a path from there, if it is below it.
+    /// The path of a place relative to [`Self::base`], if it is below that.
     pub fn below_base(&self, place: &Place) -> Option<RelPath> {
         let Some(base) = &self.base else {
             return (place.root == 0).then(|| place.path.clone());
@@ -176,19 +180,26 @@ impl Workspace {
 
     /// A place's real path, free of symlinks.
     pub fn real_path(&self, place: &Place) -> Vec<u8> {
-        let names = self.roots[place.root].canonical_names().into_iter();
-        let path = names.chain(place.path.names()).fold(Vec::new(), |mut path, name| {
-            path.push(b'/');
-            path.extend_from_slice(name.as_bytes());
-            path
-        });
-        if path.is_empty() { b"/".to_vec() } else { path }
+        let mut path = self.roots[place.root].canonical_path().into_os_string().into_vec();
+        if !place.path.is_root() {
+            if path != b"/" {
+                path.push(b'/');
+            }
+            path.extend_from_slice(place.path.as_bytes());
+        }
+        path
+    }
+
+    /// Whether these are the real paths of the roots, in their order.
+    pub fn are_real_roots(&self, paths: &[PathBuf]) -> bool {
+        paths.len() == self.roots.len()
+            && self.roots.iter().zip(paths).all(|(root, path)| root.is_canonical_path(path))
     }
 
     /// How paths below the roots are opened.
     pub fn open_method(&self) -> OpenMethod {
-        let walk = self.roots.iter().any(|root| root.open_method() == OpenMethod::Walk);
-        if walk { OpenMethod::Walk } else { OpenMethod::Kernel }
+        let walk = self.roots.iter().any(|root| root.open_method() == OpenMethod::NameByName);
+        if walk { OpenMethod::NameByName } else { OpenMethod::Kernel }
     }
 
     pub(crate) fn all_roots(&self) -> impl Iterator<Item = &Arc<Root>> {
@@ -241,7 +252,8 @@ impl Workspace {
         Ok((root, below))
     }
 
-    /// As [`Self::parse_path`], by the roots' names when they were last refreshed. Makes no system call.
+    /// As [`Self::parse_path`], by the roots' names when they were last refreshed. Makes no system call, unless
+    /// the path spells the name of a root otherwise.
     pub(crate) fn find_root(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinfold_confine::fault::{Fault, When, inject, inject_while};
+use pinfold_confine::fault::{Fault, When, each_call, inject, inject_while};
 use pinfold_confine::{Committed, Deadline, Durability, Error, OpenMethod, Workspace};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -54,7 +54,7 @@ fn sweep(
     always: &[(When, Fault)],
 ) {
     for fault in faults() {
-        for nth in 1.. {
+        for nth in each_call() {
             let dir = TempDir::new().unwrap();
             let ws = dir.path();
             fs::write(ws.join("bystander"), b"untouched").unwrap();
@@ -105,7 +105,7 @@ fn sweep(
 
 fn sweep_all(always: &[(When, Fault)]) {
     for how in [Durability::None, Durability::Data, Durability::Full] {
-        for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+        for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
             sweep("file", true, how, method, always);
             sweep("file", false, how, method, always);
             sweep("new/deeper/file", false, how, method, always);
@@ -182,7 +182,7 @@ fn a_failing_removal_leaves_the_file_or_nothing() {
             .into_iter()
             .flat_map(|how| faults().into_iter().map(move |fault| (how, fault)))
         {
-            for nth in 1.. {
+            for nth in each_call() {
                 let dir = TempDir::new().unwrap();
                 fs::write(dir.path().join("file"), OLD).unwrap();
                 let workspace = Workspace::open([dir.path()], None).unwrap();

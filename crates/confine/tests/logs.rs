@@ -1,4 +1,4 @@
-//! Logs that a line did not fit into, or that somebody else left a torn line in: the lines before it stand, and the next
+//! Logs that a line did not fit into, or that somebody else left a partial line in: the lines before it stand, and the next
 //! one is whole.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::fault::{Fault, When, inject, interleave};
 use pinfold_confine::{BackupStore, LogFile, Name};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -151,4 +151,21 @@ fn a_symlink_is_not_a_log() {
     fs::create_dir(dir.path().join("real")).unwrap();
     symlink("real", dir.path().join("through")).unwrap();
     LogFile::open(&dir.path().join("through/log")).unwrap();
+}
+
+#[test]
+fn a_log_is_sealed_also_if_a_backup_is_removed_meanwhile() {
+    let dir = TempDir::new().unwrap();
+    for name in ["log", "a.before", "b.before"] {
+        fs::write(dir.path().join(name), name).unwrap();
+    }
+    let store = BackupStore::open(dir.path()).unwrap();
+    let log = Name::parse(b"log").unwrap();
+    let other = dir.path().join("b.before");
+    let removed = Box::new(move || fs::remove_file(other).unwrap());
+    let report = interleave(vec![("rename_across", 1, removed)], || store.seal(&log, 1, |_| true));
+    report.result.unwrap();
+    assert!(!dir.path().join("log").exists() && !dir.path().join("a.before").exists());
+    let segment = &store.segments().unwrap()[0];
+    assert!(store.lines_from_end(&log, Some(segment)).unwrap().next().is_some());
 }

@@ -13,7 +13,7 @@ use pinfold_confine::fault::{Fault, When, inject_while, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
-const METHODS: [OpenMethod; 2] = [OpenMethod::Kernel, OpenMethod::Walk];
+const METHODS: [OpenMethod; 2] = [OpenMethod::Kernel, OpenMethod::NameByName];
 
 fn read(workspace: &Workspace, path: &str) -> Result<String, Error> {
     let mut text = String::new();
@@ -71,7 +71,7 @@ fn a_root_is_a_path() {
         assert_eq!(names(&moved.join("sub")), ["f"]);
         assert_eq!(names(&root.join("sub")), ["f", "g", "h"]);
 
-        // What was narrowed is not followed out of the root by a symlink in its place.
+        // A symlink in the place of a narrowed root does not lead out of the root.
         fs::rename(root.join("sub"), dir.path().join("outside")).unwrap();
         symlink(dir.path().join("outside"), root.join("sub")).unwrap();
         let result = read(&narrow, &root.join("sub/f").display().to_string());

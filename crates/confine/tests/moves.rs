@@ -5,9 +5,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
-use pinfold_confine::fault::{Fault, When, inject, interleave};
+use pinfold_confine::fault::{Fault, When, each_call, inject, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, RelocationError, Workspace};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -132,14 +131,14 @@ fn a_move_that_fails_anywhere_leaves_everything_as_it_was() {
     let cannot = (When::Every("rename_new"), Fault::Errno(Errno::INVAL.raw_os_error()));
     let ways = [
         (OpenMethod::Kernel, Durability::Full, Errno::IO),
-        (OpenMethod::Walk, Durability::None, Errno::NOSPC),
+        (OpenMethod::NameByName, Durability::None, Errno::NOSPC),
     ];
     let moves = [("file", "new/deeper/file"), ("dir", "new/dir"), ("link", "dir/link")];
     for always in [&[][..], &[cannot]] {
         for ((method, durability, errno), (from, to)) in
             ways.into_iter().flat_map(|way| moves.map(|paths| (way, paths)))
         {
-            for nth in 1.. {
+            for nth in each_call() {
                 let dir = stage();
                 let before = tree(dir.path());
                 let workspace = Workspace::open([dir.path()], Some(method)).unwrap();
@@ -236,10 +235,10 @@ fn task_of_another_process() {
 #[test]
 fn a_killed_move_is_made_or_not_made() {
     for (from, to) in [("file", "new/file"), ("dir", "moved")] {
-        for nth in 1.. {
+        for nth in each_call() {
             let dir = stage();
             let task = format!("{}|{from}|{to}|{nth}", dir.path().display());
-            let mut command = Command::new(std::env::current_exe().unwrap());
+            let mut command = pinfold_testkit::this_program();
             command.args(["task_of_another_process", "--exact", "--nocapture"]);
             let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
             let there = |path| fs::symlink_metadata(dir.path().join(path)).is_ok();
@@ -274,7 +273,7 @@ fn of_two_moves_to_one_place_one_is_told() {
 #[test]
 fn a_directory_that_cannot_be_made_leaves_nothing() {
     for errno in [Errno::IO, Errno::NOSPC, Errno::ACCESS] {
-        for nth in 1.. {
+        for nth in each_call() {
             let dir = stage();
             let before = tree(dir.path());
             let workspace = Workspace::open([dir.path()], None).unwrap();

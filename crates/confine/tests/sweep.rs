@@ -1,4 +1,4 @@
-//! What killed processes leave behind, and what becomes of it.
+//! The temp files of killed processes, and the sweep that removes them.
 //!
 //! The processes are this test's own executable, run again with a task in its environment: a process
 //! sweeps a directory only once, and a killed one takes nothing of the test with it.
@@ -8,9 +8,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
-use std::process::Command;
 
-use pinfold_confine::fault::{Fault, Meanwhile, When, inject, inject_while};
+use pinfold_confine::fault::{Fault, Meanwhile, When, each_call, inject, inject_while};
 use pinfold_confine::{Durability, Error, Workspace};
 use tempfile::TempDir;
 
@@ -38,7 +37,7 @@ fn only_what_is_surely_left_behind_is_swept() {
     };
     let left = temp("aa", "left behind");
     let written = temp("bb", "being written");
-    let writer = fs::File::open(at(&written)).unwrap();
+    let writer = fs::File::options().write(true).open(at(&written)).unwrap();
     rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let created = ".pinfold-00000000000000cc.tmp";
     fs::write(at(created), "").unwrap();
@@ -97,7 +96,7 @@ const LONGER: &str = "newer content, which is longer than the old";
 const THEIRS: &str = "THR content";
 const ACTIONS: [&str; 3] = ["replace", "replace without exchange", "remove"];
 
-/// What an editor does just before the call named here.
+/// An action of an editor just before the call named here.
 fn save(path: &Path, how: &str) {
     match how {
         "in place" => fs::write(path, THEIRS).unwrap(),
@@ -210,15 +209,14 @@ fn task_of_another_process() {
 }
 
 fn run(task: String) -> String {
-    let this = std::env::current_exe().unwrap();
-    let mut command = Command::new(this);
+    let mut command = pinfold_testkit::this_program();
     command.args(["task_of_another_process", "--exact", "--nocapture", "--test-threads=1"]);
     let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn kill_everywhere(action: &str, how: &str) {
-    for nth in 1..200 {
+    for nth in each_call().take_while(|nth| *nth < 200) {
         let dir = TempDir::new().unwrap();
         let at = dir.path().display();
         fs::write(dir.path().join("file"), OLD).unwrap();
@@ -227,9 +225,9 @@ fn kill_everywhere(action: &str, how: &str) {
             || names(dir.path())
                 .iter()
                 .any(|name| fs::read_to_string(dir.path().join(name)).unwrap() == THEIRS);
-        let said = run(format!("{at}|sweep||0"));
+        let printed = run(format!("{at}|sweep||0"));
         let what =
-            format!("{action}, saved {how}, killed at {nth}: {:?} {said}", names(dir.path()));
+            format!("{action}, saved {how}, killed at {nth}: {:?} {printed}", names(dir.path()));
         let content = |name: &str| fs::read_to_string(dir.path().join(name)).ok();
         let file = content("file");
         let mut left = names(dir.path());
@@ -240,12 +238,12 @@ fn kill_everywhere(action: &str, how: &str) {
             assert!([Some(OLD), new].contains(&file.as_deref()), "{what}: {file:?}");
             assert_eq!(left, [""; 0], "{what}");
         } else {
-            // The editor's save is in its place, or under a name that was said if another file is there.
+            // The editor's save is in its place, or, if another file is there, under a name that was reported.
             let kept = left.iter().any(|name| content(name).as_deref() == Some(THEIRS));
             assert!(kept || file.as_deref() == Some(THEIRS), "{what}: {file:?}");
             assert!(file.is_some(), "{what}");
             for name in left {
-                assert!(said.contains(&format!("kept: {name}")), "{what}");
+                assert!(printed.contains(&format!("kept: {name}")), "{what}");
                 assert_eq!(content(&name).as_deref(), Some(THEIRS), "{what}");
             }
         }
@@ -261,15 +259,15 @@ fn kill_everywhere(action: &str, how: &str) {
 #[test]
 fn a_sweep_that_fails_loses_nothing() {
     for action in ["replace without exchange", "remove"] {
-        for nth in 1..200 {
+        for nth in each_call().take_while(|nth| *nth < 200) {
             let dir = TempDir::new().unwrap();
             let at = dir.path().display();
             fs::write(dir.path().join("file"), OLD).unwrap();
             let finished = run(format!("{at}|{action}|not|{nth}")).contains("done:");
             let before = contents(dir.path());
-            let said = run(format!("{at}|sweep without renames||0"));
+            let printed = run(format!("{at}|sweep without renames||0"));
             let after = contents(dir.path());
-            let what = format!("{action} killed at {nth}: {before:?} {after:?} {said}");
+            let what = format!("{action} killed at {nth}: {before:?} {after:?} {printed}");
             let has = |contents: &[String], content| contents.iter().any(|it| it == content);
             let replaced = fs::read_to_string(dir.path().join("file")).ok().as_deref() == Some(NEW);
             assert!(replaced || !has(&before, OLD) || has(&after, OLD), "{what}");
@@ -286,18 +284,21 @@ fn a_sweep_that_fails_loses_nothing() {
 
 #[test]
 fn a_process_that_is_killed_while_it_writes_the_old_content_back_loses_none() {
-    for nth in 1..200 {
+    for nth in each_call().take_while(|nth| *nth < 200) {
         let dir = TempDir::new().unwrap();
         let at = dir.path().display();
         fs::write(dir.path().join("file"), OLD).unwrap();
         let finished = run(format!("{at}|replace and restore in place||{nth}")).contains("done:");
-        let said = run(format!("{at}|sweep||0"));
+        let printed = run(format!("{at}|sweep||0"));
         let file = fs::read_to_string(dir.path().join("file")).unwrap();
         let whole = [OLD, LONGER].contains(&&*file);
         let kept = contents(dir.path()).iter().filter(|content| *content == OLD).count();
-        assert!(whole || kept == 1 && said.contains("kept: "), "killed at {nth}: {file:?} {said}");
+        assert!(
+            whole || kept == 1 && printed.contains("kept: "),
+            "killed at {nth}: {file:?} {printed}"
+        );
         if finished {
-            assert_eq!((names(dir.path()).len(), &*file), (2, OLD), "{said}");
+            assert_eq!((names(dir.path()).len(), &*file), (2, OLD), "{printed}");
             return;
         }
     }
@@ -306,14 +307,18 @@ fn a_process_that_is_killed_while_it_writes_the_old_content_back_loses_none() {
 
 #[test]
 fn a_file_that_may_not_be_read_goes_back_to_its_name_too() {
-    for nth in 1..200 {
+    for nth in each_call().take_while(|nth| *nth < 200) {
         let dir = TempDir::new().unwrap();
         let at = dir.path().display();
         fs::write(dir.path().join("file"), OLD).unwrap();
         let finished = run(format!("{at}|remove|not|{nth}")).contains("done:");
-        let said = run(format!("{at}|sweep of unreadable files||0"));
+        let printed = run(format!("{at}|sweep of unreadable files||0"));
         let file = fs::read_to_string(dir.path().join("file")).ok();
-        assert!(finished || file.as_deref() == Some(OLD), "{nth}: {:?} {said}", names(dir.path()));
+        assert!(
+            finished || file.as_deref() == Some(OLD),
+            "{nth}: {:?} {printed}",
+            names(dir.path())
+        );
         if finished {
             return;
         }
@@ -346,12 +351,12 @@ fn content_that_a_failed_rollback_left_is_never_swept() {
         let dir = TempDir::new().unwrap();
         let at = dir.path().display();
         fs::write(dir.path().join("file"), OLD).unwrap();
-        let said = run(format!("{at}|{action}, and the rollback fails{how}||0"));
-        assert!(said.contains("left: .pinfold-"), "{action}: {said}");
-        let said = run(format!("{at}|sweep||0"));
-        assert!(contents(dir.path()).iter().any(|content| content == OLD), "{action}: {said}");
-        assert!(said.contains("kept: "), "{action}: {said}");
-        // What was to be deleted is in its place again.
+        let printed = run(format!("{at}|{action}, and the rollback fails{how}||0"));
+        assert!(printed.contains("left: .pinfold-"), "{action}: {printed}");
+        let printed = run(format!("{at}|sweep||0"));
+        assert!(contents(dir.path()).iter().any(|content| content == OLD), "{action}: {printed}");
+        assert!(printed.contains("kept: "), "{action}: {printed}");
+        // The file to delete is in its place again.
         let back = fs::read_to_string(dir.path().join("file")).unwrap();
         assert_eq!(back, if action == "remove" { OLD } else { NEW });
     }

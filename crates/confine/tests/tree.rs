@@ -14,7 +14,7 @@ use pinfold_confine::{
 };
 use tempfile::TempDir;
 
-/// What a walk tells about each entry: its size and time, and its version where it is a file.
+/// The data of a walk about each entry: its size and time, and its version where it is a file.
 type Shown = BTreeMap<String, (u64, std::time::SystemTime, u64)>;
 
 struct Show<'s>(&'s Mutex<Shown>);
@@ -31,9 +31,21 @@ impl Visitor for Show<'_> {
 }
 
 fn walk(workspace: &Workspace, index: IndexMode, start: &RelPath) -> (Shown, Skipped, bool) {
+    walk_without(b"", workspace, index, start)
+}
+
+/// A walk that does not look at entries with this name.
+fn walk_without(
+    name: &[u8],
+    workspace: &Workspace,
+    index: IndexMode,
+    start: &RelPath,
+) -> (Shown, Skipped, bool) {
     let deadline = Deadline::default();
-    let forced = |candidate: &Candidate<'_>| {
-        if candidate.name() == b"forced" { FilterDecision::Force } else { FilterDecision::Default }
+    let forced = |candidate: &Candidate<'_>| match candidate.name() {
+        b"forced" => FilterDecision::Force,
+        other if other == name => FilterDecision::Exclude,
+        _ => FilterDecision::Default,
     };
     let walk = Walk {
         depth: usize::MAX,
@@ -189,6 +201,49 @@ fn a_write_through_a_hard_link_outside_is_seen() {
 }
 
 #[test]
+fn a_hard_link_is_still_known_after_its_directory_was_listed_again() {
+    let (dir, root) = large();
+    fs::write(root.join("many/3/linked"), "one").unwrap();
+    fs::hard_link(root.join("many/3/linked"), dir.path().join("outside")).unwrap();
+    let workspace = Workspace::open([&root], None).unwrap();
+    let start = RelPath::root();
+    for _ in 0..3 {
+        walk(&workspace, IndexMode::Auto, &start);
+    }
+    fs::write(root.join("many/3/new"), "").unwrap();
+    walk_without(b"linked", &workspace, IndexMode::Auto, &start);
+    fs::write(dir.path().join("outside"), "three").unwrap();
+    assert_eq!(walk(&workspace, IndexMode::Auto, &start).0["many/3/linked"].0, 5);
+}
+
+#[test]
+fn an_ignore_file_that_changes_by_another_name_counts() {
+    let (dir, root) = large();
+    fs::write(root.join("many/3/.gitignore"), "").unwrap();
+    fs::hard_link(root.join("many/3/.gitignore"), dir.path().join("outside")).unwrap();
+    let workspace = Workspace::open([&root], None).unwrap();
+    let start = RelPath::root();
+    for _ in 0..3 {
+        walk(&workspace, IndexMode::Auto, &start);
+    }
+    // The walks do not show hidden files. The first one lists directories that are watched from the second on.
+    fs::write(dir.path().join("outside"), "*.txt\n").unwrap();
+    let (remembered, ..) = walk(&workspace, IndexMode::Auto, &start);
+    let (fresh, ..) = walk(&workspace, IndexMode::Off, &start);
+    same_names(&remembered, &fresh);
+    assert!(!fresh.contains_key("many/3/230.txt"));
+    // A link that is made later is known after a recheck.
+    fs::write(root.join("many/5/.ignore"), "").unwrap();
+    walk(&workspace, IndexMode::Auto, &start);
+    fs::hard_link(root.join("many/5/.ignore"), dir.path().join("later")).unwrap();
+    fs::write(dir.path().join("later"), "*.txt\n").unwrap();
+    workspace.recheck_trees();
+    let (remembered, ..) = walk(&workspace, IndexMode::Auto, &start);
+    let (fresh, ..) = walk(&workspace, IndexMode::Off, &start);
+    same_names(&remembered, &fresh);
+}
+
+#[test]
 fn a_write_through_a_later_hard_link_inside_is_seen_at_once() {
     let (_dir, root) = large();
     fs::write(root.join("one"), "one").unwrap();
@@ -206,7 +261,7 @@ fn a_write_through_a_later_hard_link_inside_is_seen_at_once() {
 }
 
 #[test]
-fn a_write_through_a_later_hard_link_is_seen_after_a_sweep() {
+fn a_write_through_a_later_hard_link_is_seen_after_a_recheck() {
     let (dir, root) = large();
     fs::write(root.join("inside"), "one").unwrap();
     let workspace = Workspace::open([&root], None).unwrap();
@@ -215,11 +270,11 @@ fn a_write_through_a_later_hard_link_is_seen_after_a_sweep() {
         walk(&workspace, IndexMode::Auto, &start);
     }
     let before = walk(&workspace, IndexMode::Auto, &start).0;
-    workspace.sweep_trees();
+    workspace.recheck_trees();
     assert_eq!(before["inside"], walk(&workspace, IndexMode::Auto, &start).0["inside"]);
     fs::hard_link(root.join("inside"), dir.path().join("outside")).unwrap();
     fs::write(dir.path().join("outside"), "three").unwrap();
-    workspace.sweep_trees();
+    workspace.recheck_trees();
     let after = walk(&workspace, IndexMode::Auto, &start).0;
     assert_ne!(before["inside"].2, after["inside"].2);
     assert_eq!(after["inside"].0, 5);

@@ -5,9 +5,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
-use pinfold_confine::fault::{Fault, When, inject, interleave};
+use pinfold_confine::fault::{Fault, When, each_call, inject, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -50,13 +49,13 @@ fn a_removal_that_fails_anywhere_leaves_all_of_it_or_nothing() {
     let cannot = (When::Every("rename_new"), Fault::Errno(Errno::INVAL.raw_os_error()));
     let ways = [
         (OpenMethod::Kernel, Durability::Full, Errno::IO),
-        (OpenMethod::Walk, Durability::None, Errno::NOSPC),
+        (OpenMethod::NameByName, Durability::None, Errno::NOSPC),
         (OpenMethod::Kernel, Durability::None, Errno::ACCESS),
     ];
     for (always, (method, how, errno)) in
         [&[][..], &[cannot]].into_iter().flat_map(|always| ways.map(|way| (always, way)))
     {
-        for nth in 1.. {
+        for nth in each_call() {
             let dir = stage();
             let before = tree(dir.path());
             let workspace = Workspace::open([dir.path()], Some(method)).unwrap();
@@ -163,7 +162,7 @@ fn what_a_writer_is_about_to_put_there_is_not_deleted() {
         name
     };
     let (left, written) = (temp("aa"), temp("bb"));
-    let writer = fs::File::open(&written).unwrap();
+    let writer = fs::File::options().write(true).open(&written).unwrap();
     rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let before = tree(dir.path());
     let refused = remove(&workspace, "up/dir", Durability::None);
@@ -181,7 +180,7 @@ fn task_of_another_process() {
     let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
     let (dir, action) = task.split_once('|').unwrap();
     let workspace = Workspace::open([dir], None).unwrap();
-    if action == "sweep" {
+    if action == "recheck" {
         let target = workspace.target(&"up/other".into(), &Default::default()).unwrap();
         target.replace(b"x", Durability::None).map(drop).unwrap();
         return;
@@ -202,16 +201,16 @@ fn a_directory_that_a_failed_rollback_left_goes_back_whole() {
     let dir = stage();
     let mut before = tree(dir.path());
     let run = |action: &str| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut command = pinfold_testkit::this_program();
         command.args(["task_of_another_process", "--exact", "--nocapture"]);
         let task = format!("{}|{action}", dir.path().display());
         let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = run("remove");
-    assert!(said.contains("left: .pinfold-"), "{said}");
+    let printed = run("remove");
+    assert!(printed.contains("left: .pinfold-"), "{printed}");
     assert!(!dir.path().join("up/dir").exists());
-    run("sweep");
+    run("recheck");
     before.push(("up/other".into(), "x".into()));
     assert_eq!(tree(dir.path()), before);
 }

@@ -5,6 +5,8 @@
 //! handles that were opened before go on working.
 
 use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -76,24 +78,32 @@ pub fn can_list_root_directory() -> bool {
     fs::read_dir("/").is_ok()
 }
 
-/// Whether the process has one thread.
+/// Whether the process has one thread: the directory of threads has a link for each, and two of its own.
 fn is_alone() -> bool {
-    fs::read_dir("/proc/self/task").map_or(true, |threads| threads.count() == 1)
+    fs::metadata("/proc/self/task").map_or(true, |threads| threads.nlink() <= 3)
 }
 
-/// What a process must read and execute to start this program once more: its file, and where it is
+/// The mappings of this process. The kernel makes the text anew for each read, so the buffer is large.
+fn read_maps() -> std::io::Result<String> {
+    let mut text = String::with_capacity(64 * 1024);
+    fs::File::open("/proc/self/maps")?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The paths that a process must read and execute to start this program once more: its file, and where it is
 /// linked to shared libraries, these.
 pub fn program_files() -> Vec<PathBuf> {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = read_maps().unwrap_or_default();
+    let program = fs::read_link("/proc/self/exe").unwrap_or_default();
     let mut files = vec![PathBuf::from("/proc/self/exe"), PathBuf::from("/etc/ld.so.cache")];
     for line in maps.lines() {
         // Address, permissions, offset, device, inode, path.
         let Some(start) = line.find('/') else { continue };
         let is_code = line.split(' ').nth(1).is_some_and(|permissions| permissions.contains('x'));
-        if !is_code {
+        let file = Path::new(&line[start..]);
+        if !is_code || file == program {
             continue;
         }
-        let file = Path::new(&line[start..]);
         // The directories of the system's libraries hold no secrets. With a rule for a directory, an
         // update of a library needs no restart.
         let is_systems = ["/lib", "/lib64", "/usr"].iter().any(|system| file.starts_with(system));

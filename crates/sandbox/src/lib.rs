@@ -1,8 +1,8 @@
-//! Restrictions that a process puts on itself, as a second wall behind the fence.
+//! Restrictions that a process puts on itself, as a second barrier behind the fence.
 //!
-//! None of them can be lifted again, and threads and child processes inherit them. Where the kernel or
-//! a container has one of them not, the process works without it: [`restrict_files`] and
-//! [`deny_system_calls`] then say why.
+//! None of them can be lifted again, and threads and child processes inherit them. If the kernel or a container
+//! does not have one of them, the process works without it: [`restrict_files`] and [`deny_system_calls`] then
+//! return the reason.
 
 #![forbid(unsafe_code)]
 

@@ -27,6 +27,9 @@ pub fn deny_system_calls(scope: Scope) -> Result<(), String> {
     .map_err(|error| error.to_string())
 }
 
+/// Its number on every machine; `libc` does not name it on ARM.
+const FCHMODAT2: c_long = 452;
+
 /// Calls that open files or name them.
 const FILES: &[c_long] = &[
     libc::SYS_openat,
@@ -40,7 +43,7 @@ const FILES: &[c_long] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    FCHMODAT2,
     libc::SYS_fchmod,
     libc::SYS_fchownat,
     libc::SYS_fchown,

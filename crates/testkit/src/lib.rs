@@ -1,4 +1,4 @@
-//! Runs the scenario corpus through the doors, and has clients for tests of the server.
+//! Runs the scenario corpus through the front ends, and has clients for tests of the server.
 //!
 //! `scenarios/README.md` describes the files of a scenario.
 
@@ -7,12 +7,14 @@
 
 mod compare;
 pub mod mcp;
+mod namespace;
 mod process;
 mod provided;
 mod scenario;
 mod stage;
 
-pub use process::Process;
+pub use namespace::{in_mount_namespace, mount};
+pub use process::{Process, this_program};
 pub use provided::provided;
 pub use scenario::{Scenario, corpus};
 pub use stage::Stage;
@@ -26,18 +28,18 @@ pub trait Door {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value;
 }
 
-/// How a door is opened on a stage. `None` if the scenario is not for this door.
+/// How a front end is opened on a stage. `None` if the scenario is not for this front end.
 pub type Open = fn(&Stage) -> Option<Box<dyn Door>>;
 
-/// Runs every scenario through the doors, one test for each pair. Does not return.
+/// Runs every scenario through the front ends, one test for each pair. Does not return.
 ///
-/// With `PINFOLD_BLESS=1`, the results of the first door become the expected ones.
-pub fn run_corpus(doors: &[(&'static str, Open)]) -> ! {
+/// With `PINFOLD_BLESS=1`, the results of the first front end become the expected ones.
+pub fn run_corpus(front_ends: &[(&'static str, Open)]) -> ! {
     let bless = std::env::var_os("PINFOLD_BLESS").is_some();
-    let doors = if bless { &doors[..1] } else { doors };
-    let trials = doors.iter().copied().flat_map(|(door, open)| {
+    let front_ends = if bless { &front_ends[..1] } else { front_ends };
+    let trials = front_ends.iter().copied().flat_map(|(front_end, open)| {
         corpus().into_iter().map(move |scenario| {
-            let name = format!("{door}::{}", scenario.name);
+            let name = format!("{front_end}::{}", scenario.name);
             Trial::test(name, move || scenario.run(open, bless).map_err(Failed::from))
         })
     });

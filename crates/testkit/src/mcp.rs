@@ -24,7 +24,7 @@ pub fn initialize(capabilities: Value) -> Value {
     })
 }
 
-/// What every request carries that stands alone.
+/// The `_meta` of every stateless request.
 pub fn alone(client: &str) -> Map<String, Value> {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -34,7 +34,7 @@ pub fn alone(client: &str) -> Map<String, Value> {
     meta.as_object().unwrap().clone()
 }
 
-/// The answer to a call as the other doors give it: a `ToolResult` of `classic`, an object, or blocks of content.
+/// The answer to a call as the other front ends give it: a `ToolResult` of `classic`, an object, or blocks of content.
 pub fn answer(message: &Value) -> Value {
     let Some(result) = message.get("result") else {
         // That there is no such tool, or that arguments are no object, is for the protocol to say.

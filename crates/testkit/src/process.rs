@@ -1,4 +1,4 @@
-//! A door in another process, which reads one call per line and prints one result per line.
+//! A front end in another process, which reads one call per line and prints one result per line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -6,6 +6,17 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::Door;
+
+/// A command that starts this test program again. Under emulation the kernel cannot, so the words of `PINFOLD_EMULATOR`
+/// come first.
+pub fn this_program() -> Command {
+    let words = std::env::var("PINFOLD_EMULATOR").unwrap_or_default();
+    let program = std::env::current_exe().unwrap();
+    let Some((emulator, options)) = words.split_once(' ') else { return Command::new(program) };
+    let mut command = Command::new(emulator);
+    command.args(options.split(' ')).arg(program);
+    command
+}
 
 /// A process that reads `{"tool", "args"}` lines and prints a result for each, until its input ends.
 #[derive(Debug)]

@@ -38,22 +38,22 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
 }
 
 impl Scenario {
-    /// Makes the calls through a door and compares what comes of them.
+    /// Makes the calls through a front end, and compares the results.
     pub(crate) fn run(&self, open: Open, bless: bool) -> Result<(), String> {
         let stage = Stage::set(&self.dir);
         let before = stage.entries();
-        let Some(mut door) = open(&stage) else { return Ok(()) };
+        let Some(mut front_end) = open(&stage) else { return Ok(()) };
         let mut replies = Vec::new();
         for call in &stage.calls {
             match call.get("tool").and_then(Value::as_str) {
                 Some(tool) => {
                     let arguments = call.get("args").cloned().unwrap_or_default();
-                    replies.push(stage.portable(door.call(tool, &arguments)));
+                    replies.push(stage.portable(front_end.call(tool, &arguments)));
                 }
                 None => stage.perform(call),
             }
         }
-        drop(door);
+        drop(front_end);
         let after = stage.entries();
         if bless {
             self.bless(&stage, replies);
@@ -82,7 +82,7 @@ impl Scenario {
 
     fn bless(&self, stage: &Stage, mut replies: Vec<Value>) {
         let path = self.dir.join("reply.json");
-        // What an expectation leaves open stays open.
+        // A field that the expectation leaves out is not compared.
         if path.exists() {
             for (old, new) in self.expected_replies().iter().zip(&mut replies) {
                 keep_open(old, new);

@@ -23,14 +23,14 @@ pub struct Stage {
     /// Calls to make and things to do in between, with `$ROOT` filled in.
     pub calls: Vec<Value>,
     /// Whether it depends on the memory of a session: then every call must be made in one session.
-    pub about_seen: bool,
+    pub about_read_before_write: bool,
 }
 
-/// Where the roots are, and beside it a place for what doors need.
+/// Where the roots are, and beside it a place for what front ends need.
 const STAGE: &str = "stage";
 const BACKSTAGE: &str = "backstage";
 
-/// What is at a path: enough to see every change.
+/// The state of a path: enough to see every change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Entry {
     Directory,
@@ -42,7 +42,7 @@ pub(crate) enum Entry {
 pub(crate) type Entries = BTreeMap<String, Entry>;
 
 impl Stage {
-    /// What a package in another language is to open: its options, as JSON text.
+    /// The options of a package in another language, as JSON text.
     pub fn options(&self) -> String {
         let mut options = self.settings.clone();
         let roots = self.roots.iter().map(|root| root.to_str().unwrap());
@@ -67,10 +67,12 @@ impl Stage {
             copy(&scenario.join("before"), &roots[0]);
         }
         let dialect = setup["dialect"].as_str().unwrap_or("all").to_owned();
-        let about_seen = scenario.parent().is_some_and(|topic| topic.ends_with("seen"));
+        let about_read_before_write =
+            scenario.parent().is_some_and(|topic| topic.ends_with("read_before_write"));
         let backstage = dir.path().join(BACKSTAGE);
         let (settings, calls) = (Map::new(), Vec::new());
-        let mut stage = Self { dir, backstage, roots, dialect, settings, calls, about_seen };
+        let mut stage =
+            Self { dir, backstage, roots, dialect, settings, calls, about_read_before_write };
         if let Value::Object(settings) = stage.filled(setup["settings"].clone()) {
             stage.settings = settings;
         }
@@ -83,7 +85,7 @@ impl Stage {
         stage
     }
 
-    /// A directory for the files of a door, beside the workspace.
+    /// A directory for the files of a front end, beside the workspace.
     pub fn backstage(&self) -> &Path {
         self.backstage.as_path()
     }

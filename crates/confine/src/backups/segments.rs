@@ -8,11 +8,12 @@
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use super::BackupStore;
+use super::{BackupStore, Spare};
 use crate::deadline::PAUSE;
 use crate::dir::Dir;
 use crate::sys::{self, Locked};
@@ -54,12 +55,27 @@ pub struct StoredFile {
 
 /// A lock on the store. It ends when this is dropped.
 #[derive(Debug)]
-pub struct StoreLock(Option<Locked>);
+pub struct StoreLock {
+    /// `None` where the file system has no locks.
+    locked: Option<Locked<Arc<OwnedFd>>>,
+    handles: Arc<Spare<Arc<OwnedFd>>>,
+}
 
 impl StoreLock {
     /// Whether others are locked out. False where the file system has no locks.
     pub fn is_held(&self) -> bool {
-        self.0.is_some()
+        self.locked.is_some()
+    }
+}
+
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        if let Some(locked) = self.locked.take() {
+            let handle = locked.0.clone();
+            // The lock ends first.
+            drop(locked);
+            self.handles.put(handle, |_| true);
+        }
     }
 }
 
@@ -67,7 +83,7 @@ impl BackupStore {
     /// Takes the shared lock, for adding to the store.
     pub fn lock_shared(&self, deadline: &Deadline) -> Result<StoreLock> {
         let lock = self.lock(FlockOperation::NonBlockingLockShared, Some(deadline))?;
-        Ok(lock.unwrap_or(StoreLock(None)))
+        Ok(lock.unwrap_or_else(|| self.locked_by(None)))
     }
 
     /// Takes the exclusive lock. Without a deadline it does not wait, and returns `None` if another process has a
@@ -82,21 +98,28 @@ impl BackupStore {
         deadline: Option<&Deadline>,
     ) -> Result<Option<StoreLock>> {
         // A handle of its own: locks belong to handles.
-        let fd = self.dir.readable()?;
+        let fd = match self.lock_handles.take(|_| true) {
+            Some(fd) => fd,
+            None => Arc::new(self.dir.readable()?),
+        };
         loop {
             match sys::lock_store(&fd, operation) {
-                Ok(()) => return Ok(Some(StoreLock(Some(Locked(fd))))),
+                Ok(()) => return Ok(Some(self.locked_by(Some(Locked(fd))))),
                 Err(Errno::WOULDBLOCK) => {
                     let Some(deadline) = deadline else { return Ok(None) };
                     deadline.check()?;
                     std::thread::sleep(PAUSE);
                 }
                 Err(errno) if sys::is_unlockable(errno) => {
-                    return Ok(Some(StoreLock(None)));
+                    return Ok(Some(self.locked_by(None)));
                 }
                 Err(other) => return Err(other.into()),
             }
         }
+    }
+
+    fn locked_by(&self, locked: Option<Locked<Arc<OwnedFd>>>) -> StoreLock {
+        StoreLock { locked, handles: self.lock_handles.clone() }
     }
 
     /// The files that are in no segment, and the bytes that the store's directories take on disk.
@@ -179,7 +202,12 @@ impl BackupStore {
         };
         let to = self.segment(&segment)?;
         for file in files.iter().filter(|file| file.name != *log) {
-            sys::rename_across(self.dir.fd(), file.name.as_bytes(), to.fd(), file.name.as_bytes())?;
+            let name = file.name.as_bytes();
+            match sys::rename_across(self.dir.fd(), name, to.fd(), name) {
+                // A process removes the backup of a change that it did not make, without the lock.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(other) => return Err(other.into()),
+            }
         }
         Ok(sys::rename_across(self.dir.fd(), log.as_bytes(), to.fd(), log.as_bytes())?)
     }

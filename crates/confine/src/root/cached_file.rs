@@ -1,17 +1,17 @@
 //! Small files that are read without ever waiting for a disk, a network or another process.
 //!
-//! The system calls are in `sys/cached.rs`: they answer from the kernel's caches, or fail.
+//! The system calls are in `sys/linux.rs`: they answer from the kernel's caches, or fail.
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{OpenMethod, Root, path_of};
+use super::{OpenMethod, Root};
 use crate::path::without_parent_steps;
-use crate::sys::Symlinks;
+use crate::sys::{Cached, Symlinks};
 use crate::temp_name::TempName;
-use crate::{File, Metadata, Place, RawPath, RelPath, Result, Workspace, sys};
+use crate::{File, Kind, Place, RawPath, RelPath, Result, Workspace, sys};
 
 impl Workspace {
     /// Opens the regular file at a path and reads it, if that never waits for a disk or a network: it has at
@@ -28,18 +28,18 @@ impl Workspace {
         }
         let root = self.root(number);
         let mount = root.current_local_mount()?;
-        let len = |handle: &OwnedFd| {
-            let found = sys::stat_cached(handle).ok()?;
-            let fits = found.mount == mount && found.kind == FileType::RegularFile;
-            usize::try_from(found.len).ok().filter(|len| fits && *len <= max_bytes)
+        let small_file = |handle: &OwnedFd| {
+            let Cached { meta, mount: is_on } = sys::stat_cached(handle).ok()?;
+            let fits = meta.kind == Kind::File && meta.len <= max_bytes as u64;
+            (fits && is_on == mount).then_some(meta)
         };
         // `O_PATH` first: opening a FIFO, or a file of a remote file system, could wait or have effects. The
         // second open may find another file, so it is checked again.
-        len(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
+        small_file(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
         let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
-        let mut content = vec![0; len(&fd)?];
         // The metadata is from before the content is read, as for any other file: a later change shows.
-        let file = File::regular(fd).ok().filter(|file| file.meta().len == content.len() as u64)?;
+        let file = File::new(small_file(&fd)?, fd);
+        let mut content = vec![0; usize::try_from(file.meta().len).ok()?];
         let mut filled = 0;
         while filled < content.len() {
             match sys::read_cached(file.fd(), &mut content[filled..], filled as u64).ok()? {
@@ -60,10 +60,8 @@ impl Root {
         let opened = self.opened();
         let mount = opened.local_mount?;
         let leads = |found: Result<OwnedFd, Errno>| {
-            let found = found.ok()?;
-            // The mount first: `fstat` may block on one that is not local.
-            let same = sys::stat_cached(&found).ok()?.mount == mount
-                && Metadata::of(&sys::stat(&found).ok()?).identity == opened.identity;
+            let found = sys::stat_cached(found.ok()?).ok()?;
+            let same = found.mount == mount && found.meta.identity == opened.identity;
             same.then_some(mount)
         };
         if let Some((outer, path)) = &self.outer {
@@ -73,7 +71,7 @@ impl Root {
         if self.given_names != opened.canonical_names {
             leads(sys::open_root_cached(&self.given, Symlinks::Follow))?;
         }
-        leads(sys::open_root_cached(&path_of(&opened.canonical_names), Symlinks::Refuse))
+        leads(sys::open_root_cached(&opened.canonical_path, Symlinks::Refuse))
     }
 
     /// As [`Self::open_below`], but only if the kernel has the path in its cache.
@@ -82,7 +80,7 @@ impl Root {
             OpenMethod::Kernel => {
                 sys::open_cached(self.opened().handle(), path.for_kernel(), flags)
             }
-            OpenMethod::Walk => Err(Errno::AGAIN),
+            OpenMethod::NameByName => Err(Errno::AGAIN),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an `errno` means, whatever the system calls it.
+//! Groups of `errno` values that mean the same on different systems.
 //!
 //! `ENOTSUP` and `EOPNOTSUPP` are one number on Linux and two on macOS; a missing attribute is `ENODATA` on Linux
 //! and `ENOATTR` on macOS.

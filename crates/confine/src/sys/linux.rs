@@ -7,9 +7,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, Result, preadv2};
 
-use super::{Cached, MAX_RACES, Symlinks, call, with_always};
-use crate::Times;
+use super::{Cached, MAX_RACES, Symlinks, call, stat_at, with_always};
 use crate::meta::system_time;
+use crate::{Metadata, Times};
 
 /// An `O_PATH` handle on a directory, to open entries below it.
 pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
@@ -58,14 +58,13 @@ pub(crate) fn open_root_cached(path: &Path, symlinks: Symlinks) -> Result<OwnedF
 /// Stats an open file without asking a server or another process.
 pub(crate) fn stat_cached(file: impl AsFd) -> Result<Cached> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let stat = call("statx", || fs::statx(file.as_fd(), c"", flags, wanted))?;
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let stat = call("statx", || fs::statx(file.as_fd(), c"", flags, mask))?;
     // Kernels before 5.8 do not know the mount.
-    if !StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted) {
+    if !StatxFlags::from_bits_retain(stat.stx_mask).contains(mask) {
         return Err(Errno::NOSYS);
     }
-    let kind = FileType::from_raw_mode(stat.stx_mode.into());
-    Ok(Cached { kind, len: stat.stx_size, mount: stat.stx_mnt_id })
+    Ok(Cached { meta: Metadata::of_statx(&stat), mount: stat.stx_mnt_id })
 }
 
 /// Whether a file is on a file system that neither a server nor another process provides.
@@ -94,14 +93,25 @@ pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result
     })
 }
 
-/// When a file was created, and last accessed. A symlink is not followed.
-pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
-    let wanted = StatxFlags::ATIME | StatxFlags::BTIME;
-    let stat = call("statx", || fs::statx(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, wanted))?;
+/// The metadata of a file, when it was created, and last accessed. A symlink is not followed.
+#[allow(clippy::unnecessary_cast, reason = "field types differ between processors")]
+pub(crate) fn stat_with_times(dir: impl AsFd, name: &[u8]) -> Result<(Metadata, Times)> {
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let stat = call("statx", || fs::statx(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, mask));
+    let stat = match stat {
+        // A seccomp filter that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let stat = stat_at(dir, name)?;
+            let accessed = system_time(stat.st_atime as i64, stat.st_atime_nsec as u32);
+            return Ok((Metadata::of(&stat), Times { created: None, accessed }));
+        }
+        other => other?,
+    };
     let has_created = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
     let time = |time: fs::StatxTimestamp| system_time(time.tv_sec, time.tv_nsec);
     let created = has_created.then(|| time(stat.stx_btime));
-    Ok(Times { created, accessed: time(stat.stx_atime) })
+    let times = Times { created, accessed: time(stat.stx_atime) };
+    Ok((Metadata::of_statx(&stat), times))
 }
 
 pub(super) fn rename_with(

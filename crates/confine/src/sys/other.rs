@@ -10,8 +10,8 @@ use rustix::fs::{self, FileType, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
 use super::{Cached, Symlinks, call, stat_at};
-use crate::Times;
 use crate::meta::system_time;
+use crate::{Metadata, Times};
 
 /// A handle on a directory, to open entries below it: an ordinary one, since there is no `O_PATH`.
 pub(crate) const DIR_PATH: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -60,16 +60,16 @@ pub(crate) fn is_local(_: impl AsFd) -> Result<bool> {
     Ok(false)
 }
 
-/// When a file was last accessed. A symlink is not followed.
+/// The metadata of a file, and when it was last accessed. A symlink is not followed.
 #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
-pub(crate) fn times(dir: impl AsFd, name: &[u8]) -> Result<Times> {
+pub(crate) fn stat_with_times(dir: impl AsFd, name: &[u8]) -> Result<(Metadata, Times)> {
     let stat = stat_at(dir, name)?;
     let accessed = system_time(stat.st_atime as i64, stat.st_atime_nsec as u32);
     #[cfg(target_vendor = "apple")]
     let created = Some(system_time(stat.st_birthtime as i64, stat.st_birthtime_nsec as u32));
     #[cfg(not(target_vendor = "apple"))]
     let created = None;
-    Ok(Times { created, accessed })
+    Ok((Metadata::of(&stat), Times { created, accessed }))
 }
 
 #[cfg(target_vendor = "apple")]

@@ -195,7 +195,7 @@ impl Node {
         stat: impl FnOnce() -> Result<Metadata>,
     ) -> Result<(u64, Metadata)> {
         let before = self.entries[number].state().clone();
-        // What happens in a directory changes its own metadata, and only a watch on itself tells of that.
+        // A change in a directory changes the directory's own metadata, which only a watch on it reports.
         let is_watched = is_watched && self.kind(number) != Kind::Directory;
         if let Some(meta) = before.meta.filter(|_| is_watched && before.current) {
             return Ok((before.version, *meta));
@@ -212,6 +212,16 @@ impl Node {
             state.current = is_watched;
         }
         Ok((state.version, now))
+    }
+
+    /// Takes metadata for current, which were read while the directory was watched.
+    pub(crate) fn set_current(&self, number: usize, now: &Metadata) {
+        let mut state = self.entries[number].state();
+        if state.meta.as_ref().is_some_and(|meta| !meta.proven_unchanged(now)) {
+            state.version = fresh_version();
+        }
+        state.meta = Some(Box::new(*now));
+        state.current = true;
     }
 
     /// An entry's metadata, if it is taken for current.
@@ -264,7 +274,7 @@ impl Node {
 
     /// Notes that it has been watched since before it was listed or compared.
     pub(crate) fn set_watched(&self, epoch: u64) {
-        // What was known before there was a watch has to be compared once more.
+        // Entries that were listed before the watch began have to be compared once more.
         if self.epoch.swap(epoch, Ordering::AcqRel) != epoch {
             self.entries.iter().for_each(|entry| entry.state().current = false);
         }

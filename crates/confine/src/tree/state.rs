@@ -1,4 +1,4 @@
-//! What is remembered, and how events change it.
+//! The remembered tree, and how events change it.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::ignore_files::{Rules, RulesKey, is_ignore_file};
 use crate::root::Root;
 use crate::{FileId, Identity, Kind, Metadata, RelPath, sys};
 
-/// How many changes of content are listed: after more than that, every file is looked at.
+/// How many changes are listed: after more than that, every file is looked at.
 const MAX_LOGGED: usize = 1_024;
 
 #[derive(Debug, Default)]
@@ -32,11 +32,14 @@ pub(super) struct State {
     pub(super) stamp: TreeStamp,
     /// The files whose content changed, the newest last, up to [`MAX_LOGGED`].
     pub(super) changed_files: Vec<FileId>,
+    /// The directories in which names of files changed, the newest last, up to [`MAX_LOGGED`]; `None` for changes of
+    /// directories and ignore files, which are about more than one.
+    pub(super) changed_directories: Vec<Option<RelPath>>,
     /// How many changes concerned directories that were not remembered at the time.
     pub(super) unplaced: u64,
     /// When the remembered files were last compared with the disk in the background, and whether they are now.
-    pub(super) last_sweep: Option<Instant>,
-    pub(super) is_sweeping: bool,
+    pub(super) last_recheck: Option<Instant>,
+    pub(super) is_rechecking: bool,
 }
 
 impl State {
@@ -46,7 +49,13 @@ impl State {
         self.watch.clear();
         self.hard_linked.clear();
         self.unplaced += 1;
+        self.note_names(None);
+    }
+
+    /// Notes that names of files changed in a directory; without one, that anything may have changed.
+    pub(super) fn note_names(&mut self, directory: Option<RelPath>) {
         self.stamp.names += 1;
+        push_logged(&mut self.changed_directories, directory);
     }
 
     pub(super) fn drain(&mut self, root: &Root) {
@@ -57,19 +66,19 @@ impl State {
                 (Change::Gone, _) => self.drop_below(&event.directory),
                 (_, None) => {
                     self.unplaced += 1;
-                    self.stamp.names += 1;
+                    self.note_names(None);
                 }
                 (Change::Itself, Some(node)) => {
                     node.note_change(None);
-                    self.stamp.names += 1;
+                    self.note_names(None);
                 }
                 (Change::Name(name, is_directory), Some(node)) => {
                     node.note_change(Some(&name));
-                    self.stamp.names += 1;
                     if is_directory {
                         self.drop_below(&below(&event.directory, &name));
                     } else {
                         self.linked.extend(hard_link(root, &event.directory, &name));
+                        self.note_names(Some(event.directory).filter(|_| !is_ignore_file(&name)));
                     }
                 }
                 (Change::Content(name, true), Some(_)) => {
@@ -79,7 +88,7 @@ impl State {
                     let number = node.note_content(&name);
                     if is_ignore_file(&name) || number.is_none() {
                         node.note_change(Some(&name));
-                        self.stamp.names += 1;
+                        self.note_names(Some(event.directory).filter(|_| !is_ignore_file(&name)));
                     }
                     if let Some(number) = number {
                         self.stamp.log(&mut self.changed_files, FileId::new(&node, number));
@@ -90,23 +99,35 @@ impl State {
         self.note_linked();
     }
 
-    /// Notes that files have other names than those that they were known by: an event tells of one name alone.
+    /// Notes that files have more hard links than before: an event names only one of them.
     /// True if there are any.
     pub(super) fn note_linked(&mut self) -> bool {
-        let Self { nodes, stamp, changed_files, linked, .. } = self;
-        let before = stamp.content;
-        for node in nodes.values().filter(|_| !linked.is_empty()) {
+        let linked = std::mem::take(&mut self.linked);
+        if linked.is_empty() {
+            return false;
+        }
+        let mut files = Vec::new();
+        for node in self.nodes.values() {
             for number in 0..node.len() {
                 let meta = node.current_meta(number);
                 // Files that are known to have several names are looked at on each walk.
                 if meta.is_some_and(|meta| meta.links == 1 && linked.contains(&meta.identity)) {
-                    node.note_content_of(number);
-                    stamp.log(changed_files, FileId::new(node, number));
+                    files.push((node.clone(), number));
                 }
             }
         }
-        linked.clear();
-        stamp.content != before
+        files.iter().for_each(|(node, number)| self.note_file(node, *number));
+        !files.is_empty()
+    }
+
+    /// Notes that a file changed without an event that names it.
+    pub(super) fn note_file(&mut self, node: &Arc<Node>, number: usize) {
+        node.note_content_of(number);
+        self.stamp.log(&mut self.changed_files, FileId::new(node, number));
+        if is_ignore_file(node.name(number)) {
+            node.note_change(Some(node.name(number)));
+            self.note_names(None);
+        }
     }
 
     pub(super) fn drop_below(&mut self, directory: &RelPath) {
@@ -120,18 +141,40 @@ impl State {
         self.entries = self.nodes.values().map(|node| node.len()).sum();
         self.watch.remove(is_dropped);
         self.unplaced += 1;
-        self.stamp.names += 1;
+        self.note_names(None);
+    }
+
+    /// Notes that a directory is watched, and was listed or compared since.
+    pub(super) fn note_watched(&mut self, directory: &RelPath, node: &Arc<Node>) {
+        // A walk need not look at ignore files, but they are compared like files that it looked at.
+        node.ignore_files.iter().for_each(|(number, meta)| node.set_current(*number, meta));
+        self.note_hard_links(directory, node);
+    }
+
+    /// Notes which files of a new listing have several hard links, as far as that is known from an older one: the new
+    /// one need not look at them.
+    pub(super) fn note_hard_links(&mut self, directory: &RelPath, node: &Arc<Node>) {
+        for number in 0..node.len() {
+            let meta = node.current_meta(number);
+            if meta.is_some_and(|meta| meta.links > 1 && meta.kind == Kind::File) {
+                let known = (directory.clone(), Arc::downgrade(node));
+                self.hard_linked.insert(FileId::new(node, number), known);
+            }
+        }
     }
 
     pub(super) fn check_hard_links(&mut self, root: &Root) {
-        let Self { stamp, changed_files, hard_linked, .. } = self;
-        hard_linked.retain(|file, (directory, node)| {
+        let mut changed = Vec::new();
+        self.hard_linked.retain(|file, (directory, node)| {
             let Some(node) = node.upgrade() else { return false };
             let Ok(dir) = root.open_below(directory, sys::DIR_PATH) else { return true };
-            let noted = || stamp.log(changed_files, *file);
-            node.compare_file(file.entry as usize, &dir, Metadata::proven_unchanged, noted);
+            let number = file.entry as usize;
+            if node.is_changed(number, &dir, Metadata::proven_unchanged) {
+                changed.push((node, number));
+            }
             true
         });
+        changed.iter().for_each(|(node, number)| self.note_file(node, *number));
     }
 }
 
@@ -139,28 +182,28 @@ impl TreeStamp {
     /// Notes that the content of a file changed.
     pub(super) fn log(&mut self, changed_files: &mut Vec<FileId>, file: FileId) {
         self.content += 1;
-        if changed_files.len() >= MAX_LOGGED {
-            changed_files.drain(..MAX_LOGGED / 2);
-        }
-        changed_files.push(file);
+        push_logged(changed_files, file);
     }
 }
 
+fn push_logged<T>(log: &mut Vec<T>, change: T) {
+    if log.len() >= MAX_LOGGED {
+        log.drain(..MAX_LOGGED / 2);
+    }
+    log.push(change);
+}
+
 impl Node {
-    /// Looks whether a file that is taken for current has changed, and notes and reports it.
-    pub(super) fn compare_file(
+    /// Whether a file that is taken for current is another on disk.
+    pub(super) fn is_changed(
         &self,
         number: usize,
         dir: &OwnedFd,
         is_same: impl Fn(&Metadata, &Metadata) -> bool,
-        changed: impl FnOnce(),
-    ) {
-        let Some(known) = self.current_meta(number) else { return };
+    ) -> bool {
+        let Some(known) = self.current_meta(number) else { return false };
         let now = sys::stat_at(dir, self.name(number));
-        if !now.is_ok_and(|now| is_same(&known, &Metadata::of(&now))) {
-            self.note_content_of(number);
-            changed();
-        }
+        !now.is_ok_and(|now| is_same(&known, &Metadata::of(&now)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Watches directories with an inotify descriptor of Pinfold's own.
 //!
-//! The kernel queues an event within the system call that makes the change. So whoever reads the queue until
+//! The kernel queues an event within the system call that makes the change. So a reader that reads the queue until
 //! it is empty has seen every change that was complete before.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use crate::RelPath;
 
-/// What happened in a watched directory.
+/// A change in a watched directory.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) directory: RelPath,

@@ -39,6 +39,18 @@ impl Candidate<'_> {
     }
 }
 
+impl Place {
+    /// Bytes whose order is that of `rg --sort path`: by root, then name by name.
+    pub fn sort_key(&self) -> Vec<u8> {
+        sort_key(self.root, self.path.as_bytes())
+    }
+}
+
+fn sort_key(root: usize, path: &[u8]) -> Vec<u8> {
+    let path = path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte });
+    root.to_be_bytes().into_iter().chain(path).collect()
+}
+
 /// A directory that a walk has listed.
 #[derive(Debug)]
 pub(super) struct Listed {
@@ -139,6 +151,11 @@ impl RememberedFile {
         Place { root: *number, path: RelPath::proved(bytes) }
     }
 
+    /// Whether it is an entry of this directory.
+    pub fn is_in(&self, directory: &Place) -> bool {
+        self.directory.number == directory.root && self.directory.path == directory.path
+    }
+
     /// Tells it from the other files of its tree.
     pub fn id(&self) -> FileId {
         FileId::new(&self.directory.node, self.entry as usize)
@@ -209,11 +226,9 @@ impl WalkEntry<'_> {
         Place { root: self.directory.listed.number, path: RelPath::proved(self.path.to_vec()) }
     }
 
-    /// Bytes whose order is that of `rg --sort path`: by root, then name by name.
+    /// See [`Place::sort_key`].
     pub fn sort_key(&self) -> Vec<u8> {
-        let root = self.directory.listed.number.to_be_bytes();
-        let path = self.path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte });
-        root.into_iter().chain(path).collect()
+        sort_key(self.directory.listed.number, self.path)
     }
 
     /// Its metadata. A symlink is not followed.

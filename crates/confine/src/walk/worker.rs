@@ -17,7 +17,7 @@ use crate::{Error, IgnoreFiles, Kind, RelPath, Result, Workspace};
 pub(super) const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
 /// Deeper than any tree that was not made to be deep.
-const MAX_DEPTH: usize = 1_000;
+pub(super) const MAX_DEPTH: usize = 1_000;
 
 /// How many files of one directory a thread takes at once; more are shared out.
 const BATCH: usize = 64;
@@ -44,14 +44,14 @@ pub(super) enum Task {
 
 /// One thread of a walk, and its counts so far.
 pub(super) struct Worker<'w, V> {
-    workspace: &'w Workspace,
-    walk: &'w Walk<'w>,
+    pub(super) workspace: &'w Workspace,
+    pub(super) walk: &'w Walk<'w>,
     work: &'w TaskQueue<Task>,
     pub(super) visitor: V,
     pub(super) skipped: Skipped,
     /// Whether every directory so far is watched.
     pub(super) all_watched: bool,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     single_start: bool,
 }
 
@@ -85,24 +85,32 @@ impl<'w, V: Visitor> Worker<'w, V> {
         self.walk.deadline.check()?;
         match task {
             Task::Directory { root, start, path, depth, rules, may_watch } => {
-                match self.enter(root, start, path, depth, &rules, may_watch) {
-                    // Gone or swapped since it was listed: then it is not there.
-                    Err(Error::NotFound | Error::NotADirectory | Error::Changed) => {
-                        self.all_watched = false;
-                        Ok(())
-                    }
-                    Err(error @ Error::TimedOut) => Err(error),
-                    // An empty answer would say that the directory is empty.
-                    Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
-                    Err(_) => {
-                        self.all_watched = false;
-                        self.skipped.unreadable += 1;
-                        Ok(())
-                    }
-                    Ok(()) => Ok(()),
-                }
+                let entered = self.enter(root, start, path, depth, &rules, may_watch);
+                self.unless_skipped(entered, depth).map(|_| ())
             }
             Task::Files { start, directory, entries } => self.show_all(start, &directory, &entries),
+        }
+    }
+
+    /// What came of entering a directory; `None` if it was skipped.
+    pub(super) fn unless_skipped<T>(
+        &mut self,
+        entered: Result<T>,
+        depth: usize,
+    ) -> Result<Option<T>> {
+        match entered {
+            Ok(entered) => Ok(Some(entered)),
+            Err(error @ Error::TimedOut) => Err(error),
+            // An empty answer would say that the directory is empty.
+            Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
+            Err(error) => {
+                self.all_watched = false;
+                // Gone or swapped since it was listed: then it is not there.
+                let is_gone =
+                    matches!(error, Error::NotFound | Error::NotADirectory | Error::Changed);
+                self.skipped.unreadable += u64::from(!is_gone);
+                Ok(None)
+            }
         }
     }
 
@@ -153,7 +161,8 @@ impl<'w, V: Visitor> Worker<'w, V> {
         }
         let directory = Arc::new(Directory::new(self.workspace, root, path, entered));
         // The first batch is shown by this thread, the others by any.
-        let (now, later) = shown.split_at(shown.len().min(BATCH));
+        let batch = if self.visitor.is_quick() { shown.len() } else { BATCH };
+        let (now, later) = shown.split_at(shown.len().min(batch));
         if !later.is_empty() {
             self.work.add(later.chunks(BATCH).map(|entries| Task::Files {
                 start,
@@ -166,14 +175,22 @@ impl<'w, V: Visitor> Worker<'w, V> {
 
     /// Whether an entry is shown, and entered if it is a directory: `None` if not, else whether that is so in
     /// every walk.
-    fn shows(&mut self, candidate: &Candidate<'_>, node: &Node, number: usize) -> Option<bool> {
+    pub(super) fn shows(
+        &mut self,
+        candidate: &Candidate<'_>,
+        node: &Node,
+        number: usize,
+    ) -> Option<bool> {
         let filter_decision = (self.walk.filter_decision)(candidate);
         if filter_decision == FilterDecision::Exclude {
             return None;
         }
-        let Some(as_usual) = self.admits(filter_decision, candidate, node, number) else {
-            self.visitor.leave_out(candidate, LeftOut::ByName);
-            return None;
+        let as_usual = match self.admits(filter_decision, candidate, node, number) {
+            Ok(as_usual) => as_usual,
+            Err(why) => {
+                self.visitor.leave_out(candidate, why);
+                return None;
+            }
         };
         let visibility = (self.walk.visibility)(candidate);
         self.skipped.withheld += u64::from(visibility == Visibility::Withheld);
@@ -184,40 +201,41 @@ impl<'w, V: Visitor> Worker<'w, V> {
         Some(as_usual)
     }
 
+    /// Whether its name and the ignore files let an entry through: why not, or whether that is so in every walk.
     fn admits(
         &mut self,
         filter_decision: FilterDecision,
         candidate: &Candidate<'_>,
         node: &Node,
         number: usize,
-    ) -> Option<bool> {
+    ) -> std::result::Result<bool, LeftOut> {
         if filter_decision == FilterDecision::Force {
-            return Some(false);
+            return Ok(false);
         }
         let name = candidate.name();
         let obeyed = self.walk.ignore_files;
         let is_skipped = SKIPPED_NAMES.contains(&name);
         if is_skipped && (obeyed != IgnoreFiles::NONE || name == b".git") {
             self.skipped.ignored += 1;
-            return None;
+            return Err(LeftOut::Ignored);
         }
         if filter_decision == FilterDecision::Include {
-            return Some(false);
+            return Ok(false);
         }
         match node.matched(number, candidate.path, obeyed) {
             IgnoreMatch::Ignored => {
                 self.skipped.ignored += 1;
-                None
+                Err(LeftOut::Ignored)
             }
             IgnoreMatch::None if !self.walk.hidden && name.starts_with(b".") => {
                 self.skipped.hidden += 1;
-                None
+                Err(LeftOut::Hidden)
             }
             IgnoreMatch::Whitelisted | IgnoreMatch::None => {
                 let usual = IgnoreFiles::USUAL;
                 let is_usual =
                     || node.matched(number, candidate.path, usual) != IgnoreMatch::Ignored;
-                Some(obeyed == usual || !is_skipped && is_usual())
+                Ok(obeyed == usual || !is_skipped && is_usual())
             }
         }
     }
@@ -241,26 +259,34 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 number,
                 kind: node.kind(number),
             };
-            match self.visitor.visit(&found) {
-                Err(error @ Error::TimedOut) => return Err(error),
-                // Gone since it was listed, or something else by now.
-                Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) | Ok(()) => {}
-                Err(Error::TooLarge) => self.skipped.too_large += 1,
-                Err(_) => self.skipped.unreadable += 1,
-            }
+            let visited = self.visitor.visit(&found);
+            self.unless_failed(visited)?;
         }
         Ok(())
+    }
+
+    /// What came of visiting an entry; `None` if that failed.
+    pub(super) fn unless_failed<T>(&mut self, visited: Result<T>) -> Result<Option<T>> {
+        match visited {
+            Ok(visited) => return Ok(Some(visited)),
+            Err(error @ Error::TimedOut) => return Err(error),
+            // Gone since it was listed, or something else by now.
+            Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) => {}
+            Err(Error::TooLarge) => self.skipped.too_large += 1,
+            Err(_) => self.skipped.unreadable += 1,
+        }
+        Ok(None)
     }
 }
 
 /// The paths of a directory's entries, one at a time in the same piece of memory.
-struct PathBuffer {
+pub(super) struct PathBuffer {
     bytes: Vec<u8>,
     directory: usize,
 }
 
 impl PathBuffer {
-    fn new(directory: &RelPath) -> Self {
+    pub(super) fn new(directory: &RelPath) -> Self {
         let mut bytes = directory.as_bytes().to_vec();
         if !bytes.is_empty() {
             bytes.push(b'/');
@@ -268,7 +294,7 @@ impl PathBuffer {
         Self { directory: bytes.len(), bytes }
     }
 
-    fn with(&mut self, name: &[u8]) -> &[u8] {
+    pub(super) fn with(&mut self, name: &[u8]) -> &[u8] {
         self.bytes.truncate(self.directory);
         self.bytes.extend_from_slice(name);
         &self.bytes

@@ -12,16 +12,21 @@ use crate::resolve::{Last, Resolved};
 use crate::temp_name::is_temp;
 use crate::{Error, File, Kind, Metadata, Name, RawPath, Result, Times, sys};
 
-/// The `lstat` of a path: a symlink is not followed.
+/// The result of `stat` or `lstat` of a path.
 #[derive(Debug)]
-pub struct Lstat {
+pub struct Stat {
     /// Where it is.
     pub place: Place,
     /// Its metadata.
     pub meta: Metadata,
+    /// When it was created, and last accessed.
+    pub times: Times,
     /// The target of a symlink, as it is stored.
     pub link_target: Option<Vec<u8>>,
 }
+
+/// An entry at a place: its metadata, its times, and the target of a symlink.
+type Found = (Metadata, Times, Option<Vec<u8>>);
 
 impl Workspace {
     /// Opens the regular file that a path leads to.
@@ -35,10 +40,10 @@ impl Workspace {
         Ok((place, file))
     }
 
-    /// Opens the directory that a path leads to, and lists at most `most` of its entries.
-    pub fn list(&self, path: &RawPath, most: usize) -> Result<(Place, Vec<Entry>)> {
+    /// Opens the directory that a path leads to, and lists at most `max` of its entries.
+    pub fn list(&self, path: &RawPath, max: usize) -> Result<(Place, Vec<Entry>)> {
         let (place, fd) = self.open_following(path, sys::DIR_PATH)?;
-        Ok((place, Dir::new(fd)?.entries(most)?))
+        Ok((place, Dir::new(fd)?.entries(max)?))
     }
 
     /// The directory that a path leads to.
@@ -89,11 +94,12 @@ impl Workspace {
 
     /// The metadata of a place that was found before, and the target of a symlink.
     pub fn lstat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>)> {
-        self.stat_place(place).map_err(opening)
+        let (meta, _, link_target) = self.stat_place(place).map_err(opening)?;
+        Ok((meta, link_target))
     }
 
     /// The `lstat` of a path: a symlink in its last place is not followed.
-    pub fn lstat(&self, path: &RawPath) -> Result<Lstat> {
+    pub fn lstat(&self, path: &RawPath) -> Result<Stat> {
         let (root, steps) = self.parse_path(path)?;
         for _ in 0..sys::MAX_RACES {
             let place = match without_parent_steps(&steps) {
@@ -103,16 +109,16 @@ impl Workspace {
             let seen = match self.stat_place(&place) {
                 Err(Errno::LOOP) => {
                     let place = self.resolved_but_last(root, &steps)?;
-                    self.stat_place(&place).map(|(meta, target)| (place, meta, target))
+                    self.stat_place(&place).map(|found| (place, found))
                 }
-                other => other.map(|(meta, target)| (place, meta, target)),
+                other => other.map(|found| (place, found)),
             };
             match seen {
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
-                Ok((place, meta, link_target)) => {
+                Ok((place, (meta, times, link_target))) => {
                     let place = self.in_innermost_root(place);
-                    return Ok(Lstat { place, meta, link_target });
+                    return Ok(Stat { place, meta, times, link_target });
                 }
             }
         }
@@ -120,24 +126,14 @@ impl Workspace {
     }
 
     /// The `stat` of a path: symlinks are followed.
-    pub fn stat(&self, path: &RawPath) -> Result<Lstat> {
+    pub fn stat(&self, path: &RawPath) -> Result<Stat> {
         let (root, steps) = self.parse_path(path)?;
         let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
         if !missing.is_empty() {
             return Err(Error::NotFound);
         }
-        let (meta, link_target) = self.lstat_place(&place)?;
-        Ok(Lstat { place: self.in_innermost_root(place), meta, link_target })
-    }
-
-    /// When a place that was found before was created, and last accessed.
-    pub fn times(&self, place: &Place) -> Result<Times> {
-        let root = &self.roots[place.root];
-        let Some((parent, name)) = place.path.split() else {
-            return sys::times(root.opened().handle(), b".").map_err(opening);
-        };
-        let dir = root.open_below(&parent, sys::DIR_PATH).map_err(opening)?;
-        sys::times(&dir, name.as_bytes()).map_err(opening)
+        let (meta, times, link_target) = self.stat_place(&place).map_err(opening)?;
+        Ok(Stat { place: self.in_innermost_root(place), meta, times, link_target })
     }
 
     fn resolved_but_last(&self, root: usize, steps: &[Step]) -> Result<Place> {
@@ -145,21 +141,23 @@ impl Workspace {
         if missing.is_empty() { Ok(place) } else { Err(Error::NotFound) }
     }
 
-    fn stat_place(&self, place: &Place) -> Result<(Metadata, Option<Vec<u8>>), Errno> {
+    fn stat_place(&self, place: &Place) -> Result<Found, Errno> {
         let root = &self.roots[place.root];
         let Some((parent, name)) = place.path.split() else {
-            return Ok((Metadata::of(&sys::stat(root.opened().handle())?), None));
+            let (meta, times) = sys::stat_with_times(root.opened().handle(), b".")?;
+            return Ok((meta, times, None));
         };
-        let dir = root.open_below(&parent, sys::DIR_PATH)?;
-        let meta = Metadata::of(&sys::stat_at(&dir, name.as_bytes())?);
-        if is_temp(name.as_bytes(), &meta) {
-            return Err(Errno::NOENT);
-        }
-        let target = match meta.kind {
-            Kind::Symlink => Some(sys::read_link(&dir, name.as_bytes())?),
-            _ => None,
-        };
-        Ok((meta, target))
+        root.in_directory(&parent, |dir| {
+            let (meta, times) = sys::stat_with_times(dir, name.as_bytes())?;
+            if is_temp(name.as_bytes(), &meta) {
+                return Err(Errno::NOENT);
+            }
+            let target = match meta.kind {
+                Kind::Symlink => Some(sys::read_link(dir, name.as_bytes())?),
+                _ => None,
+            };
+            Ok((meta, times, target))
+        })
     }
 
     /// The deepest part of a path that exists, and the names below it that do not.
@@ -169,10 +167,10 @@ impl Workspace {
         Ok((place, missing))
     }
 
-    /// The entries of a directory that was found before, at most `most` of them.
-    pub fn entries(&self, place: &Place, most: usize) -> Result<Vec<Entry>> {
+    /// The entries of a directory that was found before, at most `max` of them.
+    pub fn entries(&self, place: &Place, max: usize) -> Result<Vec<Entry>> {
         let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
-        Dir::new(fd.map_err(opening)?)?.entries(most)
+        Dir::new(fd.map_err(opening)?)?.entries(max)
     }
 }
 

@@ -68,7 +68,7 @@ fn a_link_is_looked_at_itself() {
 
 #[test]
 fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = tree();
         let roots = ["ws", "second"].map(|root| dir.path().join(root));
         let workspace = Workspace::open(&roots, Some(method)).unwrap();
@@ -93,7 +93,7 @@ fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers(
                 write(&workspace, format!("{link}/{new}")).unwrap();
                 assert_eq!(fs::read_to_string(root.join(new)).unwrap(), "new", "{what}");
             }
-            // What a link itself asks for has to be there.
+            // The target of a link has to exist.
             let none = Path::new("..").join(root.file_name().unwrap()).join("none");
             symlink(none, root.join("dangling")).unwrap();
             let dangling = write(&workspace, format!("{link}/dangling"));
@@ -104,7 +104,7 @@ fn behind_a_link_that_leads_out_and_in_again_the_last_name_is_still_the_callers(
 
 #[test]
 fn a_link_that_leads_out_of_a_root_that_was_moved_makes_nothing() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = tree();
         let roots = ["ws/a/b", "ws"].map(|root| dir.path().join(root));
         let workspace = Workspace::open(&roots, Some(method)).unwrap();
@@ -151,7 +151,7 @@ fn a_path_that_leaves_through_a_missing_directory_is_outside() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("ws");
     fs::create_dir_all(root.join("a")).unwrap();
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let workspace = Workspace::open([&root], Some(method)).unwrap();
         let look = |path: &str| workspace.lstat(&path.into()).map(drop);
         for path in ["nosuch/../../x", "nosuch/../../../etc/passwd", "a/no/such/../../../../x"] {
@@ -172,7 +172,7 @@ fn races_are_not_counted_as_links() {
     fs::create_dir(at.join("real")).unwrap();
     fs::write(at.join("real/f"), "found").unwrap();
     symlink("real", at.join("link")).unwrap();
-    let workspace = Workspace::open([&at], Some(OpenMethod::Walk)).unwrap();
+    let workspace = Workspace::open([&at], Some(OpenMethod::NameByName)).unwrap();
     // For each read of the symlink it is gone, and back before the next look.
     let swaps = |times: usize| -> Vec<pinfold_confine::fault::Meanwhile> {
         let swap = |nth: usize, act: fn(&Path)| {

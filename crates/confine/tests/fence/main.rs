@@ -1,4 +1,4 @@
-//! What the fence lets through and what it does not, the same in both ways of opening.
+//! The fence: paths that it allows and refuses, with and without `openat2`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -48,7 +48,7 @@ thread_local! {
 fn both_ways(test: impl Fn(&Path, &Workspace)) {
     for landlock in off_and_on() {
         LANDLOCK.set(landlock);
-        for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+        for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
             let dir = tree();
             let workspace = Workspace::open([dir.path().join("ws")], Some(method)).unwrap();
             test(dir.path(), &workspace);
@@ -237,7 +237,7 @@ fn paths_longer_than_one_call_takes_are_walked() {
 
 #[test]
 fn several_roots_are_one_workspace() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = tree();
         let roots = [dir.path().join("ws"), dir.path().join("second")];
         let workspace = Workspace::open(&roots, Some(method)).unwrap();
@@ -255,7 +255,7 @@ fn several_roots_are_one_workspace() {
 
 #[test]
 fn a_root_reached_by_a_link_is_known_by_both_names() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = tree();
         symlink("ws", dir.path().join("alias")).unwrap();
         let workspace = Workspace::open([dir.path().join("alias")], Some(method)).unwrap();
@@ -327,7 +327,7 @@ fn near_misses_can_be_looked_for() {
 
 #[test]
 fn nothing_new_gets_the_name_of_a_temp_file() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = TempDir::new().unwrap();
         let workspace = Workspace::open([dir.path()], Some(method)).unwrap();
         let temp = ".pinfold-0123456789abcdef-n1.aside..git";

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 mod ends;
+#[path = "../exchange/mod.rs"]
+mod exchange;
 mod swaps;
 
 use std::collections::BTreeSet;
@@ -10,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::fault::{Fault, When, inject, rounds};
 use pinfold_confine::{
     Candidate, Deadline, FilterDecision, IgnoreFiles, IndexMode, OpenMethod, Place, RelPath,
     Result, Skipped, Visibility, Visitor, Walk, WalkEntry, Workspace,
@@ -69,7 +71,7 @@ fn walk_to(workspace: &Workspace, depth: usize) -> (BTreeSet<String>, Skipped) {
 }
 
 fn both_ways(set_up: impl Fn(&Path), check: impl Fn(&Workspace)) {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("ws");
         fs::create_dir(&root).unwrap();
@@ -192,7 +194,7 @@ fn rules_from_above_the_root_do_not_hold() {
 }
 
 #[test]
-fn drafts_of_our_own_are_not_there() {
+fn temp_files_of_our_own_are_not_there() {
     both_ways(
         |root| {
             write(root, ".pinfold-0123456789abcdef.tmp", "");
@@ -207,9 +209,10 @@ fn drafts_of_our_own_are_not_there() {
 
 #[test]
 fn a_flat_directory_is_shared_out_and_shown_once() {
+    let files = rounds(5_000);
     both_ways(
-        |root| (0..5_000).for_each(|number| write(root, &format!("file-{number}"), "")),
-        |workspace| assert_eq!(walk(workspace).0.len(), 5_000),
+        |root| (0..files).for_each(|number| write(root, &format!("file-{number}"), "")),
+        |workspace| assert_eq!(walk(workspace).0.len(), files),
     );
 }
 
@@ -250,7 +253,7 @@ fn paths_may_be_longer_than_the_kernel_takes_but_trees_not_endlessly_deep() {
 fn what_cannot_be_opened_is_counted_unless_it_is_the_start() {
     let dir = TempDir::new().unwrap();
     write(dir.path(), "a/file", "");
-    let workspace = Workspace::open([dir.path()], Some(OpenMethod::Walk)).unwrap();
+    let workspace = Workspace::open([dir.path()], Some(OpenMethod::NameByName)).unwrap();
     let (mut counted, mut refused) = (0, 0);
     for nth in 1.. {
         let report = inject(&[(When::Nth(nth), Fault::Errno(13))], || {

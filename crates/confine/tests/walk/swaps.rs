@@ -6,16 +6,16 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use pinfold_confine::fault::interleave;
+use pinfold_confine::fault::{interleave, rounds};
 use pinfold_confine::{Deadline, Kind, OpenMethod, Result, Visitor, Walk, WalkEntry, Workspace};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
+use crate::exchange::exchange;
 use crate::{ROOT, names, usually, walk, write};
 
 #[test]
 fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = TempDir::new().unwrap();
         let root = dir.path().join("ws");
         write(&root, "swapped/inside", "");
@@ -52,7 +52,7 @@ impl Visitor for Contents {
 
 #[test]
 fn nothing_outside_is_read_while_directories_are_swapped() {
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let dir = TempDir::new().unwrap();
         let (root, outside) = (dir.path().join("ws"), dir.path().join("outside"));
         for number in 0..20 {
@@ -67,13 +67,12 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
             let _stop = StopOnDrop(&stop);
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    let (one, other) = (root.join("swapped"), root.join("trap"));
-                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                    exchange(&root.join("swapped"), &root.join("trap"));
                 }
             });
             // On a busy machine, longer: until something was read.
             for round in 0..100_000 {
-                if round >= 300 && read > 0 {
+                if round >= rounds(300) && read > 0 {
                     break;
                 }
                 let deadline = Deadline::default();

@@ -1,4 +1,4 @@
-//! What happens when others write at the same time.
+//! Writes while other processes write at the same time.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

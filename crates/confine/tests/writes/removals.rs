@@ -1,4 +1,4 @@
-//! What a removal takes away, and what it leaves.
+//! Removals, and what they leave.
 
 use std::fs;
 

@@ -17,6 +17,8 @@ pub struct Web {
     pub token: String,
     /// The line that names the file of the token.
     pub token_line: String,
+    /// The path of the workspace that messages are for: `/mcp`, or `/mcp/NAME`.
+    pub path: String,
 }
 
 /// A response.
@@ -59,9 +61,9 @@ impl Web {
         let mut output = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut line = || output.next().expect("it prints its address").unwrap();
         let first = line();
-        let address =
-            first.strip_prefix("listening on http://").and_then(|it| it.strip_suffix("/mcp"));
-        let address = address.unwrap_or_else(|| panic!("{first}")).to_owned();
+        let place = first.strip_prefix("listening on http://").and_then(|it| it.split_once('/'));
+        let (address, path) = place.unwrap_or_else(|| panic!("{first}"));
+        let (address, path) = (address.to_owned(), format!("/{path}"));
         let token_line = line();
         let token = match token_line.strip_prefix("the token is in ") {
             Some(file) => std::fs::read_to_string(file).unwrap().trim().to_owned(),
@@ -71,13 +73,18 @@ impl Web {
         std::thread::spawn(move || {
             output.for_each(|line| eprintln!("{}", line.unwrap_or_default()))
         });
-        Self { process: Some(process), address, token, token_line }
+        Self { process: Some(process), address, token, token_line, path }
     }
 
     /// A server that is already running and needs no token.
     pub fn at(address: impl ToString) -> Self {
-        let (token, token_line) = (String::new(), String::new());
-        Self { process: None, address: address.to_string(), token, token_line }
+        Self::opened(address, "", "/mcp")
+    }
+
+    /// A server that is already running, by the token and path of a workspace.
+    pub fn opened(address: impl ToString, token: &str, path: &str) -> Self {
+        let (token, path, token_line) = (token.to_owned(), path.to_owned(), String::new());
+        Self { process: None, address: address.to_string(), token, token_line, path }
     }
 
     /// A connection to it.
@@ -111,16 +118,16 @@ impl Web {
             ("Accept", "application/json, text/event-stream"),
         ];
         all.extend(headers);
-        self.send("POST", "/mcp", &all, message.to_string().as_bytes())
+        self.send("POST", &self.path, &all, message.to_string().as_bytes())
     }
 
     /// The head of a request with the token, the usual headers and more, for tests that write to a connection
     /// themselves. The empty line that ends it is left out, so headers can be added.
     pub fn head(&self, more: &[&str]) -> String {
         let mut head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+            "POST {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
-            self.address, self.token
+            self.path, self.address, self.token
         );
         more.iter().for_each(|header| head += &format!("{header}\r\n"));
         head

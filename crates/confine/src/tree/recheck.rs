@@ -11,35 +11,35 @@ use super::Tree;
 use super::node::Node;
 use crate::ambient::lower_priority;
 use crate::root::Root;
-use crate::{FileId, Metadata, RelPath, sys};
+use crate::{Metadata, RelPath, sys};
 
-/// A sweep of a large tree takes a twentieth of a second.
+/// A recheck of a large tree takes a twentieth of a second.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 impl Tree {
-    /// Starts a sweep, if the last one is long enough ago.
-    pub(crate) fn sweep_if_due(&self, root: &Arc<Root>) {
+    /// Starts a recheck, if the last one is long enough ago.
+    pub(crate) fn recheck_if_due(&self, root: &Arc<Root>) {
         let mut state = self.lock();
-        let is_due = state.last_sweep.is_none_or(|last| last.elapsed() >= INTERVAL);
-        if !is_due || state.is_sweeping || state.watch.len() == 0 {
+        let is_due = state.last_recheck.is_none_or(|last| last.elapsed() >= INTERVAL);
+        if !is_due || state.is_rechecking || state.watch.len() == 0 {
             return;
         }
         // The first time everything has just been looked at.
-        if state.last_sweep.replace(Instant::now()).is_none() {
+        if state.last_recheck.replace(Instant::now()).is_none() {
             return;
         }
         let root = Arc::downgrade(root);
         let background = move || {
             lower_priority();
-            sweep(&root);
+            recheck(&root);
             if let Some(root) = root.upgrade() {
                 let mut state = root.tree().lock();
-                state.is_sweeping = false;
-                state.last_sweep = Some(Instant::now());
+                state.is_rechecking = false;
+                state.last_recheck = Some(Instant::now());
             }
         };
-        state.is_sweeping =
-            thread::Builder::new().name("pinfold-sweep".into()).spawn(background).is_ok();
+        state.is_rechecking =
+            thread::Builder::new().name("pinfold-recheck".into()).spawn(background).is_ok();
     }
 
     fn compare(&self, root: &Root, path: &RelPath, node: &Arc<Node>) {
@@ -47,17 +47,15 @@ impl Tree {
         // Events tell of most changes, so times that are too recent to prove anything are no reason to look again.
         let is_same = |then: &Metadata, now: &Metadata| then.same_times(now);
         for number in 0..node.len() {
-            node.compare_file(number, &dir, is_same, || {
-                let mut state = self.lock();
-                let state = &mut *state;
-                state.stamp.log(&mut state.changed_files, FileId::new(node, number));
-            });
+            if node.is_changed(number, &dir, is_same) {
+                self.lock().note_file(node, number);
+            }
         }
     }
 }
 
 /// Compares every remembered file that is taken for current. Ends early if nobody uses the root any more.
-pub(crate) fn sweep(root: &Weak<Root>) -> Option<()> {
+pub(crate) fn recheck(root: &Weak<Root>) -> Option<()> {
     let nodes: Vec<_> = {
         let root = root.upgrade()?;
         let state = root.tree().lock();

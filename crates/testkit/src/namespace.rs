@@ -1,0 +1,49 @@
+//! Tests that mount something, in a mount namespace of their own.
+
+use std::process::Command;
+
+use crate::this_program;
+
+/// Says to a test program that it is in the namespace.
+const INSIDE: &str = "PINFOLD_MOUNT_NAMESPACE";
+
+/// Runs a test where it may mount and leaves nothing: a process of the same program, in a mount namespace. Who is not
+/// root is that in a user namespace. Says so loudly where neither is allowed.
+///
+/// `name` is the test's own name, with its modules.
+pub fn in_mount_namespace(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return test();
+    }
+    let ways = [&["--mount"][..], &["--mount", "--user", "--map-root-user"]];
+    let unshare = |way: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(way).args(["--propagation", "private"]);
+        command
+    };
+    // The second mount shows that it may mount.
+    let probe = ["sh", "-c", "mount -t tmpfs tmpfs /mnt"];
+    let may = |way: &&&[&str]| {
+        unshare(way).args(probe).output().is_ok_and(|output| output.status.success())
+    };
+    let Some(way) = ways.iter().find(may) else {
+        eprintln!("!!! NOT TRIED: {name}: this user may not mount anything !!!");
+        return;
+    };
+    let mut command = unshare(way);
+    let this = this_program();
+    command.arg(this.get_program()).args(this.get_args()).args([name, "--exact", "--nocapture"]);
+    let output = command.env(INSIDE, "1").output().unwrap();
+    let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+    let ran = said.contains("1 passed") || said.contains("test result: FAILED");
+    assert!(ran, "no test has the name {name}: {said}");
+    assert!(output.status.success(), "{said}");
+    // What it could not try.
+    said.lines().filter(|line| line.contains("!!!")).for_each(|line| eprintln!("{line}"));
+}
+
+/// Mounts something, by the words of the command.
+pub fn mount(words: &[&str]) {
+    let output = Command::new("mount").args(words).output().unwrap();
+    assert!(output.status.success(), "mount {words:?}: {output:?}");
+}
