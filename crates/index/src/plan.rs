@@ -1,4 +1,4 @@
-//! What the text of every match of a regex must contain.
+//! From a regex to the trigrams that the text of every match must contain.
 //!
 //! The regex is read as a sequence of positions, each with a few alternatives: a letter that is matched in either case,
 //! a small class. Every three positions in a row make trigrams of which one must occur. Where too much is possible, the
@@ -8,7 +8,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::slot;
 
-/// What a text must contain for a match to be possible.
+/// The trigrams that a text must contain for a match to be possible.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Query {
     /// Any text may match.
@@ -58,6 +58,23 @@ impl Query {
         *self == Self::All
     }
 
+    /// Whether a match in a text is possible.
+    pub fn admits(&self, text: &[u8]) -> bool {
+        let mut slots: Vec<_> =
+            text.windows(3).map(|gram| slot([gram[0], gram[1], gram[2]])).collect();
+        slots.sort_unstable();
+        self.admits_slots(&slots)
+    }
+
+    fn admits_slots(&self, slots: &[u32]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Grams(any) => any.iter().any(|slot| slots.binary_search(slot).is_ok()),
+            Self::And(parts) => parts.iter().all(|part| part.admits_slots(slots)),
+            Self::Or(parts) => parts.iter().any(|part| part.admits_slots(slots)),
+        }
+    }
+
     fn grams(&self) -> usize {
         match self {
             Self::All => 0,
@@ -68,7 +85,7 @@ impl Query {
 
     fn and(mut parts: Vec<Self>) -> Self {
         parts.retain(|part| !part.is_all());
-        // What is quickly looked up comes first.
+        // Queries that are cheap to look up come first.
         parts.sort_by_key(Self::grams);
         match parts.len() {
             0 => Self::All,
@@ -131,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// What follows need not stand next to what was read so far.
+    /// The text that follows need not be adjacent to the text so far.
     fn cut(&mut self) {
         let positions = std::mem::take(&mut self.positions);
         let grams = positions.windows(3).filter_map(grams);
@@ -159,7 +176,7 @@ fn grams(positions: &[Position]) -> Option<Vec<u32>> {
     Some(slots)
 }
 
-/// What a class matches, if that is not much.
+/// The texts that a class matches, if they are few.
 fn alternatives(class: &Class) -> Option<Position> {
     let mut position = Position::new();
     match class {
@@ -279,6 +296,7 @@ mod tests {
                 prop_assert!(candidates.is_sorted_by(|one, other| one < other));
                 for (id, text) in texts.iter().enumerate() {
                     if regex.is_match(text.as_bytes()) {
+                        prop_assert!(query.admits(text.as_bytes()), "{} in {text:?}", PATTERNS[number]);
                         prop_assert!(candidates.contains(&(id as u32)), "{} in {text:?}", PATTERNS[number]);
                     }
                 }
@@ -312,6 +330,7 @@ mod tests {
             assert!(candidates.contains(&id) && !candidates.contains(&other), "{pattern}");
         }
         let nowhere = Query::new("nowhere_at_all", false, false);
+        assert!(!nowhere.admits(text.as_bytes()));
         let mut candidates = segment.candidates(&nowhere, false);
         assert!(candidates.next().is_none() && segment.bytes() > 0);
     }

@@ -25,8 +25,10 @@ pub struct SegmentBuilder {
     block_ends: Vec<usize>,
     /// Where the blocks of each text end.
     text_ends: Vec<u32>,
-    /// For each trigram the last block that it was seen in, counting from 1.
-    seen: Vec<u16>,
+    /// For each trigram the mark of the last block that it was seen in: a byte each, to fit into the cache.
+    seen: Vec<u8>,
+    /// The mark of the last block. Marks are used again from 1 on.
+    mark: u8,
 }
 
 impl Default for SegmentBuilder {
@@ -36,6 +38,7 @@ impl Default for SegmentBuilder {
             block_ends: Vec::new(),
             text_ends: Vec::new(),
             seen: vec![0; SLOTS],
+            mark: 0,
         }
     }
 }
@@ -64,7 +67,12 @@ impl SegmentBuilder {
     }
 
     fn add_block(&mut self, text: &[u8]) {
-        let block = self.block_ends.len() as u16 + 1;
+        if self.mark == u8::MAX {
+            self.seen.fill(0);
+            self.mark = 0;
+        }
+        self.mark += 1;
+        let mark = self.mark;
         let first = self.grams.len();
         self.grams.resize(first + text.len(), 0);
         let grams = &mut self.grams[first..];
@@ -75,8 +83,8 @@ impl SegmentBuilder {
             let slot = slot([gram[0], gram[1], gram[2]]);
             let last = &mut seen[slot as usize & (SLOTS - 1)];
             grams[new] = slot;
-            new += usize::from(*last != block);
-            *last = block;
+            new += usize::from(*last != mark);
+            *last = mark;
         }
         self.grams.truncate(first + new);
         self.block_ends.push(self.grams.len());
@@ -148,7 +156,7 @@ fn encode(list: &[u16], blocks: usize, data: &mut Vec<u8>) {
         }
         data.push(distance as u8);
     }
-    // A list is told from a bitmap by its length.
+    // The length distinguishes a list from a bitmap.
     if data.len() - start >= bitmap {
         data.truncate(start);
         encode_bitmap(list, bitmap, data);
@@ -343,5 +351,23 @@ impl Segment {
                 range.for_each(|block| blocks.insert(block));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_marks_of_blocks_are_used_again() {
+        let mut builder = SegmentBuilder::default();
+        for number in 0..1_000 {
+            builder.add(if number % 300 == 7 { b"abc xyz" } else { b"abc ..." });
+        }
+        let segment = builder.build();
+        let candidates =
+            |text| segment.candidates(&Query::new(text, true, false), false).collect::<Vec<_>>();
+        assert_eq!(candidates("abc").len(), 1_000);
+        assert_eq!(candidates("xyz"), [7, 307, 607, 907]);
     }
 }

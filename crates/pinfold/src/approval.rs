@@ -1,8 +1,24 @@
-//! Approvals: what the user is asked, the answers, and what they were given for.
+//! Approvals: the requests to the user, the answers, and the grants that remember them.
+//!
+//! The names of each answer:
+//!
+//! | [`ApprovalAnswer`] | the call | the audit log | viewers (`RequestEnd`) |
+//! |---|---|---|---|
+//! | `Once`, `Session` | goes on | `yes` | `once`, `session` |
+//! | `Denied` | [`Denial::User`] | `no` | `no`, or `expired` if nobody answered in time |
+//! | `Deferred` | [`Denial::Deferred`]: the client repeats it with the answer | `later` | not asked |
+//! | `Unavailable` | [`Denial::NoApprover`] | `nobody` | not asked, or `cancelled` if the call has ended |
+//!
+//! Viewers that close before they answer see `passed_on`: then the client is asked, and its answer counts.
+//!
+//! [`Denial::User`]: crate::Denial::User
+//! [`Denial::Deferred`]: crate::Denial::Deferred
+//! [`Denial::NoApprover`]: crate::Denial::NoApprover
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use blake3::Hash;
 
@@ -44,13 +60,13 @@ pub trait Approver: fmt::Debug + Send + Sync {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer;
 }
 
-/// A question for the user.
+/// A request to the user to approve an access.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// The tool that the agent calls.
     pub tool: String,
-    /// What it would do.
+    /// The kind of access.
     pub access: Access,
     /// The path, as the agent gave it.
     pub given: String,
@@ -83,7 +99,7 @@ impl ApprovalRequest {
         format!("{changed}Allow {doing} {path}? (`{tool}`; {reason})")
     }
 
-    /// What would change, in at most about `max_chars` characters: a diff of the bytes as they are, in
+    /// The proposed change, in at most about `max_chars` characters: a diff of the bytes as they are, in
     /// which every invisible character is escaped; for binary content its kind, size
     /// and hash. What is left out is counted. Empty if nothing would change.
     pub fn preview(&self, max_chars: usize) -> String {
@@ -102,11 +118,29 @@ pub enum ApprovalAnswer {
     Denied(Option<String>),
     /// Nobody can be asked.
     Unavailable,
-    /// The question was passed on: the call ends now, and will be made again with the answer.
+    /// The question was sent to the client: the call ends now, and the client repeats it with the answer.
     Deferred,
 }
 
-/// What the user has approved, in a call or in a session.
+impl ApprovalAnswer {
+    /// The answer to a request that nobody has answered in time.
+    pub fn expired(waited: Duration) -> Self {
+        let minutes = waited.as_secs() / 60;
+        Self::Denied(Some(format!("no answer in {minutes} minutes")))
+    }
+
+    /// The word for it in the audit log.
+    pub(crate) fn audit_word(&self) -> &'static str {
+        match self {
+            Self::Once | Self::Session => "yes",
+            Self::Denied(_) => "no",
+            Self::Unavailable => "nobody",
+            Self::Deferred => "later",
+        }
+    }
+}
+
+/// The approvals of the user, in a call or in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Grants(Mutex<Vec<Grant>>);
 

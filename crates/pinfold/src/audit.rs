@@ -27,7 +27,7 @@ pub(crate) struct Audit {
 }
 
 impl Session {
-    /// Makes a call, and writes its line into the audit log whatever comes of it; the observer gets the same line.
+    /// Makes a call, and writes its line into the audit log, also if it fails; the observer gets the same line.
     /// `outcome` gives `ok` or the error's code, and the size of the answer in bytes.
     #[doc(hidden)]
     pub fn audited<T>(
@@ -48,10 +48,10 @@ impl Session {
                 session: self.id(),
                 client: call.client.as_deref(),
                 tool: &brief(&call.tool),
-                parameters: call.parameters.as_deref(),
+                compact_params: call.compact_params.as_deref(),
             })
         };
-        // The thread that performs the call has reported it to the observer.
+        // If this answers a call that was given up, the thread that performs it has reported its start already.
         let number = trace.number().or_else(|| observer.map(start));
         trace.set_number(number);
         let call = call.clone().with_audit_trace(trace.clone());
@@ -65,7 +65,7 @@ impl Session {
             session: self.id(),
             client: call.client.as_deref().map(brief),
             tool: brief(&call.tool),
-            facts: &trace.facts(),
+            fields: &trace.fields(),
             outcome,
             duration_ms: begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
             bytes,
@@ -105,7 +105,7 @@ pub struct AuditLine<'l> {
     pub client: Option<Cow<'l, str>>,
     pub tool: Cow<'l, str>,
     #[serde(flatten)]
-    pub facts: &'l Facts,
+    pub fields: &'l AuditFields,
     /// `ok`, or the error's code.
     pub outcome: &'l str,
     pub duration_ms: u64,
@@ -115,12 +115,12 @@ pub struct AuditLine<'l> {
 
 /// Collects the fields of a call's audit line. By default nothing is collected.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AuditTrace(Option<Arc<Mutex<Facts>>>);
+pub(crate) struct AuditTrace(Option<Arc<Mutex<AuditFields>>>);
 
 /// The fields of a call's audit line.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Facts {
+pub struct AuditFields {
     pub operation: Option<&'static str>,
     pub paths: Vec<AuditedPath>,
     pub decision: AuditedDecision,
@@ -163,8 +163,8 @@ impl AuditTrace {
     }
 
     fn set_number(&self, number: Option<u64>) {
-        if let Some(mut facts) = self.lock() {
-            facts.number = number;
+        if let Some(mut fields) = self.lock() {
+            fields.number = number;
         }
     }
 
@@ -188,53 +188,53 @@ impl AuditTrace {
         why: String,
     ) {
         self.tried(access, given);
-        let Some(mut facts) = self.lock() else { return };
-        facts.decision = AuditedDecision(decision);
-        facts.why = Some(why);
+        let Some(mut fields) = self.lock() else { return };
+        fields.decision = AuditedDecision(decision);
+        fields.why = Some(why);
         let Some(path) = real.map(|real| real.to_string_lossy().into_owned()) else { return };
         let given = given.map(str::to_owned);
-        match facts.paths.iter_mut().find(|known| known.given == given) {
+        match fields.paths.iter_mut().find(|known| known.given == given) {
             Some(known) => known.path = Some(path),
-            None => facts.paths.push(AuditedPath { given, path: Some(path) }),
+            None => fields.paths.push(AuditedPath { given, path: Some(path) }),
         }
     }
 
     /// Notes an access and a path before it is known where the path leads. A change includes a read, so
     /// a read does not replace it as the operation.
     pub(crate) fn tried(&self, access: Access, given: Option<&str>) {
-        let Some(mut facts) = self.lock() else { return };
-        if access != Access::Read || facts.operation.is_none() {
-            facts.operation = Some(access.name());
+        let Some(mut fields) = self.lock() else { return };
+        if access != Access::Read || fields.operation.is_none() {
+            fields.operation = Some(access.name());
         }
         let given = given.map(str::to_owned);
-        if given.is_some() && !facts.paths.iter().any(|known| known.given == given) {
-            facts.paths.push(AuditedPath { given, path: None });
+        if given.is_some() && !fields.paths.iter().any(|known| known.given == given) {
+            fields.paths.push(AuditedPath { given, path: None });
         }
     }
 
     /// Notes the hashes of a file before and after a change.
     pub(crate) fn changed(&self, before: &State, after: &State) {
-        let Some(mut facts) = self.lock() else { return };
+        let Some(mut fields) = self.lock() else { return };
         let hash = |state: &State| match state {
             State::File { hash, .. } => Some(hash.clone()),
             State::Absent | State::Directory { .. } | State::Link { .. } => None,
         };
-        (facts.before, facts.after) = (hash(before), hash(after));
+        (fields.before, fields.after) = (hash(before), hash(after));
     }
 
     /// The collected fields, with long paths cut.
-    fn facts(&self) -> Facts {
-        let mut facts = self.lock().map(|facts| facts.clone()).unwrap_or_default();
-        let texts = facts.paths.iter_mut().flat_map(|known| [&mut known.given, &mut known.path]);
+    fn fields(&self) -> AuditFields {
+        let mut fields = self.lock().map(|fields| fields.clone()).unwrap_or_default();
+        let texts = fields.paths.iter_mut().flat_map(|known| [&mut known.given, &mut known.path]);
         for text in texts.flatten() {
             if let Cow::Owned(cut) = brief(text) {
                 *text = cut;
             }
         }
-        facts
+        fields
     }
 
-    fn lock(&self) -> Option<std::sync::MutexGuard<'_, Facts>> {
+    fn lock(&self) -> Option<std::sync::MutexGuard<'_, AuditFields>> {
         Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

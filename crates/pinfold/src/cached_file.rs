@@ -38,7 +38,7 @@ impl Session {
     /// performing the operation takes less time than waking another thread.
     #[doc(hidden)]
     pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
-        let path = operation.reads().filter(|_| !self.is_audited() && !self.is_watched())?;
+        let path = operation.file_to_read().filter(|_| !self.is_audited() && !self.is_watched())?;
         let (place, file) = self.workspace().cached_file(path, MAX_CACHED_FILE_BYTES)?;
         let call = CallOptions::default();
         let request = AccessRequest { access: Access::Read, path, place: &place, directory: false };

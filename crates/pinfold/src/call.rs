@@ -28,7 +28,7 @@ pub struct CallOptions {
     /// [`Rewind`](crate::operations::Rewind) can go back to.
     pub turn: Option<String>,
     /// The arguments on one line, for the observer.
-    pub(crate) parameters: Option<String>,
+    pub(crate) compact_params: Option<String>,
     /// The file that the call reads, if it was opened before.
     #[doc(hidden)]
     pub cached_file: CachedFile,
@@ -89,8 +89,8 @@ impl CallOptions {
     /// Sets the arguments on one line, for an observer.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_parameters(mut self, parameters: Option<String>) -> Self {
-        self.parameters = parameters;
+    pub fn with_compact_params(mut self, compact_params: Option<String>) -> Self {
+        self.compact_params = compact_params;
         self
     }
 

@@ -7,7 +7,7 @@
 //! 4. Make the diff, if the answer has one. A dry run ends here, with whether the operating system would allow
 //!    the change.
 //! 5. Journal: make the backups and add the entries, of several changes as one group.
-//! 6. Apply the changes. If one fails, those before it are taken back and the entries become void; if a file is
+//! 6. Apply the changes. If one fails, those before it are rolled back and the entries become void; if a file is
 //!    no longer as it was planned on, the session plans again.
 //! 7. Mark the entries as made, and note the changes for the audit log and in the ledger.
 
@@ -15,11 +15,11 @@ use blake3::Hash;
 use pinfold_confine::{Error as ConfineError, Place, RawPath, SharedLocks};
 
 use crate::change::{Applied, Change, ChangeSet};
+use crate::journal::PendingEntries;
 use crate::journal::State;
-use crate::permit::{Question, QuestionPart};
+use crate::permit::{ApprovalPart, NeededApproval};
 use crate::preview::Proposal;
-use crate::record::Record;
-use crate::{Error, MadeChange, View};
+use crate::{Durability, Error, MadeChange, View};
 
 /// The result of a commit.
 #[derive(Clone, Debug, Default)]
@@ -59,11 +59,11 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     view.session().check_audit()?;
     let mut receipt = Receipt { dry_run: view.dry_run(), ..Receipt::default() };
     let mut changes = changes.0;
-    if let Some(question) = question(&mut changes, view, &mut receipt)? {
+    if let Some(needed) = needed_approval(&mut changes, view, &mut receipt)? {
         let path = changes[0].path().clone();
         // Other calls must not wait for the files while the user decides.
         drop(changes);
-        view.request_approval(&question)?;
+        view.request_approval(&needed)?;
         return Err(CommitError::Stale { path });
     }
     for change in &mut changes {
@@ -82,13 +82,13 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     Ok(receipt)
 }
 
-/// The approval question for all changes, if policy asks about one of them and the user has not approved
+/// The approval that all changes need, if policy asks about one of them and the user has not approved
 /// them yet. A dry run only warns that the user will be asked.
-fn question(
+fn needed_approval(
     changes: &mut [Box<dyn Change>],
     view: &View<'_>,
     receipt: &mut Receipt,
-) -> Result<Option<Question>, CommitError> {
+) -> Result<Option<NeededApproval>, CommitError> {
     let mut asking = Vec::new();
     for (number, change) in changes.iter().enumerate() {
         for (nth, request) in change.requests().iter().enumerate() {
@@ -107,7 +107,7 @@ fn question(
     for (number, nth, reason) in asking {
         let request = changes[number].requests()[nth];
         if !view.is_approved(&request, Some(change_hash)) {
-            parts.push(QuestionPart::new(&request, reason));
+            parts.push(ApprovalPart::new(&request, reason));
         }
     }
     if parts.is_empty() {
@@ -120,7 +120,7 @@ fn question(
         proposals.push((view.session().relative(change.place()), proposal));
     }
     let proposal = Proposal::of_all(proposals);
-    Ok(Some(Question { parts, change: Some((change_hash, proposal)) }))
+    Ok(Some(NeededApproval { parts, change: Some((change_hash, proposal)) }))
 }
 
 /// The hash of all changes, which an approval covers together.
@@ -139,7 +139,7 @@ fn change_hash(changes: &[Box<dyn Change>], view: &View<'_>) -> Result<Hash, Com
 }
 
 /// The data of a change that are needed after it was made.
-struct Facts {
+struct ChangeInfo {
     path: RawPath,
     place: Place,
     destination: Option<(RawPath, Place)>,
@@ -147,7 +147,7 @@ struct Facts {
     removes_parents: usize,
 }
 
-impl Facts {
+impl ChangeInfo {
     fn of(change: &dyn Change) -> Self {
         let destination = change.destination().map(|(path, place)| (path.clone(), place.clone()));
         Self {
@@ -170,12 +170,18 @@ fn make(
     let session = view.session();
     // The changes of a set must not wait for each other's locks.
     let _locks = (changes.len() > 1).then(SharedLocks::begin);
-    let facts: Vec<_> = changes.iter().map(|change| Facts::of(&**change)).collect();
+    // After a loss of power the journal must know of every set of which a part is on the disk, and the whole set
+    // must be there once the journal confirms it.
+    let durability = match session.settings().durability {
+        Durability::Data if changes.len() > 1 => Durability::Full,
+        chosen => chosen,
+    };
+    let infos: Vec<_> = changes.iter().map(|change| ChangeInfo::of(&**change)).collect();
     let states = changes.iter().map(|change| states(&**change, view));
     let states = states.collect::<Result<Option<Vec<_>>, _>>()?;
-    let record = match &states {
-        Some(states) => Record::begin(view, &mut changes, states)?,
-        None => Record::none(view),
+    let entries = match &states {
+        Some(states) => PendingEntries::begin(view, &mut changes, states, durability)?,
+        None => PendingEntries::none(view),
     };
     // Counted while both versions are there.
     let observed = session.watching_observer().is_some();
@@ -183,71 +189,71 @@ fn make(
     let lines: Vec<_> = lines.map(Option::flatten).collect();
     let mut applied = Vec::new();
     for change in changes {
-        match change.apply(session.settings().durability) {
+        match change.apply(durability) {
             Ok(done) => applied.push(done),
-            Err(error) => return Err(roll_back(view, applied, &facts, record, error)),
+            Err(error) => return Err(roll_back(view, applied, &infos, entries, error)),
         }
     }
     if applied.len() > 1 {
         // Before the journal confirms the set: a sweep would put back parts of it.
         applied.iter_mut().filter_map(|done| done.settle.take()).for_each(|settle| settle());
     }
-    (receipt.id, receipt.warning) = record.end();
-    for (([before, after], fact), lines) in states.iter().flatten().zip(&facts).zip(lines) {
+    (receipt.id, receipt.warning) = entries.confirm();
+    for (([before, after], info), lines) in states.iter().flatten().zip(&infos).zip(lines) {
         view.call().audit_trace().changed(before, after);
-        let places = (&fact.place, fact.destination.as_ref().map(|(_, to)| to));
+        let places = (&info.place, info.destination.as_ref().map(|(_, to)| to));
         view.tell_observer(places, [before, after], receipt.id.as_deref(), lines);
     }
-    for (done, fact) in applied.into_iter().zip(&facts) {
+    for (done, info) in applied.into_iter().zip(&infos) {
         for warning in warnings(&done) {
             let known = receipt.warning.take().map(|known| format!("{known}; "));
             receipt.warning = Some(known.unwrap_or_default() + &warning);
         }
-        match (done.fingerprint, &fact.destination) {
-            (Some(fingerprint), _) => session.record_write(&fact.place, fingerprint),
-            (None, Some((_, to))) => session.record_move(&fact.place, to),
-            (None, None) => session.forget(&fact.place),
+        match (done.fingerprint, &info.destination) {
+            (Some(fingerprint), _) => session.record_write(&info.place, fingerprint),
+            (None, Some((_, to))) => session.record_move(&info.place, to),
+            (None, None) => session.forget(&info.place),
         }
     }
     // The old versions were in these directories until now.
-    for fact in &facts {
-        session.workspace().remove_empty_parents(&fact.place, fact.removes_parents);
+    for info in &infos {
+        session.workspace().remove_empty_parents(&info.place, info.removes_parents);
     }
     Ok(())
 }
 
-/// Takes back the changes that were made before one failed, the last first. Returns the error for all of
+/// Rolls back the changes that were made before one failed, the last first. Returns the error for all of
 /// them.
 fn roll_back(
     view: &View<'_>,
     applied: Vec<Applied>,
-    facts: &[Facts],
-    record: Record<'_>,
+    infos: &[ChangeInfo],
+    entries: PendingEntries<'_>,
     error: ConfineError,
 ) -> CommitError {
-    let failed = &facts[applied.len()];
+    let failed = &infos[applied.len()];
     let path = match (&error, &failed.destination) {
         (ConfineError::Exists | ConfineError::CrossDevice, Some((to, _))) => to.clone(),
         _ => failed.path.clone(),
     };
     let (mut made, mut remain) = (Vec::new(), Vec::new());
     for (number, done) in applied.into_iter().enumerate().rev() {
-        let fact = &facts[number];
+        let info = &infos[number];
         match (done.roll_back)() {
             Ok(()) => {
-                let place = fact.destination.as_ref().map_or(&fact.place, |(_, place)| place);
-                view.session().workspace().remove_empty_parents(place, fact.made_parents);
+                let place = info.destination.as_ref().map_or(&info.place, |(_, place)| place);
+                view.session().workspace().remove_empty_parents(place, info.made_parents);
             }
             Err(cause) => {
                 made.push(number);
-                remain.push(format!("`{}` ({cause})", fact.path));
+                remain.push(format!("`{}` ({cause})", info.path));
             }
         }
     }
-    record.call_off(&made);
+    entries.void(&made);
     if !remain.is_empty() {
         let remain = remain.join(", ");
-        let cause = format!("{error}; these changes could not be taken back: {remain}");
+        let cause = format!("{error}; these changes could not be rolled back: {remain}");
         return Error::WriteFailed { path, cause }.into();
     }
     view.commit_error(&path, error, Error::from_write)
@@ -280,8 +286,8 @@ fn states(change: &dyn Change, view: &View<'_>) -> Result<Option<[State; 2]>, Co
         return Ok(Some(states));
     }
     // The audit log and the observer do without states that cannot be read.
-    let wanted = view.session().is_audited() || view.session().watching_observer().is_some();
-    Ok(if wanted { change.states().ok() } else { None })
+    let needed = view.session().is_audited() || view.session().watching_observer().is_some();
+    Ok(if needed { change.states().ok() } else { None })
 }
 
 impl View<'_> {

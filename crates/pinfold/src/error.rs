@@ -121,7 +121,7 @@ pub enum Error {
     },
     /// A move would lead to another file system.
     #[error(
-        "`{path}` is on another file system, and a move cannot lead there; nothing was changed"
+        "`{path}` is on another file system, or the directory is of a lower layer of an overlay: a move cannot lead there; nothing was changed"
     )]
     CrossDevice {
         /// The path that it was to go to, as it was given.
@@ -441,7 +441,7 @@ pub enum Error {
         cause: String,
     },
     /// There is no such change in the journal.
-    #[error("{}", .id.as_ref().map_or("there is no change to take back".into(), |id| format!("the journal has no change `{id}` in this workspace, or no longer what it displaced")))]
+    #[error("{}", .id.as_ref().map_or("there is no change to undo".into(), |id| format!("the journal has no change `{id}` in this workspace, or no longer has its backup")))]
     NothingToUndo {
         /// The change that was asked for.
         id: Option<String>,

@@ -1,4 +1,4 @@
-//! The journal: what each change displaced, and a log of the changes, so that any of them can be undone.
+//! The journal: a log of the changes and the backups of changed files, so that any change can be undone.
 //!
 //! A directory of the user's own, outside every workspace: `log.jsonl` with the newest entries, the backup of
 //! each (`ID.before`), `sealed` with older parts of both, and `pinfold-usage.jsonl` with the disk usage. A
@@ -11,6 +11,7 @@
 
 mod entry;
 mod newest_first;
+mod pending;
 mod tidy;
 
 use std::collections::HashSet;
@@ -24,12 +25,13 @@ use pinfold_confine::{
 use serde::{Deserialize, Serialize};
 
 use crate::{JournalSetting, Settings};
-use tidy::{LINES_DISK_BYTES, Usage, usage_file};
+use tidy::{LINES_DISK_BYTES, Usage};
 
 pub(crate) use entry::fresh_id;
 pub use entry::{Entry, LoggedEntry, State};
 pub use newest_first::NewestFirst;
 pub(crate) use newest_first::standing;
+pub(crate) use pending::PendingEntries;
 
 /// The file that a change is about to displace.
 pub(crate) enum Displaces<'c> {
@@ -38,6 +40,15 @@ pub(crate) enum Displaces<'c> {
     Removal(&'c Removal),
     /// An entry of a directory that is removed, by its number.
     InTree(&'c TreeRemoval, usize),
+}
+
+/// What the lines that are added to the log have to survive.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lasting {
+    /// The end of the process.
+    Crash,
+    /// A loss of power too: they are on the disk before the next step.
+    PowerLoss,
 }
 
 /// The journal of one user.
@@ -88,6 +99,7 @@ impl Journal {
             made: HashSet::new(),
             void: HashSet::new(),
             undone: HashSet::new(),
+            was_made: Box::new(|_| true),
         })
     }
 
@@ -101,6 +113,7 @@ impl Journal {
     pub(crate) fn begin(
         &self,
         changes: Vec<(&Entry, Displaces<'_>)>,
+        lasting: Lasting,
         deadline: &Deadline,
     ) -> Result<StoreLock, ConfineError> {
         let store = self.store()?;
@@ -114,11 +127,7 @@ impl Journal {
             };
             needed = needed.saturating_add(backup_bytes).saturating_add(LINES_DISK_BYTES);
         }
-        self.make_room(store, needed, deadline)?;
-        // While it is held, no process removes backups that have no line yet.
-        let lock = store.lock_shared(deadline)?;
-        let added = Usage { disk_bytes: needed, ..Usage::default() };
-        store.append(&usage_file(), &json(&added)?, deadline)?;
+        let lock = self.make_room(store, needed, deadline)?;
         let mut lines = Vec::new();
         let mut kept = Vec::new();
         let keep_all = || -> Result<(), ConfineError> {
@@ -139,6 +148,9 @@ impl Journal {
         };
         let logged = keep_all().and_then(|()| store.append(&log(), &lines.join("\n"), deadline));
         logged.inspect_err(|_| kept.iter().for_each(|name| store.remove(name)))?;
+        if lasting == Lasting::PowerLoss {
+            store.flush(&log(), &kept)?;
+        }
         Ok(lock)
     }
 
@@ -150,15 +162,18 @@ impl Journal {
     }
 
     /// Adds to the log that changes were made.
-    pub(crate) fn made(&self, ids: &[String], deadline: &Deadline) {
+    pub(crate) fn confirm(&self, ids: &[String], lasting: Lasting, deadline: &Deadline) {
         if let Ok(store) = self.store() {
             // Without the lines the entries count only where the files show the changes.
             let _ = store.append(&log(), &marks("made", ids), deadline);
+            if lasting == Lasting::PowerLoss {
+                let _ = store.flush(&log(), &[]);
+            }
         }
     }
 
     /// Adds to the log that changes were not made, and removes their backups.
-    pub(crate) fn call_off(&self, ids: &[String], deadline: &Deadline) {
+    pub(crate) fn void(&self, ids: &[String], deadline: &Deadline) {
         if let Ok(store) = self.store() {
             // Without the lines the entries stay, and they are not confirmed.
             let _ = store.append(&log(), &marks("void", ids), deadline);
@@ -179,7 +194,7 @@ struct LineKey {
 }
 
 impl LineKey {
-    /// `None` for a torn line of a killed process.
+    /// `None` for a partial line of a killed process.
     fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }

@@ -1,4 +1,4 @@
-//! What a session has read or written: a fingerprint of each file.
+//! The files that a session has read or written, each with a fingerprint.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ impl Fingerprint {
         Self { hash, meta, lines: LineHashes::of(content) }
     }
 
-    /// The lines of a file that changed since it had this fingerprint, where that can be said.
+    /// The lines of a file that changed since it had this fingerprint, if they are known.
     pub(crate) fn changed_lines(&self, now: &[u8], max_bytes: usize) -> Option<ChangedLines> {
         let changed = changed_lines(self.lines.as_ref()?, now, text_encoding(now)?, max_bytes)?;
         let shown = format!("changed since then:\n{}", changed.shown);
@@ -75,13 +75,24 @@ impl Ledger {
         }
     }
 
+    /// Whether a file that was recorded is proven to be the same now. It is the newest then.
+    pub(crate) fn is_read(&mut self, path: &[u8], now: &Metadata) -> bool {
+        let Some((time, fingerprint)) = self.fingerprints.get_mut(path) else { return false };
+        let is_same = fingerprint.meta.is_some_and(|then| then.proven_unchanged(now));
+        if is_same {
+            self.clock += 1;
+            *time = self.clock;
+        }
+        is_same
+    }
+
     pub(crate) fn forget(&mut self, path: &[u8]) {
         if let Some((_, forgotten)) = self.fingerprints.remove(path) {
             self.lines -= forgotten.line_count();
         }
     }
 
-    /// What was read at `from`, or in that directory, is at `to` now.
+    /// Moves the fingerprints of `from`, and of everything in that directory, to `to`.
     pub(crate) fn record_move(&mut self, from: &[u8], to: &[u8]) {
         let moved = |path: &[u8]| {
             let below = path.strip_prefix(from)?;
@@ -104,10 +115,10 @@ impl Ledger {
     }
 
     /// The files that were read or written last, the oldest of them first.
-    pub(crate) fn newest(&self, most: usize) -> impl Iterator<Item = (&[u8], &Fingerprint)> {
+    pub(crate) fn newest(&self, max: usize) -> impl Iterator<Item = (&[u8], &Fingerprint)> {
         let mut files: Vec<_> = self.fingerprints.iter().collect();
         files.sort_unstable_by_key(|(_, (time, _))| *time);
-        let older = files.len().saturating_sub(most);
+        let older = files.len().saturating_sub(max);
         let newest = files.into_iter().skip(older);
         newest.map(|(path, (_, fingerprint))| (path.as_slice(), fingerprint))
     }

@@ -1,16 +1,10 @@
 //! The limits and defaults of the engine, each with the reason for its value.
 
-/// Lines that `Read` shows by default: most source files fit, and none is endless.
-pub const DEFAULT_READ_LINES: u64 = 2_000;
+/// Bytes of text in one result of a tool, unless its dialect says otherwise: about 25,000 tokens, more than most models
+/// use well at once.
+pub const DEFAULT_OUTPUT_BYTES: usize = 100 * 1024;
 
-/// Lines that one call may request: of most files, fewer fill the output.
-pub const MAX_READ_LINES: u64 = 10_000;
-
-/// Bytes of text in one result of `classic`, `dotted` and `scoped`: about 25,000 tokens, more than most models use well
-/// at once.
-pub const MAX_CLASSIC_OUTPUT_BYTES: usize = 100 * 1024;
-
-/// Bytes of text in one result of the library, which programs call, and of dialects that say so.
+/// Bytes of text in one result of an operation of the library, which programs call, and of the dialect `reference`.
 pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Characters of a line that are shown: a minified file must not fill a result.
@@ -81,32 +75,14 @@ pub(crate) const MAX_REWOUND_CHANGES: usize = 10_000;
 /// Names of hidden and ignored entries that are remembered. Of more, a pattern for files is matched in a walk.
 pub(crate) const MAX_LEFT_OUT_NAMES: usize = 10_000;
 
-/// Files that `Glob` lists: more than a model can use, fewer than fill its context.
+/// Files that a search by name lists: more than a model can use, fewer than fill its context.
 pub const MAX_GLOB_FILES: usize = 1_000;
 
-/// Entries in a list of the other dialects: about as many as fit into the output.
+/// Entries in a list: about as many as fit into the output.
 pub const MAX_LIST_ENTRIES: usize = 5_000;
-
-/// Entries of one directory that `LS` lists with sizes and kinds: each takes system calls.
-pub const MAX_LS_ENTRIES: usize = 2_000;
 
 /// Files of which a session remembers whether they are binary: some megabytes.
 pub(crate) const MAX_BINARY_MARKS: usize = 20_000;
-
-/// Matches that `Grep` shows by default.
-pub const DEFAULT_GREP_MATCHES: u64 = 250;
-
-/// Matches that `file.search` shows by default.
-pub const DEFAULT_SEARCH_RESULTS: u64 = 100;
-
-/// Matches that `file.search` may be asked for.
-pub const MAX_SEARCH_RESULTS: u64 = 10_000;
-
-/// Matches that `search_files` shows: about as many as fit into the output.
-pub const MAX_SCOPED_RESULTS: u64 = 1_000;
-
-/// Context lines around a match: a longer passage is better read from the file.
-pub const MAX_CONTEXT: u64 = 1_000;
 
 /// Bytes of a search pattern: a longer one is a mistake.
 pub(crate) const MAX_PATTERN_BYTES: usize = 16 * 1024;
@@ -134,6 +110,9 @@ pub(crate) const MAX_LINE_STEPS: u64 = 10_000_000_000;
 /// Compiled patterns with more positions than this take too much memory to be kept.
 pub(crate) const MAX_KEPT_PATTERN_WEIGHT: usize = 500;
 
+/// Patterns with more positions than this are compiled with Unicode at once, since they may prove too large.
+pub(crate) const MAX_TWIN_WEIGHT: usize = 50;
+
 /// Bytes of a file that is read whole and searched in memory; a larger file is streamed.
 pub(crate) const MAX_WHOLE_FILE_BYTES: u64 = 128 * 1024;
 /// The same for a file that the call names: ripgrep maps such a file into memory.
@@ -156,12 +135,20 @@ pub(crate) const MIN_INDEXED_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of a file that is indexed: a larger one is always searched.
 pub(crate) const MAX_INDEXED_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// Bytes of text that is kept in memory as a whole when it is indexed; of more, what searches look at is kept. Both
+/// only as far as the index leaves room below its limit.
+pub(crate) const MAX_KEPT_TEXT_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of a file whose content is kept in memory.
+pub(crate) const MAX_KEPT_FILE_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Compiled patterns that a session caches: agents repeat their last few, and compiling `\w` takes 2 ms.
 pub(crate) const MAX_KEPT_PATTERNS: usize = 64;
 
 /// Bytes of what searches found that are kept for when they are repeated, and how many searches that are.
 pub(crate) const MAX_MEMO_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) const MAX_MEMO_QUERIES: usize = 64;
+/// A file with longer results is searched again: they would displace those of many other files.
+pub(crate) const MAX_MEMO_FILE_BYTES: usize = 32 * 1024;
 
 /// Bytes of a file that is read whole, whatever it holds: what a client takes as one attachment, in base64.
 pub const MAX_READ_BYTES: u64 = 20 * 1024 * 1024;

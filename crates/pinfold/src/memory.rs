@@ -25,8 +25,8 @@ impl Memory {
     pub(crate) fn open(directory: &Path, permissions: &Permissions) -> Result<Self, OpenError> {
         let workspace = Workspace::open_private(directory)
             .map_err(|cause| OpenError::Memory { directory: directory.to_owned(), cause })?;
-        let spelled: Vec<_> = workspace.roots().map(Path::to_owned).collect();
-        let policy = Policy::new(permissions, real_roots(&workspace).collect(), &spelled)?;
+        let given: Vec<_> = workspace.roots().map(Path::to_owned).collect();
+        let policy = Policy::new(permissions, real_roots(&workspace).collect(), &given)?;
         let (ledger, grants) = (Arc::default(), Arc::default());
         Ok(Self { workspace: Arc::new(workspace), policy: Arc::new(policy), ledger, grants })
     }

@@ -12,7 +12,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// Whether a viewer watches.
     fn is_watching(&self) -> bool;
 
-    /// Whether the user has paused changes: then every change asks.
+    /// Whether the user has paused changes: then every change needs approval.
     fn is_paused(&self) -> bool;
 
     /// A call starts. Returns the number that the call has in later events.
@@ -33,7 +33,7 @@ pub struct CallStart<'c> {
     pub client: Option<&'c str>,
     pub tool: &'c str,
     /// The arguments on one line; `None` if they are wrong.
-    pub parameters: Option<&'c str>,
+    pub compact_params: Option<&'c str>,
 }
 
 /// A change that was made.

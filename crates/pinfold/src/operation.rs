@@ -18,7 +18,7 @@ pub trait Operation: sealed::Sealed {
 
     /// Whether it only reads one file.
     #[doc(hidden)]
-    const READS: bool = false;
+    const READS_ONE_FILE: bool = false;
 
     /// Returns the outcome and the changes that lead to it. Nothing is changed yet.
     ///
@@ -28,7 +28,7 @@ pub trait Operation: sealed::Sealed {
 
     /// The file that it reads, if it only reads one file.
     #[doc(hidden)]
-    fn reads(&self) -> Option<&RawPath> {
+    fn file_to_read(&self) -> Option<&RawPath> {
         None
     }
 }

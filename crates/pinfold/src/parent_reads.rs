@@ -1,4 +1,4 @@
-//! What earlier processes of the same parent process have read.
+//! The files that earlier processes of the same parent process have read.
 //!
 //! Some frameworks start a server for each call, so a file that one process read is changed by the next. The ledger of
 //! each process is added to a file in the state directory when the process ends, and looked up there when a
@@ -34,7 +34,7 @@ struct SavedRead {
 }
 
 impl ParentReads {
-    /// What processes of this one's parent have read, kept in a directory of Pinfold's own. `None` where the parent
+    /// Opens the record of files that processes of the same parent have read, which is kept in a directory of Pinfold's own. `None` where the parent
     /// cannot be identified. To be called before the process is restricted.
     pub fn new(directory: &Path) -> Option<Self> {
         let file = ParentFile::new(directory)?;

@@ -20,7 +20,7 @@ use pinfold_confine::{Name, Place, RawPath, RelPath};
 use crate::approval::Grants;
 use crate::policy::{Decision, Policy, normalized};
 use crate::preview::Proposal;
-pub(crate) use tree::Tree;
+pub(crate) use tree::CheckedTree;
 
 use crate::{Access, ApprovalAnswer, ApprovalRequest, Denial, Error, Reason, View};
 
@@ -35,30 +35,30 @@ pub(crate) struct AccessRequest<'w> {
     pub(crate) directory: bool,
 }
 
-/// A question for the user. It borrows nothing, so that the file can be released before asking.
-pub(crate) struct Question {
-    /// What the user is asked about: one access, or several that are approved together.
-    pub(crate) parts: Vec<QuestionPart>,
-    /// What would change, with the hash of what an approval covers; `None` to read.
+/// An approval that a call needs. It borrows nothing, so that the file can be released before the user is asked.
+pub(crate) struct NeededApproval {
+    /// The accesses that the user is asked about: one access, or several that are approved together.
+    pub(crate) parts: Vec<ApprovalPart>,
+    /// The proposed change, with the hash that an approval covers; `None` to read.
     pub(crate) change: Option<(Hash, Proposal)>,
 }
 
 /// One access that the user has to be asked about.
-pub(crate) struct QuestionPart {
+pub(crate) struct ApprovalPart {
     pub(crate) access: Access,
     pub(crate) path: RawPath,
     pub(crate) place: Place,
     pub(crate) reason: Reason,
 }
 
-impl Question {
-    /// A question about a read.
+impl NeededApproval {
+    /// The approval that a read needs.
     fn about(request: &AccessRequest<'_>, reason: Reason) -> Self {
-        Self { parts: vec![QuestionPart::new(request, reason)], change: None }
+        Self { parts: vec![ApprovalPart::new(request, reason)], change: None }
     }
 }
 
-impl QuestionPart {
+impl ApprovalPart {
     pub(crate) fn new(request: &AccessRequest<'_>, reason: Reason) -> Self {
         let AccessRequest { access, path, place, .. } = *request;
         Self { access, path: path.clone(), place: place.clone(), reason }
@@ -81,7 +81,9 @@ impl View<'_> {
         place: Option<&Place>,
         directory: bool,
     ) -> Decision {
-        if access != Access::Read && place.is_some_and(|place| self.session().is_only_read(place)) {
+        if access != Access::Read
+            && place.is_some_and(|place| self.session().is_in_read_root(place))
+        {
             return Decision::Deny(Reason::ReadRoot);
         }
         let subject = (access, path.cloned(), place.cloned(), directory);
@@ -143,7 +145,8 @@ impl View<'_> {
             && self.session().grants().cover(access, &real, None)
             || self.grants().cover(access, &real, change_hash);
         if approved {
-            self.note(access, path, Some(&real), "yes", "the user was asked".into());
+            let word = ApprovalAnswer::Once.audit_word();
+            self.note(access, path, Some(&real), word, "the user was asked".into());
         }
         approved
     }
@@ -160,11 +163,11 @@ impl View<'_> {
         loop {
             let found = find()?;
             let (at, directory) = place(&found);
-            let Some(question) = self.read_question(path, at, directory)? else {
+            let Some(needed) = self.read_approval(path, at, directory)? else {
                 return Ok(found);
             };
             drop(found);
-            self.request_approval(&question)?;
+            self.request_approval(&needed)?;
         }
     }
 
@@ -175,23 +178,23 @@ impl View<'_> {
         place: &Place,
         directory: bool,
     ) -> Result<(), Error> {
-        while let Some(question) = self.read_question(path, place, directory)? {
-            self.request_approval(&question)?;
+        while let Some(needed) = self.read_approval(path, place, directory)? {
+            self.request_approval(&needed)?;
         }
         Ok(())
     }
 
-    /// The question that the user has to answer before what is at a place may be read.
-    pub(crate) fn read_question(
+    /// The approval that is needed before what is at a place may be read, if one is.
+    pub(crate) fn read_approval(
         &self,
         path: &RawPath,
         place: &Place,
         directory: bool,
-    ) -> Result<Option<Question>, Error> {
+    ) -> Result<Option<NeededApproval>, Error> {
         let request = AccessRequest { access: Access::Read, path, place, directory };
         let Some(reason) = self.check_policy(&request)? else { return Ok(None) };
         let approved = self.is_approved(&request, None);
-        Ok((!approved).then(|| Question::about(&request, reason)))
+        Ok((!approved).then(|| NeededApproval::about(&request, reason)))
     }
 
     /// Whether the backup of a file may be read. `path` is the real path that the file had, wherever
@@ -216,12 +219,12 @@ impl View<'_> {
 
     /// Asks the user. After an approval the caller has to look at the file again. Files that the
     /// caller holds must be released first, so that other calls do not wait.
-    pub(crate) fn request_approval(&self, question: &Question) -> Result<(), Error> {
-        let Some(QuestionPart { access, path, place, reason }) = question.parts.first() else {
+    pub(crate) fn request_approval(&self, needed: &NeededApproval) -> Result<(), Error> {
+        let Some(ApprovalPart { access, path, place, reason }) = needed.parts.first() else {
             return Ok(());
         };
         let (access, real) = (*access, self.real(place));
-        let (change_hash, proposal) = question.change.clone().unzip();
+        let (change_hash, proposal) = needed.change.clone().unzip();
         let request = ApprovalRequest {
             tool: self.tool().to_owned(),
             access,
@@ -229,27 +232,22 @@ impl View<'_> {
             path: real.clone(),
             reason: reason.clone(),
             changed_since_asked: self.grants().has_other(access, &real, change_hash),
-            request_hash: self.request_hash(question),
+            request_hash: self.request_hash(needed),
             proposal,
         };
-        let denial = match self.answer(&request) {
-            answer @ (ApprovalAnswer::Once | ApprovalAnswer::Session) => {
-                self.grant(self.grants(), question, change_hash);
+        let answer = self.answer(&request);
+        let word = answer.audit_word();
+        let denial = match answer {
+            ApprovalAnswer::Once | ApprovalAnswer::Session => {
+                self.grant(self.grants(), needed, change_hash);
                 if answer == ApprovalAnswer::Session {
-                    self.grant(self.session().grants(), question, None);
+                    self.grant(self.session().grants(), needed, None);
                 }
                 return Ok(());
             }
-            ApprovalAnswer::Denied(message) => {
-                self.note(access, path, Some(&real), "no", reason.to_string());
-                Denial::User(message)
-            }
-            ApprovalAnswer::Deferred => {
-                self.note(access, path, Some(&real), "later", reason.to_string());
-                Denial::Deferred
-            }
+            ApprovalAnswer::Denied(message) => Denial::User(message),
+            ApprovalAnswer::Deferred => Denial::Deferred,
             ApprovalAnswer::Unavailable => {
-                self.note(access, path, Some(&real), "nobody", reason.to_string());
                 // An allow rule overrides neither an ask rule nor a pause.
                 let allow = match reason {
                     Reason::Rule(_) | Reason::Paused => None,
@@ -258,15 +256,16 @@ impl View<'_> {
                 Denial::NoApprover { reason: reason.clone(), allow }
             }
         };
+        self.note(access, path, Some(&real), word, reason.to_string());
         // The call may have been cancelled while the user was asked.
         self.check_time()?;
         Err(Error::Denied { path: path.clone(), access, denial })
     }
 
-    /// Notes that the user approved every part of a question. While changes are paused, an approval covers only
+    /// Notes that the user approved every part. While changes are paused, an approval covers only
     /// the change with this hash.
-    fn grant(&self, grants: &Grants, question: &Question, change_hash: Option<Hash>) {
-        for QuestionPart { access, place, reason, .. } in &question.parts {
+    fn grant(&self, grants: &Grants, needed: &NeededApproval, change_hash: Option<Hash>) {
+        for ApprovalPart { access, place, reason, .. } in &needed.parts {
             if change_hash.is_some() || *reason != Reason::Paused {
                 grants.add(*access, self.real(place), reason.clone(), change_hash);
             }
@@ -274,15 +273,15 @@ impl View<'_> {
     }
 
     /// The hash of everything that an approval depends on.
-    fn request_hash(&self, question: &Question) -> String {
+    fn request_hash(&self, needed: &NeededApproval) -> String {
         let mut hasher = blake3::Hasher::new();
-        for QuestionPart { access, path, place, reason } in &question.parts {
+        for ApprovalPart { access, path, place, reason } in &needed.parts {
             for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
                 hasher.update(part.as_bytes()).update(b"\0");
             }
             hasher.update(self.real(place).as_os_str().as_bytes()).update(b"\0");
         }
-        if let Some((change_hash, _)) = &question.change {
+        if let Some((change_hash, _)) = &needed.change {
             hasher.update(change_hash.as_bytes());
         }
         hasher.finalize().to_hex().to_string()
@@ -294,7 +293,9 @@ impl View<'_> {
             && (self.call().approver.is_some() || self.session().approver().is_some())
     }
 
-    /// The user's answer. The time that it takes does not count towards the deadline.
+    /// The user's answer. The time that it takes does not count towards the deadline: `worked` in `view.rs` subtracts it.
+    /// A server that answers for a thread that hangs counts it once more, since it cannot ask the thread (`ApprovalTime` in
+    /// `pinfold-mcp`).
     fn answer(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let approver = self.call().approver.as_ref().or(self.session().approver());
         // The user who paused changes wants to be asked, whatever the mode is.
@@ -388,4 +389,42 @@ impl View<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use crate::commit::CommitError;
+    use crate::operations::Write;
+    use crate::{ApprovalAnswer, ApprovalRequest, Approver, Mode, Operation as _, Settings};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Yes;
+
+    impl Approver for Yes {
+        fn ask(&self, _: &ApprovalRequest) -> ApprovalAnswer {
+            ApprovalAnswer::Once
+        }
+    }
+
+    #[test]
+    fn a_write_that_is_planned_again_after_its_approval_evaluates_policy_once_for_each_access() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = Settings::default();
+        settings.permissions.mode = Mode::Ask;
+        let session =
+            crate::Session::with_settings([dir.path()], settings).unwrap().with_approver(Yes);
+        let call = crate::CallOptions::default();
+        let view = View::new(&session, &call);
+        let commit = || {
+            let (_, changes) = Write::new("a.txt", "text\n").plan(&view).unwrap();
+            crate::Changes::commit(changes, &view)
+        };
+        assert!(matches!(commit(), Err(CommitError::Stale { .. })), "the user was asked");
+        assert!(commit().is_ok());
+        // Reading by the name as it was given, reading at the place that it leads to, and writing there.
+        let evaluated: Vec<_> = {
+            let decisions = view.decisions().0.lock().unwrap();
+            decisions.iter().map(|((access, _, place, _), _)| (*access, place.is_some())).collect()
+        };
+        assert_eq!(evaluated, [(Access::Read, false), (Access::Read, true), (Access::Write, true)]);
+    }
+}

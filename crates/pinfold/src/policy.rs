@@ -2,16 +2,18 @@
 //!
 //! The order is fixed; the first that applies decides:
 //!
-//! 0. Roots that are only read: deny changes (`View::decision`).
-//! 1. Pinfold's own files: denied.
-//! 2. The mode `plan`: denies changes.
-//! 3. Deny rules.
-//! 4. The mode `bypassPermissions`: allows.
-//! 5. Ask rules.
-//! 6. Allow rules.
-//! 7. Protected paths: secrets ask before reading, places that cause code to run before changing.
-//! 8. The mode.
+//! 1. Read roots: changes are denied (`View::decision`).
+//! 2. A path in none of the roots, since a root was moved while the call ran: denied.
+//! 3. Pinfold's own files: denied.
+//! 4. The mode `plan`: changes are denied.
+//! 5. Deny rules.
+//! 6. The mode `bypassPermissions`: allowed.
+//! 7. Ask rules.
+//! 8. Allow rules.
+//! 9. Protected paths: reading secrets needs approval, and so does changing files that cause code to run.
+//! 10. The mode.
 //!
+//! While the user has paused changes, a change that is allowed needs approval (`View::check_policy`).
 //! There are no priorities and no specificity; an exception is a `!pattern` within a list. `View` evaluates the
 //! policy for reads and writes, `commit` evaluates it for writes again: tools never do.
 
@@ -66,23 +68,23 @@ impl Access {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 pub enum Mode {
-    /// Reads are allowed; changes ask.
+    /// Reads are allowed; changes need approval.
     #[serde(rename = "default")]
     Ask,
-    /// Reads and changes are allowed; protected paths ask.
+    /// Reads and changes are allowed; protected paths need approval.
     #[default]
     #[serde(rename = "secure-file-access")]
     SecureFileAccess,
-    /// As `secure-file-access`, but deleting asks.
+    /// As `secure-file-access`, but deleting needs approval.
     #[serde(rename = "acceptEdits")]
     AcceptEdits,
     /// Changes are denied, whatever the rules say.
     #[serde(rename = "plan")]
     Plan,
-    /// Whatever would ask is denied.
+    /// Operations that would need approval are denied.
     #[serde(rename = "dontAsk")]
     DontAsk,
-    /// Nothing asks. The fence and deny rules hold.
+    /// Nothing needs approval. The fence and deny rules hold.
     #[serde(rename = "bypassPermissions")]
     BypassPermissions,
 }
@@ -151,7 +153,7 @@ pub(crate) enum Decision {
     Deny(Reason),
 }
 
-/// Why the policy decided so.
+/// The reason for a decision of the policy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reason {
     /// A rule of the user's, as it was written.
@@ -164,9 +166,9 @@ pub enum Reason {
     MakesCodeRun,
     /// The file belongs to Pinfold.
     Own,
-    /// The user has paused changes: each asks until they are resumed.
+    /// The user has paused changes: each needs approval until they are resumed.
     Paused,
-    /// The file is below a root that is only read.
+    /// The file is in a read root.
     ReadRoot,
     /// The file is in none of the roots that the rules are relative to: a root was moved while the call ran.
     RootMoved,
@@ -222,9 +224,9 @@ impl Policy {
         })
     }
 
-    /// Whether the rules are relative to just these roots.
-    pub(crate) fn has_roots(&self, roots: &[PathBuf]) -> bool {
-        self.roots == roots
+    /// The roots that the rules are relative to.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
     }
 
     /// The same rules, relative to other roots.
@@ -260,7 +262,7 @@ impl Policy {
         let mut known = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
         let plain = |below: &Path| self.no_rule_can_match(below.as_os_str().as_bytes());
         if self.allow.is_empty() && known.all(plain) {
-            // The usual case: no rule can match, and the path does not ask by default.
+            // The usual case: no rule can match, and the path is not protected.
             return self.by_mode(access);
         }
         if real.is_some_and(|real| self.own.iter().any(|own| real.starts_with(own))) {
@@ -293,7 +295,7 @@ impl Policy {
                 return Decision::Allow(rule(text));
             }
         }
-        // Most paths are not, and the quick look is enough.
+        // Most paths are not protected, and the quick check suffices.
         if may_be_protected()
             && let Some(reason) = protected::matches(access, &names)
         {
@@ -321,8 +323,8 @@ impl Policy {
     pub(crate) fn no_rule_can_match(&self, below: &[u8]) -> bool {
         // By bytes: a name that only begins like one of ours is left to `decide`.
         let maybe_own = |own: &PathBuf| below.starts_with(own.as_os_str().as_bytes());
-        self.deny.is_empty()
-            && self.ask.is_empty()
+        self.deny.cannot_match(below)
+            && self.ask.cannot_match(below)
             && !self.own_below_roots.iter().any(maybe_own)
             && !protected::may_be_protected(below)
     }
@@ -339,7 +341,7 @@ impl Policy {
         }
     }
 
-    /// Whether whatever would ask is denied.
+    /// Whether operations that need approval are denied instead.
     pub(crate) fn asks_nobody(&self) -> bool {
         self.mode == Mode::DontAsk
     }

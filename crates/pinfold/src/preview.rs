@@ -21,7 +21,7 @@ pub(crate) enum Proposal {
     CreateLink { to: Vec<u8> },
     /// A file of so many bytes is deleted, or a symlink.
     Delete { link_target: Option<Vec<u8>>, bytes: u64 },
-    /// Something is moved. `holds` names what in it the user has to be asked about.
+    /// A file or directory is moved. `holds` names its entries that need approval.
     Move { what: String, from: String, to: String, holds: Vec<String> },
     /// A directory is created.
     MakeDirectory,
@@ -94,7 +94,7 @@ impl Proposal {
         }
     }
 
-    /// Whether the text says which file it is about.
+    /// Whether the text names its file.
     fn names_its_path(&self) -> bool {
         match self {
             Self::Replace { after, .. } => after.escaped().is_some(),
@@ -127,7 +127,7 @@ fn replacement(path: &str, before: Option<&Version>, after: &Version) -> String 
         let [old, new] = [old, new].map(name);
         writeln!(out, "changes the encoding from {old} to {new}").expect(INFALLIBLE);
     }
-    // What is written matters most: it is shown also where the old content cannot be.
+    // The new content matters most: it is shown even if the old content cannot be.
     if let Some(new) = after.escaped() {
         let old = before.and_then(Version::escaped).unwrap_or_default();
         let [old, new] = [&old, &new].map(|text| (text.as_bytes(), Encoding::UTF_8));
@@ -316,7 +316,7 @@ mod tests {
         Proposal::Replace { path: "a".into(), before, after }.preview(max_chars)
     }
 
-    /// What escaped text stands for.
+    /// The bytes that escaped text stands for.
     fn unescaped(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = text;

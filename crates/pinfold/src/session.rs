@@ -1,14 +1,16 @@
-//! A session: one agent's conversation with a workspace.
+//! A session: the engine's state for one agent with a workspace.
 //!
 //! It owns what operations share: the workspace, the settings, policy, approvals, the ledger of files that were
 //! read, the journal and the audit log.
 
 mod derived;
 mod history;
+mod open;
 mod reads;
 
 pub use history::FoundState;
 pub(crate) use history::TURN;
+pub use open::OpenError;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -20,163 +22,68 @@ use pinfold_confine::{Place, RelPath, Workspace, escaped, symlinks_and_target};
 
 use crate::approval::Grants;
 use crate::audit::Audit;
-use crate::binary_marks::BinaryMarks;
 use crate::commit::CommitError;
-use crate::journal::{Journal, fresh_id};
+use crate::file_caches::{BinaryMarks, LineIndexCache};
+use crate::journal::Journal;
 use crate::ledger::Ledger;
 use crate::limits::MAX_ATTEMPTS;
-use crate::line_indexes::LineIndexCache;
-#[cfg(not(feature = "pdf"))]
-use crate::media::NoPdfReader as DefaultPdfReader;
 use crate::media::PdfReader;
-#[cfg(feature = "pdf")]
-use crate::media::ThreadPdfReader as DefaultPdfReader;
 use crate::memory::Memory;
 use crate::policy::Policy;
 use crate::search::{self, ContentIndex, FileSetCache, IndexSummary, PatternCache, ResultMemo};
 use crate::{
-    Approver, AuditFailure, BadRule, CallOptions, Changes, Done, Error, Observer, Operation,
-    ParentReads, Settings, View,
+    Approver, AuditFailure, CallOptions, Changes, Done, Error, Observer, Operation, ParentReads,
+    Settings, View,
 };
 
-/// One agent's conversation: a workspace, settings, and the files that were read so far.
+/// The engine's state for one agent: a workspace, settings, permissions, and the files that were read so far.
 ///
 /// Operations can be performed from several threads at once.
 #[derive(Debug)]
 pub struct Session {
+    /// Its id in the journal and the audit log.
+    id: String,
     workspace: Arc<Workspace>,
+    /// The workspace as the user gave it, even if this session's is narrowed. Rules are relative to its roots.
+    whole_workspace: Arc<Workspace>,
     settings: Settings,
+
+    // Permissions.
+    policy: RwLock<Arc<Policy>>,
+    approver: Option<Arc<dyn Approver>>,
+    /// The approvals for the session.
+    grants: Arc<Grants>,
+
+    // Files that were read.
     ledger: Arc<Mutex<Ledger>>,
+    /// The files that earlier processes of the same parent process have read.
     parent_reads: Option<Arc<ParentReads>>,
+    /// See [`Self::forgetting_writes`].
     writes_count_as_read: bool,
+    /// See [`Self::maybe_of_one_call`].
     may_be_of_one_call: bool,
+
+    // Logs.
     journal: Option<Arc<Journal>>,
+    /// The turn that the last change belongs to, if its call named one.
+    turn: Arc<Mutex<Option<String>>>,
+    audit: Option<Arc<Audit>>,
+    observer: Option<Arc<dyn Observer>>,
+
+    // Caches.
     pattern_cache: Arc<PatternCache>,
     file_sets: FileSetCache,
     content_index: Arc<ContentIndex>,
     result_memo: Arc<ResultMemo>,
     line_indexes: LineIndexCache,
     binary_marks: Arc<BinaryMarks>,
-    pdf_reader: Arc<dyn PdfReader>,
-    policy: RwLock<Arc<Policy>>,
-    /// The workspace as the user gave it, however much this session's has been narrowed. Rules are relative to its
-    /// roots.
-    whole_workspace: Arc<Workspace>,
-    memory: Option<Memory>,
-    approver: Option<Arc<dyn Approver>>,
-    grants: Arc<Grants>,
-    audit: Option<Arc<Audit>>,
-    observer: Option<Arc<dyn Observer>>,
-    /// The turn that the last change belongs to, if its call named one.
-    turn: Arc<Mutex<Option<String>>>,
-    id: String,
-}
 
-/// Why a session could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A root could not be opened.
-    #[error("cannot use `{}` as a root: {cause}", .root.display())]
-    Root {
-        /// The root's path.
-        root: PathBuf,
-        /// The cause.
-        cause: pinfold_confine::Error,
-    },
-    /// The directory for the memory could not be opened.
-    #[error("cannot use `{}` for the memory: {cause}", .directory.display())]
-    Memory {
-        /// The directory.
-        directory: PathBuf,
-        /// The cause.
-        cause: pinfold_confine::Error,
-    },
-    /// A rule does not parse.
-    #[error(transparent)]
-    Rule(#[from] BadRule),
-    /// The audit log could not be opened.
-    #[error("cannot open the audit log {}: {cause}", .path.display())]
-    Audit {
-        /// The log.
-        path: PathBuf,
-        /// The cause.
-        cause: std::io::Error,
-    },
+    pdf_reader: Arc<dyn PdfReader>,
+    /// The directory of the dialect `memory`, with its own policy and ledger.
+    memory: Option<Memory>,
 }
 
 impl Session {
-    /// A session with the default settings on one or more root directories.
-    pub fn open<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Result<Self, OpenError> {
-        Self::with_settings(roots, Settings::default())
-    }
-
-    /// A session on one or more root directories.
-    pub fn with_settings<P: AsRef<Path>>(
-        roots: impl IntoIterator<Item = P>,
-        settings: Settings,
-    ) -> Result<Self, OpenError> {
-        let roots: Vec<_> = roots.into_iter().map(|root| root.as_ref().to_owned()).collect();
-        let workspace = Workspace::open(&roots, None)
-            .and_then(|workspace| workspace.with_read_roots(&settings.read_roots));
-        let workspace = workspace.map_err(|(number, cause)| {
-            let root = roots.iter().chain(&settings.read_roots).nth(number).cloned();
-            OpenError::Root { root: root.unwrap_or_default(), cause }
-        })?;
-        Self::on(Arc::new(workspace), settings)
-    }
-
-    /// A session on a workspace that other sessions may share.
-    pub fn on(workspace: Arc<Workspace>, settings: Settings) -> Result<Self, OpenError> {
-        let mut policy = {
-            let given: Vec<_> = workspace.roots().map(Path::to_owned).collect();
-            Policy::new(&settings.permissions, real_roots(&workspace).collect(), &given)?
-        };
-        let audit = settings.audit.as_ref().map(|path| {
-            Audit::open(path).map_err(|cause| OpenError::Audit { path: path.clone(), cause })
-        });
-        let audit = audit.transpose()?;
-        let journal = Journal::of(&settings).map(Arc::new);
-        let audit_log = audit.iter().flat_map(|audit| symlinks_and_target(audit.path()));
-        let backups = journal.iter().flat_map(|journal| symlinks_and_target(journal.directory()));
-        let own: Vec<PathBuf> = audit_log.chain(backups).collect();
-        let memory = settings.memory.as_ref();
-        let memory = memory.map(|directory| Memory::open(directory, &settings.permissions));
-        let mut memory = memory.transpose()?;
-        if let Some(memory) = &mut memory {
-            memory.keep_out(own.iter().cloned());
-        }
-        policy.keep_out(own);
-        policy.keep_out(settings.memory.iter().flat_map(|memory| symlinks_and_target(memory)));
-        let id = fresh_id().unwrap_or_default();
-        let session = Self {
-            whole_workspace: workspace.clone(),
-            workspace,
-            settings,
-            ledger: Arc::default(),
-            parent_reads: None,
-            writes_count_as_read: true,
-            may_be_of_one_call: false,
-            journal,
-            pattern_cache: Arc::default(),
-            file_sets: FileSetCache::default(),
-            content_index: Arc::default(),
-            result_memo: Arc::default(),
-            line_indexes: LineIndexCache::default(),
-            binary_marks: Arc::default(),
-            pdf_reader: Arc::new(DefaultPdfReader),
-            policy: RwLock::new(Arc::new(policy)),
-            memory,
-            approver: None,
-            grants: Arc::default(),
-            audit: audit.map(Arc::new),
-            observer: None,
-            turn: Arc::default(),
-            id,
-        };
-        session.restore_interrupted_sets();
-        Ok(session)
-    }
-
     /// Has `approver` ask the user where the rules or the mode say so. Without one, the answer is no.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
@@ -206,16 +113,16 @@ impl Session {
         self
     }
 
-    /// Has errors name the setting `read_before_write` as long as nothing was read: some clients begin a session for
-    /// each call, and none of these has read anything.
+    /// For clients that may begin a session for each call: none of these has read anything. Until the first read, the error
+    /// for a file that was not read names the setting `read_before_write`.
     #[must_use]
     pub fn maybe_of_one_call(mut self) -> Self {
         self.may_be_of_one_call = true;
         self
     }
 
-    /// Makes a change end the state of its file as read. For clients that share this session because only their
-    /// name is known: after one of them changed a file, another that read it before has not seen the change.
+    /// For clients that share this session because only their name is known: a file that one of them changes no longer
+    /// counts as read, since the others have not seen the change.
     #[must_use]
     pub fn forgetting_writes(mut self) -> Self {
         self.writes_count_as_read = false;
@@ -309,10 +216,10 @@ impl Session {
     /// symlink that leads elsewhere.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let roots: Vec<_> = real_roots(&self.whole_workspace).collect();
-        if policy.has_roots(&roots) {
+        if self.whole_workspace.are_real_roots(policy.roots()) {
             return policy;
         }
+        let roots = real_roots(&self.whole_workspace).collect();
         let given: Vec<_> = self.whole_workspace.roots().map(Path::to_owned).collect();
         let policy = Arc::new(policy.with_roots(&self.settings.permissions, roots, &given));
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy.clone();
@@ -324,7 +231,7 @@ impl Session {
         self.approver.as_ref()
     }
 
-    /// What the user has approved for the whole session.
+    /// The approvals of the user for the whole session.
     pub(crate) fn grants(&self) -> &Grants {
         &self.grants
     }
@@ -344,18 +251,19 @@ impl Session {
         real_roots(&self.workspace)
     }
 
-    /// The real paths of the roots that the user gave, less those that are only read and those that are not UTF-8.
+    /// The real paths of the roots that the user gave, without read roots and those that are not UTF-8.
     pub(crate) fn whole_roots(&self) -> Vec<String> {
         let roots = real_roots(&self.whole_workspace);
-        let roots = roots
-            .filter(|root| !self.whole_workspace.is_only_read(root.as_os_str().as_encoded_bytes()));
+        let roots = roots.filter(|root| {
+            !self.whole_workspace.is_in_read_root(root.as_os_str().as_encoded_bytes())
+        });
         roots.filter_map(|root| root.into_os_string().into_string().ok()).collect()
     }
 
-    /// Whether nothing is changed at a place, because its root is only read.
-    pub(crate) fn is_only_read(&self, place: &Place) -> bool {
-        // A part of the workspace may begin inside a root that is only read.
-        self.whole_workspace.is_only_read(&self.workspace.real_path(place))
+    /// Whether nothing may be changed at a place, because it is in a read root.
+    pub(crate) fn is_in_read_root(&self, place: &Place) -> bool {
+        // A narrowed workspace may begin inside a read root.
+        self.whole_workspace.is_in_read_root(&self.workspace.real_path(place))
     }
 
     /// The workspace.
@@ -391,12 +299,12 @@ impl Session {
         &self.binary_marks
     }
 
-    /// What searches remember, as sentences for the user.
+    /// The state of the search caches and the index, as sentences for the user.
     pub fn search_status(&self) -> Vec<String> {
         search::status(self)
     }
 
-    /// What the index of contents holds, in numbers.
+    /// The size of the content index.
     pub fn index_summary(&self) -> IndexSummary {
         self.content_index.summary()
     }

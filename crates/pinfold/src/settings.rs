@@ -32,7 +32,7 @@ pub struct Settings {
     pub memory: Option<PathBuf>,
     /// Whether changes are described instead of made.
     pub dry_run: bool,
-    /// What is flushed to the disk before a change is complete.
+    /// How much is flushed to the disk before a change is complete.
     pub durability: Durability,
     /// Whether a file must be read before it is changed; by dialect if not set.
     pub read_before_write: Option<ReadRule>,
@@ -47,13 +47,13 @@ pub struct Settings {
     pub journal_days: u64,
     /// How many bytes on disk the journal may take.
     pub max_journal_bytes: u64,
-    /// What happens to a change that cannot be journalled.
+    /// Whether a change that cannot be journalled is refused, or made with a warning.
     pub journal_failure: JournalFailure,
     /// How many bytes of text one result may have; by dialect if not set.
     pub max_output_bytes: Option<usize>,
     /// How many characters of a line are shown.
     pub max_line_chars: usize,
-    /// What happens to PDF files.
+    /// Whether the text of PDF files is extracted, or the files are refused.
     pub documents: Documents,
     /// Images with a longer side, in pixels, are scaled down; none if not set.
     pub max_image_side: Option<usize>,
@@ -71,7 +71,7 @@ pub struct Settings {
     pub deadline_seconds: u64,
     /// The audit log: a file that gets a line for every call.
     pub audit: Option<PathBuf>,
-    /// What happens to changes while the audit log cannot be written.
+    /// Whether changes are refused while the audit log cannot be written.
     pub audit_failure: AuditFailure,
     /// The permission mode and rules.
     pub permissions: Permissions,
@@ -237,7 +237,7 @@ pub enum BadName {
     RenamedKey { old: String, new: &'static str },
     /// The value was renamed.
     RenamedValue { key: String, old: String, new: &'static str },
-    /// There is no such key; `similar` is spelled almost like it.
+    /// There is no such key; `similar` is the name of a similar one.
     Unknown { key: String, similar: Option<String> },
 }
 

@@ -3,6 +3,7 @@
 //! Everything that is found here is permitted: by policy, or by the user where policy asks. Nothing here
 //! writes.
 
+mod change_targets;
 mod tracked_file;
 
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pinfold_confine::{
-    Candidate, Deadline, DirectoryRemoval, Error as ConfineError, File, FilterDecision,
-    IgnoreFiles, Kind, Lstat, Metadata, Place, RawPath, Relocation, RelocationError, Removal,
-    Skipped, Target, TreeRemoval, Visibility, Visitor, Walk,
+    Candidate, Deadline, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Metadata,
+    Place, RawPath, Skipped, Stat, Target, Visibility, VisitInOrder, Visitor, Walk,
 };
+use pinfold_text::LineHashes;
 
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
@@ -34,22 +35,22 @@ pub struct View<'s> {
     start: Instant,
     /// How long the call has waited for the user, in nanoseconds.
     waited: Arc<AtomicU64>,
-    /// What the user has approved for this call.
+    /// The approvals of the user for this call.
     grants: Grants,
-    /// What policy has decided in this call.
+    /// The decisions of policy in this call.
     decisions: Decisions,
 }
 
-/// Which of the entries below its starts a walk shows.
+/// Which entries a walk visits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    /// Whether hidden ones are.
+pub(crate) struct WalkOptions {
+    /// Whether it visits hidden entries.
     pub(crate) hidden: bool,
     /// Which ignore files are obeyed.
     pub(crate) ignore_files: IgnoreFiles,
 }
 
-impl From<bool> for Shown {
+impl From<bool> for WalkOptions {
     /// Hidden entries or not, with the usual ignore files.
     fn from(hidden: bool) -> Self {
         Self { hidden, ignore_files: IgnoreFiles::USUAL }
@@ -100,7 +101,7 @@ impl<'s> View<'s> {
 
     /// The maximum size of an answer's text in bytes, unless the dialect sets one.
     pub(crate) fn output_bytes(&self) -> usize {
-        self.session.settings().max_output_bytes.unwrap_or(limits::MAX_CLASSIC_OUTPUT_BYTES)
+        self.session.settings().max_output_bytes.unwrap_or(limits::DEFAULT_OUTPUT_BYTES)
     }
 
     /// Opens a regular file.
@@ -112,18 +113,19 @@ impl<'s> View<'s> {
             Some(cached) => cached?,
             None => self.readable(path, find, |(place, _)| (place, false))?,
         };
-        Ok((place, TrackedFile::new(file, self)))
+        let is_new = !self.session.is_read(&place, file.meta());
+        Ok((place, TrackedFile::new(file, is_new, self)))
     }
 
-    /// What a path names, without following a symlink in its last place.
-    pub(crate) fn lstat(&self, path: &RawPath) -> Result<Lstat, Error> {
+    /// The metadata of what a path names. A symlink in its last place is not followed.
+    pub(crate) fn lstat(&self, path: &RawPath) -> Result<Stat, Error> {
         let find =
             || self.session.workspace().lstat(path).map_err(|error| self.path_error(path, error));
         self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
     }
 
-    /// What a path leads to, symlinks followed.
-    pub(crate) fn stat(&self, path: &RawPath) -> Result<Lstat, Error> {
+    /// The metadata of what a path leads to. Symlinks are followed.
+    pub(crate) fn stat(&self, path: &RawPath) -> Result<Stat, Error> {
         let find =
             || self.session.workspace().stat(path).map_err(|error| self.path_error(path, error));
         self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
@@ -153,7 +155,7 @@ impl<'s> View<'s> {
                 let roots = self.session.workspace().outermost_roots();
                 let roots = roots.map_err(|error| self.path_error(&RawPath::from("."), error))?;
                 for root in &roots {
-                    // Only for the question: the path as it is printed may not lead there.
+                    // For the approval request only: a printed path may not lead there.
                     let path = RawPath::from(self.session.absolute(root));
                     self.check_readable(&path, root, true)?;
                 }
@@ -162,19 +164,19 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Walks the trees below some directories, and returns the visitors. Of the entries that may not be
-    /// shown, those that are `missed` are counted.
+    /// Walks the trees below some directories, and returns the visitors. Of the entries that policy withholds, those
+    /// for which `missed` returns true are counted.
     pub(crate) fn walk<V: Visitor>(
         &self,
         starts: &[Place],
         depth: usize,
-        shown: impl Into<Shown>,
+        options: impl Into<WalkOptions>,
         filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped), Error> {
         let (visitors, skipped, _) =
-            self.walk_watched(starts, depth, shown, filter_decision, missed, new_visitor)?;
+            self.walk_watched(starts, depth, options, filter_decision, missed, new_visitor)?;
         Ok((visitors, skipped))
     }
 
@@ -183,12 +185,42 @@ impl<'s> View<'s> {
         &self,
         starts: &[Place],
         depth: usize,
-        shown: impl Into<Shown>,
+        options: impl Into<WalkOptions>,
         filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped, bool), Error> {
-        let Shown { hidden, ignore_files } = shown.into();
+        let workspace = self.session.workspace();
+        self.with_walk(starts, depth, options.into(), filter_decision, missed, |walk| {
+            workspace.walk_watched(starts, walk, new_visitor)
+        })
+    }
+
+    /// Walks on this thread in the order of the paths, until `visit` breaks.
+    pub(crate) fn walk_in_order(
+        &self,
+        starts: &[Place],
+        options: WalkOptions,
+        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
+        visit: VisitInOrder<'_>,
+    ) -> Result<Skipped, Error> {
+        let workspace = self.session.workspace();
+        self.with_walk(starts, usize::MAX, options, filter_decision, &|_| true, |walk| {
+            workspace.walk_in_order(starts, walk, visit)
+        })
+    }
+
+    /// Has policy and the call's deadline decide in a walk.
+    fn with_walk<T>(
+        &self,
+        starts: &[Place],
+        depth: usize,
+        options: WalkOptions,
+        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
+        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
+        run: impl FnOnce(&Walk<'_>) -> Result<T, ConfineError>,
+    ) -> Result<T, Error> {
+        let WalkOptions { hidden, ignore_files } = options;
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.count_entry();
@@ -214,8 +246,7 @@ impl<'s> View<'s> {
             index: self.session.settings().index,
             ignore_files,
         };
-        let walked = self.session.workspace().walk_watched(starts, &walk, new_visitor);
-        walked.map_err(|error| match (error, starts) {
+        run(&walk).map_err(|error| match (error, starts) {
             (ConfineError::Denied, [start]) => {
                 let path = RawPath::from(self.session.absolute(start));
                 Error::DirectoryUnreadable { path }
@@ -237,135 +268,13 @@ impl<'s> View<'s> {
         self.session.workspace().lstat_place(place)
     }
 
-    /// Finds the file or symlink to delete, and holds it. Refuses what policy denies to delete.
-    pub(crate) fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
-        self.try_access(Access::Delete, path)?;
-        let removal = self.session.workspace().removal(path, &self.deadline());
-        let removal = removal.map_err(|error| self.path_error(path, error))?;
-        self.check_change(Access::Delete, path, removal.place(), false)?;
-        Ok(removal)
-    }
-
-    /// Finds the file to change, and holds it. Refuses what policy denies to change.
-    pub(crate) fn target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.try_access(Access::Write, path)?;
-        loop {
-            let target = self.session.workspace().target(path, &self.deadline());
-            let target = target.map_err(|error| self.target_error(path, error))?;
-            // The old content is compared with the new one and shown: that is reading. Where reading
-            // is denied, the answer does not reveal either that there is no file.
-            let place = target.place().clone();
-            let question = self.read_question(path, &place, false)?;
-            self.asks_to_write(path, &target)?;
-            match question.filter(|_| target.meta().is_some()) {
-                None => return Ok(target),
-                Some(question) => {
-                    // Other calls must not wait for the file while the user decides.
-                    drop(target);
-                    self.request_approval(&question)?;
-                }
-            }
-        }
-    }
-
-    /// Finds what is to be moved, and the place that it goes to, and holds both. Refuses what policy denies.
-    pub(crate) fn relocation(&self, from: &RawPath, to: &RawPath) -> Result<Relocation, Error> {
-        self.try_access(Access::Delete, from)?;
-        self.try_access(Access::Write, to)?;
-        let relocation = self.session.workspace().relocation(from, to, &self.deadline());
-        let relocation = relocation.map_err(|error| match error {
-            RelocationError::Source(error) => self.path_error(from, error),
-            RelocationError::Destination(error) => self.target_error(to, error),
-        })?;
-        let directory = relocation.meta().kind == Kind::Directory;
-        self.check_change(Access::Delete, from, relocation.from(), directory)?;
-        self.check_change(Access::Write, to, relocation.to(), directory)?;
-        Ok(relocation)
-    }
-
-    /// Finds the place of a directory that is to be created, and holds it. Refuses what policy denies to change.
-    pub(crate) fn directory_target(&self, path: &RawPath) -> Result<Target, Error> {
-        self.try_access(Access::Write, path)?;
-        let target = self.session.workspace().directory_target(path, &self.deadline());
-        let target = target.map_err(|error| self.target_error(path, error))?;
-        self.check_change(Access::Write, path, target.place(), true)?;
-        Ok(target)
-    }
-
-    /// Finds an empty directory that is to be removed, and holds it. Refuses what policy denies to delete.
-    pub(crate) fn directory_removal(&self, path: &RawPath) -> Result<DirectoryRemoval, Error> {
-        self.try_access(Access::Delete, path)?;
-        let removal = self.session.workspace().directory_removal(path, &self.deadline());
-        let removal = removal.map_err(|error| self.path_error(path, error))?;
-        self.check_change(Access::Delete, path, removal.place(), true)?;
-        Ok(removal)
-    }
-
-    /// Finds a directory that is to be removed with all that is in it, and holds it. Refuses what policy denies to
-    /// delete, of the directory or in it.
-    pub(crate) fn tree_removal(
-        &self,
-        path: &RawPath,
-        max_entries: usize,
-    ) -> Result<TreeRemoval, Error> {
-        self.try_access(Access::Delete, path)?;
-        let removal = self.session.workspace().tree_removal(path, max_entries, &self.deadline());
-        let removal = removal.map_err(|error| match error {
-            ConfineError::TooLarge => {
-                Error::TooManyEntries { path: path.clone(), limit: max_entries }
-            }
-            other => self.path_error(path, other),
-        })?;
-        self.check_change(Access::Delete, path, removal.place(), true)?;
-        self.check_tree((path, removal.place()), None, max_entries)?;
-        Ok(removal)
-    }
-
-    /// Notes the access for the audit log, and refuses a path that policy denies by its name.
-    fn try_access(&self, access: Access, path: &RawPath) -> Result<(), Error> {
-        self.call.audit_trace().tried(access, Some(path.as_str()));
-        self.check_name(path)
-    }
-
-    /// Refuses a change that policy denies, or of what it denies to read. Only denials count here: the content is
-    /// not read, and `commit` asks the user.
-    fn check_change(
-        &self,
-        access: Access,
-        path: &RawPath,
-        place: &Place,
-        directory: bool,
-    ) -> Result<(), Error> {
-        for access in [Access::Read, access] {
-            self.check_policy(&AccessRequest { access, path, place, directory })?;
-        }
-        Ok(())
-    }
-
-    /// Refuses a path with directories above it that do not exist. `missing` is their number.
-    pub(crate) fn check_parents(
-        &self,
-        path: &RawPath,
-        place: &Place,
-        missing: usize,
-    ) -> Result<(), Error> {
-        if missing == 0 {
-            return Ok(());
-        }
-        let mut parent = place.clone();
-        for _ in 0..missing {
-            parent.path = parent.path.split().map(|(above, _)| above).unwrap_or_default();
-        }
-        let parent = self.session.relative(&parent);
-        Err(Error::ParentMissing { path: path.clone(), parent })
-    }
-
     /// Whether the user will be shown a change of a target: to approve it, or in a dry run.
     pub(crate) fn describes_change(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
-        Ok(self.dry_run() || self.asks_to_write(path, target)?)
+        Ok(self.dry_run() || self.needs_write_approval(path, target)?)
     }
 
-    fn asks_to_write(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
+    /// Whether a write needs the user's approval. Fails if policy denies it.
+    fn needs_write_approval(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
         let place = target.place();
         let request = AccessRequest { access: Access::Write, path, place, directory: false };
         Ok(self.check_policy(&request)?.is_some())
@@ -394,18 +303,16 @@ impl<'s> View<'s> {
         Ok(if same { Freshness::Current } else { Freshness::Changed(fingerprint) })
     }
 
+    /// The hashes of a target's lines, if the ledger has them and its content was read.
+    pub(crate) fn lines_before(&self, target: &Target) -> Option<LineHashes> {
+        let known = self.session.last_fingerprint(target.place())?;
+        known.lines.filter(|_| target.hash().ok().flatten() == Some(known.hash))
+    }
+
     /// Notes that a target holds exactly `content`, because it was compared or because what changed is shown.
     pub(crate) fn record_content(&self, target: &Target, content: &[u8]) {
         let fingerprint = Fingerprint::of(content, blake3::hash(content), target.meta().copied());
         self.session.record_write(target.place(), fingerprint);
-    }
-
-    /// Whether the session has read a file, and its metadata proves that it did not change since.
-    pub(crate) fn is_unchanged_since_read(&self, place: &Place, now: &Metadata) -> bool {
-        let fingerprint = self.session.last_fingerprint(place);
-        fingerprint
-            .and_then(|fingerprint| fingerprint.meta)
-            .is_some_and(|then| then.proven_unchanged(now))
     }
 
     /// The call's deadline, which a cancellation ends too.

@@ -9,7 +9,7 @@ use std::thread;
 
 use pinfold::operations::{Read, Write};
 use pinfold::{Error, ReadRule, Session};
-use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::fault::{Fault, When, each_call, inject};
 use tempfile::TempDir;
 
 fn session() -> (TempDir, Session) {
@@ -65,11 +65,11 @@ fn of_two_sessions_that_create_one_file_one_is_told() {
         });
         let created = results.iter().filter(|result| matches!(result, Ok(true))).count();
         // The other either comes too late, or writes the very same text and changes nothing.
-        let told = results
+        let conflicts = results
             .iter()
             .filter(|result| matches!(result, Err(Error::NotRead { .. }) | Ok(false)))
             .count();
-        assert_eq!((created, told), (1, 1), "{results:?}");
+        assert_eq!((created, conflicts), (1, 1), "{results:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn eight_sessions_that_read_before_they_write_lose_nothing() {
 fn whatever_call_fails_the_session_tells_the_truth() {
     let io = Fault::Errno(5);
     for (setup, path) in [(Some("old"), "f"), (None, "f"), (None, "new/f")] {
-        for nth in 1.. {
+        for nth in each_call() {
             let (dir, session) = session();
             if let Some(old) = setup {
                 fs::write(dir.path().join(path), old).unwrap();

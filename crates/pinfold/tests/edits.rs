@@ -1,4 +1,4 @@
-//! Edits through a session: taken back they are nothing, at once they lose nothing.
+//! Edits through a session: undone, they leave no trace; made at once, they lose nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -294,7 +294,7 @@ fn a_changed_file_is_answered_with_the_lines_that_changed_since() {
     // Now that it was shown, it counts as read.
     let edit = Edit::new("f", "line 199\n", "x\n").with_read_rule(ReadRule::Require);
     assert!(!session.perform(&edit).unwrap().outcome.changed_elsewhere);
-    // What the session wrote itself is what it compares with, too.
+    // A write of the session updates its fingerprint, too.
     let ours = fs::read_to_string(&file).unwrap();
     fs::write(&file, ours.replace("x\n", "x, by another\n")).unwrap();
     let refused = hint(&session.perform(&write).unwrap_err());

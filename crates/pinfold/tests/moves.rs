@@ -127,7 +127,7 @@ fn every_part_of_a_move_needs_permission() {
         assert!(by_policy, "{rule}: {refused}");
         assert!(it.has(from) && !it.has(to), "{rule}");
     }
-    // What may not be read is not named either.
+    // An entry that may not be read is not named.
     let it = stage(deny(&["Read(b.rs)"]));
     let refused = it.session.perform(&Move::new("src", "lib")).unwrap_err();
     assert!(!refused.with_hint().contains("deep"), "{refused}");

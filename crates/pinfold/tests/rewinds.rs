@@ -12,7 +12,7 @@ use pinfold::operations::{
     ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, RemoveTree, Rewind, Undo, Write,
 };
 use pinfold::{Error, JournalSetting, Session, Settings};
-use pinfold_confine::fault::{Fault, When, inject, interleave};
+use pinfold_confine::fault::{Fault, When, each_call, inject, interleave, rounds};
 use tempfile::TempDir;
 
 fn session(dir: &Path) -> Session {
@@ -80,14 +80,14 @@ fn turn() -> Turn {
 
 #[test]
 fn a_rewind_that_fails_anywhere_changes_nothing() {
-    for (nth, errno) in (1..).zip([5, 28, 13].into_iter().cycle()) {
+    for (nth, errno) in each_call().zip([5, 28, 13].into_iter().cycle()) {
         let it = turn();
         let fault = (When::Nth(nth), Fault::Errno(errno));
         let rewind = || it.session.perform(&Rewind::to("start")).map(|done| done.outcome);
         let report = inject(&[fault], rewind);
         let now = tree(&it.root);
         match &report.result {
-            // What could not be read while planning is a conflict or was not needed.
+            // A file that could not be read while planning is a conflict, or was not needed.
             Ok(done) if done.conflicts.is_empty() => {
                 assert_eq!(now, it.before, "call {nth} of {:?}", report.calls);
             }
@@ -116,7 +116,7 @@ fn task_of_another_process() {
         }
     } else {
         let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
-        let rewind = Rewind::to("start").with_whose(pinfold::operations::Whose::Everybody);
+        let rewind = Rewind::to("start").with_scope(pinfold::operations::RewindScope::AllSessions);
         let report = inject(&[kill], || session.perform(&rewind).map(|done| done.outcome));
         assert_eq!(report.result.unwrap().conflicts, []);
     }
@@ -125,7 +125,7 @@ fn task_of_another_process() {
 
 #[test]
 fn a_rewind_that_is_killed_is_whole_after_the_next_start() {
-    let run = |it: &Turn, nth: usize| {
+    let run = |it: &Turn, nth: u64| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["task_of_another_process", "--exact", "--nocapture"]);
         let task = format!("{}|{nth}", it.dir.path().display());
@@ -133,7 +133,7 @@ fn a_rewind_that_is_killed_is_whole_after_the_next_start() {
         String::from_utf8_lossy(&output.stdout).contains("done")
     };
     let mut torn = 0;
-    for nth in (1..).step_by(7) {
+    for nth in each_call() {
         let it = turn();
         let done = run(&it, nth);
         let killed = tree(&it.root);
@@ -160,7 +160,7 @@ fn a_rewind_that_is_killed_is_whole_after_the_next_start() {
             break;
         }
     }
-    assert!(torn > 3, "{torn}");
+    assert!(torn > rounds(3), "{torn}");
 }
 
 #[test]

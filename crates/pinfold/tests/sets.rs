@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pinfold::operations::{
-    ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, Rewind, Then, Undo, Update, Whose, Write,
+    AfterUpdate, ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, Rewind, RewindScope, Undo,
+    Update, Write,
 };
 use pinfold::patch::Patch;
 use pinfold::{CallOptions, Error, JournalSetting, Session, Settings};
-use pinfold_confine::fault::{Fault, When, inject};
+use pinfold_confine::fault::{Fault, When, each_call, inject, rounds};
 use tempfile::TempDir;
 
 struct Stage {
@@ -95,10 +96,35 @@ fn the_newest_change_is_the_whole_set() {
     assert_eq!(tree(&it.root), before);
 }
 
+/// `cargo xtask crash` shows what that is for.
+#[test]
+fn a_set_is_in_the_journal_on_the_disk_before_it_begins_and_whole_before_it_is_confirmed() {
+    use pinfold::Durability::{Data, Full, None};
+    let single = ChangeFiles::new([FileChange::Write(Write::new("a.txt", "ONE\n"))]);
+    for (durability, changes, flushed) in [
+        (None, set(), [false, false]),
+        (Data, single.clone(), [false, false]),
+        (Data, set(), [true, true]),
+        (Full, single, [true, false]),
+        (Full, set(), [true, true]),
+    ] {
+        let it = stage(true);
+        let mut settings = it.session.settings().clone();
+        settings.durability = durability;
+        let session = Session::with_settings([&it.root], settings).unwrap();
+        let calls = inject(&[], || session.perform(&changes).unwrap()).calls;
+        let at = |call: &str| calls.iter().position(|it| *it == call).unwrap();
+        let last = calls.iter().rposition(|call| *call == "write").unwrap();
+        let flushes =
+            [&calls[..at("exchange")], &calls[last..]].map(|part| part.contains(&"fsync"));
+        assert_eq!(flushes, flushed, "{durability:?}: {calls:?}");
+    }
+}
+
 #[test]
 fn a_set_that_fails_anywhere_changes_nothing() {
     for journal in [false, true] {
-        for nth in 1.. {
+        for nth in each_call() {
             let it = stage(journal);
             let before = tree(&it.root);
             let fault = (When::Nth(nth), Fault::Errno(5));
@@ -146,34 +172,56 @@ fn a_path_is_changed_once_and_one_denied_part_denies_all() {
     assert_eq!(tree(&it.root), before);
 }
 
-/// The task of a process that this test starts: `DIRECTORY|NTH`.
+/// The task of a process that this test starts: `DIRECTORY|NTH|EXCHANGES`, killed at the n-th system call of a set, on a
+/// file system that can exchange two files or cannot. With 0 it is the next process.
 #[test]
 fn task_of_another_process() {
     let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
-    let (dir, nth) = task.split_once('|').unwrap();
+    let [dir, nth, exchanges] = task.split('|').collect::<Vec<_>>().try_into().unwrap();
     let session = session(Path::new(dir), true);
-    let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
-    inject(&[kill], || session.perform(&set()).map(drop)).result.unwrap();
+    if nth == "0" {
+        // A write of the same directory sweeps the temp files of the killed process.
+        for path in ["swept", "d/swept"] {
+            session.perform(&Write::new(path, "")).unwrap();
+        }
+    } else {
+        let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
+        let cannot = (When::Every("exchange"), Fault::Errno(22));
+        let faults = if exchanges == "true" { vec![kill] } else { vec![cannot, kill] };
+        inject(&faults, || session.perform(&set()).map(drop)).result.unwrap();
+    }
     println!("done");
+}
+
+/// Runs it, and says whether it came to its end.
+fn run(dir: &Path, nth: u64, exchanges: bool) -> bool {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["task_of_another_process", "--exact", "--nocapture"]);
+    let task = format!("{}|{nth}|{exchanges}", dir.display());
+    let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains("done")
 }
 
 #[test]
 fn the_next_start_restores_a_set_that_was_interrupted() {
+    killed_sets_are_whole(true, each_call());
+}
+
+#[test]
+fn the_next_start_restores_it_also_where_files_cannot_be_exchanged() {
+    // An old file has no name for three calls.
+    killed_sets_are_whole(false, each_call().step_by(2));
+}
+
+fn killed_sets_are_whole(exchanges: bool, calls: impl Iterator<Item = u64>) {
     let mut torn = 0;
-    for nth in (1..).step_by(3) {
+    for nth in calls {
         let it = stage(true);
         let before = tree(&it.root);
         let dir = it.root.parent().unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["task_of_another_process", "--exact", "--nocapture"]);
-        let task = format!("{}|{nth}", dir.display());
-        let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
-        let done = String::from_utf8_lossy(&output.stdout).contains("done");
+        let done = run(dir, nth, exchanges);
         torn += usize::from(!done && tree(&it.root) != before);
-        drop(session(dir, true));
-        // A write of the same directory sweeps the temp files of the killed process.
-        session(dir, true).perform(&Write::new("swept", "")).unwrap();
-        session(dir, true).perform(&Write::new("d/swept", "")).unwrap();
+        assert!(run(dir, 0, exchanges), "the start after {nth}");
         let mut left = tree(&it.root);
         left.retain(|path, _| !path.ends_with("swept") && !path.contains(".pinfold-"));
         // A directory that was made for a file which was not created stays, empty.
@@ -186,7 +234,7 @@ fn the_next_start_restores_a_set_that_was_interrupted() {
             break;
         }
     }
-    assert!(torn > 5, "{torn}");
+    assert!(torn > rounds(5), "{torn}");
 }
 
 #[test]
@@ -194,11 +242,8 @@ fn a_torn_set_that_somebody_changed_since_stays_and_is_not_confirmed() {
     let it = stage(true);
     let dir = it.root.parent().unwrap();
     for nth in 100.. {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["task_of_another_process", "--exact", "--nocapture"]);
-        let task = format!("{}|{nth}", dir.display());
-        command.env("PINFOLD_TEST_TASK", task).output().unwrap();
-        if fs::read_to_string(it.root.join("a.txt")).unwrap() == "ONE\n" {
+        run(dir, nth, true);
+        if fs::read_to_string(it.root.join("a.txt")).is_ok_and(|text| text == "ONE\n") {
             break;
         }
         assert!(nth < 400);
@@ -210,7 +255,7 @@ fn a_torn_set_that_somebody_changed_since_stays_and_is_not_confirmed() {
     assert!(torn.filter(|logged| logged.entry.group.is_some()).all(|logged| !logged.confirmed));
 }
 
-/// What an agent may do in a turn.
+/// A change that an agent may make in a turn.
 fn turn(session: &Session) {
     session.perform(&Write::new("a.txt", "changed\n")).unwrap();
     session.perform(&Write::new("a.txt", "changed again\n")).unwrap();
@@ -284,7 +329,7 @@ fn a_session_rewinds_its_own_changes_unless_told_otherwise() {
     it.session.perform(&Write::new("c.txt", "mine again\n")).unwrap();
     let done = it.session.perform(&Rewind::to("start")).unwrap();
     assert_eq!(done.outcome.conflicts[0].why, "another session changed it too");
-    it.session.perform(&Rewind::to("start").with_whose(Whose::Everybody)).unwrap();
+    it.session.perform(&Rewind::to("start").with_scope(RewindScope::AllSessions)).unwrap();
     assert_eq!(tree(&it.root)["b.txt"], "two\n");
     assert_eq!(tree(&it.root)["c.txt"], "three\n");
     let unknown = it.session.perform(&Rewind::to("no such checkpoint")).unwrap_err();
@@ -300,10 +345,10 @@ fn patch_set() -> ChangeFiles {
     let moved = Update::new("d/e.txt", chunks("-four\n+4\n"));
     ChangeFiles::new([
         FileChange::Update(Update::new("a.txt", chunks("-one\n+1\n"))),
-        FileChange::Update(moved.with_then(Then::MoveTo("new/dir/e.txt".into()))),
-        FileChange::Update(Update::new("b.txt", chunks("-two\n")).with_then(Then::Delete)),
+        FileChange::Update(moved.with_after(AfterUpdate::MoveTo("new/dir/e.txt".into()))),
+        FileChange::Update(Update::new("b.txt", chunks("-two\n")).with_after(AfterUpdate::Delete)),
         FileChange::Update(
-            Update::new("c.txt", Vec::new()).with_then(Then::MoveTo("kept.txt".into())),
+            Update::new("c.txt", Vec::new()).with_after(AfterUpdate::MoveTo("kept.txt".into())),
         ),
         FileChange::Write(Write::new("run.sh", "exit\n").with_mode(Some(0o755))),
     ])
@@ -333,7 +378,7 @@ fn a_patch_of_several_files_is_made_and_undone_as_a_whole() {
 
 #[test]
 fn a_patch_that_fails_anywhere_changes_nothing() {
-    for nth in 1.. {
+    for nth in each_call() {
         let it = stage(true);
         let before = tree(&it.root);
         let report = inject(&[(When::Nth(nth), Fault::Errno(5))], || {
@@ -362,18 +407,18 @@ fn a_patch_is_refused_as_a_whole() {
         assert_eq!(tree(&it.root), before, "{error}");
         error
     };
-    let to = |path: &str| Then::MoveTo(path.into());
+    let to = |path: &str| AfterUpdate::MoveTo(path.into());
     let error = refused(update("a.txt", "-two\n+2\n"));
     assert!(matches!(error, Error::NoMatch { number: None, .. }), "{error}");
     let error = refused(update("a.txt", "@@ nowhere\n-one\n"));
     assert!(matches!(&error, Error::BadAnchor { lines, .. } if lines.is_empty()), "{error}");
-    let error = refused(update("a.txt", "-one\n+1\n").with_then(to("b.txt")));
+    let error = refused(update("a.txt", "-one\n+1\n").with_after(to("b.txt")));
     assert!(matches!(&error, Error::Exists { path } if path.as_str() == "b.txt"), "{error}");
-    let error = refused(Update::new("d", Vec::new()).with_then(to("f")));
+    let error = refused(Update::new("d", Vec::new()).with_after(to("f")));
     assert!(matches!(error, Error::IsDirectory { .. }), "{error}");
-    let error = refused(update("link", "-one\n+1\n").with_then(to("f")));
+    let error = refused(update("link", "-one\n+1\n").with_after(to("f")));
     assert!(matches!(error, Error::NotRegular { .. }), "{error}");
-    let error = refused(update("a.txt", " one\n").with_then(Then::Delete));
+    let error = refused(update("a.txt", " one\n").with_after(AfterUpdate::Delete));
     assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
     let error = refused(update("./first.txt", "-x\n"));
     assert!(matches!(error, Error::ChangedTwice { .. }), "{error}");
@@ -451,7 +496,7 @@ fn calls_that_name_their_turn_can_be_taken_back_by_it() {
     write(&it.session.another(), "c.txt", "turn 2");
     let labels = it.session.history().unwrap().filter_map(|it| it.unwrap().entry.checkpoint);
     assert_eq!(labels.collect::<Vec<_>>(), ["turn 2", "turn 2", "turn 1"]);
-    it.session.perform(&Rewind::to("turn 2").with_whose(Whose::Everybody)).unwrap();
+    it.session.perform(&Rewind::to("turn 2").with_scope(RewindScope::AllSessions)).unwrap();
     assert_eq!(tree(&it.root), before);
     // A label that was used before is that of the newest checkpoint.
     it.session.checkpoint("again").unwrap();

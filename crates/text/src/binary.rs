@@ -14,7 +14,7 @@ pub struct Binary {
     pub mime: &'static str,
 }
 
-/// What a file holds.
+/// The content of a file: text, or binary data.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Content {
     /// Text in this encoding.

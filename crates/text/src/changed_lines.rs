@@ -5,10 +5,12 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::DiffOp;
 
+use crate::diff::{common_prefix_len, common_suffix_len};
+use crate::edit_script::edit_script;
 use crate::long_line::{LineLimits, ShownLine};
 use crate::{Charset, Encoding};
 
@@ -31,9 +33,30 @@ pub struct LineHashes(Arc<[u32]>);
 impl LineHashes {
     /// The hashes of a whole text. `None` if it is too large.
     pub fn of(text: &[u8]) -> Option<Self> {
+        if text.len() > MAX_LINES && memchr::memchr_iter(b'\n', text).count() > MAX_LINES {
+            return None;
+        }
         let mut hasher = LineHasher::default();
         hasher.update(text);
         hasher.finish()
+    }
+
+    /// The hashes of a text that a change has made of another one, whose hashes these are. Only the lines that differ
+    /// are hashed. `None` if the text is too large.
+    pub fn after_change(&self, before: &[u8], after: &[u8]) -> Option<Self> {
+        let lines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count();
+        let same = &after[..common_prefix_len(before, after)];
+        let start = memchr::memrchr(b'\n', same).map_or(0, |end| end + 1);
+        let same = common_suffix_len(&before[start..], &after[start..]);
+        let tail = &after[after.len() - same..];
+        // Its first line may have changed in the part before it.
+        let tail = memchr::memchr(b'\n', tail).map_or(&[][..], |end| &tail[end + 1..]);
+        let is_partial = tail.last().is_some_and(|last| *last != b'\n');
+        let last = self.count().checked_sub(lines(tail) + usize::from(is_partial))?;
+        let changed = Self::of(&after[start..after.len() - tail.len()])?;
+        let head = self.0.get(..lines(&after[..start]))?;
+        let hashes = [head, &changed.0[..], &self.0[last..]].concat();
+        (hashes.len() <= MAX_LINES && after.len() <= MAX_BYTES).then(|| Self(hashes.into()))
     }
 
     /// The number of lines.
@@ -63,6 +86,12 @@ pub struct LineHasher {
 }
 
 impl LineHasher {
+    /// A hasher for a text of about this size, which is too large if it has more than a text with hashes may have.
+    pub fn for_size(bytes: u64) -> Self {
+        let is_too_large = bytes > MAX_BYTES as u64;
+        Self { bytes: if is_too_large { usize::MAX } else { 0 }, ..Self::default() }
+    }
+
     /// Takes the next block. Costs nothing once the text is too large.
     pub fn update(&mut self, block: &[u8]) {
         self.bytes = self.bytes.saturating_add(block.len());
@@ -72,6 +101,9 @@ impl LineHasher {
         }
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', block) {
+            if self.hashes.len() > MAX_LINES {
+                break;
+            }
             let line = &block[start..=end];
             start = end + 1;
             if self.partial.is_empty() {
@@ -82,10 +114,11 @@ impl LineHasher {
                 self.partial.clear();
             }
         }
-        self.partial.extend_from_slice(&block[start..]);
         if self.hashes.len() > MAX_LINES {
             self.bytes = usize::MAX;
+            return;
         }
+        self.partial.extend_from_slice(&block[start..]);
     }
 
     /// The hashes of all lines. `None` if the text is too large.
@@ -106,16 +139,26 @@ impl LineHasher {
 
 /// The hash of a line with its line ending. Nobody gains from a collision: it leaves one changed line out.
 fn hash(line: &[u8]) -> u32 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (words, rest) = line.as_chunks::<8>();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let mut state = line.len() as u64;
-    for word in words.iter().chain([&last]) {
-        state = (state ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
-        state ^= state >> 32;
-    }
-    state as u32
+    const KEYS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xE703_7ED1_A0B4_28DB];
+    let word = |at: usize| u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes"));
+    let mixed = |one: u64, other: u64| {
+        let product = u128::from(one) * u128::from(other);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let len = line.len();
+    let mut state = len as u64 ^ KEYS[0];
+    let [one, other] = match len {
+        0..8 => [line.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
+        8..=16 => [word(0), word(len - 8)],
+        _ => {
+            for at in (0..len - 16).step_by(16) {
+                state = mixed(word(at) ^ KEYS[1], word(at + 8) ^ state);
+            }
+            [word(len - 16), word(len - 8)]
+        }
+    };
+    let state = mixed(one ^ KEYS[1], other ^ state);
+    (state ^ state >> 32) as u32
 }
 
 /// The lines that changed since a text was hashed, as they are now.
@@ -140,9 +183,7 @@ pub fn changed_lines(
         return None;
     }
     let hashes = LineHashes::of(now)?;
-    let (old, new) = (then.as_slice(), hashes.as_slice());
-    let deadline = Some(Instant::now() + MAX_SEARCH_TIME);
-    let changes = capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline);
+    let changes = edit_script(then.as_slice(), hashes.as_slice(), MAX_SEARCH_TIME);
     let mut lines = Numbered { lines: now.split_inclusive(|byte| *byte == b'\n'), next: 0 };
     let (mut shown, mut complete, mut left_out) = (String::new(), true, 0);
     for change in changes.iter().filter(|change| !matches!(change, DiffOp::Equal { .. })) {
@@ -176,20 +217,55 @@ pub fn changed_lines(
     (!shown.is_empty()).then_some(ChangedLines { shown, complete: complete && left_out == 0 })
 }
 
-/// How many lines came and how many went from one text to another. `None` if one is too large.
-pub fn line_counts(before: &[u8], after: &[u8]) -> Option<(usize, usize)> {
-    let (before, after) = (LineHashes::of(before)?, LineHashes::of(after)?);
-    let deadline = Some(Instant::now() + MAX_COUNT_TIME);
-    let changes = capture_diff_slices_deadline(
-        Algorithm::Myers,
-        before.as_slice(),
-        after.as_slice(),
-        deadline,
-    );
-    let changed = changes.iter().filter(|change| !matches!(change, DiffOp::Equal { .. }));
-    Some(changed.fold((0, 0), |(came, went), change| {
-        (came + change.new_range().len(), went + change.old_range().len())
-    }))
+/// How many lines came and how many went from one text to another.
+pub fn line_counts(before: &LineHashes, after: &LineHashes) -> (usize, usize) {
+    let (before, after) = without_common_ends(before.as_slice(), after.as_slice());
+    // The search takes long for lines that the other text does not have, and they are never common ones.
+    let (old, new) = (Presence::of(before), Presence::of(after));
+    let (old, new) = (new.shared(before), old.shared(after));
+    let changes = edit_script(&old, &new, MAX_COUNT_TIME);
+    let same = changes.iter().filter(|change| matches!(change, DiffOp::Equal { .. }));
+    let same: usize = same.map(|change| change.new_range().len()).sum();
+    (after.len() - same, before.len() - same)
+}
+
+/// Two sequences without the beginning and the end that they have in common.
+fn without_common_ends<'s>(one: &'s [u32], other: &'s [u32]) -> (&'s [u32], &'s [u32]) {
+    let start = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    let (one, other) = (&one[start..], &other[start..]);
+    let end = one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other);
+    let end = end.count();
+    (&one[..one.len() - end], &other[..other.len() - end])
+}
+
+/// Which hashes of lines a text has. It may claim to have one that it has not, but never lacks one.
+struct Presence(Vec<u64>);
+
+impl Presence {
+    /// 64 KiB: for as many lines as have hashes, one claim in nine is wrong.
+    const WORDS: usize = 8192;
+
+    fn of(hashes: &[u32]) -> Self {
+        let mut words = vec![0; Self::WORDS];
+        for hash in hashes {
+            let (word, bit) = Self::position(*hash);
+            words[word] |= bit;
+        }
+        Self(words)
+    }
+
+    fn position(hash: u32) -> (usize, u64) {
+        ((hash >> 6) as usize % Self::WORDS, 1 << (hash % 64))
+    }
+
+    /// Those of some hashes that this text may have.
+    fn shared(&self, hashes: &[u32]) -> Vec<u32> {
+        let has = |hash: &u32| {
+            let (word, bit) = Self::position(*hash);
+            self.0[word] & bit != 0
+        };
+        hashes.iter().copied().filter(has).collect()
+    }
 }
 
 /// Finds lines by their numbers, which only grow.
@@ -243,13 +319,21 @@ mod tests {
         assert!(!complete && shown.ends_with("x... [+7 characters]"), "{shown}");
     }
 
+    fn counted(before: &str, after: &str) -> (usize, usize) {
+        let [before, after] = [before, after].map(|text| LineHashes::of(text.as_bytes()).unwrap());
+        line_counts(&before, &after)
+    }
+
     #[test]
     fn lines_that_came_and_went_are_counted() {
         for (before, after, counts) in
             [("a\nb\nc\n", "a\nB\nc\nd\n", (2, 1)), ("", "a\n", (1, 0)), ("a\nb\n", "", (0, 2))]
         {
-            assert_eq!(line_counts(before.as_bytes(), after.as_bytes()), Some(counts));
+            assert_eq!(counted(before, after), counts);
         }
+        // Without a common line there is nothing to search for, however long they are.
+        let [before, after] = ["old\n", "new\n"].map(|line| line.repeat(MAX_LINES));
+        assert_eq!(counted(&before, &after), (MAX_LINES, MAX_LINES));
     }
 
     #[test]
@@ -257,6 +341,19 @@ mod tests {
         assert!(LineHashes::of(&vec![b'\n'; MAX_LINES]).is_some());
         assert!(LineHashes::of(&vec![b'\n'; MAX_LINES + 1]).is_none());
         assert!(LineHashes::of(&vec![b'x'; MAX_BYTES + 1]).is_none());
+    }
+
+    #[test]
+    fn every_byte_of_a_line_counts() {
+        for len in 1..70 {
+            let line = vec![b'x'; len];
+            for at in 0..len {
+                let mut other = line.clone();
+                other[at] = b'y';
+                assert_ne!(hash(&line), hash(&other), "{at} of {len}");
+            }
+            assert_ne!(hash(&line), hash(&line[1..]), "{len}");
+        }
     }
 
     proptest::proptest! {
@@ -267,6 +364,29 @@ mod tests {
             hasher.update(&text.as_bytes()[..at]);
             hasher.update(&text.as_bytes()[at..]);
             proptest::prop_assert_eq!(hasher.finish(), LineHashes::of(text.as_bytes()));
+        }
+
+        #[test]
+        fn hashes_after_a_change_are_those_of_the_text(
+            head in "[ab\n]{0,20}", old in "[ab\n]{0,9}", new in "[ab\n]{0,9}", tail in "[ab\n]{0,20}",
+        ) {
+            let [before, after] = [old, new].map(|middle| format!("{head}{middle}{tail}"));
+            let known = LineHashes::of(before.as_bytes()).unwrap();
+            let changed = known.after_change(before.as_bytes(), after.as_bytes());
+            proptest::prop_assert_eq!(changed, LineHashes::of(after.as_bytes()));
+        }
+
+        #[test]
+        fn lines_are_counted_as_the_shortest_script_has_them(
+            before in "([a-f]\n){0,40}", after in "([d-i]\n){0,40}",
+        ) {
+            let [old, new] = [&before, &after].map(|text| LineHashes::of(text.as_bytes()).unwrap());
+            let script = edit_script(old.as_slice(), new.as_slice(), MAX_SEARCH_TIME);
+            let changed = script.iter().filter(|change| !matches!(change, DiffOp::Equal { .. }));
+            let whole = changed.fold((0, 0), |(came, went), change| {
+                (came + change.new_range().len(), went + change.old_range().len())
+            });
+            proptest::prop_assert_eq!(line_counts(&old, &new), whole);
         }
 
         #[test]

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use similar::{DiffOp, TextDiff};
+use similar::{DiffOp, group_diff_ops};
 
+use crate::edit_script::edit_script_of_lines;
 use crate::{Charset, Encoding};
 
 /// After this time the diff is still correct, but maybe not the shortest.
@@ -103,8 +104,8 @@ pub fn unified_diff(
     // Only an LF ends a line: a lone CR is an ordinary character.
     let [before, after]: [Vec<&str>; 2] =
         [&before, &after].map(|text| text.split_inclusive('\n').collect());
-    let diff = TextDiff::configure().timeout(MAX_SEARCH_TIME).diff_slices(&before, &after);
-    let groups = diff.grouped_ops(context);
+    let script = edit_script_of_lines(&before, &after, MAX_SEARCH_TIME);
+    let groups = group_diff_ops(script, context);
     if format == DiffFormat::Snippet {
         let rest = changed.as_ref().is_some_and(|middle| middle.has_rest);
         let mut end = 0;
@@ -126,7 +127,7 @@ pub fn unified_diff(
         let [old, new] = [first.old_range().start..old_end, new];
         let [old, new] = [old, new].map(|lines| format.range(lines, offset));
         writeln!(out, "@@ -{old} +{new} @@").expect(INFALLIBLE);
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+        for change in group.iter().flat_map(|op| op.iter_changes(&before, &after)) {
             let line = change.value();
             write!(out, "{}{line}", change.tag()).expect(INFALLIBLE);
             if !line.ends_with('\n') {
@@ -166,7 +167,7 @@ impl<'b> ChangedLines<'b> {
 const INFALLIBLE: &str = "a String takes anything";
 
 /// The length of the common prefix.
-fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
+pub(crate) fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 4096;
     let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
     let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
@@ -175,7 +176,7 @@ fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// The length of the common suffix.
-fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
+pub(crate) fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 4096;
     let blocks = one.rchunks_exact(BLOCK).zip(other.rchunks_exact(BLOCK));
     let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();

@@ -9,6 +9,7 @@ mod binary;
 mod changed_lines;
 mod diff;
 mod document;
+mod edit_script;
 mod encoding;
 mod indent;
 mod insert;
@@ -35,7 +36,7 @@ pub use media_type::text_type;
 pub use nearest::nearest;
 pub use page::{
     LARGE_FILE_BYTES, LineOffset, Page, PageEnd, PageError, PageRequest, ResumePoint, Style,
-    count_lines, read_page, read_page_from,
+    count_lines, read_page, read_page_from, read_tail,
 };
 pub use replace::{
     FailedReplacement, ReplaceError, ReplacedInOrder, Replacement, replace_in_order,

@@ -1,14 +1,14 @@
 //! Finds the text that an edit replaces.
 //!
-//! The exact text is tried first, with line endings folded on both sides. Looser matches are tried only if
+//! The exact text is tried first, with line endings folded on both sides. Lenient matches are tried only if
 //! it does not occur at all, so a file that contains `old` is never edited anywhere else. There are two
-//! looser matches, of whole lines, and nothing beyond them: similarity never finds a place.
+//! lenient matches, of whole lines, and nothing beyond them: similarity never finds a place.
 
 use memchr::memmem;
 
 use crate::indent::{Shift, indentation};
 
-/// How the text was found, from the strictest match to the loosest.
+/// How the text was found, from the strictest match to the most lenient.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum MatchKind {
     /// The exact text.
@@ -38,7 +38,8 @@ impl MatchKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum MatchMode {
-    /// The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation.
+    /// The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation. A
+    /// replacement of all occurrences replaces exact ones only.
     Lenient,
     /// The exact text, whatever its line endings.
     Exact,
@@ -49,7 +50,7 @@ pub enum MatchMode {
 pub(crate) struct Occurrence {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// What the new text has to be shifted by.
+    /// The shift of indentation that the new text needs.
     pub(crate) shift: Option<Shift>,
 }
 
@@ -67,10 +68,10 @@ pub(crate) struct Occurrences {
 /// Occurrences that are named by their lines.
 pub(crate) const MAX_NAMED: usize = 20;
 
-/// Bytes that are compared before a looser match is given up, and before occurrences of a large text
+/// Bytes that are compared before a lenient match is given up, and before occurrences of a large text
 /// are counted in another way: enough for any file that people edit.
 const MAX_WORK: usize = 200_000_000;
-/// What a line costs besides its bytes.
+/// The cost of a line besides its bytes.
 const LINE_WORK: usize = 40;
 
 /// The first places where `old` stands in `text` as it is, and how many there are; overlapping ones count.
@@ -80,7 +81,7 @@ pub(crate) fn exact(text: &str, old: &str) -> Occurrences {
     let mut from = 0;
     while let Some(at) = finder.find(&text.as_bytes()[from..]) {
         let start = from + at;
-        // Each search starts anew, which takes time with the square of a large text that repeats itself.
+        // Each search starts again, which takes quadratic time for a large text that repeats itself.
         if all.count > 1 && all.count.saturating_mul(old.len()) > MAX_WORK {
             all.count += count_overlapping(&text.as_bytes()[start..], old.as_bytes());
             break;
@@ -133,12 +134,12 @@ pub(crate) fn disjoint(text: &str, old: &str) -> Occurrences {
 /// Occurrences of a text that one edit replaces: each takes memory while it does.
 pub const MAX_REPLACEMENTS: usize = 200_000;
 
-/// The places where whole lines read like `old`, in the first looser match that finds any. `None` if
-/// there are none, or if it is too much work to say so.
-pub(crate) fn loose(text: &str, old: &str, new: &str) -> Option<(MatchKind, Occurrences)> {
-    let wanted = LinePattern::new(old, new)?;
+/// The places where whole lines match `old`, by the first kind of lenient match that finds any. `None` if none
+/// does, or if the search was given up.
+pub(crate) fn lenient(text: &str, old: &str, new: &str) -> Option<(MatchKind, Occurrences)> {
+    let pattern = LinePattern::new(old, new)?;
     for match_kind in [MatchKind::TrailingWhitespace, MatchKind::Indentation] {
-        let places = wanted.find(text, match_kind)?;
+        let places = pattern.find(text, match_kind)?;
         if !places.found.is_empty() {
             return Some((match_kind, places));
         }
@@ -177,7 +178,7 @@ impl<'o> LinePattern<'o> {
         let (mut work, mut last) = (0, None);
         for at in memmem::find_iter(text.as_bytes(), anchor) {
             if let Some(start) = self.first_line(text, at, anchor.len(), &mut work)
-                && let Some(place) = self.read_at(text, start, match_kind, &mut work)
+                && let Some(place) = self.match_at(text, start, match_kind, &mut work)
                 && last != Some(place.start)
             {
                 last = Some(place.start);
@@ -213,7 +214,8 @@ impl<'o> LinePattern<'o> {
         Some(start)
     }
 
-    fn read_at(
+    /// Matches the lines of the file from `start` on with those of the pattern.
+    fn match_at(
         &self,
         text: &str,
         start: usize,
@@ -222,7 +224,7 @@ impl<'o> LinePattern<'o> {
     ) -> Option<Occurrence> {
         let mut end = start;
         let mut pairs = Vec::new();
-        for (number, wanted) in self.lines.iter().enumerate() {
+        for (number, old) in self.lines.iter().enumerate() {
             if number > 0 {
                 // Past the line end before it.
                 end += 1;
@@ -232,18 +234,17 @@ impl<'o> LinePattern<'o> {
             *work += line.len() + LINE_WORK;
             let fits = match match_kind {
                 MatchKind::TrailingWhitespace => {
-                    line.trim_end_matches(WHITESPACE) == wanted.trim_end_matches(WHITESPACE)
+                    line.trim_end_matches(WHITESPACE) == old.trim_end_matches(WHITESPACE)
                 }
                 _ => {
-                    let (_, found) = indentation(line);
-                    let (_, wanted) = indentation(wanted);
-                    found == wanted
+                    let [(_, line), (_, old)] = [line, old].map(indentation);
+                    line == old
                 }
             };
             if !fits {
                 return None;
             }
-            pairs.push((*wanted, line));
+            pairs.push((*old, line));
             end += line.len();
             let more = number + 1 < self.lines.len() || self.ended;
             if more && text.as_bytes().get(end) != Some(&b'\n') {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn looser_readings_are_of_whole_lines() {
+    fn lenient_matches_are_of_whole_lines() {
         for (text, old, match_kind) in [
             ("a  \nb\n", "a\nb\n", Some(MatchKind::TrailingWhitespace)),
             ("a\nb\n", "a \nb\t\n", Some(MatchKind::TrailingWhitespace)),
@@ -294,7 +295,7 @@ mod tests {
             ("a \n", "  a", None),
         ] {
             assert_eq!(
-                loose(text, old, "").map(|(match_kind, _)| match_kind),
+                lenient(text, old, "").map(|(match_kind, _)| match_kind),
                 match_kind,
                 "{text:?} {old:?}"
             );
@@ -303,8 +304,8 @@ mod tests {
 
     #[test]
     fn an_end_that_is_asked_for_must_be_there() {
-        assert_eq!(loose("a ", "a\n", ""), None);
-        let place = |old| loose("x\na \n", old, "").unwrap().1.found.remove(0);
+        assert_eq!(lenient("a ", "a\n", ""), None);
+        let place = |old| lenient("x\na \n", old, "").unwrap().1.found.remove(0);
         assert_eq!((place("a\n").start, place("a\n").end), (2, 5));
         assert_eq!((place("a").start, place("a").end), (2, 4));
     }
@@ -320,13 +321,13 @@ mod tests {
         assert_eq!((starts(&places), places.or_more), (vec![0], false));
         let lines = "  aaaa\n".repeat(200_000);
         let old = "aaaa\n".repeat(100_000);
-        let (match_kind, places) = loose(&lines, &old, "").unwrap();
+        let (match_kind, places) = lenient(&lines, &old, "").unwrap();
         assert_eq!((match_kind, places.or_more), (MatchKind::Indentation, true));
         assert!(places.found.len() > 1);
         // The line that is looked for is far below the first, which is above the file.
-        assert_eq!(loose(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);
+        assert_eq!(lenient(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);
         // Whether it is anywhere was not found out.
-        assert_eq!(loose(&lines, &(old + "b\n"), ""), None);
+        assert_eq!(lenient(&lines, &(old + "b\n"), ""), None);
     }
 
     proptest::proptest! {
@@ -339,9 +340,9 @@ mod tests {
 
     #[test]
     fn every_place_is_found() {
-        let (_, places) = loose("  a\n  b\n\n    a\n    b\n", "a\nb\n", "").unwrap();
+        let (_, places) = lenient("  a\n  b\n\n    a\n    b\n", "a\nb\n", "").unwrap();
         assert_eq!(starts(&places), [0, 9]);
-        let (_, places) = loose("  a\n  a\n  a\n", "a\na", "").unwrap();
+        let (_, places) = lenient("  a\n  a\n  a\n", "a\na", "").unwrap();
         assert_eq!(starts(&places), [0, 4]);
     }
 }

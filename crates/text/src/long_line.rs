@@ -95,7 +95,7 @@ impl PartialLine {
         let malformed = decode_piece(decoder, bytes, last, |piece| {
             let room = limits.chars.saturating_sub(*chars);
             let bytes = limits.bytes.saturating_sub(text.len());
-            // What comes after a cut is cut too, also if it would fit.
+            // Everything after a cut is cut too, even if it would fit.
             let cut = if *cut_chars > 0 {
                 Some(0)
             } else {

@@ -2,8 +2,9 @@
 //!
 //! The file is read in blocks. Lines of the window are kept and all others are only counted, so memory
 //! grows neither with the file nor with its longest line. The total is exact, unless the deadline
-//! passed after the window was full; then `Page::complete` is false.
+//! passed after the window was full, or only the window was asked for; then `Page::complete` is false.
 
+mod tail;
 mod window;
 
 use std::io::{self, Read};
@@ -14,6 +15,7 @@ use crate::binary::{Binary, Content, SNIFF_BYTES, sniff};
 use crate::page::window::Window;
 use crate::transcode::Transcoder;
 use crate::{Charset, Encoding, LineCount, LineEnding};
+pub use tail::read_tail;
 
 /// Which lines to show, and how.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ pub struct PageRequest {
     pub size_hint: u64,
     /// The encoding, if it is known already.
     pub encoding: Option<Encoding>,
+    /// Whether the lines after the window are counted. They are in any case if the budget ends the page.
+    pub count_all: bool,
 }
 
 /// How the lines of a page are written.
@@ -56,7 +60,8 @@ pub struct Page {
     pub shown: u64,
     /// How many lines the file has; the minimum if `complete` is false.
     pub total: u64,
-    /// Whether the whole file was counted: false if the deadline passed after the window was full.
+    /// Whether the whole file was counted: false if the deadline passed after the window was full, or if the other
+    /// lines were not to be counted.
     pub complete: bool,
     /// Why the page ends where it does.
     pub end: PageEnd,
@@ -98,7 +103,7 @@ pub struct ResumePoint {
 
 /// Files below this size are fast to read from the start; larger ones get line offsets.
 pub const LARGE_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// One offset per block of a 1 GiB file; they take 64 KiB of memory.
+/// One offset per block of a 256 MiB file; they take 64 KiB of memory.
 const MAX_LINE_OFFSETS: u64 = 4_096;
 
 /// Why a page ends where it does.
@@ -137,9 +142,7 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
         Some(known) => known,
         None => blocks.encoding?,
     };
-    // A cut line must fit into the budget.
-    let max_line_chars = request.max_line_chars.min(request.budget.max(1));
-    let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
+    let mut lines = Window::new(*request, encoding);
     if request.encoding.is_none() && blocks.ascii {
         lines.doubtful = Some(Vec::new());
     }
@@ -147,7 +150,8 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
     let taken = blocks.each(encoding, |bytes| {
         lines.feed(bytes);
         line_offsets.feed(bytes, lines.count.ended());
-        true
+        lines.complete = request.count_all || !lines.has_all_lines();
+        lines.complete
     });
     let wide = match taken {
         Ok(wide) => wide,
@@ -172,16 +176,12 @@ pub fn read_page_from(
     known: ResumePoint,
     request: &PageRequest,
 ) -> Result<Page, PageError> {
-    let max_line_chars = request.max_line_chars.min(request.budget.max(1));
     // The byte order mark is before the resume point.
     let encoding = Encoding { bom: false, ..known.encoding };
-    let mut lines = Window::new(PageRequest { max_line_chars, ..*request }, encoding);
+    let mut lines = Window::new(*request, encoding);
     lines.count = LineCount::after(known.mark.lines);
     lines.doubtful = (!known.encoding_certain).then(Vec::new);
-    let mut buffer = vec![0; BLOCK];
-    let filled = read_some(source, &mut buffer)?;
-    let mut blocks = Blocks { source, buffer, filled, encoding: Ok(encoding), ascii: false };
-    blocks.each(encoding, |bytes| {
+    Blocks::resume(source, encoding)?.each(encoding, |bytes| {
         lines.feed(bytes);
         !lines.is_full()
     })?;
@@ -200,6 +200,11 @@ pub fn read_page_from(
     })
 }
 
+/// Whether a byte 0x0A is always a line feed.
+fn is_bytewise(encoding: Encoding) -> bool {
+    matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_))
+}
+
 /// Collects line offsets while a large file is read.
 struct LineOffsets {
     line_offsets: Vec<LineOffset>,
@@ -211,8 +216,7 @@ struct LineOffsets {
 
 impl LineOffsets {
     fn new(size: u64, encoding: Encoding) -> Self {
-        let bytewise = matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_));
-        let spacing = if size >= LARGE_FILE_BYTES && bytewise {
+        let spacing = if size >= LARGE_FILE_BYTES && is_bytewise(encoding) {
             (size / MAX_LINE_OFFSETS).max(BLOCK as u64)
         } else {
             u64::MAX
@@ -269,10 +273,18 @@ impl From<Binary> for PageError {
     }
 }
 
-/// Block size for large files: the cost of system calls is negligible, and a block fits the CPU cache.
-const BLOCK: usize = 256 * 1024;
+/// Block size for large files: the cost of system calls is small, a block fits the CPU cache, and a page needs no more
+/// of the file than a block or two.
+const BLOCK: usize = SNIFF_BYTES;
 
 impl<'s, R: Read> Blocks<'s, R> {
+    /// Reads on in the middle of a file whose encoding is known.
+    fn resume(source: &'s mut R, encoding: Encoding) -> io::Result<Self> {
+        let mut buffer = vec![0; BLOCK];
+        let filled = read_some(source, &mut buffer)?;
+        Ok(Self { source, buffer, filled, encoding: Ok(encoding), ascii: false })
+    }
+
     fn start(source: &'s mut R, size_hint: u64) -> io::Result<Self> {
         // One byte more than the file's size, so that the first read also finds the end of the file.
         let size = usize::try_from(size_hint).unwrap_or(BLOCK).saturating_add(1);

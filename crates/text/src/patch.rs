@@ -17,14 +17,14 @@ pub use apply::{PatchedText, apply_chunks};
 pub use parse::{ParseError, ParseProblem};
 pub use unified::{UnifiedError, UnifiedProblem};
 
-/// What a patch does to some files.
+/// A parsed patch: its changes to files.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Patch {
     /// The files, in the order of the patch.
     pub files: Vec<FilePatch>,
 }
 
-/// What a patch does to one file.
+/// The change of one file by a patch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum FilePatch {
     /// Creates a file.

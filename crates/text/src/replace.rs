@@ -6,21 +6,23 @@
 use std::borrow::Cow;
 
 use crate::document::{Document, End};
-use crate::locate::{MAX_NAMED, MAX_REPLACEMENTS, Occurrence, Occurrences, disjoint, exact, loose};
+use crate::locate::{
+    MAX_NAMED, MAX_REPLACEMENTS, Occurrence, Occurrences, disjoint, exact, lenient,
+};
 use crate::{Encoding, MatchKind, MatchMode, Unmappable};
 
-/// A text to find, and what to put in its place.
+/// A text to find, and the text that replaces it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Replacement {
     /// The text to find.
     pub old: String,
-    /// What to put in its place, literally but for line ends.
+    /// The new text, literal except for its line endings.
     pub new: String,
     /// Whether to replace every occurrence.
     pub all: bool,
 }
 
-/// What came of a replacement.
+/// The result of a replacement.
 #[derive(Clone, Debug)]
 pub(crate) struct Replaced {
     /// The whole file's new bytes.
@@ -80,7 +82,7 @@ pub(crate) fn replace(
     let mut places = if replacement.all { disjoint(text, &old) } else { exact(text, &old) };
     let mut match_kind = MatchKind::Exact;
     if places.found.is_empty() && matching == MatchMode::Lenient && !replacement.all {
-        (match_kind, places) = loose(text, &old, &new).ok_or(ReplaceError::NotFound)?;
+        (match_kind, places) = lenient(text, &old, &new).ok_or(ReplaceError::NotFound)?;
     }
     let Occurrences { found, count, or_more } = places;
     if found.is_empty() {
@@ -88,8 +90,8 @@ pub(crate) fn replace(
     }
     // Count the matches before re-indenting `new`. If re-indenting would fail at one of several matches,
     // the edit is still ambiguous.
-    let most = if replacement.all { MAX_REPLACEMENTS } else { 1 };
-    if count > most {
+    let max = if replacement.all { MAX_REPLACEMENTS } else { 1 };
+    if count > max {
         let named = found.iter().take(MAX_NAMED);
         let lines = named.map(|found| document.line_number(found.start)).collect();
         return Err(ReplaceError::Many { count, or_more, lines, match_kind });
@@ -111,12 +113,12 @@ pub(crate) fn replace(
     splice(document, &placed, match_kind, max_bytes)
 }
 
-/// What came of replacements made one after the other.
+/// The result of replacements that were made one after the other.
 #[derive(Clone, Debug)]
 pub struct ReplacedInOrder {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
-    /// The loosest way in which one of the texts was found.
+    /// The most lenient way in which one of the texts was found.
     pub match_kind: MatchKind,
     /// How many occurrences each replacement replaced.
     pub counts: Vec<usize>,
@@ -157,7 +159,7 @@ pub fn replace_in_order(
             Ok(replaced) => replaced,
             Err(why) => return Err(FailedReplacement { number, why, bytes: bytes.into_owned() }),
         };
-        move_down(&mut lines, &replaced);
+        shift_lines(&mut lines, &replaced);
         match_kind = match_kind.max(replaced.match_kind);
         counts.push(replaced.count);
         lines.extend(replaced.lines);
@@ -166,8 +168,8 @@ pub fn replace_in_order(
     Ok(ReplacedInOrder { bytes: bytes.into_owned(), match_kind, counts, lines })
 }
 
-/// Moves the lines of earlier replacements by what came or went above them.
-fn move_down(lines: &mut [(u64, u64)], replaced: &Replaced) {
+/// Shifts the line numbers of earlier replacements by the number of lines that `replaced` added or removed above them.
+fn shift_lines(lines: &mut [(u64, u64)], replaced: &Replaced) {
     let mut grown = 0;
     let sums: Vec<i64> = std::iter::once(0)
         .chain(replaced.growth.iter().map(|growth| {
@@ -175,7 +177,7 @@ fn move_down(lines: &mut [(u64, u64)], replaced: &Replaced) {
             grown
         }))
         .collect();
-    // The places are where the new text is; what stood there before is above by what grew so far.
+    // `replaced.lines` are line numbers in the new text; subtracting the growth so far gives those in the old text.
     let firsts: Vec<u64> = replaced
         .lines
         .iter()
@@ -199,7 +201,7 @@ fn splice(
     let mut lines = Vec::with_capacity(placed.len());
     let mut growths = Vec::with_capacity(placed.len());
     let (mut counted, mut line, mut grown) = (0, 1, 0);
-    // What is new must fit by itself, before it is put together with what stays.
+    // The new text alone must fit, before the whole file is built.
     let mut size = 0;
     for (found, new) in placed {
         let old = &text[found.start..found.end];
@@ -287,10 +289,10 @@ pub(crate) fn with_ends<'n>(
 /// Whether the line ends at a place are those of `old` as it was given.
 fn has_ends(document: &Document<'_>, found: &Occurrence, old: &str) -> bool {
     let text = &document.text().as_bytes()[found.start..found.end];
-    let wanted = memchr::memchr_iter(b'\n', old.as_bytes());
-    let wanted = wanted.map(|at| if old[..at].ends_with('\r') { End::Crlf } else { End::Lf });
+    let old_ends = memchr::memchr_iter(b'\n', old.as_bytes());
+    let old_ends = old_ends.map(|at| if old[..at].ends_with('\r') { End::Crlf } else { End::Lf });
     let ends = memchr::memchr_iter(b'\n', text).map(|at| document.end_at(found.start + at));
-    wanted.eq(ends)
+    old_ends.eq(ends)
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ fn request(first: u64, size: usize) -> PageRequest {
         max_line_bytes: None,
         size_hint: size as u64,
         encoding: None,
+        count_all: true,
     }
 }
 
@@ -72,7 +73,7 @@ fn an_edit_writes_in_the_encoding_that_it_found() {
             &PageRequest { encoding: Some(found), ..request(1, done.bytes.len()) },
         );
         assert_eq!(page.unwrap().content, expected, "{name}");
-        // What was before the edit is byte for byte what it was.
+        // The bytes before the edit are unchanged.
         let before = text.find(line).unwrap();
         let kept = found.encode(&text[..before]).unwrap().len();
         assert_eq!(done.bytes[..kept.min(bytes.len())], bytes[..kept.min(bytes.len())], "{name}");

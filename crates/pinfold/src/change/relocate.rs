@@ -5,7 +5,7 @@ use pinfold_confine::{Durability, Error as ConfineError, Kind, Place, RawPath, R
 
 use super::{Applied, Change};
 use crate::journal::{Displaces, State};
-use crate::permit::{AccessRequest, Tree};
+use crate::permit::{AccessRequest, CheckedTree};
 use crate::preview::Proposal;
 use crate::{Access, View};
 
@@ -16,8 +16,8 @@ pub(crate) struct Relocate {
     /// The new path as it was given.
     pub(crate) to: RawPath,
     pub(crate) relocation: Relocation,
-    /// What is inside a directory.
-    pub(crate) tree: Option<Tree>,
+    /// The entries of a directory.
+    pub(crate) tree: Option<CheckedTree>,
     pub(crate) undoes: Vec<String>,
     /// How many directories above the old place are removed if they are empty then.
     pub(crate) removes_parents: usize,
@@ -54,7 +54,7 @@ impl Change for Relocate {
         });
         let (path, place) = (&self.to, self.relocation.to());
         let write = AccessRequest { access: Access::Write, path, place, directory };
-        let inside = self.tree.iter().flat_map(Tree::requests);
+        let inside = self.tree.iter().flat_map(CheckedTree::requests);
         [read, delete, write].into_iter().chain(inside).collect()
     }
 
@@ -71,7 +71,7 @@ impl Change for Relocate {
             (None, Kind::Symlink) => "a symlink".into(),
             (None, _) => format!("a file of {} bytes", meta.len),
         };
-        let holds = self.tree.as_ref().map(|tree| tree.asking(view)).unwrap_or_default();
+        let holds = self.tree.as_ref().map(|tree| tree.asked(view)).unwrap_or_default();
         Ok(Proposal::Move { what, from, to, holds })
     }
 
@@ -114,6 +114,6 @@ impl Change for Relocate {
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         self.relocation.relocate(durability)?;
-        Ok(Applied::without_content(move || self.relocation.take_back()))
+        Ok(Applied::without_content(move || self.relocation.move_back()))
     }
 }

@@ -2,7 +2,7 @@
 
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Place, RawPath, Target};
-use pinfold_text::{DiffFormat, text_encoding, unified_diff};
+use pinfold_text::{DiffFormat, LineHashes, text_encoding, unified_diff};
 
 use super::{Applied, Change, file_request};
 use crate::journal::{Displaces, State};
@@ -21,6 +21,10 @@ pub(crate) struct Replace {
     pub(crate) after_hash: Hash,
     /// The file's content, where it was read to plan the change.
     pub(crate) before: Option<Vec<u8>>,
+    /// The hashes of its lines, where the ledger has them.
+    pub(crate) lines_before: Option<LineHashes>,
+    /// The hashes of the new content's lines, where they were needed to plan the change.
+    pub(crate) lines_after: Option<LineHashes>,
     /// Whether the answer has the diff, also if this is no dry run.
     pub(crate) answers_with_diff: bool,
     /// The notation of that diff.
@@ -41,6 +45,8 @@ impl Replace {
             after,
             after_hash,
             before: None,
+            lines_before: None,
+            lines_after: None,
             answers_with_diff: false,
             diff_format: DiffFormat::Git,
             max_diff_bytes: None,
@@ -153,7 +159,12 @@ impl Change for Replace {
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         let mut made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
-        let fingerprint = Fingerprint::of(&self.after, self.after_hash, made.meta);
+        let lines = match (self.lines_after, &self.lines_before, &self.before) {
+            (Some(lines), ..) => Some(lines),
+            (None, Some(lines), Some(before)) => lines.after_change(before, &self.after),
+            _ => LineHashes::of(&self.after),
+        };
+        let fingerprint = Fingerprint { hash: self.after_hash, meta: made.meta, lines };
         let unverified = std::mem::take(&mut made.unverified);
         let (target, may_have_replaced) = (self.target, made.may_have_replaced);
         Ok(Applied {

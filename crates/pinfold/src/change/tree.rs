@@ -92,7 +92,7 @@ impl Change for RemoveFromTree {
     }
 
     fn change_hash(&self) -> Result<Hash, ConfineError> {
-        // What may be deleted need not be readable: inode and times identify it.
+        // A file to delete need not be readable: inode and times identify it.
         let meta = self.meta();
         let identity = (&self.place, meta.kind, meta.identity, meta.len, meta.mode, meta.modified);
         Ok(blake3::hash(format!("{identity:?}").as_bytes()))

@@ -1,8 +1,8 @@
-//! Who denied a call, worded for the agent.
+//! The reason why a call was denied, worded for the agent.
 
 use crate::Reason;
 
-/// Who denied a call, and why.
+/// The reason why a call was denied.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Denial {
     /// A rule or the mode, or it is one of Pinfold's own files.

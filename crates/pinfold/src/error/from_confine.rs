@@ -1,6 +1,6 @@
 //! Turns errors of `pinfold-confine` into errors of the engine, with the path as it was given.
 //!
-//! What an error means depends on what was tried: reading, changing, keeping a backup. What it says also depends on
+//! The meaning of an error depends on what was tried: reading, changing, keeping a backup. The message also depends on
 //! the call: whether its time is over, whether policy hides the path, and which names are similar.
 
 use std::io;
@@ -55,7 +55,7 @@ impl Error {
             ConfineError::TooLarge => Self::TooLargeToSearch { path },
             ConfineError::Changed => Self::Changed { path, now: None, read_again: true },
             ConfineError::Busy | ConfineError::TimedOut => Self::Locked { path },
-            ConfineError::DirectoryDenied => {
+            ConfineError::DirectoryDenied | ConfineError::ReadOnly | ConfineError::Owner { .. } => {
                 Self::AccessDenied { path, why: Some(error.to_string()) }
             }
             ConfineError::MountPoint
@@ -65,7 +65,6 @@ impl Error {
             | ConfineError::CreatedRemains { .. } => {
                 Self::WriteFailed { path, cause: error.to_string() }
             }
-            ConfineError::Owner { .. } => Self::AccessDenied { path, why: Some(error.to_string()) },
             ConfineError::Denied => Self::AccessDenied { path, why: None },
             ConfineError::NoSpace => Self::NoSpace { path },
             ConfineError::Os(cause) => failed(path, cause),

@@ -1,12 +1,12 @@
 //! Hints: what to try after an error, without names of arguments and flags.
-//! Dialects and doors add those.
+//! Dialects and front ends add those.
 //!
 //! Every kind is named here, also those that have no hint, so that a new kind asks for one.
 
 use super::{Denial, Error, RegexMistake};
 
 impl Error {
-    /// What to try next, where there is something to try.
+    /// The next move after the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
@@ -17,14 +17,9 @@ impl Error {
             Self::OutOfRange { total: 0, .. } => Some("the file is empty".into()),
             Self::OutOfRange { total: 1, .. } => Some("start at line 1".into()),
             Self::OutOfRange { total, .. } => Some(format!("start at line {total} or before")),
-            Self::NotRead { names_setting: false, .. } => {
-                Some("read it first, then try again".into())
+            Self::NotRead { names_setting, .. } => {
+                Some(Self::not_read_hint("read it", *names_setting))
             }
-            Self::NotRead { names_setting: true, .. } => Some(
-                "read it first, then try again; if that does not help, every call has a session of its own: \
-                 tell the user to keep one session open, or to set `read_before_write = \"off\"`"
-                    .into(),
-            ),
             Self::Changed { now, read_again, .. } => {
                 let next = if *read_again {
                     "read it again, then redo the change"
@@ -76,9 +71,7 @@ impl Error {
             Self::RootGone { .. } => Some(
                 "tell the user, who removed or moved it; it is used again once it is there".into(),
             ),
-            Self::RootReplaced { .. } => Some(
-                "tell the user to start the server again, or to set `landlock = \"off\"`".into(),
-            ),
+            Self::RootReplaced { .. } => Some("tell the user".into()),
             Self::DirectoryMoved { .. } => {
                 Some("list the directories to see where it is now".into())
             }
@@ -152,6 +145,18 @@ impl Error {
             | Self::NotAsLeft { .. }
             | Self::Cancelled => None,
         }
+    }
+
+    /// The hint of [`Error::NotRead`]. `read_it` says how to read the file.
+    #[doc(hidden)]
+    pub fn not_read_hint(read_it: &str, names_setting: bool) -> String {
+        let setting = if names_setting {
+            "; if that does not help, every call has a session of its own: tell the user to keep one session open, \
+             or to set `read_before_write = \"off\"`"
+        } else {
+            ""
+        };
+        format!("{read_it} first, then try again{setting}")
     }
 
     /// The message and the hint.

@@ -45,7 +45,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What it did: `created`, `changed`, `deleted` or `moved`; or that it is a `checkpoint`.
+    /// The kind of change: `created`, `changed`, `deleted` or `moved`; or that it is a `checkpoint`.
     pub fn kind(&self) -> &'static str {
         match (&self.before, &self.after) {
             _ if self.checkpoint.is_some() => "checkpoint",

@@ -1,13 +1,16 @@
 //! The entries of the journal, newest first.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use pinfold_confine::{BackupStore, Error as ConfineError, LinesFromEnd, Segment};
 
 use super::{Entry, LineKey, LoggedEntry, log};
 
+/// Tells whether a change was made that the log does not confirm.
+pub(super) type WasMade<'j> = Box<dyn Fn(&Entry) -> bool + Send + Sync + 'j>;
+
 /// The entries of a journal, newest first.
-#[derive(Debug)]
 pub struct NewestFirst<'j> {
     pub(super) store: &'j BackupStore,
     pub(super) lines: LinesFromEnd,
@@ -19,9 +22,24 @@ pub struct NewestFirst<'j> {
     pub(super) void: HashSet<String>,
     /// Older changes that those which were read undid.
     pub(super) undone: HashSet<String>,
+    pub(super) was_made: WasMade<'j>,
 }
 
-impl NewestFirst<'_> {
+impl fmt::Debug for NewestFirst<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewestFirst").finish_non_exhaustive()
+    }
+}
+
+impl<'j> NewestFirst<'j> {
+    /// Asks whether an undo was made that the log does not confirm. Without this, it counts as made.
+    pub(crate) fn judging_undos(
+        self,
+        was_made: impl Fn(&Entry) -> bool + Send + Sync + 'j,
+    ) -> Self {
+        Self { was_made: Box::new(was_made), ..self }
+    }
+
     /// The log of the newest segment that has not been read.
     fn next_log(&mut self) -> Result<Option<LinesFromEnd>, ConfineError> {
         let mut segments = match self.segments.replace(Vec::new()) {
@@ -59,7 +77,9 @@ impl Iterator for NewestFirst<'_> {
                 let confirmed = self.made.remove(&entry.id);
                 if !self.void.remove(&entry.id) {
                     let undone = self.undone.remove(&entry.id);
-                    if !undone {
+                    // A process may have been killed before it undid the change.
+                    let undoes_something = entry.undoes.is_some();
+                    if !undone && undoes_something && (confirmed || (self.was_made)(&entry)) {
                         let undoes = entry.undoes.iter().chain(&entry.also_undoes);
                         self.undone.extend(undoes.cloned());
                     }

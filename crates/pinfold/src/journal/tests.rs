@@ -1,4 +1,4 @@
-//! What the journal keeps, what it drops, and what killed processes leave in it.
+//! Entries that the journal keeps and drops, and those that killed processes leave.
 
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
@@ -38,7 +38,9 @@ fn begin(directory: &Path, id: &str, bytes: usize, max: u64) {
     let mut target = workspace.target(&"f".into(), &deadline).unwrap();
     let journal = Journal::new(directory.to_owned(), DAY, max);
     let entry = entry(id, now());
-    journal.begin(vec![(&entry, Displaces::Target(&mut target))], &deadline).unwrap();
+    journal
+        .begin(vec![(&entry, Displaces::Target(&mut target))], Lasting::Crash, &deadline)
+        .unwrap();
 }
 
 /// Makes the next change tidy the journal.
@@ -47,7 +49,9 @@ fn make_tidying_due(directory: &Path) {
 }
 
 fn add(journal: &Journal, id: &str) {
-    journal.begin(vec![(&entry(id, now()), Displaces::Nothing)], &Deadline::default()).unwrap();
+    journal
+        .begin(vec![(&entry(id, now()), Displaces::Nothing)], Lasting::Crash, &Deadline::default())
+        .unwrap();
 }
 
 /// Oldest first.
@@ -58,7 +62,7 @@ fn ids(journal: &Journal) -> Vec<String> {
     ids
 }
 
-/// What `du` says of a directory.
+/// The size of a directory as `du` reports it.
 fn disk_bytes(directory: &Path) -> u64 {
     let own = fs::metadata(directory).unwrap().blocks() * 512;
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
@@ -79,8 +83,8 @@ fn torn_and_called_off_lines_are_no_entries_and_made_ones_are_confirmed() {
         add(&journal, id);
     }
     journal.store().unwrap().append(&log(), "{\"id\":\"x", &deadline).unwrap();
-    journal.call_off(&["b".into()], &deadline);
-    journal.made(&["a".into()], &deadline);
+    journal.void(&["b".into()], &deadline);
+    journal.confirm(&["a".into()], Lasting::Crash, &deadline);
     let found: Vec<_> = journal
         .newest_first()
         .unwrap()
@@ -100,9 +104,9 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
         fs::write(dir.path().join(format!("{id}.before")), &id).unwrap();
         add(&journal, &id);
         match number % 3 {
-            0 => journal.call_off(std::slice::from_ref(&id), &deadline),
+            0 => journal.void(std::slice::from_ref(&id), &deadline),
             _ => {
-                journal.made(std::slice::from_ref(&id), &deadline);
+                journal.confirm(std::slice::from_ref(&id), Lasting::Crash, &deadline);
                 expected.push(id);
             }
         }
@@ -113,7 +117,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
     assert!(log_bytes < 2 * MAX_LOG_BYTES, "{log_bytes}");
     assert!(fs::read_dir(dir.path()).unwrap().count() < 1_500);
     assert!(journal.store().unwrap().segments().unwrap().len() >= 2);
-    // What was kept is found wherever it is.
+    // Backups are found in the log's directory and in segments.
     for id in ["0000000001", "0000001799"] {
         assert_eq!(journal.backup(&entry(id, 1)).unwrap(), id.as_bytes());
     }
@@ -129,7 +133,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
 #[test]
 fn a_log_of_any_length_is_not_read_by_a_change() {
     let dir = tempfile::tempdir().unwrap();
-    // No line of it can be parsed, so whoever reads it finds nothing.
+    // No line of it can be parsed, so readers find nothing.
     fs::write(dir.path().join("log.jsonl"), vec![b'x'; 8 << 20]).unwrap();
     let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
     add(&journal, "a");
@@ -212,7 +216,8 @@ fn a_backup_that_could_never_fit_is_refused_and_displaces_nothing() {
     let deadline = Deadline::default();
     let mut target = workspace.target(&"f".into(), &deadline).unwrap();
     let second = entry("b", now());
-    let refused = journal.begin(vec![(&second, Displaces::Target(&mut target))], &deadline);
+    let refused =
+        journal.begin(vec![(&second, Displaces::Target(&mut target))], Lasting::Crash, &deadline);
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("`max_journal_bytes` is 102400"), "{error}");
     assert_eq!(ids(&journal), ["a"]);
@@ -247,7 +252,7 @@ fn what_is_too_old_goes_while_the_journal_is_open_too() {
     let deadline = Deadline::default();
     let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
     add(&journal, "a");
-    journal.begin(vec![(&entry("old", 1), Displaces::Nothing)], &deadline).unwrap();
+    journal.begin(vec![(&entry("old", 1), Displaces::Nothing)], Lasting::Crash, &deadline).unwrap();
     add(&journal, "b");
     assert_eq!(ids(&journal), ["a", "old", "b"]);
     let usage = dir.path().join("pinfold-usage.jsonl");
@@ -276,7 +281,7 @@ fn undone_changes_do_not_stand_unless_they_were_redone() {
     for (id, undoes) in [("a", None), ("b", None), ("c", Some("a")), ("d", Some("c"))] {
         let entry = Entry { undoes: undoes.map(str::to_owned), ..entry(id, now()) };
         let deadline = Deadline::default();
-        journal.begin(vec![(&entry, Displaces::Nothing)], &deadline).unwrap();
+        journal.begin(vec![(&entry, Displaces::Nothing)], Lasting::Crash, &deadline).unwrap();
         if id == "c" {
             assert_eq!(ids_that_stand(&journal), ["b"]);
         }

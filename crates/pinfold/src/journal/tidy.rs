@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pinfold_confine::{BackupStore, Deadline, Error as ConfineError, Name};
+use pinfold_confine::{BackupStore, Deadline, Error as ConfineError, Name, StoreLock};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{ID_CHARS, LETTERS};
 use super::{Journal, LineKey, backup_name, json, log, millis, now};
 
-/// The disk usage of the journal. A line of `pinfold-usage.jsonl` has what tidying found, or what a change has
-/// added since; the sum of the lines is the usage. Without the line of a tidying, tidying is due.
+/// The disk usage of the journal: the last line of `pinfold-usage.jsonl`. Tidying adds a line with what it found, and
+/// each change since then one with its own bytes added. Without the line of a tidying, tidying is due.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Usage {
@@ -25,13 +25,12 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn read(store: &BackupStore) -> Result<Self, ConfineError> {
-        let text = store.read_text(&usage_file())?;
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Self>(line).ok());
-        Ok(lines.fold(Self::default(), |sum, line| Self {
-            disk_bytes: sum.disk_bytes.saturating_add(line.disk_bytes),
-            tidied: sum.tidied.or(line.tidied),
-            newest_segment: sum.newest_segment.or(line.newest_segment),
-        }))
+        Ok(Self::parse(&store.last_line(&usage_file())?))
+    }
+
+    /// Nothing is known if the line is partial.
+    fn parse(line: &str) -> Self {
+        serde_json::from_str(line).unwrap_or_default()
     }
 }
 
@@ -46,27 +45,39 @@ pub(super) const MAX_LOG_BYTES: u64 = 256 * 1024;
 pub(super) const LINES_DISK_BYTES: u64 = 4096;
 
 impl Journal {
-    /// Tidies the journal if that is due, and fails if a change does not fit into it even so.
+    /// Reserves disk space for a change, and takes the shared lock: while it is held, no process removes backups that
+    /// have no line yet. Tidies the journal before if that is due, and fails if the change does not fit even so.
     pub(super) fn make_room(
         &self,
         store: &BackupStore,
         needed: u64,
         deadline: &Deadline,
-    ) -> Result<(), ConfineError> {
+    ) -> Result<StoreLock, ConfineError> {
         let fits = |used: u64| used.saturating_add(needed) <= self.max_bytes;
-        let usage = Usage::read(store)?;
-        let full = !fits(usage.disk_bytes);
         let recent = |tidied| now().abs_diff(tidied) < millis(TIDY_AFTER);
-        if !full && usage.tidied.is_some_and(recent) && store.len(&log())? < MAX_LOG_BYTES {
-            return Ok(());
+        let lock = store.lock_shared(deadline)?;
+        let has_grown = store.len(&log())? >= MAX_LOG_BYTES;
+        let mut is_full = false;
+        let is_due = |usage: &Usage| {
+            is_full = !fits(usage.disk_bytes);
+            is_full || has_grown || !usage.tidied.is_some_and(recent)
+        };
+        if reserve(store, needed, deadline, is_due)? {
+            return Ok(lock);
         }
-        match self.tidy(store, needed, full.then_some(deadline), deadline)? {
-            Some(used) if !fits(used) => Err(ConfineError::Os(std::io::Error::other(format!(
-                "the change needs {needed} bytes there, and `max_journal_bytes` is {}",
-                self.max_bytes
-            )))),
-            _ => Ok(()),
+        drop(lock);
+        match self.tidy(store, needed, is_full.then_some(deadline), deadline)? {
+            Some(used) if !fits(used) => {
+                return Err(ConfineError::Os(std::io::Error::other(format!(
+                    "the change needs {needed} bytes there, and `max_journal_bytes` is {}",
+                    self.max_bytes
+                ))));
+            }
+            _ => {}
         }
+        let lock = store.lock_shared(deadline)?;
+        reserve(store, needed, deadline, |_| false)?;
+        Ok(lock)
     }
 
     /// Seals a log that has grown. Removes entries that are too old, the oldest ones until `needed` bytes are
@@ -131,6 +142,23 @@ impl Journal {
     }
 }
 
+/// Adds to the disk usage, unless tidying is due. Returns whether it did.
+fn reserve(
+    store: &BackupStore,
+    needed: u64,
+    deadline: &Deadline,
+    is_due: impl FnOnce(&Usage) -> bool,
+) -> Result<bool, ConfineError> {
+    store.append_after(&usage_file(), deadline, |last| {
+        let mut usage = Usage::parse(last);
+        if is_due(&usage) {
+            return None;
+        }
+        usage.disk_bytes = usage.disk_bytes.saturating_add(needed);
+        json(&usage).ok()
+    })
+}
+
 /// The entries of the current log.
 struct CurrentLog {
     /// The entries that were not called off: id and time, oldest first.
@@ -162,7 +190,7 @@ impl CurrentLog {
     }
 }
 
-/// A log without the lines about some entries, and without torn lines of killed processes.
+/// A log without the lines about some entries, and without partial lines of killed processes.
 fn without(text: &str, gone: &HashSet<String>) -> String {
     let stays = |line: &&str| {
         LineKey::parse(line).is_some_and(|key| key.about().is_some_and(|id| !gone.contains(id)))

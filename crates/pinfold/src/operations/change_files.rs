@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use pinfold_confine::RawPath;
 
 use super::{
-    Delete, Deleted, DirectoryMade, Edit, Edited, Mkdir, Move, Moved, Then, Update, Updated, Write,
-    Written,
+    AfterUpdate, Delete, Deleted, DirectoryMade, Edit, Edited, Mkdir, Move, Moved, Update, Updated,
+    Write, Written,
 };
 use crate::change::Change;
 use crate::limits::MAX_SET_CHANGES;
@@ -56,17 +56,17 @@ pub enum FileChange {
     Mkdir(Mkdir),
 }
 
-/// What several changes were.
+/// The outcome of several changes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FilesChanged {
     /// The paths that changed, as they were given.
     pub paths: Vec<RawPath>,
-    /// What came of each change, in the order of the request.
+    /// The outcome of each change, in the order of the request.
     pub outcomes: Vec<FileOutcome>,
 }
 
-/// What came of one of several changes.
+/// The outcome of one of several changes.
 #[derive(Clone, Debug)]
 pub enum FileOutcome {
     /// Of a [`FileChange::Write`].
@@ -96,7 +96,7 @@ impl FileChange {
         match self {
             Self::Write(write) => (&write.path, None),
             Self::Edit(edit) => (&edit.path, None),
-            Self::Update(Update { path, then: Then::MoveTo(to), .. }) => (path, Some(to)),
+            Self::Update(Update { path, after: AfterUpdate::MoveTo(to), .. }) => (path, Some(to)),
             Self::Update(update) => (&update.path, None),
             Self::Delete(delete) => (&delete.path, None),
             Self::Move(moves) => (&moves.from, Some(&moves.to)),

@@ -91,7 +91,7 @@ impl Compare {
         let entry = find(view, id)?;
         // The file may have had another name then, under which it may not be read.
         view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
-        // What was moved is the same before and after, at another path.
+        // A move leaves the content as it is, at another path.
         let after = matches!(version, Version::After(_)) && entry.moved_to.is_none();
         Ok(if after { entry.after } else { entry.before })
     }

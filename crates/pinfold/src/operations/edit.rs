@@ -10,7 +10,7 @@ use crate::change::Replace;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::limits::MAX_CHANGED_BYTES;
 use crate::media::{check_notebook, has_notebook_name};
-use crate::operations::snippet::snippet;
+use crate::operations::insert::snippet;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Makes replacements in a file, in order, each on what the one before left; all of them or none.
@@ -37,7 +37,7 @@ use crate::{ChangeSet, Error, Operation, ReadRule, View};
 pub struct Edit {
     /// The file.
     pub path: RawPath,
-    /// What to replace.
+    /// The replacements, in order.
     pub replacements: Vec<Replacement>,
     /// How the texts are looked for; the session's setting may be stricter.
     pub matching: MatchMode,
@@ -65,11 +65,11 @@ pub struct Edited {
     pub created: bool,
     /// How many occurrences were replaced.
     pub replacements: usize,
-    /// The loosest way in which one of the texts was found.
+    /// The most lenient way in which one of the texts was found.
     pub match_kind: MatchKind,
     /// The lines that each replacement takes now, from first to last.
     pub lines: Vec<(u64, u64)>,
-    /// The lines around the first replacement, numbered, where the request wants them.
+    /// The lines around the first replacement, numbered, if the request asks for them.
     pub snippet: Option<String>,
     /// Whether the file had changed elsewhere since the session last saw it.
     pub changed_elsewhere: bool,
@@ -145,7 +145,9 @@ impl Operation for Edit {
             changed_elsewhere,
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
+        let lines_before = view.lines_before(&target);
         let replace = Replace::new(self.path.clone(), target, edited.bytes);
+        let replace = Replace { lines_before, ..replace };
         let (diff_format, max_diff_bytes) = (self.diff_format, self.max_diff_bytes);
         let answers_with_diff = true;
         let replace = Replace { before, answers_with_diff, diff_format, max_diff_bytes, ..replace };

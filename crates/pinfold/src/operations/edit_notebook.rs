@@ -31,7 +31,7 @@ use crate::{ChangeSet, Error, Operation, ReadRule, View};
 pub struct EditNotebook {
     /// The notebook.
     pub path: RawPath,
-    /// What to change.
+    /// The change of the cell.
     pub edit: CellEdit,
     /// Whether the notebook must have been read first.
     pub read_rule: ReadRule,

@@ -12,7 +12,7 @@ use crate::glob::{PathGlob, Pattern};
 use crate::limits::MAX_GLOB_FILES;
 use crate::operations::search::by_path;
 use crate::search::{FileSet, Request, Selection, SetFile};
-use crate::view::Shown;
+use crate::view::WalkOptions;
 use crate::{Error, NoChange, Operation, View};
 
 /// Finds files below a directory.
@@ -53,7 +53,7 @@ pub struct Find {
     pub exclude: Vec<String>,
     /// The order of the files.
     pub order: FindOrder,
-    /// How many files are returned at the most.
+    /// The maximum number of files.
     pub max_files: usize,
 }
 
@@ -228,7 +228,7 @@ impl Operation for Find {
             && exclude.is_empty();
         let deep = pattern.filter(|pattern| is_plain && pattern.depth.is_none());
         if let Some(pattern) = deep
-            && let Some(set) = FileSet::found(view, &starts)?
+            && let Some(set) = FileSet::by_name(view, &starts)?
             && let Some(found) = self.find_in(&set, pattern, view)
         {
             return Ok((found, NoChange));
@@ -246,9 +246,10 @@ impl Operation for Find {
             candidate.kind == Kind::Directory
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
-        let shown = Shown { hidden: self.all || self.hidden, ignore_files: self.ignore_files };
+        let options =
+            WalkOptions { hidden: self.all || self.hidden, ignore_files: self.ignore_files };
         let walked =
-            view.walk_watched(&starts, depth, shown, &filter_decision, &missed, new_visitor);
+            view.walk_watched(&starts, depth, options, &filter_decision, &missed, new_visitor);
         let (parts, mut skipped, all_watched) = match walked {
             Err(Error::DirectoryUnreadable { path }) => {
                 return Err(Error::DirectoryUnreadable { path: start.unwrap_or(path) });
@@ -256,7 +257,7 @@ impl Operation for Find {
             other => other?,
         };
         if all_watched && deep.is_some() {
-            view.session().file_sets().note(Request::new(view, &starts, Selection::Found));
+            view.session().file_sets().note(Request::new(view, &starts, Selection::ByName));
         }
         skipped.withheld += parts.iter().map(|part| part.withheld).sum::<u64>();
         let (mut files, mut directories) = (Vec::new(), Vec::new());

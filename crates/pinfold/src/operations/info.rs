@@ -1,6 +1,6 @@
 //! Describes a path: metadata, media type and number of lines, without its content.
 
-use pinfold_confine::{Kind, Metadata, Place, RawPath, Times};
+use pinfold_confine::{Kind, Metadata, Place, RawPath, Stat, Times};
 use pinfold_text::{PageError, count_lines, text_type};
 
 use crate::{Error, NoChange, Operation, View};
@@ -65,9 +65,9 @@ impl Operation for Info {
     type Changes = NoChange;
     type Outcome = Described;
 
-    const READS: bool = true;
+    const READS_ONE_FILE: bool = true;
 
-    fn reads(&self) -> Option<&RawPath> {
+    fn file_to_read(&self) -> Option<&RawPath> {
         Some(&self.path)
     }
 
@@ -82,9 +82,7 @@ impl Operation for Info {
             Kind::Socket => ("inode/socket", None),
             Kind::Device => ("inode/device", None),
         };
-        let pinfold_confine::Lstat { place, meta, link_target } = seen;
-        let times = view.session().workspace().times(&place);
-        let times = times.map_err(|error| view.path_error(&self.path, error))?;
+        let Stat { place, meta, times, link_target } = seen;
         Ok((Described { place, meta, times, mime, lines, link_target }, NoChange))
     }
 }
@@ -100,6 +98,8 @@ impl Info {
             Err(Error::AccessDenied { .. }) => return Ok(("application/octet-stream", None)),
             other => other?.1,
         };
+        // Its lines are counted, and not shown.
+        file.skip_recording();
         let size = file.len();
         let name = place.path.name().to_string();
         match count_lines(&mut file, size) {

@@ -1,12 +1,13 @@
 //! `Insert`: puts new lines into a file.
 
 use pinfold_confine::{Place, RawPath};
-use pinfold_text::{InsertError, insert_lines};
+use pinfold_text::{
+    Encoding, InsertError, PageRequest, Style, insert_lines, read_page, text_encoding,
+};
 
 use crate::change::Replace;
 use crate::ledger::Freshness;
 use crate::operations::edit::{changed_since_read, check_size, encoding_of};
-use crate::operations::snippet::snippet;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
 /// Inserts text as whole lines after a line of a file.
@@ -54,7 +55,7 @@ pub struct Inserted {
     pub bytes: u64,
     /// The first and the last of the new lines.
     pub lines: (u64, u64),
-    /// The new lines and those around them, numbered, where the request wants them.
+    /// The new lines and those around them, numbered, if the request asks for them.
     pub snippet: Option<String>,
     /// How many other hard links still have the old content.
     pub other_names: u64,
@@ -117,4 +118,23 @@ impl Insert {
             },
         }
     }
+}
+
+/// Some lines of a text with `context` lines before and after them, numbered as `cat -n` does.
+pub(super) fn snippet(view: &View<'_>, text: &[u8], lines: (u64, u64), context: u64) -> String {
+    let first = lines.0.saturating_sub(context).max(1);
+    let last = lines.1.saturating_add(context);
+    let request = PageRequest {
+        first,
+        lines: Some(last.saturating_sub(first).saturating_add(1)),
+        style: Style::Numbered,
+        budget: view.output_bytes(),
+        max_line_chars: view.session().settings().max_line_chars,
+        max_line_bytes: None,
+        size_hint: text.len() as u64,
+        encoding: Some(text_encoding(text).unwrap_or(Encoding::UTF_8)),
+        count_all: false,
+    };
+    // Only reading from a disk can fail.
+    read_page(&mut &*text, &request).map(|page| page.content).unwrap_or_default()
 }

@@ -4,16 +4,16 @@ use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Lstat, Metadata,
-    Place, RawPath, RelPath, Skipped, Visitor, WalkEntry,
+    Candidate, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Metadata, Place,
+    RawPath, RelPath, Skipped, Stat, Visitor, WalkEntry,
 };
 use pinfold_text::{Content, SNIFF_BYTES, sniff};
 
-use crate::binary_marks::BinaryMarks;
+use crate::file_caches::BinaryMarks;
 use crate::glob::Filter;
 use crate::limits::MAX_LIST_ENTRIES;
 use crate::operations::search::by_path;
-use crate::view::Shown;
+use crate::view::WalkOptions;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Lists the entries of a directory.
@@ -47,13 +47,15 @@ pub struct List {
     pub include: Include,
     /// Which ignore files are obeyed, where ignored entries are not listed.
     pub ignore_files: IgnoreFiles,
+    /// Whether entries have their sizes and link targets, for which each is looked at. Otherwise sizes are 0.
+    pub details: bool,
     /// Whether the beginning of each file is read to see whether it is binary.
     pub sniff: bool,
     /// Whether the size of a symlink is that of what it leads to: 0 if that is outside, hidden by policy, or nowhere.
     pub follow: bool,
     /// The order of the entries.
     pub order: ListOrder,
-    /// How many entries are listed at the most.
+    /// The maximum number of entries.
     pub max_entries: usize,
 }
 
@@ -99,9 +101,9 @@ pub struct ListEntry {
     pub place: Place,
     /// Whether it is a file, a directory, a symlink or something else.
     pub kind: Kind,
-    /// Its size in bytes.
+    /// Its size in bytes, if [`List::details`] is set.
     pub size: u64,
-    /// The target of a symlink, as the link stores it.
+    /// The target of a symlink, as the link stores it, if [`List::details`] is set.
     pub link_target: Option<Vec<u8>>,
     /// Whether it is a binary file; false unless [`List::sniff`] is set.
     pub binary: bool,
@@ -117,6 +119,7 @@ impl List {
             ignore: Vec::new(),
             include: Include::All,
             ignore_files: IgnoreFiles::USUAL,
+            details: true,
             sniff: false,
             follow: false,
             order: ListOrder::Path,
@@ -131,6 +134,7 @@ builder!(List {
     with_ignore(ignore: Vec<String>),
     with_include(include: Include),
     with_ignore_files(ignore_files: IgnoreFiles),
+    with_details(details: bool),
     with_sniff(sniff: bool),
     with_follow(follow: bool),
     with_order(order: ListOrder),
@@ -151,7 +155,7 @@ struct Listing<'l> {
 struct Entry {
     place: Place,
     kind: Kind,
-    /// `None` until the entry is read.
+    /// `None` until the entry is looked at.
     details: Option<Details>,
 }
 
@@ -169,7 +173,9 @@ impl Visitor for Listing<'_> {
         }
         // Here the directory is open. In a directory with more than `max_entries` the order decides later
         // which entries are listed, and only these are read.
-        let details = if self.found.fetch_add(1, Ordering::Relaxed) < self.list.max_entries {
+        let details = if !self.list.details {
+            None
+        } else if self.found.fetch_add(1, Ordering::Relaxed) < self.list.max_entries {
             let details = self.details(found);
             Some(details.inspect_err(|_| {
                 self.found.fetch_sub(1, Ordering::Relaxed);
@@ -179,6 +185,10 @@ impl Visitor for Listing<'_> {
         };
         self.entries.push(Entry { place: found.place(), kind: found.kind, details });
         Ok(())
+    }
+
+    fn is_quick(&self) -> bool {
+        !self.list.details
     }
 }
 
@@ -245,7 +255,7 @@ impl Operation for List {
             }
         };
         let hidden = self.include != Include::Visible;
-        let shown = Shown { hidden, ignore_files: self.ignore_files };
+        let options = WalkOptions { hidden, ignore_files: self.ignore_files };
         let found = AtomicUsize::new(0);
         let new_visitor = || Listing {
             list: self,
@@ -261,7 +271,7 @@ impl Operation for List {
             candidate.kind == Kind::Directory || glob.as_ref().is_none_or(included)
         };
         let (parts, mut skipped) =
-            match view.walk(&start, self.depth, shown, &filter_decision, &missed, new_visitor) {
+            match view.walk(&start, self.depth, options, &filter_decision, &missed, new_visitor) {
                 Err(Error::DirectoryUnreadable { .. }) => {
                     return Err(Error::DirectoryUnreadable { path: self.path.clone() });
                 }
@@ -296,6 +306,9 @@ impl List {
         later: (&mut Skipped, &mut Vec<u8>),
     ) -> Option<Result<ListEntry, Error>> {
         let Entry { place, kind, details } = entry;
+        if !self.details {
+            return Some(Ok(ListEntry { place, kind, size: 0, link_target: None, binary: false }));
+        }
         let details = match details {
             Some(details) => details,
             None => match self.later_details(view, &place, kind, later) {
@@ -345,7 +358,7 @@ fn linked_size(view: &View<'_>, link: &Place) -> u64 {
     let path = RawPath::from(view.session().absolute(link));
     let target = view.session().workspace().stat(&path).ok();
     let shown =
-        |target: &Lstat| view.shows_place(&target.place, target.meta.kind == Kind::Directory);
+        |target: &Stat| view.shows_place(&target.place, target.meta.kind == Kind::Directory);
     target.filter(shown).map_or(0, |target| target.meta.len)
 }
 

@@ -31,7 +31,7 @@ use crate::{ChangeSet, Error, Operation, View};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Move {
-    /// What is moved.
+    /// The file or directory to move.
     pub from: RawPath,
     /// Its new path.
     pub to: RawPath,
@@ -47,7 +47,7 @@ pub struct Moved {
     pub from: Place,
     /// The place where it is.
     pub to: Place,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 

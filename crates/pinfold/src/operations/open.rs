@@ -78,9 +78,9 @@ impl Operation for Open {
     type Changes = NoChange;
     type Outcome = Opened;
 
-    const READS: bool = true;
+    const READS_ONE_FILE: bool = true;
 
-    fn reads(&self) -> Option<&RawPath> {
+    fn file_to_read(&self) -> Option<&RawPath> {
         Some(&self.read.path)
     }
 
@@ -171,7 +171,8 @@ impl Open {
             return Err(self.unsupported(format!("it has more than {MAX_PDF_BYTES} bytes")));
         }
         file.hash_rest().map_err(|error| file.failure(&self.path(), error))?;
-        let file = file.record_read(&place);
+        file.record_read(&place);
+        let file = file.into_file();
         let (first, last) = self.pages.unwrap_or((1, u64::MAX));
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let request =
@@ -222,6 +223,7 @@ impl Open {
             max_line_bytes: None,
             size_hint: notebook.text.len() as u64,
             encoding: Some(Encoding::UTF_8),
+            count_all: true,
         };
         let page = read_page(&mut notebook.text.as_bytes(), &request);
         let page = page.map_err(|_| self.unsupported("its text is not text".into()))?;

@@ -1,8 +1,11 @@
 //! Reads lines of a text file.
 
 use pinfold_confine::{Place, RawPath};
-use pinfold_text::{Encoding, Page, PageError, PageRequest, Style, read_page, read_page_from};
+use pinfold_text::{
+    Encoding, Page, PageError, PageRequest, Style, read_page, read_page_from, read_tail,
+};
 
+use crate::view::TrackedFile;
 use crate::{Error, NoChange, Operation, View, limits};
 
 /// Reads a window of lines, or the last lines.
@@ -30,7 +33,7 @@ pub struct Read {
     pub path: RawPath,
     /// The first line to show, counting from 1.
     pub first: u64,
-    /// How many lines to show at the most; `None` for all.
+    /// The maximum number of lines; `None` for all.
     pub lines: Option<u64>,
     /// The number of lines to show from the end of the file, instead of `first` and `lines`.
     pub tail: Option<u64>,
@@ -46,9 +49,12 @@ pub struct Read {
     pub past_end: PastEnd,
     /// How many bytes of a line are shown; `None` for as many as the settings allow.
     pub max_line_bytes: Option<usize>,
+    /// Whether the file is read to its end. Otherwise it does not count as read where a change requires that, and
+    /// lines outside of the window are counted only where they have to be read anyway: see [`Page::complete`].
+    pub whole: bool,
 }
 
-/// What a window after the last line gives.
+/// The result of a window after the last line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PastEnd {
     /// A page without lines.
@@ -63,7 +69,7 @@ pub enum PastEnd {
 pub struct Reading {
     /// The place of the file.
     pub place: Place,
-    /// The number of the first line that is shown, counting from 1.
+    /// The number of the first line that is shown, counting from 1; 0 if the lines before it were not counted.
     pub first: u64,
     /// The lines, and their total number, encoding and line ending.
     pub page: Page,
@@ -83,6 +89,7 @@ impl Read {
             binary_as_text: false,
             past_end: PastEnd::Empty,
             max_line_bytes: None,
+            whole: true,
         }
     }
 }
@@ -97,93 +104,120 @@ builder!(Read {
     with_binary_as_text(binary_as_text: bool),
     with_past_end(past_end: PastEnd),
     with_max_line_bytes(max_line_bytes: Option<usize>),
+    with_whole(whole: bool),
 });
 
 impl Operation for Read {
     type Changes = NoChange;
     type Outcome = Reading;
 
-    const READS: bool = true;
+    const READS_ONE_FILE: bool = true;
 
-    fn reads(&self) -> Option<&RawPath> {
+    fn file_to_read(&self) -> Option<&RawPath> {
         Some(&self.path)
     }
 
     fn plan(&self, view: &View<'_>) -> Result<(Reading, NoChange), Error> {
-        match self.tail {
-            Some(lines) => Ok((self.read_tail(view, lines)?, NoChange)),
-            None => Ok((self.read_window(view)?, NoChange)),
+        let (place, mut file) = view.file(&self.path)?;
+        if !self.whole {
+            file.skip_recording();
         }
+        let max_line_chars = view.session().settings().max_line_chars;
+        let mut request = PageRequest {
+            first: self.first.max(1),
+            lines: self.tail.or(self.lines),
+            style: self.style,
+            budget: self.budget,
+            max_line_chars: self.max_line_chars.unwrap_or(max_line_chars),
+            max_line_bytes: self.max_line_bytes,
+            size_hint: file.len(),
+            encoding: None,
+            count_all: self.whole,
+        };
+        if let Some(lines) = self.tail {
+            // Neither the numbers of the lines nor the rest of the file is needed.
+            if !self.whole && self.style == Style::Raw {
+                let tail = self.decoded(&mut file, |file, encoding| {
+                    read_tail(file, &PageRequest { encoding, ..request })
+                });
+                if let Some(page) = tail? {
+                    return Ok((Reading { place, first: 0, page }, NoChange));
+                }
+            }
+            // Counts the lines, then reads the last of them: neither holds more of the file than a page.
+            request.count_all = true;
+            let count = PageRequest { first: u64::MAX, lines: Some(0), ..request };
+            let page = self.window(view, &place, &mut file, count)?;
+            if !page.complete {
+                view.check_time()?;
+            }
+            request.first = page.total.saturating_sub(lines) + 1;
+        }
+        let page = self.window(view, &place, &mut file, request)?;
+        let first = request.first;
+        let past_end = first > page.total && !(first == 1 && page.total == 0);
+        if past_end && self.past_end == PastEnd::Refuse {
+            let path = self.path.clone();
+            return Err(Error::OutOfRange { path, first, total: page.total });
+        }
+        if page.complete {
+            file.record_read(&place);
+        }
+        Ok((Reading { place, first, page }, NoChange))
     }
 }
 
 impl Read {
-    /// Counts the lines, then reads the last of them: neither holds more of the file than a page.
-    fn read_tail(&self, view: &View<'_>, lines: u64) -> Result<Reading, Error> {
-        let count =
-            Self { first: u64::MAX, lines: Some(0), past_end: PastEnd::Empty, ..self.clone() };
-        let page = count.read_window(view)?.page;
-        if !page.complete {
-            view.check_time()?;
-        }
-        let first = page.total.saturating_sub(lines) + 1;
-        Self { first, lines: Some(lines), ..self.clone() }.read_window(view)
-    }
-
-    fn read_window(&self, view: &View<'_>) -> Result<Reading, Error> {
-        let (place, mut file) = view.file(&self.path)?;
-        let request = PageRequest {
-            first: self.first.max(1),
-            lines: self.lines,
-            style: self.style,
-            budget: self.budget,
-            max_line_chars: self
-                .max_line_chars
-                .unwrap_or_else(|| view.session().settings().max_line_chars),
-            max_line_bytes: self.max_line_bytes,
-            size_hint: file.len(),
-            encoding: None,
-        };
-        let known = view.session().line_indexes().before(&place, file.meta(), request.first);
-        // Resume from the line index only if the ledger already has this version: a read from the middle does
-        // not hash the whole file, so it cannot record the file as read.
-        let mut known = known.filter(|_| view.is_unchanged_since_read(&place, file.meta()));
-        let read = match known {
+    /// A window of lines, and what is known about the rest of the file.
+    fn window(
+        &self,
+        view: &View<'_>,
+        place: &Place,
+        file: &mut TrackedFile<'_>,
+        request: PageRequest,
+    ) -> Result<Page, Error> {
+        let line_indexes = view.session().line_indexes();
+        // Resume from the line index only if nothing is to be recorded: a read from the middle does not hash the
+        // whole file.
+        let mut known = line_indexes.before(place, file.meta(), request.first);
+        known = known.filter(|_| !file.is_recording());
+        self.decoded(file, |file, encoding| match known.take() {
             Some(known) => {
                 file.seek_to(known.mark.bytes);
-                read_page_from(&mut file, known, &request)
+                read_page_from(file, known, &request)
             }
-            None => read_page(&mut file, &request),
-        };
-        let encoding = match &read {
+            None => {
+                file.rewind();
+                let page = read_page(file, &PageRequest { encoding, ..request })?;
+                if page.complete {
+                    line_indexes.learn(place, file.meta(), &page);
+                }
+                Ok(page)
+            }
+        })
+    }
+
+    /// Reads by `read`, and once more if what was read shows that the file is in another encoding than its beginning.
+    fn decoded<T>(
+        &self,
+        file: &mut TrackedFile<'_>,
+        mut read: impl FnMut(&mut TrackedFile<'_>, Option<Encoding>) -> Result<T, PageError>,
+    ) -> Result<T, Error> {
+        let mut done = read(file, None);
+        let encoding = match &done {
             Err(PageError::Encoding(encoding)) => Some(*encoding),
             Err(PageError::Binary(_)) if self.binary_as_text => Some(Encoding::UTF_8),
             _ => None,
         };
-        let read = match encoding {
-            Some(_) => {
-                file.rewind();
-                known = None;
-                read_page(&mut file, &PageRequest { encoding, ..request })
-            }
-            None => read,
-        };
-        let page = read.map_err(|error| match error {
+        if encoding.is_some() {
+            done = read(file, encoding);
+        }
+        done.map_err(|error| match error {
             PageError::Encoding(_) => Error::Internal { what: "an encoding changed".into() },
             PageError::Io(cause) => file.failure(&self.path, cause),
             PageError::Binary(binary) => {
                 Error::Binary { path: self.path.clone(), mime: binary.mime, size: file.len() }
             }
-        })?;
-        let past_end = self.first > page.total && !(self.first == 1 && page.total == 0);
-        if past_end && self.past_end == PastEnd::Refuse {
-            let path = self.path.clone();
-            return Err(Error::OutOfRange { path, first: self.first, total: page.total });
-        }
-        if page.complete && known.is_none() {
-            view.session().line_indexes().learn(&place, file.meta(), &page);
-            file.record_read(&place);
-        }
-        Ok(Reading { place, first: self.first.max(1), page })
+        })
     }
 }

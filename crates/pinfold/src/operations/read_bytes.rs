@@ -48,9 +48,9 @@ impl Operation for ReadBytes {
     type Changes = NoChange;
     type Outcome = FileBytes;
 
-    const READS: bool = true;
+    const READS_ONE_FILE: bool = true;
 
-    fn reads(&self) -> Option<&RawPath> {
+    fn file_to_read(&self) -> Option<&RawPath> {
         Some(&self.path)
     }
 

@@ -1,18 +1,18 @@
-//! `Rewind`: takes back every change since a checkpoint.
+//! `Rewind`: undoes every change since a checkpoint.
 
 use std::collections::HashSet;
 
-use super::take_back::{Conflict, TakenBack, plan};
+use super::revert::{Conflict, RevertedPath, plan};
 use super::undo::never_made;
 use crate::journal::{Entry, LoggedEntry};
 use crate::limits::MAX_REWOUND_CHANGES;
 use crate::session::TURN;
 use crate::{ChangeSet, Error, Operation, View};
 
-/// Takes back every change that was made since a checkpoint, or after a change, as one change: all of it or nothing.
+/// Undoes every change that was made since a checkpoint, or after a change, all or none.
 ///
-/// Files that somebody else has changed since are conflicts, and then nothing is done, unless they are left out. A
-/// rewind is a change itself, so it can be undone. Needs a journal, which the settings turn on.
+/// A file that somebody else has changed since is a conflict: then nothing is done, unless conflicts are left out. A
+/// rewind is itself a change, so it can be undone. Needs a journal, which the settings turn on.
 ///
 /// ```
 /// use pinfold::operations::{Move, Rewind, Write};
@@ -43,22 +43,22 @@ pub struct Rewind {
     /// The id or the label of a checkpoint, or the id of a change, which stays. `None` for all changes that the
     /// journal has.
     pub to: Option<String>,
-    /// Whose changes are taken back.
-    pub whose: Whose,
-    /// Whether files that somebody else has changed are left as they are, instead of doing nothing at all.
+    /// The sessions whose changes are undone.
+    pub scope: RewindScope,
+    /// Whether conflicts are left out. Otherwise nothing is done if there is one.
     pub leave_out_conflicts: bool,
 }
 
-/// Whose changes are meant.
+/// RewindScope changes are meant.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum Whose {
-    /// Those of the session that performs the operation.
+pub enum RewindScope {
+    /// The session that performs the operation.
     #[default]
-    Own,
-    /// Those of another session, by its id.
+    OwnSession,
+    /// Another session, by its id.
     Session(String),
-    /// Those of everybody.
-    Everybody,
+    /// All sessions.
+    AllSessions,
 }
 
 /// A rewind: what was done, or why nothing was.
@@ -66,30 +66,30 @@ pub enum Whose {
 #[non_exhaustive]
 pub struct Rewound {
     /// The paths that were changed back.
-    pub files: Vec<TakenBack>,
+    pub files: Vec<RevertedPath>,
     /// The files that were not, because somebody else has changed them. If there are any and they were not to be
     /// left out, nothing was changed.
     pub conflicts: Vec<Conflict>,
-    /// How many changes were taken back.
+    /// How many changes were undone.
     pub changes: usize,
 }
 
 impl Rewind {
-    /// Takes back the session's own changes since a checkpoint, by its id or label, or after a change, by its id. Of
+    /// Undoes the session's own changes since a checkpoint, by its id or label, or after a change, by its id. Of
     /// several checkpoints with the label it is the newest, and one of the session itself before others.
     pub fn to(to: impl Into<String>) -> Self {
         Self { to: Some(to.into()), ..Self::all() }
     }
 
-    /// Takes back all of the session's own changes.
+    /// Undoes all of the session's own changes.
     pub fn all() -> Self {
-        Self { to: None, whose: Whose::Own, leave_out_conflicts: false }
+        Self { to: None, scope: RewindScope::OwnSession, leave_out_conflicts: false }
     }
 }
 
 builder!(Rewind {
     with_to(to: Option<String>),
-    with_whose(whose: Whose),
+    with_scope(scope: RewindScope),
     with_leave_out_conflicts(leave_out_conflicts: bool),
 });
 
@@ -99,7 +99,7 @@ impl Operation for Rewind {
 
     fn plan(&self, view: &View<'_>) -> Result<(Rewound, ChangeSet), Error> {
         let entries = self.entries(view)?;
-        let mut planned = plan(view, &entries, |entry| self.is_meant(view, entry))?;
+        let mut planned = plan(view, &entries, |entry| self.is_in_scope(view, entry))?;
         if !planned.conflicts.is_empty() && !self.leave_out_conflicts {
             planned.changes.clear();
             planned.files.clear();
@@ -113,12 +113,12 @@ impl Operation for Rewind {
 }
 
 impl Rewind {
-    /// Whether a change is to be taken back.
-    fn is_meant(&self, view: &View<'_>, entry: &Entry) -> bool {
-        match &self.whose {
-            Whose::Own => entry.session == view.session().id(),
-            Whose::Session(id) => entry.session == *id,
-            Whose::Everybody => true,
+    /// Whether a change is one that the rewind undoes.
+    fn is_in_scope(&self, view: &View<'_>, entry: &Entry) -> bool {
+        match &self.scope {
+            RewindScope::OwnSession => entry.session == view.session().id(),
+            RewindScope::Session(id) => entry.session == *id,
+            RewindScope::AllSessions => true,
         }
     }
 
@@ -156,9 +156,9 @@ impl Rewind {
         for (number, logged) in view.session().history()?.enumerate() {
             view.check_time()?;
             let entry = logged?.entry;
-            let is_meant = self.is_meant(view, &entry);
+            let is_in_scope = self.is_in_scope(view, &entry);
             let Some(to) = &self.to else {
-                if is_meant && entry.checkpoint.is_none() {
+                if is_in_scope && entry.checkpoint.is_none() {
                     end = Some(End { entries: number + 1, group: None });
                 }
                 continue;
@@ -168,7 +168,7 @@ impl Rewind {
             }
             let here = End { entries: number, group: None };
             match &entry.checkpoint {
-                Some(label) if label == to => match (is_meant, entry.tool == TURN) {
+                Some(label) if label == to => match (is_in_scope, entry.tool == TURN) {
                     (true, true) => {
                         // Each process that worked on the turn has marked it.
                         found_turn = true;
@@ -179,7 +179,7 @@ impl Rewind {
                     _ => {}
                 },
                 // The turn before.
-                Some(_) if is_meant && found_turn => break,
+                Some(_) if is_in_scope && found_turn => break,
                 _ => {}
             }
         }

@@ -15,10 +15,11 @@ use pinfold_confine::{
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
-    BinaryNote, FileSet, Hit, Hits, KeepLines, Line, MatchWindow, Named, Page, PageLine, Scan,
-    ScanMode, Scanner, SearchPattern, page, search_in_order,
+    BinaryNote, FileHits, FileSet, Front, Hits, KeepLines, Line, MatchWindow, Named, PageLine,
+    Scan, ScanMode, Scanner, SearchPattern, StopWhen, page, search_in_order,
 };
 use crate::similar_names::similar_names;
+use crate::view::WalkOptions;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
 /// Searches files for a pattern.
@@ -60,11 +61,11 @@ pub struct Search {
     pub ignore_files: IgnoreFiles,
     /// How many matching lines of one file count; `None` for all.
     pub max_per_file: Option<u64>,
-    /// What the search answers with.
+    /// The form of the answer.
     pub answer: AnswerWith,
     /// How many matching lines, or files, are skipped before the first one shown.
     pub skip: u64,
-    /// How many are shown at the most; `None` for as many as fit.
+    /// The maximum number of results; `None` for as many as fit.
     pub max_results: Option<u64>,
     /// How many bytes the lines of the answer may take. Files and counts are not limited by it.
     pub budget: usize,
@@ -74,7 +75,7 @@ pub struct Search {
     pub max_count_bytes: Option<u64>,
 }
 
-/// What a search answers with.
+/// The form of a search's answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AnswerWith {
     /// The files that match, the newest first.
@@ -212,12 +213,12 @@ impl Operation for Search {
             keep: KeepLines::All(&room),
         };
         let mut named = Named::No;
-        let WalkResult { mut hits, searched, skipped, counted_all } = match self.named_file(view)? {
+        let AllHits { mut hits, searched, skipped, counted_all } = match self.named_file(view)? {
             Some(place) => {
                 named = Named::Yes;
-                let (hits, modified) = self.search_again(view, &scan, &place, named)?;
-                let hits = vec![(Hit { place, hits }, modified)];
-                WalkResult { hits, searched: 1, skipped: Skipped::default(), counted_all: true }
+                let (hits, modified) = self.search_one(view, &scan, &place, named)?;
+                let hits = vec![(FileHits { place, hits }, modified)];
+                AllHits { hits, searched: 1, skipped: Skipped::default(), counted_all: true }
             }
             None => self.search_all(view, &scan, filter.as_ref(), types.as_ref())?,
         };
@@ -251,7 +252,7 @@ impl Operation for Search {
                 let bytes = self.budget.saturating_add(1);
                 let again = |place: &Place, (from, to): (u64, u64)| {
                     let scan = Scan { keep: KeepLines::Window { from, to, bytes }, ..scan };
-                    match self.search_again(view, &scan, place, named) {
+                    match self.search_one(view, &scan, place, named) {
                         // The file is gone or was replaced: it has no matches any more.
                         Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
                         other => other.map(|(hits, _)| hits),
@@ -278,7 +279,7 @@ impl Operation for Search {
             }
         }
         if !outcome.counted_all {
-            // The last one that was counted is one that there is more.
+            // The search stopped at the first result beyond the page. The answer says `more than N`, so that one is not part of N.
             outcome.total = outcome.total.saturating_sub(1);
         }
         Ok((outcome, NoChange))
@@ -286,8 +287,8 @@ impl Operation for Search {
 }
 
 /// The hits of a walk, how many files it searched, and how many entries it skipped.
-struct WalkResult {
-    hits: Vec<(Hit, SystemTime)>,
+struct AllHits {
+    hits: Vec<(FileHits, SystemTime)>,
     searched: u64,
     skipped: Skipped,
     /// Whether no file was left out because the page is full.
@@ -311,7 +312,7 @@ impl Search {
         scan: &Scan<'_>,
         filter: Option<&Filter>,
         types: Option<&Types>,
-    ) -> Result<WalkResult, Error> {
+    ) -> Result<AllHits, Error> {
         let starts = view.starts(self.path.as_ref())?;
         let filter_decision = |candidate: &Candidate<'_>| {
             let by_glob =
@@ -327,9 +328,27 @@ impl Search {
             }
         };
         let filter = (self.glob.clone(), self.file_type.clone(), self.ignore_files);
-        let set = FileSet::of(view, &starts, filter, &filter_decision)?;
         let index = Some(view.session().content_index())
             .filter(|_| view.session().settings().index != IndexMode::Off);
+        let memo = index.map(|_| view.session().result_memo().query(scan));
+        let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
+        let front = match self.max_count_bytes {
+            Some(most) if most < u64::MAX && self.is_first_by_path(view) => {
+                let options = WalkOptions { hidden: true, ignore_files: self.ignore_files };
+                let memo = memo.as_deref();
+                let front =
+                    Front::search(view, &starts, options, &filter_decision, scan, end, memo)?;
+                front.map(|front| (most.saturating_add(front.bytes), front))
+            }
+            _ => None,
+        };
+        let max_bytes = front.as_ref().map(|(most, _)| *most);
+        let set = FileSet::of_at_most(view, &starts, filter, &filter_decision, max_bytes)?;
+        let Some(set) = set else {
+            // The page is full, and the rest is too much to count.
+            let (_, Front { hits, searched, skipped, .. }) = front.unwrap_or_default();
+            return Ok(AllHits { hits, searched, skipped, counted_all: false });
+        };
         let running = index.map(|index| index.running());
         let possible =
             index.and_then(|index| index.candidates(&set, scan.search_pattern, scan.multiline));
@@ -339,11 +358,11 @@ impl Search {
             let modified = |number: &u32| set.files[*number as usize].modified;
             order.sort_by_key(|number| Reverse(modified(number)));
         }
-        let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
-        let page = Page { end, max_count_bytes: self.max_count_bytes };
-        let memo = index.map(|_| view.session().result_memo().query(scan));
+        let stop_when = StopWhen { end, max_count_bytes: self.max_count_bytes };
         let progress = &view.call().progress;
-        let found = search_in_order(scan, &set, &order, page, memo.as_deref(), progress);
+        let contents = index.map(|index| &index.contents);
+        let found =
+            search_in_order(scan, &set, &order, stop_when, memo.as_deref(), contents, progress);
         let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
         drop(running);
         if let Some(index) = index {
@@ -354,10 +373,18 @@ impl Search {
         skipped.too_large += found.skipped.too_large;
         let searched = (set.files.len() as u64).saturating_sub(found.failed);
         let counted_all = !found.ended_early;
-        Ok(WalkResult { hits: found.hits, searched, skipped, counted_all })
+        Ok(AllHits { hits: found.hits, searched, skipped, counted_all })
     }
 
-    fn search_again(
+    /// Whether the answer is in the order of the paths, and nothing is known about any tree.
+    fn is_first_by_path(&self, view: &View<'_>) -> bool {
+        let mut trees = view.session().workspace().tree_summaries().into_iter();
+        self.answer != AnswerWith::Files
+            && self.max_results.is_some()
+            && trees.all(|tree| tree.entries == 0)
+    }
+
+    fn search_one(
         &self,
         view: &View<'_>,
         scan: &Scan<'_>,
@@ -372,12 +399,12 @@ impl Search {
     }
 
     /// Puts the files on this page into the outcome.
-    fn rows(&self, hits: Vec<(Hit, SystemTime)>, outcome: &mut Searched) {
+    fn rows(&self, hits: Vec<(FileHits, SystemTime)>, outcome: &mut Searched) {
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         let most =
             self.max_results.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let hits = hits.into_iter().skip(skip).take(most);
-        let row = |(Hit { place, hits }, _)| Matched {
+        let row = |(FileHits { place, hits }, _)| Matched {
             place,
             count: hits.count,
             lines: Vec::new(),

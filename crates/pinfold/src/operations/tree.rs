@@ -40,7 +40,7 @@ pub struct Tree {
     pub depth: usize,
     /// Globs for paths below the directory. What matches is left out, with all that is below it.
     pub exclude: Vec<String>,
-    /// How many entries are listed at the most.
+    /// The maximum number of entries.
     pub limit: usize,
 }
 
@@ -52,11 +52,11 @@ pub struct TreeEntries {
     pub place: Place,
     /// How much of the directory itself is listed.
     pub listed: ListedPart,
-    /// What is below it, by path.
+    /// The entries below it, by path.
     pub entries: Vec<TreeEntry>,
     /// Whether the limit left something out.
     pub truncated: bool,
-    /// What was not looked at.
+    /// The directories that were not listed.
     pub skipped: Skipped,
 }
 
@@ -106,7 +106,7 @@ builder!(Tree {
 /// Directories that one walk opens. More would list much that the limit leaves out.
 const BATCH: usize = 256;
 
-/// What one thread of a walk has found.
+/// The entries that one thread of a walk has found.
 struct Found(Vec<TreeEntry>);
 
 impl Visitor for Found {

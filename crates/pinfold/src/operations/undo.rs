@@ -2,7 +2,7 @@
 
 use pinfold_confine::{Error as ConfineError, Hash, Kind, Place, RawPath};
 
-use super::take_back;
+use super::revert;
 use crate::change::{MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink};
 use crate::journal::{Entry, LoggedEntry, State, standing};
 use crate::{ChangeSet, Error, Operation, View};
@@ -133,7 +133,7 @@ fn inverse_of_group(
             break;
         }
     }
-    let planned = take_back::plan(view, &entries, |_| true)?;
+    let planned = revert::plan(view, &entries, |_| true)?;
     if let Some(conflict) = planned.conflicts.first() {
         let (path, what) = (RawPath::from(conflict.path.as_str()), conflict.why);
         return Err(Error::NotAsLeft { path, what });
@@ -147,7 +147,8 @@ fn inverse_of_group(
 
 /// Whether a process was killed before it moved a directory: what was done in it before is at its old path.
 fn was_not_moved(view: &View<'_>, entry: &Entry) -> bool {
-    let is_directory = |path: &str| matches!(now(view, &path.into()), Some(Now::Directory));
+    let is_directory =
+        |path: &str| matches!(current_state(view, &path.into()), Some(CurrentState::Directory));
     let Some(to) = entry.moved_to.as_ref() else { return false };
     matches!(entry.before, State::Directory { .. })
         && is_directory(&entry.path)
@@ -182,8 +183,10 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
             let removal = view.removal(&path).map_err(|error| differs(entry, error))?;
             let place = removal.place().clone();
             let now = match removal.link_target() {
-                Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-                None => Now::of(removal.hash().map_err(|error| view.path_error(&path, error))?),
+                Some(to) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
+                None => {
+                    CurrentState::of(removal.hash().map_err(|error| view.path_error(&path, error))?)
+                }
             };
             check_same(entry, &now)?;
             (place, ChangeSet::of(Remove { path, removal, undoes, removes_parents }))
@@ -191,7 +194,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
         State::File { mode, .. } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
             let now = target.hash().map_err(|error| view.path_error(&path, error))?;
-            check_same(entry, &Now::of(now))?;
+            check_same(entry, &CurrentState::of(now))?;
             let after = backup(view, entry)?;
             let (place, mode) = (target.place().clone(), *mode);
             let replace = Replace::new(path, target, after);
@@ -201,7 +204,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
         State::Link { target: to } => {
             let target = view.target(&path).map_err(|error| differs(entry, error))?;
             let now = target.hash().map_err(|error| view.path_error(&path, error))?;
-            check_same(entry, &Now::of(now))?;
+            check_same(entry, &CurrentState::of(now))?;
             let (place, to) = (target.place().clone(), to.clone());
             (place, ChangeSet::of(RestoreLink { path, target, to, undoes }))
         }
@@ -224,11 +227,13 @@ fn move_back(
     })?;
     let relocation = &change.relocation;
     let now = match (relocation.link_target(), relocation.meta().kind) {
-        (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-        (None, Kind::Directory) => Now::Directory,
-        (None, _) => Now::of(relocation.hash().map_err(|error| view.path_error(moved_to, error))?),
+        (Some(to), _) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
+        (None, Kind::Directory) => CurrentState::Directory,
+        (None, _) => {
+            CurrentState::of(relocation.hash().map_err(|error| view.path_error(moved_to, error))?)
+        }
     };
-    if !is_now(&entry.before, &now) {
+    if !state_matches(&entry.before, &now) {
         return Err(left("its content has changed since"));
     }
     let place = relocation.to().clone();
@@ -251,19 +256,19 @@ pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
 
 /// Whether a change was never made: the file is as it was before.
 pub(super) fn never_made(view: &View<'_>, entry: &Entry) -> bool {
-    let now = now(view, &RawPath::from(entry.path.as_str()));
-    now.is_some_and(|now| is_now(&entry.before, &now))
+    let now = current_state(view, &RawPath::from(entry.path.as_str()));
+    now.is_some_and(|now| state_matches(&entry.before, &now))
 }
 
-/// What is at a path now, if that can be known.
-pub(crate) fn now(view: &View<'_>, path: &RawPath) -> Option<Now> {
+/// The state of a path; `None` if it cannot be read.
+pub(crate) fn current_state(view: &View<'_>, path: &RawPath) -> Option<CurrentState> {
     match view.removal(path) {
-        Err(Error::NotFound { .. }) => Some(Now::Nothing),
-        Err(Error::IsDirectory { .. }) => Some(Now::Directory),
+        Err(Error::NotFound { .. }) => Some(CurrentState::Nothing),
+        Err(Error::IsDirectory { .. }) => Some(CurrentState::Directory),
         Err(_) => None,
         Ok(removal) => match (removal.link_target(), removal.hash()) {
-            (Some(to), _) => Some(Now::Link(String::from_utf8_lossy(to).into_owned())),
-            (None, Ok(hash)) => Some(Now::of(hash)),
+            (Some(to), _) => Some(CurrentState::Link(String::from_utf8_lossy(to).into_owned())),
+            (None, Ok(hash)) => Some(CurrentState::of(hash)),
             (None, Err(_)) => None,
         },
     }
@@ -278,43 +283,44 @@ pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
         other => Error::from_read(&entry.path.as_str().into(), other),
     })?;
     // A process that had the file open could still write to it after it was displaced.
-    if is_now(&entry.before, &Now::File(pinfold_confine::hash(&backup))) {
+    if state_matches(&entry.before, &CurrentState::File(pinfold_confine::hash(&backup))) {
         return Ok(backup);
     }
     let what = "what was kept of it has been written to since";
     Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })
 }
 
-/// What is at a path now.
-pub(crate) enum Now {
+/// The state of a path in the file system.
+pub(crate) enum CurrentState {
     Nothing,
     Directory,
     File(Hash),
     Link(String),
 }
 
-impl Now {
+impl CurrentState {
     pub(super) fn of(hash: Option<Hash>) -> Self {
         hash.map_or(Self::Nothing, Self::File)
     }
 }
 
-/// Whether a state of the journal is what is there now.
-pub(crate) fn is_now(state: &State, now: &Now) -> bool {
+/// Whether a path is in a state of the journal.
+pub(crate) fn state_matches(state: &State, now: &CurrentState) -> bool {
     match (state, now) {
-        (State::Absent, Now::Nothing) | (State::Directory { .. }, Now::Directory) => true,
-        (State::File { hash, .. }, Now::File(now)) => *hash == now.to_hex().as_str(),
-        (State::Link { target }, Now::Link(now)) => target == now,
+        (State::Absent, CurrentState::Nothing)
+        | (State::Directory { .. }, CurrentState::Directory) => true,
+        (State::File { hash, .. }, CurrentState::File(now)) => *hash == now.to_hex().as_str(),
+        (State::Link { target }, CurrentState::Link(now)) => target == now,
         _ => false,
     }
 }
 
 /// Refuses a file that was modified since the change.
-fn check_same(entry: &Entry, now: &Now) -> Result<(), Error> {
+fn check_same(entry: &Entry, now: &CurrentState) -> Result<(), Error> {
     let what = match (&entry.after, now) {
-        (after, now) if is_now(after, now) => return Ok(()),
+        (after, now) if state_matches(after, now) => return Ok(()),
         (State::Absent, _) => "a file is there again",
-        (_, Now::Nothing) => "the file is gone",
+        (_, CurrentState::Nothing) => "the file is gone",
         _ => "its content has changed since",
     };
     Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })

@@ -13,7 +13,7 @@ use crate::{ChangeSet, Error, Operation, View};
 /// Applies the chunks of a patch to a file, all of them or none.
 ///
 /// ```
-/// use pinfold::operations::{Then, Update, Write};
+/// use pinfold::operations::{AfterUpdate, Update, Write};
 /// use pinfold::{Session, patch::Patch};
 ///
 /// # let dir = tempfile::tempdir()?;
@@ -22,7 +22,7 @@ use crate::{ChangeSet, Error, Operation, View};
 /// session.perform(&Write::new("a.txt", "one\ntwo\n"))?;
 /// let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch";
 /// let chunks = Patch::parse(patch).unwrap().files[0].chunks().to_vec();
-/// session.perform(&Update::new("a.txt", chunks).with_then(Then::MoveTo("b.txt".into())))?;
+/// session.perform(&Update::new("a.txt", chunks).with_after(AfterUpdate::MoveTo("b.txt".into())))?;
 /// assert_eq!(std::fs::read_to_string(workspace.join("b.txt"))?, "one\n2\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -33,15 +33,15 @@ pub struct Update {
     pub path: RawPath,
     /// The changes, from the top of the file to the bottom.
     pub chunks: Vec<Chunk>,
-    /// What becomes of the file then.
-    pub then: Then,
+    /// What happens to the file after that.
+    pub after: AfterUpdate,
     /// How the lines are looked for; the session's setting may be stricter.
     pub matching: MatchMode,
 }
 
-/// What becomes of a file after its chunks were applied.
+/// What happens to a file after its chunks were applied.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Then {
+pub enum AfterUpdate {
     /// It stays where it is.
     Stay,
     /// It goes to a path where nothing is. Missing directories are created; the mode stays.
@@ -59,7 +59,7 @@ pub struct Updated {
     /// Whether its content changed.
     pub changed: bool,
     /// The chunks that did not match exactly: how, and which lines they take now.
-    pub loose: Vec<(MatchKind, (u64, u64))>,
+    pub lenient: Vec<(MatchKind, (u64, u64))>,
     /// How many other hard links still have the old content.
     pub other_names: u64,
 }
@@ -67,12 +67,12 @@ pub struct Updated {
 impl Update {
     /// Applies chunks to the file at a path.
     pub fn new(path: impl Into<RawPath>, chunks: Vec<Chunk>) -> Self {
-        Self { path: path.into(), chunks, then: Then::Stay, matching: MatchMode::Lenient }
+        Self { path: path.into(), chunks, after: AfterUpdate::Stay, matching: MatchMode::Lenient }
     }
 }
 
 builder!(Update {
-    with_then(then: Then),
+    with_after(after: AfterUpdate),
     with_matching(matching: MatchMode),
 });
 
@@ -81,10 +81,10 @@ impl Operation for Update {
     type Outcome = Updated;
 
     fn plan(&self, view: &View<'_>) -> Result<(Updated, ChangeSet), Error> {
-        match &self.then {
-            Then::Stay => self.stay(view),
-            Then::MoveTo(to) => self.move_to(view, to),
-            Then::Delete => self.delete(view),
+        match &self.after {
+            AfterUpdate::Stay => self.stay(view),
+            AfterUpdate::MoveTo(to) => self.move_to(view, to),
+            AfterUpdate::Delete => self.delete(view),
         }
     }
 }
@@ -97,9 +97,9 @@ impl Update {
         let before = target.content().map_err(|error| view.path_error(&self.path, error))?;
         let patched = self.patched(view, &before)?;
         let changed = patched.bytes != before;
-        let (place, loose) = (target.place().clone(), patched.loose);
+        let (place, lenient) = (target.place().clone(), patched.lenient);
         let other_names = meta.links.saturating_sub(1);
-        let updated = Updated { place, changed, loose, other_names };
+        let updated = Updated { place, changed, lenient, other_names };
         if !changed {
             return Ok((updated, ChangeSet::default()));
         }
@@ -115,16 +115,16 @@ impl Update {
         let patched = self.patched(view, &before)?;
         if patched.bytes == before {
             drop(removal);
-            return self.only_move(view, to, patched.loose);
+            return self.only_move(view, to, patched.lenient);
         }
         let target = view.target(to)?;
         if target.meta().is_some() {
             return Err(Error::Exists { path: to.clone() });
         }
         let meta = removal.meta();
-        let (place, loose) = (removal.place().clone(), patched.loose);
+        let (place, lenient) = (removal.place().clone(), patched.lenient);
         let other_names = meta.links.saturating_sub(1);
-        let updated = Updated { place, changed: true, loose, other_names };
+        let updated = Updated { place, changed: true, lenient, other_names };
         let mode = Some(meta.mode & 0o1777);
         let create = Replace { mode, ..Replace::new(to.clone(), target, patched.bytes) };
         let mut changes = ChangeSet::of(create);
@@ -137,14 +137,14 @@ impl Update {
         &self,
         view: &View<'_>,
         to: &RawPath,
-        loose: Vec<(MatchKind, (u64, u64))>,
+        lenient: Vec<(MatchKind, (u64, u64))>,
     ) -> Result<(Updated, ChangeSet), Error> {
         let relocate = r#move::plan(view, &self.path, to)?;
         let place = relocate.relocation.from().clone();
         if relocate.relocation.meta().kind == Kind::Directory {
             return Err(Error::IsDirectory { path: self.path.clone() });
         }
-        let updated = Updated { place, changed: false, loose, other_names: 0 };
+        let updated = Updated { place, changed: false, lenient, other_names: 0 };
         Ok((updated, ChangeSet::of(relocate)))
     }
 
@@ -162,7 +162,7 @@ impl Update {
             removal
         };
         let place = removal.place().clone();
-        let updated = Updated { place, changed: true, loose: Vec::new(), other_names: 0 };
+        let updated = Updated { place, changed: true, lenient: Vec::new(), other_names: 0 };
         Ok((updated, self.remove(removal)))
     }
 

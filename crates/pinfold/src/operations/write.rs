@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use pinfold_confine::{Error as ConfineError, Place, RawPath, Target};
-use pinfold_text::{DiffFormat, Encoding, SNIFF_BYTES, line_counts, text_encoding};
+use pinfold_text::{DiffFormat, Encoding, LineHashes, SNIFF_BYTES, line_counts, text_encoding};
 
 use crate::change::Replace;
 use crate::ledger::Freshness;
@@ -140,12 +140,20 @@ impl Operation for Write {
         };
         let before = Before::read(&mut target, &after, limit)
             .map_err(|error| view.path_error(&self.path, error))?;
+        let mut lines_after = None;
+        let lines = before.content.as_deref().and_then(|content| {
+            if before.same {
+                return Some((0, 0));
+            }
+            let lines_before = view.lines_before(&target).or_else(|| LineHashes::of(content))?;
+            Some(line_counts(&lines_before, lines_after.insert(LineHashes::of(&after)?)))
+        });
         let written = Written {
             place: target.place().clone(),
             bytes: after.len() as u64,
             created: target.meta().is_none(),
             changed: !before.same,
-            lines: before.content.as_deref().and_then(|before| line_counts(before, &after)),
+            lines,
             recoded_from: before.encoding.filter(|it| Some(*it) != text_encoding(&after)),
             other_names: target.meta().map_or(0, |meta| meta.links.saturating_sub(1)),
         };
@@ -163,6 +171,7 @@ impl Operation for Write {
         }
         let replace = Replace {
             before: before.content,
+            lines_after,
             mode: self.mode,
             answers_with_diff: self.diff_format.is_some(),
             diff_format: self.diff_format.unwrap_or_default(),

@@ -14,18 +14,18 @@ use super::AccessRequest;
 use crate::policy::Decision;
 use crate::{Access, Error, Reason, View};
 
-/// What is inside a directory.
+/// The entries of a directory that is moved or deleted, after the policy check.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct CheckedTree {
     /// Every entry, a directory before what is in it.
     entries: Vec<(RelPath, Kind)>,
     /// The first entry of each access and reason that the user has to be asked about, unless the directory itself
     /// asks for the same reason.
-    asking: Vec<Asking>,
+    asked: Vec<AskedAccess>,
 }
 
 #[derive(Debug)]
-struct Asking {
+struct AskedAccess {
     access: Access,
     reason: Reason,
     path: RawPath,
@@ -33,7 +33,7 @@ struct Asking {
     directory: bool,
 }
 
-impl Tree {
+impl CheckedTree {
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -50,15 +50,15 @@ impl Tree {
 
     /// The accesses that the user has to be asked about.
     pub(crate) fn requests(&self) -> impl Iterator<Item = AccessRequest<'_>> {
-        self.asking.iter().map(|asking| {
-            let Asking { access, path, place, directory, .. } = asking;
+        self.asked.iter().map(|asked| {
+            let AskedAccess { access, path, place, directory, .. } = asked;
             AccessRequest { access: *access, path, place, directory: *directory }
         })
     }
 
     /// The entries that the user has to be asked about, with the reason, for the user.
-    pub(crate) fn asking(&self, view: &View<'_>) -> Vec<String> {
-        let shown = self.asking.iter().map(|Asking { place, reason, .. }| {
+    pub(crate) fn asked(&self, view: &View<'_>) -> Vec<String> {
+        let shown = self.asked.iter().map(|AskedAccess { place, reason, .. }| {
             format!("{} ({reason})", view.session().relative(place))
         });
         let mut shown: Vec<_> = shown.collect();
@@ -75,7 +75,7 @@ impl View<'_> {
         from: (&RawPath, &Place),
         to: Option<(&RawPath, &Place)>,
         max_entries: usize,
-    ) -> Result<Tree, Error> {
+    ) -> Result<CheckedTree, Error> {
         let (path, top) = from;
         let sides: Vec<_> = [(Access::Read, from), (Access::Delete, from)]
             .into_iter()
@@ -93,7 +93,7 @@ impl View<'_> {
                 }
             })
             .collect();
-        let mut tree = Tree { entries: Vec::new(), asking: Vec::new() };
+        let mut tree = CheckedTree { entries: Vec::new(), asked: Vec::new() };
         let mut waiting = VecDeque::from([RelPath::root()]);
         while let Some(below) = waiting.pop_front() {
             self.check_time()?;
@@ -116,7 +116,7 @@ impl View<'_> {
                     let inner_path = || RawPath::from(format!("{path}/{below}"));
                     match decision {
                         Decision::Allow(_) => {}
-                        // What may not be read is not named either.
+                        // An entry that may not be read is not named.
                         Decision::Deny(reason) if *access == Access::Read => {
                             return Err(self.denied(*access, path, None, reason));
                         }
@@ -124,15 +124,21 @@ impl View<'_> {
                             return Err(self.denied(*access, &inner_path(), Some(&real), reason));
                         }
                         Decision::Ask(reason) => {
-                            let known = |asking: &Asking| {
-                                asking.access == *access && asking.reason == reason
+                            let known = |asked: &AskedAccess| {
+                                asked.access == *access && asked.reason == reason
                             };
                             if !own_reasons.contains(&(*access, reason.clone()))
-                                && !tree.asking.iter().any(known)
+                                && !tree.asked.iter().any(known)
                             {
                                 let (access, path) = (*access, inner_path());
                                 let place = inner;
-                                tree.asking.push(Asking { access, reason, path, place, directory });
+                                tree.asked.push(AskedAccess {
+                                    access,
+                                    reason,
+                                    path,
+                                    place,
+                                    directory,
+                                });
                             }
                         }
                     }

@@ -1,4 +1,4 @@
-//! Folds spellings of a name that file systems or readers take for the same one.
+//! Folds names that a file system or a reader takes for the same one: case, Unicode forms, invisible characters.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt as _;

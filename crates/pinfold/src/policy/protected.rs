@@ -44,7 +44,7 @@ fn long_or_short(name: &str) -> String {
     format!("{{{name},{stem}~[0-9]*{dot}{extension}}}")
 }
 
-/// The reason why a path asks by default, if it does.
+/// The reason why an access to a path needs approval by default, if it does.
 pub(super) fn matches(access: Access, names: &Names<'_>) -> Option<Reason> {
     let (rules, short, reason) = match access {
         Access::Read => (&SECRET_RULES, &SHORT_SECRET_RULES, Reason::Secret),
@@ -136,6 +136,9 @@ static MARKS: LazyLock<Marks> = LazyLock::new(|| {
     }
     let suffixes = BACKUP_SUFFIXES.iter().filter_map(|suffix| extension(suffix.as_bytes()));
     marks.extensions.extend(suffixes.map(packed));
+    // They are searched by halves.
+    marks.extensions.sort_unstable();
+    marks.beginnings.iter_mut().for_each(|(_, beginnings)| beginnings.sort_unstable());
     marks
 });
 
@@ -155,9 +158,13 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 /// protected.
 pub(super) fn may_be_protected(path: &[u8]) -> bool {
     let marks = &*MARKS;
-    let mut before = b'/';
     let mut start = 0;
     for (at, byte) in path.iter().copied().enumerate() {
+        // Most bytes.
+        if byte.is_ascii_alphanumeric() {
+            continue;
+        }
+        let before = if at == 0 { b'/' } else { path[at - 1] };
         let hidden = before == b'/' && byte == b'.';
         let trails = byte == b'/' && matches!(before, b'.' | b' ');
         // Folding changes what is not ASCII; the others mark backups, short names and streams.
@@ -171,7 +178,6 @@ pub(super) fn may_be_protected(path: &[u8]) -> bool {
             }
             start = at + 1;
         }
-        before = byte;
     }
     marks.suspect(&path[start..])
 }
@@ -180,11 +186,13 @@ impl Marks {
     /// Whether a name that is not hidden may be in the lists.
     fn suspect(&self, name: &[u8]) -> bool {
         let begins = self.beginnings.iter().any(|(letters, beginnings)| {
-            name.get(..*letters).is_some_and(|begin| beginnings.contains(&packed(begin)))
+            name.get(..*letters)
+                .is_some_and(|begin| beginnings.binary_search(&packed(begin)).is_ok())
         });
         let ends = || {
-            extension(name)
-                .is_some_and(|end| is_swap(end) || self.extensions.contains(&packed(end)))
+            extension(name).is_some_and(|end| {
+                is_swap(end) || self.extensions.binary_search(&packed(end)).is_ok()
+            })
         };
         begins || matches!(name.last(), Some(b'.' | b' ')) || name.ends_with(b"___") || ends()
     }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use globset::GlobBuilder;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
 
 use super::Access;
 use super::fold::{Names, folded};
@@ -31,6 +33,9 @@ pub(super) struct Rules {
     by_access: [List; 3],
     /// Whether every spelling of a path is matched, folded.
     broad: bool,
+    /// Every path that a rule matches contains a match of this, in ASCII letters of either case. `None` if nothing
+    /// such is known.
+    required: Option<Regex>,
 }
 
 /// The rules of a list for one operation.
@@ -87,11 +92,20 @@ impl Rules {
         };
         let [read, write, delete] = ALL;
         let by_access = [compile(read)?, compile(write)?, compile(delete)?];
-        Ok(Self { by_access, broad })
+        let required = required(parsed.iter().map(|(_, pattern, _)| pattern.as_str()));
+        Ok(Self { by_access, broad, required })
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.by_access.iter().all(|list| list.rules.is_empty())
+    }
+
+    /// Whether no rule matches a path. It may be false for a path that none matches, but is never true for
+    /// another.
+    pub(super) fn cannot_match(&self, path: &[u8]) -> bool {
+        // Letters beyond ASCII may fold to others.
+        let lacks = |required: &Regex| path.is_ascii() && !required.is_match(path);
+        self.is_empty() || self.required.as_ref().is_some_and(lacks)
     }
 
     /// The rule that matches, if one does.
@@ -141,6 +155,28 @@ impl List {
 }
 
 const EVERYTHING: &str = "**";
+
+/// A regex that occurs in every path that one of the patterns matches: a part of a name for each pattern.
+fn required<'p>(patterns: impl Iterator<Item = &'p str>) -> Option<Regex> {
+    let mut parts = Vec::new();
+    // A pattern with `!` only makes exceptions.
+    for pattern in patterns.filter(|pattern| !pattern.starts_with('!')) {
+        // What follows a class, braces or a backslash need not stand for itself.
+        let plain = pattern.split(['[', '{', '\\']).next().unwrap_or_default();
+        let longest = plain.split(['*', '?', '/']).max_by_key(|part| part.len())?;
+        if longest.len() < 2 || !longest.is_ascii() {
+            return None;
+        }
+        parts.push(regex_syntax::escape(longest));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    parts.sort_unstable();
+    parts.dedup();
+    let syntax = syntax::Config::new().case_insensitive(true).unicode(false).utf8(false);
+    Regex::builder().syntax(syntax).build(&parts.join("|")).ok()
+}
 
 /// The operations that a rule names, and its pattern.
 fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), String> {

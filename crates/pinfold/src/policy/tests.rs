@@ -1,5 +1,7 @@
 //! Mode × operation × rule, and every way around a rule that is known.
 
+use proptest::prelude::*;
+
 use super::*;
 
 const ROOT: &str = "/ws";
@@ -47,7 +49,7 @@ fn every_mode_without_rules() {
 
 #[test]
 fn deny_beats_ask_beats_allow_beats_mode() {
-    // (allow, ask, deny) and what comes of it in each mode, for Write(src/a.rs).
+    // (allow, ask, deny) and the decision in each mode, for Write(src/a.rs).
     for (rules, expected) in [
         ((false, false, false), "kaadka"),
         ((true, false, false), "aaadaa"),
@@ -155,7 +157,7 @@ fn no_spelling_slips_by_a_rule_that_refuses() {
     ] {
         assert_eq!(decided(&denying, Access::Read, path), 'd', "{path:?}");
     }
-    // What allows, allows only what it says.
+    // An allow rule covers only the resolved path, exactly.
     let allowing = policy(Mode::Ask, &["Edit(src/a.rs)"], &[], &[]);
     assert_eq!(decided(&allowing, Access::Write, "src/a.rs"), 'a');
     assert_eq!(decided(&allowing, Access::Write, "src/A.rs"), 'k');
@@ -269,6 +271,11 @@ fn most_files_are_shown_without_a_second_look() {
         assert!(!plain.no_rule_can_match(path.as_bytes()), "{path}");
     }
     assert!(!policy(Mode::Plan, &[], &["Read(x)"], &[]).no_rule_can_match(b"src/main.rs"));
+    let rules = policy(Mode::Plan, &[], &["Read(*.key)"], &["Read(secrets/**/[ab])"]);
+    assert!(rules.no_rule_can_match(b"src/main.rs"));
+    for path in ["a.Key", "SECRETS/x/a", "x/secrets"] {
+        assert!(!rules.no_rule_can_match(path.as_bytes()), "{path}");
+    }
 }
 
 #[test]
@@ -281,5 +288,23 @@ fn a_spelling_is_made_absolute() {
         ("../../../x", "/x"),
     ] {
         assert_eq!(normalized(path, Path::new(ROOT)), Path::new(expected));
+    }
+}
+
+proptest! {
+    /// The quick look at a path never misses a rule.
+    #[test]
+    fn a_path_that_a_rule_matches_gets_a_second_look(
+        patterns in prop::collection::vec(
+            "!?/?(\\*\\*/)?(ab|aBc|b\\.k|[ab]|\\*|\\?|/|\\[ab\\]|\\{ab,ba\\}|\\\\b){1,5}", 1..4),
+        path in "[abAB](ab|bc|b|\\.k|K| |\\.|/a|\u{212a}){0,6}",
+    ) {
+        let rules: Vec<_> = patterns.iter().map(|pattern| format!("Read({pattern})")).collect();
+        let permissions = Permissions { deny: rules, ..Permissions::default() };
+        let Ok(policy) = Policy::new(&permissions, vec!["/ws".into()], &[]) else { return Ok(()) };
+        let names = Names::new([Path::new(path.as_str())].into_iter(), false);
+        if policy.deny.matches(Access::Read, &names).is_some() {
+            prop_assert!(!policy.no_rule_can_match(path.as_bytes()), "{patterns:?} {path}");
+        }
     }
 }

@@ -5,24 +5,26 @@
 //! before, by its `FileSet`. The index is built by a thread in the background, which waits while a search runs.
 
 use std::collections::HashMap;
-use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
-use pinfold_confine::{FileOpener, lower_priority, memory_bytes};
+use pinfold_confine::memory_bytes;
 use pinfold_index::{Segment, SegmentBuilder, TextId};
 
 use crate::limits::{MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MIN_INDEXED_BYTES};
 use crate::search::Compiled;
+use crate::search::content_cache::ContentCache;
 use crate::search::coverage::{Coverage, NO_FILE};
 use crate::search::file_set::{FileSet, SetFile};
+use crate::search::index_build::Build;
 
 /// The trigrams of the files that the sessions of a workspace search.
 #[derive(Debug, Default)]
 pub(crate) struct ContentIndex {
     state: Mutex<State>,
+    /// What the trigrams leave of the memory for the index is for contents.
+    pub(crate) contents: ContentCache,
     /// How many searches run now.
     running: AtomicUsize,
 }
@@ -50,14 +52,16 @@ pub(crate) struct IndexedText {
     pub(crate) has_nul: bool,
 }
 
-/// What the index holds, in numbers.
+/// The size of the index.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct IndexSummary {
     /// How many versions of files are indexed.
     pub files: usize,
-    /// How many bytes of memory that takes.
+    /// How many bytes of memory their trigrams take.
     pub bytes: usize,
+    /// How many bytes of memory the contents take that are kept of files.
+    pub content_bytes: usize,
     /// Whether files are being indexed now.
     pub is_building: bool,
 }
@@ -76,6 +80,11 @@ impl ContentIndex {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a search runs now.
+    pub(super) fn is_searched(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn running(&self) -> Running<'_> {
         self.running.fetch_add(1, Ordering::Relaxed);
         Running(self)
@@ -84,7 +93,8 @@ impl ContentIndex {
     pub(crate) fn summary(&self) -> IndexSummary {
         let state = self.lock();
         let State { texts, bytes, is_building, .. } = &*state;
-        IndexSummary { files: texts.len(), bytes: *bytes, is_building: *is_building }
+        let content_bytes = self.contents.bytes();
+        IndexSummary { files: texts.len(), bytes: *bytes, content_bytes, is_building: *is_building }
     }
 
     /// The numbers of the files of a set in which a match is possible, in order; `None` if nothing is known.
@@ -165,11 +175,12 @@ impl ContentIndex {
         }
         state.is_building = true;
         let files: Vec<SetFile> = unknown().cloned().collect();
+        self.contents.limit(max_bytes.saturating_sub(state.bytes));
         drop(state);
         let index = self.clone();
         let build = move || {
-            lower_priority();
-            index.build(&files, max_bytes);
+            let build = Build { index: &index, files: &files, bytes, max_bytes };
+            build.run();
             index.lock().is_building = false;
         };
         if thread::Builder::new().name("pinfold-index".into()).spawn(build).is_err() {
@@ -177,43 +188,13 @@ impl ContentIndex {
         }
     }
 
-    fn build(self: &Arc<Self>, files: &[SetFile], max_bytes: usize) {
-        let mut opener = FileOpener::default();
-        let mut builder = SegmentBuilder::default();
-        let mut added = Vec::new();
-        let mut buffer = Vec::new();
-        for file in files {
-            while self.running.load(Ordering::Relaxed) > 0 {
-                thread::sleep(Duration::from_millis(1));
-            }
-            // Nobody will search any more.
-            if Arc::strong_count(self) == 1 {
-                return;
-            }
-            if !builder.has_room(usize::try_from(file.len).unwrap_or(usize::MAX)) {
-                self.add(std::mem::take(&mut builder), &mut added);
-                if self.lock().bytes >= max_bytes {
-                    return;
-                }
-            }
-            let Ok(mut opened) = opener.open(&file.file) else { continue };
-            buffer.clear();
-            let most = MAX_INDEXED_FILE_BYTES + 1;
-            if opened.by_ref().take(most).read_to_end(&mut buffer).is_err()
-                || buffer.len() as u64 != file.len
-                || has_byte_order_mark(&buffer)
-            {
-                continue;
-            }
-            let nul = memchr::memchr(0, &buffer);
-            let text = builder.add(&buffer[..nul.unwrap_or(buffer.len())]);
-            let (longest_line, has_nul) = (longest_line(&buffer), nul.is_some());
-            added.push((file.version, IndexedText { segment: 0, text, longest_line, has_nul }));
-        }
-        self.add(builder, &mut added);
-    }
-
-    fn add(&self, builder: SegmentBuilder, added: &mut Vec<(u64, IndexedText)>) {
+    /// Adds some texts. What they leave of the memory is for contents. False if the index is full.
+    pub(super) fn add(
+        &self,
+        builder: SegmentBuilder,
+        added: &mut Vec<(u64, IndexedText)>,
+        max_bytes: usize,
+    ) -> bool {
         /// The memory of an entry of the map.
         const OVERHEAD: usize = 2 * size_of::<(u64, IndexedText)>();
         let segment = Arc::new(builder.build());
@@ -226,6 +207,8 @@ impl ContentIndex {
             .drain(..)
             .map(|(version, text)| (version, IndexedText { segment: number, ..text }));
         state.texts.extend(placed);
+        self.contents.limit(max_bytes.saturating_sub(state.bytes));
+        state.bytes < max_bytes
     }
 }
 
@@ -241,22 +224,6 @@ impl State {
 /// Whether the content of a file is indexed. A large one may have lines that are not searched at all.
 fn is_indexed(file: &SetFile) -> bool {
     file.len <= MAX_INDEXED_FILE_BYTES
-}
-
-fn longest_line(text: &[u8]) -> u32 {
-    let (mut start, mut longest) = (0, 0);
-    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
-        longest = longest.max(end - start);
-        start = end;
-    }
-    longest as u32
-}
-
-/// Files with a byte order mark are decoded when they are searched, so their bytes tell nothing.
-fn has_byte_order_mark(text: &[u8]) -> bool {
-    text.starts_with(b"\xEF\xBB\xBF")
-        || text.starts_with(b"\xFF\xFE")
-        || text.starts_with(b"\xFE\xFF")
 }
 
 /// 3 % of the memory, and no more than is useful.

@@ -1,5 +1,6 @@
 //! Which texts of the index the files of one set are.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::search::content_index::IndexedText;
@@ -56,5 +57,30 @@ impl Coverage {
             self.segments[text.segment as usize][text.text as usize] = NO_FILE;
             self.unknown.push(number);
         }
+    }
+
+    /// Makes room for a file with this number, of which nothing is known. Those from it on have other numbers now.
+    pub(crate) fn insert(&mut self, number: u32) {
+        self.renumber(|known| if known >= number { known + 1 } else { known });
+        self.unknown.push(number);
+    }
+
+    /// Takes a file out. Those after it have other numbers now.
+    pub(crate) fn remove(&mut self, number: u32) {
+        self.unknown.retain(|known| *known != number);
+        self.with_nul.retain(|known| *known != number);
+        self.renumber(|known| match known.cmp(&number) {
+            Ordering::Less => known,
+            Ordering::Equal => NO_FILE,
+            Ordering::Greater => known - 1,
+        });
+    }
+
+    fn renumber(&mut self, new: impl Fn(u32) -> u32) {
+        let texts = self.segments.iter_mut().flatten().filter(|number| **number != NO_FILE);
+        texts
+            .chain(&mut self.unknown)
+            .chain(&mut self.with_nul)
+            .for_each(|number| *number = new(*number));
     }
 }

@@ -1,4 +1,4 @@
-//! Remembers what the last searches found in each file, as long as the file has the same version.
+//! Remembers the results of the last searches in each file, as long as the file has the same version.
 //!
 //! A search that is repeated opens only files that changed since. Which files it looks at was decided before, by its
 //! `FileSet`; here a result is found only by the version of a file of that set.
@@ -7,21 +7,21 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::limits::{MAX_MEMO_BYTES, MAX_MEMO_QUERIES};
+use crate::limits::{MAX_MEMO_BYTES, MAX_MEMO_FILE_BYTES, MAX_MEMO_QUERIES};
 use crate::search::{BinaryNote, Hits, Line, Scan, ScanMode, SearchPattern};
 
-/// What the last searches found.
+/// The results of the last searches.
 #[derive(Debug, Default)]
 pub(crate) struct ResultMemo(Mutex<Vec<Arc<QueryMemo>>>);
 
-/// What one query found in each file.
+/// The result of one query in each file.
 #[derive(Debug)]
 pub(crate) struct QueryMemo {
     query: Query,
     state: Mutex<State>,
 }
 
-/// What a file's result depends on besides its content.
+/// Everything that a file's result depends on, besides its content.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Query {
     search_pattern: SearchPattern,
@@ -47,7 +47,7 @@ struct FileResult {
 
 /// Versions are numbers in a row, so any of their bits do for a hash.
 #[derive(Default)]
-struct VersionHasher(u64);
+pub(super) struct VersionHasher(u64);
 
 impl Hasher for VersionHasher {
     fn finish(&self) -> u64 {
@@ -65,7 +65,7 @@ impl Hasher for VersionHasher {
 }
 
 impl ResultMemo {
-    /// What is known about a query. The one that was asked longest ago is forgotten.
+    /// The results of a query. The least recently used query is forgotten.
     pub(crate) fn query(&self, scan: &Scan<'_>) -> Arc<QueryMemo> {
         let query = Query {
             search_pattern: scan.search_pattern.search_pattern().clone(),
@@ -99,7 +99,7 @@ impl QueryMemo {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was found in the files with these versions.
+    /// The results in the files with these versions.
     pub(crate) fn get(&self, versions: impl Iterator<Item = u64>) -> Vec<Option<Hits>> {
         let state = self.lock();
         let result = |version| {
@@ -109,19 +109,22 @@ impl QueryMemo {
         versions.map(result).collect()
     }
 
-    /// Notes what was found in files with these versions.
+    /// Stores the results in files with these versions.
     pub(crate) fn put<'h>(&self, results: impl Iterator<Item = (u64, &'h Hits)>) {
         /// The memory of a result without its lines.
         const OVERHEAD: usize = 2 * size_of::<(u64, FileResult)>();
         let mut state = self.lock();
         for (version, hits) in results {
+            let lines = hits.lines.iter().flat_map(|lines| lines.iter());
+            let size: usize = lines.map(|line| size_of::<Line>() + line.text.len()).sum();
+            if size > MAX_MEMO_FILE_BYTES {
+                continue;
+            }
             if state.bytes >= MAX_MEMO_BYTES {
                 // Most of it is about files as they were, or the tree is too large.
                 *state = State::default();
             }
-            let lines = hits.lines.iter().flat_map(|lines| lines.iter());
-            state.bytes +=
-                OVERHEAD + lines.map(|line| size_of::<Line>() + line.text.len()).sum::<usize>();
+            state.bytes += OVERHEAD + size;
             let (count, lines, note) = (hits.count, hits.lines.clone(), hits.note);
             state.results.insert(version, FileResult { count, lines, note });
         }

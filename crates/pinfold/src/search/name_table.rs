@@ -7,7 +7,7 @@ use memchr::memchr2;
 use memchr::memmem::Finder;
 
 /// Paths in the order of their files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NameTable {
     /// A NUL byte, and after each path another one: names have none.
     paths: Vec<u8>,
@@ -69,6 +69,25 @@ impl NameTable {
             table.paths.push(0);
         }
         table
+    }
+
+    /// Adds a path before the one with this number, with NUL bytes for slashes.
+    pub(crate) fn insert(&mut self, number: usize, path: &[u8]) {
+        let start = self.starts.get(number).map_or(self.paths.len(), |start| *start as usize);
+        let path = path.iter().map(|byte| if *byte == 0 { b'/' } else { *byte });
+        let before = self.paths.len();
+        self.paths.splice(start..start, path.chain([0]));
+        let added = (self.paths.len() - before) as u32;
+        self.starts.insert(number, start as u32);
+        self.starts[number + 1..].iter_mut().for_each(|start| *start += added);
+    }
+
+    pub(crate) fn remove(&mut self, number: usize) {
+        let (start, end) = (self.starts[number] as usize, self.end(number) + 1);
+        self.paths.drain(start..end);
+        self.starts.remove(number);
+        let removed = (end - start) as u32;
+        self.starts[number..].iter_mut().for_each(|start| *start -= removed);
     }
 
     fn path(&self, number: usize) -> &[u8] {
@@ -179,6 +198,22 @@ mod tests {
         ] {
             assert_eq!(NameQuery::new(glob), query, "{glob}");
         }
+    }
+
+    #[test]
+    fn paths_come_and_go() {
+        let new = |paths: &[&str]| NameTable::new(paths.iter().map(|path| path.as_bytes()));
+        let mut table = new(&["a", "b\0c", "d"]);
+        for (number, path) in [(1, "ab\0x"), (4, "z"), (0, "A")] {
+            table.insert(number, path.as_bytes());
+        }
+        let whole = new(&["A", "a", "ab\0x", "b\0c", "d", "z"]);
+        assert_eq!((&table.paths, &table.starts), (&whole.paths, &whole.starts));
+        for number in [5, 2, 0] {
+            table.remove(number);
+        }
+        let rest = new(&["a", "b\0c", "d"]);
+        assert_eq!((&table.paths, &table.starts), (&rest.paths, &rest.starts));
     }
 
     proptest! {

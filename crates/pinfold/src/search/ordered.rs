@@ -11,9 +11,11 @@ use std::time::SystemTime;
 use pinfold_confine::{Error as ConfineError, FileOpener, Skipped};
 
 use crate::Progress;
+use crate::limits::MAX_KEPT_FILE_BYTES;
+use crate::search::content_cache::ContentCache;
 use crate::search::file_set::{FileSet, SetFile};
 use crate::search::memo::QueryMemo;
-use crate::search::{Hit, Named, Scan, ScanMode, Scanner};
+use crate::search::{FileHits, KeepLines, Named, Scan, ScanMode, Scanner};
 
 /// More threads wait for each other rather than for the disk.
 const MAX_THREADS: usize = 8;
@@ -26,18 +28,18 @@ const MIN_SHARED_BYTES: u64 = 512 * 1024;
 
 /// When a search may end before all files are searched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Page {
+pub(crate) struct StopWhen {
     /// Matching lines, or files, up to the end of the page.
     pub(crate) end: u64,
     /// How many bytes of text are read to count what is not on the page; `None` for all.
     pub(crate) max_count_bytes: Option<u64>,
 }
 
-/// What was found in a set of files.
+/// The results in a set of files.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Results {
     /// In the order of the search.
-    pub(crate) hits: Vec<(Hit, SystemTime)>,
+    pub(crate) hits: Vec<(FileHits, SystemTime)>,
     /// How many files could not be searched.
     pub(crate) failed: u64,
     pub(crate) skipped: Skipped,
@@ -49,19 +51,22 @@ pub(crate) struct Found {
 #[derive(Default)]
 struct Batch {
     is_done: bool,
-    hits: Vec<(Hit, SystemTime)>,
+    hits: Vec<(FileHits, SystemTime)>,
     skipped: Skipped,
     failed: u64,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared<'s> {
     scan: &'s Scan<'s>,
     files: &'s [SetFile],
     /// The numbers of the files to search, in order.
     order: &'s [u32],
-    page: Page,
+    stop_when: StopWhen,
     memo: Option<&'s QueryMemo>,
+    contents: Option<&'s ContentCache>,
+    /// The largest file whose content is kept.
+    max_kept: u64,
     progress: &'s Progress,
     next: AtomicUsize,
     stop: AtomicBool,
@@ -83,19 +88,25 @@ pub(crate) fn search_in_order(
     scan: &Scan<'_>,
     set: &FileSet,
     order: &[u32],
-    page: Page,
+    stop_when: StopWhen,
     memo: Option<&QueryMemo>,
+    contents: Option<&ContentCache>,
     progress: &Progress,
-) -> Result<Found, ConfineError> {
+) -> Result<Results, ConfineError> {
     let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
+    // A search of more than that would only drive out what others use.
+    let keeps = contents.is_some_and(|contents| total <= contents.max_bytes() as u64);
+    let max_kept = if keeps { MAX_KEPT_FILE_BYTES } else { 0 };
     let mut batches = Vec::new();
     batches.resize_with(order.len().div_ceil(BATCH), Batch::default);
     let shared = Shared {
         scan,
         files: &set.files,
         order,
-        page,
+        stop_when,
         memo,
+        contents,
+        max_kept,
         progress,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -116,7 +127,7 @@ pub(crate) fn search_in_order(
     let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     match state.failure {
         Some(error) => Err(error),
-        None => Ok(collected(scan.mode, state.batches, page, shared.stop.into_inner())),
+        None => Ok(collected(scan.mode, state.batches, stop_when, shared.stop.into_inner())),
     }
 }
 
@@ -151,8 +162,10 @@ impl Shared<'_> {
     ) -> Result<Batch, ConfineError> {
         let mut batch = Batch { is_done: true, ..Batch::default() };
         let files = self.order[files].iter().map(|number| &self.files[*number as usize]);
-        let known = self.memo.map(|memo| memo.get(files.clone().map(|file| file.version)));
-        let mut known = known.unwrap_or_default().into_iter();
+        let versions = || files.clone().map(|file| file.version);
+        let known = self.memo.map(|memo| memo.get(versions())).unwrap_or_default();
+        let contents = self.contents.map(|contents| contents.get(versions())).unwrap_or_default();
+        let (mut known, mut contents) = (known.into_iter(), contents.into_iter());
         let mut searched = Vec::new();
         for file in files {
             if self.scan.deadline.has_passed() {
@@ -160,18 +173,25 @@ impl Shared<'_> {
             }
             self.progress.count_entry();
             let mut hit = |hits, modified| {
-                batch.hits.push((Hit { place: file.file.place(), hits }, modified));
+                batch.hits.push((FileHits { place: file.file.place(), hits }, modified));
             };
+            let content = contents.next().flatten();
             if let Some(hits) = known.next().flatten() {
                 if hits.count > 0 {
                     hit(hits, file.modified);
                 }
                 continue;
             }
-            let found = opener.open(&file.file).and_then(|mut opened| {
-                let hits = scanner.search(&mut opened, Named::No)?;
-                Ok((hits, opened.meta().modified))
-            });
+            let found = match content {
+                Some(content) => scanner.search_content(&content).map(|hits| (hits, file.modified)),
+                None => opener.open(&file.file).and_then(|mut opened| {
+                    let kept = scanner.search_keeping(&mut opened, Named::No, self.max_kept)?;
+                    if let (Some(contents), Some(content)) = (self.contents, kept.1) {
+                        contents.put(file, content);
+                    }
+                    Ok((kept.0, opened.meta().modified))
+                }),
+            };
             match found {
                 Ok((hits, modified)) => {
                     if self.memo.is_some() {
@@ -215,9 +235,15 @@ impl Shared<'_> {
                 .map(|(hit, _)| rows(self.scan.mode, hit))
                 .sum::<u64>();
             state.done += 1;
+            if let KeepLines::All(room) = self.scan.keep
+                && state.rows >= self.stop_when.end
+            {
+                // The page is full: what follows is only counted.
+                room.store(0, Ordering::Relaxed);
+            }
             let rest = total.saturating_sub(state.bytes);
-            if state.rows > self.page.end
-                && self.page.max_count_bytes.is_some_and(|most| rest > most)
+            if state.rows > self.stop_when.end
+                && self.stop_when.max_count_bytes.is_some_and(|most| rest > most)
             {
                 self.stop.store(true, Ordering::Relaxed);
                 return;
@@ -227,7 +253,7 @@ impl Shared<'_> {
 }
 
 /// How many rows of an answer a file with matches has.
-fn rows(mode: ScanMode, hit: &Hit) -> u64 {
+pub(super) fn rows(mode: ScanMode, hit: &FileHits) -> u64 {
     match mode {
         ScanMode::Lines { .. } => hit.hits.count,
         ScanMode::Files | ScanMode::Count => 1,
@@ -235,19 +261,26 @@ fn rows(mode: ScanMode, hit: &Hit) -> u64 {
 }
 
 /// The results of all batches; if the search was stopped, of those up to the one with which the page is full.
-fn collected(mode: ScanMode, batches: Vec<Batch>, page: Page, ended_early: bool) -> Found {
-    let mut found = Found { ended_early, ..Found::default() };
+fn collected(
+    mode: ScanMode,
+    batches: Vec<Batch>,
+    stop_when: StopWhen,
+    ended_early: bool,
+) -> Results {
+    let mut found = Results { ended_early, ..Results::default() };
     let mut counted = 0;
     for batch in batches {
-        if !batch.is_done || ended_early && counted > page.end {
+        if !batch.is_done || ended_early && counted > stop_when.end {
             break;
         }
         found.skipped.too_large += batch.skipped.too_large;
         found.skipped.unreadable += batch.skipped.unreadable;
         found.failed += batch.failed;
         for (hit, modified) in batch.hits {
-            counted += rows(mode, &hit);
-            found.hits.push((hit, modified));
+            if !ended_early || counted <= stop_when.end {
+                counted += rows(mode, &hit);
+                found.hits.push((hit, modified));
+            }
         }
     }
     found

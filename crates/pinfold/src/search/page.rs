@@ -8,7 +8,7 @@ use crate::search::{BinaryNote, Hits, Line, Role};
 
 /// A file with matches.
 #[derive(Debug)]
-pub(crate) struct Hit {
+pub(crate) struct FileHits {
     pub(crate) place: Place,
     pub(crate) hits: Hits,
 }
@@ -55,7 +55,7 @@ pub struct PageLine<'l> {
 /// `path_of` is a file's absolute path. `again` searches a file whose lines were
 /// not kept, for the matches with these numbers.
 pub(crate) fn page<E>(
-    files: Vec<Hit>,
+    files: Vec<FileHits>,
     request: MatchWindow,
     path_of: impl Fn(&Place) -> String,
     mut again: impl FnMut(&Place, (u64, u64)) -> Result<Hits, E>,
@@ -63,7 +63,7 @@ pub(crate) fn page<E>(
     let end = request.skip.saturating_add(request.max_matches);
     let mut shown = MatchPage::default();
     let mut filler = PageFiller { request, left: request.budget, any: false, full: false };
-    for Hit { place, mut hits } in files {
+    for FileHits { place, mut hits } in files {
         let first = shown.total;
         let window = (request.skip.saturating_sub(first), end.saturating_sub(first));
         let in_window = |count: u64| first < end && count > window.0;

@@ -1,7 +1,7 @@
 //! Searches one file after the other, with the same results as ripgrep.
 //!
-//! A small file is read with one call and searched in memory. A file with NUL bytes or a byte order mark
-//! is streamed, since its results depend on how it is read. A large file is streamed too, so that memory
+//! A small file is read with one call and searched in memory, and so is one whose content is kept. A file with NUL bytes
+//! or a byte order mark is streamed, since its results depend on how it is read. A large file is streamed too, so that memory
 //! stays bounded and the deadline is checked.
 
 mod collect;
@@ -15,10 +15,11 @@ use pinfold_confine::{Deadline, Error as ConfineError, File};
 
 use crate::limits::{MAX_SEARCH_HEAP_BYTES, MAX_WHOLE_FILE_BYTES, MAX_WHOLE_NAMED_FILE_BYTES};
 use crate::search::Compiled;
-use crate::search::bounded::BoundedMatcher;
+use crate::search::bounded::{BoundedMatcher, Text};
+use crate::search::content_cache::{Content, Traits};
 use crate::search::scan::collect::Collector;
 
-/// What a search reports about a file.
+/// The kind of result that a search reports about a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ScanMode {
     /// Whether it matches.
@@ -125,44 +126,94 @@ impl<'s> Scanner<'s> {
         let searcher = builder.build();
         let matcher =
             BoundedMatcher::new(scan.search_pattern, scan.deadline).excluding(scan.exclude);
+        let matcher = matcher.for_any_line(scan.mode == ScanMode::Files);
         Self { scan, matcher, searcher, buffer: Vec::new() }
     }
 
     /// Searches a file.
     pub(crate) fn search(&mut self, file: &mut File, named: Named) -> Result<Hits, ConfineError> {
-        // Like ripgrep: a NUL byte ends the search of a file that the walk found, but not of a named file.
-        let (detection, whole) = match named {
-            Named::Yes => (BinaryDetection::convert(0), MAX_WHOLE_NAMED_FILE_BYTES),
-            Named::No => (BinaryDetection::quit(0), MAX_WHOLE_FILE_BYTES),
+        Ok(self.search_keeping(file, named, 0)?.0)
+    }
+
+    /// Searches a file. Also returns its content, if it has no more bytes than this.
+    pub(crate) fn search_keeping(
+        &mut self,
+        file: &mut File,
+        named: Named,
+        max_kept: u64,
+    ) -> Result<(Hits, Option<Content>), ConfineError> {
+        let whole = match named {
+            Named::Yes => MAX_WHOLE_NAMED_FILE_BYTES,
+            Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept),
         };
-        self.searcher.set_binary_detection(detection);
-        let matcher = &self.matcher;
-        let mut sink = Collector::new(self.scan, matcher, named);
-        let searcher = &mut self.searcher;
-        let deadline = self.scan.deadline;
         let filled = if file.meta().len <= whole { fill(file, &mut self.buffer)? } else { None };
-        let searched = match filled {
-            Some(len) => {
-                let content = &self.buffer[..len];
-                let marked = content.starts_with(b"\xEF\xBB\xBF")
-                    || content.starts_with(b"\xFF\xFE")
-                    || content.starts_with(b"\xFE\xFF");
-                let odd = marked || memchr::memchr(0, content).is_some();
-                // Ripgrep maps a named file into memory and searches all of it at once.
-                if !odd && len as u64 <= MAX_WHOLE_FILE_BYTES || odd && named == Named::Yes {
-                    searcher.search_slice(matcher, content, &mut sink)
-                } else {
-                    let reader = DeadlineReader { inner: content, deadline };
-                    searcher.search_reader(matcher, reader, &mut sink)
-                }
-            }
-            None => {
-                file.rewind();
-                let reader = DeadlineReader { inner: file, deadline };
-                searcher.search_reader(matcher, reader, &mut sink)
-            }
+        let Some(len) = filled else {
+            file.rewind();
+            self.matcher.set_text(Text::Any);
+            let reader = DeadlineReader { inner: file, deadline: self.scan.deadline };
+            let hits = self.collect(named, true, |searcher, matcher, sink| {
+                searcher.search_reader(matcher, reader, sink)
+            });
+            return Ok((hits?, None));
         };
-        match searched {
+        let buffer = std::mem::take(&mut self.buffer);
+        let (text, traits) = (&buffer[..len], Traits::of(&buffer[..len]));
+        let hits = self.search_text(text, traits, named);
+        let kept = (len as u64) < max_kept;
+        let content = kept.then(|| Content { bytes: text.into(), traits });
+        self.buffer = buffer;
+        Ok((hits?, content))
+    }
+
+    /// Searches the content of a file that a walk found.
+    pub(crate) fn search_content(&mut self, content: &Content) -> Result<Hits, ConfineError> {
+        self.search_text(&content.bytes, content.traits, Named::No)
+    }
+
+    fn search_text(
+        &mut self,
+        text: &[u8],
+        traits: Traits,
+        named: Named,
+    ) -> Result<Hits, ConfineError> {
+        // Ripgrep maps a named file into memory and searches all of it at once.
+        let at_once = match named {
+            Named::Yes => traits.is_odd || text.len() as u64 <= MAX_WHOLE_FILE_BYTES,
+            Named::No => !traits.is_odd,
+        };
+        let spans_lines = || self.searcher.multi_line_with_matcher(&self.matcher);
+        self.matcher.set_text(if traits.is_ascii {
+            Text::Ascii
+        } else if !at_once || !self.matcher.has_twin() || spans_lines() {
+            Text::Any
+        } else {
+            Text::Lines
+        });
+        let deadline = self.scan.deadline;
+        self.collect(named, traits.is_odd, |searcher, matcher, sink| {
+            if at_once {
+                searcher.search_slice(matcher, text, sink)
+            } else {
+                searcher.search_reader(matcher, DeadlineReader { inner: text, deadline }, sink)
+            }
+        })
+    }
+
+    /// Searches something, and collects what is found. `is_odd` if it may have a NUL byte.
+    fn collect(
+        &mut self,
+        named: Named,
+        is_odd: bool,
+        search: impl FnOnce(&mut Searcher, &BoundedMatcher<'s>, &mut Collector<'_>) -> io::Result<()>,
+    ) -> Result<Hits, ConfineError> {
+        // Like ripgrep: a NUL byte ends the search of a file that the walk found, but not of a named file.
+        self.searcher.set_binary_detection(match named {
+            _ if !is_odd => BinaryDetection::none(),
+            Named::Yes => BinaryDetection::convert(0),
+            Named::No => BinaryDetection::quit(0),
+        });
+        let mut sink = Collector::new(self.scan, &self.matcher, named);
+        match search(&mut self.searcher, &self.matcher, &mut sink) {
             Ok(()) => Ok(sink.into_hits()),
             Err(_) if self.scan.deadline.has_passed() => Err(ConfineError::TimedOut),
             Err(_) if self.matcher.too_costly.take() => Err(ConfineError::TooLarge),
@@ -176,16 +227,18 @@ impl<'s> Scanner<'s> {
 }
 
 /// Reads a whole file into a reusable buffer; `None` if it has grown since it was opened.
-fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineError> {
+pub(super) fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineError> {
     let needed = usize::try_from(file.meta().len).unwrap_or(usize::MAX).saturating_add(1);
     if buffer.len() < needed {
         buffer.resize(needed.next_power_of_two(), 0);
     }
     let mut filled = 0;
     while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]).map_err(ConfineError::Os)? {
-            0 => return Ok(Some(filled)),
-            read => filled += read,
+        let read = file.read(&mut buffer[filled..]).map_err(ConfineError::Os)?;
+        filled += read;
+        // Another read to see the end is needed only where the length was not the true one.
+        if read == 0 || filled as u64 == file.meta().len {
+            return Ok(Some(filled));
         }
     }
     Ok(None)

@@ -1,5 +1,6 @@
 //! Compiles search patterns with ripgrep's settings.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
@@ -7,13 +8,14 @@ use pinfold_index::Query;
 use regex_automata::hybrid::{dfa, regex};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
-use regex_syntax::ast;
+use regex_syntax::ast::{self, Ast, GroupKind};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::limits::{
     MAX_KEPT_PATTERN_WEIGHT, MAX_KEPT_PATTERNS, MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
-    MAX_REGEX_CACHE_BYTES, MAX_UNSTOPPABLE_STEPS,
+    MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT, MAX_UNSTOPPABLE_STEPS,
 };
+use crate::search::ascii_twin::has_ascii_twin;
 use crate::{Error, RegexMistake};
 
 /// A pattern and its options.
@@ -40,11 +42,12 @@ impl SearchPattern {
         Ok(())
     }
 
-    fn compile(&self) -> Result<RegexMatcher, Error> {
+    /// Compiles the pattern. Without `unicode` it is right only for ASCII text: see `ascii_twin.rs`.
+    fn compile(&self, unicode: bool) -> Result<RegexMatcher, Error> {
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
-            .unicode(true)
+            .unicode(unicode)
             .octal(false)
             .fixed_strings(self.literal)
             .case_insensitive(self.ignore_case)
@@ -57,7 +60,8 @@ impl SearchPattern {
         } else {
             builder.line_terminator(Some(b'\n')).dot_matches_new_line(false);
         }
-        builder.build(&self.pattern).map_err(|error| {
+        let pattern = if self.literal { None } else { without_captures(&self.pattern) };
+        builder.build(pattern.as_deref().unwrap_or(&self.pattern)).map_err(|error| {
             let (problem, kind) = match (self.mistake(), error.kind()) {
                 (Some(mistake), _) => mistake,
                 (None, ErrorKind::NotAllowed(_)) => (
@@ -75,13 +79,13 @@ impl SearchPattern {
     /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a
     /// byte of text. A literal costs nothing: it is found fast.
     ///
-    /// Also tells whether the pattern has a word boundary.
-    fn weight(&self) -> (usize, bool) {
+    /// Also tells whether the pattern has a word boundary. Neither depends on `unicode`, which says how to parse.
+    fn weight(&self, unicode: bool) -> (usize, bool) {
         if self.literal {
             return (0, false);
         }
         // A pattern may match bytes that are not UTF-8.
-        let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
+        let mut parser = regex_syntax::ParserBuilder::new().utf8(false).unicode(unicode).build();
         parser.parse(&self.pattern).map_or((1, true), |hir| {
             (weight(&hir).max(1), hir.properties().look_set().contains_word())
         })
@@ -118,6 +122,40 @@ impl SearchPattern {
     }
 }
 
+/// The pattern with groups that capture nothing, since nobody asks what they captured: some of the engine's quick ways
+/// are only for such patterns. `None` if it is such a pattern, or none at all.
+fn without_captures(pattern: &str) -> Option<String> {
+    let ast = ast::parse::Parser::new().parse(pattern).ok()?;
+    let mut openings = Vec::new();
+    add_openings(&ast, &mut openings);
+    openings.sort_unstable_by_key(|opening| opening.start);
+    let mut plain = String::with_capacity(pattern.len() + 2 * openings.len());
+    let mut rest = 0;
+    for opening in &openings {
+        plain.push_str(pattern.get(rest..opening.start)?);
+        plain.push_str("(?:");
+        rest = opening.end;
+    }
+    plain.push_str(pattern.get(rest..)?);
+    (!openings.is_empty()).then_some(plain)
+}
+
+/// Adds where each group that captures is opened.
+fn add_openings(ast: &Ast, openings: &mut Vec<Range<usize>>) {
+    match ast {
+        Ast::Group(group) => {
+            if !matches!(group.kind, GroupKind::NonCapturing(_)) {
+                openings.push(group.span.start.offset..group.ast.span().start.offset);
+            }
+            add_openings(&group.ast, openings);
+        }
+        Ast::Repetition(repetition) => add_openings(&repetition.ast, openings),
+        Ast::Alternation(any) => any.asts.iter().for_each(|ast| add_openings(ast, openings)),
+        Ast::Concat(all) => all.asts.iter().for_each(|ast| add_openings(ast, openings)),
+        _ => {}
+    }
+}
+
 fn weight(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
@@ -137,7 +175,10 @@ fn weight(hir: &Hir) -> usize {
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    pub(crate) matcher: RegexMatcher,
+    /// The same for ASCII text, if that is quicker to compile.
+    ascii_twin: Option<RegexMatcher>,
+    /// If there is a twin, compiled for the first text that needs it.
+    matcher: OnceLock<RegexMatcher>,
     /// The worst cost of a byte of text, in steps.
     pub(crate) weight: usize,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
@@ -149,13 +190,47 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// What every match contains.
+    fn new(search_pattern: &SearchPattern) -> Result<Self, Error> {
+        let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
+        let (weight, has_word_boundary) = search_pattern.weight(!has_twin);
+        // A heavier pattern may be too large with Unicode, and is refused then whatever the text.
+        let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
+        let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
+        let matcher = OnceLock::new();
+        if ascii_twin.is_none() {
+            let _ = matcher.set(search_pattern.compile(true)?);
+        }
+        Ok(Self {
+            ascii_twin,
+            matcher,
+            weight,
+            has_word_boundary,
+            search_pattern: search_pattern.clone(),
+            lazy_regex: OnceLock::new(),
+            query: OnceLock::new(),
+        })
+    }
+
+    /// The matcher for any text.
+    pub(crate) fn matcher(&self) -> &RegexMatcher {
+        self.matcher.get_or_init(|| {
+            let compiled = self.search_pattern.compile(true);
+            compiled.expect("a pattern with a twin is far from the limit of size")
+        })
+    }
+
+    /// The matcher for text that is ASCII, if it is not that for any text.
+    pub(crate) fn ascii_twin(&self) -> Option<&RegexMatcher> {
+        self.ascii_twin.as_ref()
+    }
+
+    /// The trigrams that every match contains.
     pub(crate) fn query(&self) -> &Query {
         let SearchPattern { pattern, literal, ignore_case, .. } = &self.search_pattern;
         self.query.get_or_init(|| Query::new(pattern, *literal, *ignore_case))
     }
 
-    /// What it was compiled from.
+    /// The pattern that it was compiled from.
     pub(crate) fn search_pattern(&self) -> &SearchPattern {
         &self.search_pattern
     }
@@ -192,15 +267,7 @@ impl PatternCache {
             return Ok(compiled);
         }
         drop(kept);
-        let (weight, has_word_boundary) = search_pattern.weight();
-        let compiled = Arc::new(Compiled {
-            matcher: search_pattern.compile()?,
-            weight,
-            has_word_boundary,
-            search_pattern: search_pattern.clone(),
-            lazy_regex: OnceLock::new(),
-            query: OnceLock::new(),
-        });
+        let compiled = Arc::new(Compiled::new(search_pattern)?);
         if compiled.weight > MAX_KEPT_PATTERN_WEIGHT {
             // It takes too much memory to be cached.
             return Ok(compiled);
@@ -217,6 +284,36 @@ impl PatternCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_with_a_twin_can_be_compiled_with_unicode() {
+        for class in [r"\w", r"\W", r"[^x]", r"[\w--y]", r"[\W\d]", r"[^\s\d_]"] {
+            let pattern = format!("(?i){}", class.repeat(MAX_TWIN_WEIGHT));
+            let search_pattern =
+                SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
+            let compiled = Compiled::new(&search_pattern).unwrap();
+            assert!(compiled.ascii_twin().is_some(), "{class}");
+            assert_eq!(compiled.weight, MAX_TWIN_WEIGHT);
+            compiled.matcher();
+        }
+    }
+
+    #[test]
+    fn groups_capture_nothing() {
+        for (pattern, plain) in [
+            ("(a|b)c", Some("(?:a|b)c")),
+            ("(?P<name>a(b)){2}", Some("(?:a(?:b)){2}")),
+            ("((?<n>a)|(?:b))", Some("(?:(?:a)|(?:b))")),
+            ("(?i)(é|[(])", Some("(?i)(?:é|[(])")),
+            ("()", Some("(?:)")),
+            ("(?x) ( # (not this one\n a)", Some("(?x) (?:a)")),
+            (r"\(a\)", None),
+            ("(?i:a)", None),
+            ("(", None),
+        ] {
+            assert_eq!(without_captures(pattern).as_deref(), plain, "{pattern}");
+        }
+    }
 
     #[test]
     fn a_pattern_that_is_too_long_is_not_parsed() {

@@ -43,7 +43,8 @@ fn tree(summary: &TreeSummary, mode: IndexMode) -> String {
 
 fn index(session: &Session) -> String {
     let summary = session.index_summary();
-    let size = format!("{} files in {:.1} MiB", summary.files, summary.bytes as f64 / 1_048_576.0);
+    let mebibytes = |bytes: usize| bytes as f64 / 1_048_576.0;
+    let size = format!("{} files in {:.1} MiB", summary.files, mebibytes(summary.bytes));
     match (summary.files, summary.is_building) {
         (_, true) => format!("the index is being built: {size} so far"),
         (0, false) if session.settings().max_index_bytes == Some(0) => {
@@ -53,6 +54,9 @@ fn index(session: &Session) -> String {
             "no index: it is built from the second search on, of {} MB of text or more",
             MIN_INDEXED_BYTES / 1_000_000
         ),
-        (_, false) => format!("the index has {size}"),
+        (_, false) => {
+            let contents = mebibytes(summary.content_bytes);
+            format!("the index has {size}; {contents:.1} MiB of text are kept in memory")
+        }
     }
 }

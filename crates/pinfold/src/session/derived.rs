@@ -7,8 +7,8 @@ use pinfold_confine::Workspace;
 
 use super::Session;
 use crate::Mode;
+use crate::file_caches::LineIndexCache;
 use crate::journal::fresh_id;
-use crate::line_indexes::LineIndexCache;
 use crate::memory::Memory;
 use crate::search::FileSetCache;
 

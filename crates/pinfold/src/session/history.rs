@@ -6,16 +6,16 @@ use std::sync::PoisonError;
 use pinfold_confine::{Deadline, Error as ConfineError};
 
 use super::Session;
-use crate::journal::{Displaces, Entry, Journal, LoggedEntry, State, fresh_id, now};
+use crate::journal::{Displaces, Entry, Journal, Lasting, LoggedEntry, State, fresh_id, now};
 use crate::limits::{MAX_LABEL_BYTES, MAX_SET_CHANGES};
-use crate::operations::{Undo, is_now, now_at};
+use crate::operations::{Undo, current_state, state_matches};
 use crate::{CallOptions, Error, Mode, View};
 
 /// The tool of a checkpoint that was made because a call named its turn.
 pub(crate) const TURN: &str = "turn";
 
 impl Session {
-    /// Takes back sets of changes that a killed process left half made. Where a file was changed since, the set
+    /// Rolls back sets of changes that a killed process left half made. Where a file was changed since, the set
     /// stays as it is, and the log shows that it was not confirmed.
     pub(super) fn restore_interrupted_sets(&self) {
         let changes_nothing = self.settings.dry_run || self.settings.permissions.mode == Mode::Plan;
@@ -25,10 +25,10 @@ impl Session {
             return;
         }
         let Ok(history) = self.history() else { return };
-        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        let mut groups: Vec<(String, Vec<Entry>)> = Vec::new();
         for (number, logged) in history.map_while(Result::ok).enumerate() {
             let LoggedEntry { entry, confirmed, undone } = logged;
-            let Some(group) = entry.group.filter(|_| !confirmed && !undone) else {
+            let Some(group) = entry.group.clone().filter(|_| !confirmed && !undone) else {
                 // Those of a set follow each other, however many they are.
                 if number >= 2 * MAX_SET_CHANGES {
                     break;
@@ -36,16 +36,22 @@ impl Session {
                 continue;
             };
             match groups.iter_mut().find(|(known, _)| *known == group) {
-                Some((_, ids)) => ids.push(entry.id),
-                None => groups.push((group, vec![entry.id])),
+                Some((_, entries)) => entries.push(entry),
+                None => groups.push((group, vec![entry])),
             }
         }
-        for (_, ids) in groups {
+        for (_, entries) in groups {
+            // Where two files cannot be exchanged, the process may have been killed while a file had no name.
+            for path in entries.iter().flat_map(|it| [Some(&it.path), it.moved_to.as_ref()]) {
+                let Some(path) = path else { continue };
+                _ = self.workspace().sweep_parent(&path.as_str().into(), &Deadline::default());
+            }
+            let ids: Vec<_> = entries.into_iter().map(|entry| entry.id).collect();
             let undo = Undo::change(ids[0].clone());
             let call = CallOptions::default().with_tool("restore");
             if let Err(Error::NothingToUndo { .. }) = self.perform_with(&undo, &call) {
                 // The process was killed before it changed anything.
-                journal.call_off(&ids, &Deadline::default());
+                journal.void(&ids, &Deadline::default());
             }
         }
     }
@@ -56,6 +62,8 @@ impl Session {
         let failed = |error: ConfineError| Error::from_journal(&error);
         let journal = self.journal.as_deref();
         let entries = journal.map(Journal::newest_first).transpose().map_err(failed)?;
+        let was_made = |entry: &Entry| self.found_state(entry) != FoundState::Before;
+        let entries = entries.map(|entries| entries.judging_undos(was_made));
         let roots: Vec<_> = self.real_roots().collect();
         let inside = move |logged: &LoggedEntry| {
             let mut paths = [&logged.entry.path].into_iter().chain(&logged.entry.moved_to);
@@ -65,8 +73,8 @@ impl Session {
         Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
     }
 
-    /// Marks the present in the journal, so that [`Rewind`](crate::operations::Rewind) can take back all that is
-    /// changed from now on. Returns the checkpoint's id. The label may be empty.
+    /// Adds a checkpoint to the journal: [`Rewind`](crate::operations::Rewind) can undo everything that is changed
+    /// after it. Returns the checkpoint's id. The label may be empty.
     pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
         let none = || Error::JournalFailed { cause: "there is no journal".into() };
         let journal = self.journal.as_deref().ok_or_else(none)?;
@@ -78,7 +86,7 @@ impl Session {
         marked.map_err(|error| Error::from_journal(&error))
     }
 
-    /// Marks the beginning of a turn in the journal, unless the session's last change belongs to it.
+    /// Adds a checkpoint for the beginning of a turn, unless the session's last change belongs to it.
     pub(crate) fn begin_turn(
         &self,
         journal: &Journal,
@@ -118,18 +126,18 @@ impl Session {
             group: None,
             checkpoint: Some(label.to_owned()),
         };
-        journal.begin(vec![(&entry, Displaces::Nothing)], deadline)?;
-        journal.made(std::slice::from_ref(&entry.id), deadline);
+        journal.begin(vec![(&entry, Displaces::Nothing)], Lasting::Crash, deadline)?;
+        journal.confirm(std::slice::from_ref(&entry.id), Lasting::Crash, deadline);
         Ok(entry.id)
     }
 
-    /// Which of an entry's states is there now. So the parts of a set of changes that was interrupted can be told
-    /// apart: those that were made, those that were not, and those that somebody has changed since.
+    /// Compares the path of an entry with the entry's states. In an interrupted set of changes, this shows which were made,
+    /// which were not, and which files somebody has changed since.
     pub fn found_state(&self, entry: &Entry) -> FoundState {
         let call = CallOptions::default();
         let view = View::new(self, &call);
         let at = |path: &str, state: &State| {
-            now_at(&view, &path.into()).is_some_and(|now| is_now(state, &now))
+            current_state(&view, &path.into()).is_some_and(|now| state_matches(state, &now))
         };
         let (before, after) = match &entry.moved_to {
             Some(to) => (at(&entry.path, &entry.before), at(to, &entry.before)),
@@ -143,13 +151,13 @@ impl Session {
     }
 }
 
-/// What is at the path of a change.
+/// The state of the path of a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FoundState {
-    /// What was there before the change.
+    /// The state before the change.
     Before,
-    /// What the change left.
+    /// The state after the change.
     After,
-    /// Something else, or it cannot be known.
+    /// Another state, or the path cannot be read.
     Other,
 }

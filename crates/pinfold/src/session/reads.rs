@@ -2,7 +2,7 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use pinfold_confine::Place;
+use pinfold_confine::{Metadata, Place};
 
 use super::Session;
 use crate::ledger::{Fingerprint, Ledger};
@@ -49,6 +49,11 @@ impl Session {
     pub(crate) fn record_move(&self, from: &Place, to: &Place) {
         let [from, to] = [from, to].map(|place| self.workspace.real_path(place));
         self.ledger().record_move(&from, &to);
+    }
+
+    /// Whether the ledger has a file, and its metadata proves that it did not change since. The file counts as read now.
+    pub(crate) fn is_read(&self, place: &Place, now: &Metadata) -> bool {
+        self.ledger().is_read(&self.workspace.real_path(place), now)
     }
 
     /// The fingerprint of a file when the session last read or wrote it.

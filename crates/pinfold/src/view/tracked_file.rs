@@ -1,6 +1,6 @@
 //! A file being read: what was read is hashed for the ledger, and the call's deadline is checked.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use blake3::Hasher;
 use pinfold_confine::{Error as ConfineError, File, Metadata, Place, RawPath};
@@ -14,14 +14,31 @@ use crate::ledger::Fingerprint;
 #[derive(Debug)]
 pub(crate) struct TrackedFile<'v> {
     file: File,
-    hasher: Hasher,
-    lines: LineHasher,
+    /// The hashes of what was read from the beginning on; `None` if the file is not to be recorded as read.
+    hashers: Option<Box<Hashers>>,
+    /// Whether the ledger lacks this version of the file.
+    is_new: bool,
     view: &'v View<'v>,
 }
 
+#[derive(Debug)]
+struct Hashers {
+    content: Hasher,
+    lines: LineHasher,
+}
+
+impl Hashers {
+    fn for_file(file: &File) -> Box<Self> {
+        let lines = LineHasher::for_size(file.meta().len);
+        Box::new(Self { content: Hasher::new(), lines })
+    }
+}
+
 impl<'v> TrackedFile<'v> {
-    pub(super) fn new(file: File, view: &'v View<'v>) -> Self {
-        Self { file, hasher: Hasher::new(), lines: LineHasher::default(), view }
+    /// `is_new` says whether the ledger lacks this version of the file.
+    pub(super) fn new(file: File, is_new: bool, view: &'v View<'v>) -> Self {
+        let hashers = is_new.then(|| Hashers::for_file(&file));
+        Self { file, hashers, is_new, view }
     }
 
     /// The file's size when it was opened.
@@ -32,8 +49,7 @@ impl<'v> TrackedFile<'v> {
     /// Starts again at the beginning.
     pub(crate) fn rewind(&mut self) {
         self.file.rewind();
-        self.hasher.reset();
-        self.lines = LineHasher::default();
+        self.hashers = self.is_new.then(|| Hashers::for_file(&self.file));
     }
 
     /// Its metadata when it was opened.
@@ -44,20 +60,40 @@ impl<'v> TrackedFile<'v> {
     /// Seeks to a position. What is read from there on is not the whole file.
     pub(crate) fn seek_to(&mut self, position: u64) {
         self.file.seek_to(position);
+        self.hashers = None;
     }
 
-    /// Reads the rest of the file and keeps only its hash.
+    /// The file is not recorded as read.
+    pub(crate) fn skip_recording(&mut self) {
+        (self.hashers, self.is_new) = (None, false);
+    }
+
+    /// Whether the file will be recorded as read: not if the ledger has this version already.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.is_new
+    }
+
+    /// Reads the rest of the file and keeps only its hash, if it is to be recorded as read.
     pub(crate) fn hash_rest(&mut self) -> io::Result<()> {
-        let mut buffer = vec![0; 128 * 1024];
-        while self.read(&mut buffer)? > 0 {}
+        if self.hashers.is_some() {
+            let mut buffer = vec![0; 128 * 1024];
+            while self.read(&mut buffer)? > 0 {}
+        }
         Ok(())
     }
 
     /// The whole file was read: notes that in the ledger.
-    pub(crate) fn record_read(self, place: &Place) -> File {
-        let (hash, meta) = (self.hasher.finalize(), Some(*self.file.meta()));
-        let fingerprint = Fingerprint { hash, meta, lines: self.lines.finish() };
-        self.view.session.record_read(place, fingerprint);
+    pub(crate) fn record_read(&mut self, place: &Place) {
+        if let Some(Hashers { content, lines }) = self.hashers.take().map(|hashers| *hashers) {
+            let (hash, meta) = (content.finalize(), Some(*self.file.meta()));
+            let fingerprint = Fingerprint { hash, meta, lines: lines.finish() };
+            self.view.session.record_read(place, fingerprint);
+            self.is_new = false;
+        }
+    }
+
+    /// The file itself.
+    pub(crate) fn into_file(self) -> File {
         self.file
     }
 
@@ -76,8 +112,20 @@ impl Read for TrackedFile<'_> {
             return Err(io::Error::from(io::ErrorKind::TimedOut));
         }
         let read = self.file.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        self.lines.update(&buffer[..read]);
+        if let Some(hashers) = &mut self.hashers {
+            hashers.content.update(&buffer[..read]);
+            hashers.lines.update(&buffer[..read]);
+        }
         Ok(read)
+    }
+}
+
+impl Seek for TrackedFile<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Start(position) = to else {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        };
+        self.seek_to(position);
+        Ok(position)
     }
 }

@@ -1,4 +1,4 @@
-//! Who is asked, about what, and what a yes is good for.
+//! Approval requests: which approver gets them, what they show, and what an approval covers.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use pinfold::{
 
 use crate::{denial, denying, edit, permissions, session, workspace};
 
-/// Answers what it is told to, and remembers what it was asked.
+/// Gives prepared answers, and remembers the requests.
 #[derive(Clone, Debug)]
 struct Person {
     answers: Arc<Mutex<Vec<ApprovalAnswer>>>,

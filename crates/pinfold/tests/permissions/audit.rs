@@ -1,4 +1,4 @@
-//! What is noted, and what becomes of changes that cannot be.
+//! The audit log, and changes while it cannot be written.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What rules, modes and protected places refuse and withhold.
+//! Rules, modes and protected paths: what they refuse and withhold.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -173,7 +173,7 @@ fn whether_a_denied_file_is_there_is_not_said() {
             access: Access::Read,
             denial: Denial::Policy(Reason::Rule("Read(secrets/**)".into())),
         };
-        let said = |error: Option<Error>| error.unwrap().to_string();
+        let printed = |error: Option<Error>| error.unwrap().to_string();
         for error in [
             session.perform(&Read::new(path)).err(),
             session.perform(&Write::new(path, "x")).err(),
@@ -182,7 +182,7 @@ fn whether_a_denied_file_is_there_is_not_said() {
             session.perform(&List::new(path)).err(),
             session.perform(&Info::new(path)).err(),
         ] {
-            assert_eq!(said(error), absent.to_string(), "{path}");
+            assert_eq!(printed(error), absent.to_string(), "{path}");
         }
     };
     for path in [

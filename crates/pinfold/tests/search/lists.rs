@@ -1,4 +1,4 @@
-//! What lists show, and what they say of each entry.
+//! Lists: their entries, and the fields of each entry.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What is on one page of an answer, and that the pages together are all of it.
+//! Pages of results: each within its budget, and together complete.
 
 use pinfold::operations::{AnswerWith, Search};
 use pinfold::{Role, Session};
@@ -142,5 +142,35 @@ fn a_page_does_not_wait_for_the_total() {
         // A page that holds all of them has nothing left to count.
         let all = page(answer, rows, Some(0));
         assert!(all.counted_all && all.total == rows && all.shown == rows, "{all:?}");
+    }
+}
+
+#[test]
+fn the_first_page_of_a_first_search_is_that_of_a_later_one() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..40 {
+        for path in ["a/x", "a.c", "a/b/c", "a-b/y", "z/.hidden", "z/ignored/f", "Z"] {
+            write(dir.path(), &format!("{}/{path}", number / 4), b"match\nno\nmatch\n");
+            write(dir.path(), &format!("{}/{path}{number}", number / 4), b"match\n");
+        }
+    }
+    write(dir.path(), ".gitignore", b"ignored\n");
+    let later = Session::open([dir.path()]).unwrap();
+    search(&later, &Search::new("nowhere"));
+    for (most, max_count_bytes) in
+        [(1, 0), (7, 0), (30, 100), (60, 2_000), (30, 1_000_000), (5_000, 0)]
+    {
+        for answer in [with_context(1, 0), AnswerWith::Counts] {
+            let request = Search::new("match").with_answer(answer).with_max_results(Some(most));
+            let request = request.with_max_count_bytes(Some(max_count_bytes));
+            let first = search(&Session::open([dir.path()]).unwrap(), &request);
+            let later = search(&later, &request);
+            assert_eq!(format!("{:?}", first.files), format!("{:?}", later.files), "{most}");
+            assert_eq!(
+                (first.shown, first.total, first.counted_all),
+                (later.shown, later.total, later.counted_all),
+                "{most} {max_count_bytes}"
+            );
+        }
     }
 }

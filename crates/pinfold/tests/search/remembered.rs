@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pinfold::operations::{AnswerWith, Find, FindOrder, Search, Searched};
-use pinfold::{IndexMode, Session, Settings};
+use pinfold::{IndexMode, Permissions, Session, Settings};
 use tempfile::TempDir;
 
 use crate::{search, write};
@@ -52,15 +52,18 @@ fn large() -> TempDir {
 }
 
 fn mutate(root: &Path, random: &mut Random) {
-    let some = |random: &mut Random| match random.below(3) {
+    let some = |random: &mut Random| match random.below(6) {
         0 => root.join(format!("long/{}.c", random.below(36))),
         1 => root.join(format!("d1/{}.txt", 100 + random.below(100))),
+        2 => root.join(format!("d3/.hidden{}", random.below(3))),
+        3 => root.join(format!("d3/{}.log", random.below(3))),
+        4 => root.join(format!("{}.withheld", random.below(3))),
         _ => root.join(format!("new/{}/x.txt", random.below(3))),
     };
     let (path, other) = (some(random), some(random));
     let added = text(random, 1)
         + ["fresh_word\n", "only_in_7\n", "FRESH_word only_in_bom\n"][random.below(3)];
-    let _ = match random.below(7) {
+    let _ = match random.below(8) {
         0 => fs::create_dir_all(path.parent().unwrap()).and_then(|()| fs::write(&path, added)),
         1 => fs::OpenOptions::new()
             .append(true)
@@ -70,7 +73,8 @@ fn mutate(root: &Path, random: &mut Random) {
         3 => fs::remove_file(&path),
         4 => fs::rename(root.join("d2"), root.join("moved")),
         5 => fs::rename(root.join("moved"), root.join("d2")),
-        _ => fs::write(root.join(".gitignore"), ["d1/\n", "*.c\n", ""][random.below(3)]),
+        6 => fs::write(root.join(".gitignore"), ["d1/\n", "*.c\n", "*.log\n"][random.below(3)]),
+        _ => std::os::unix::fs::symlink("long/9.c", &path),
     };
 }
 
@@ -81,12 +85,20 @@ fn answer(searched: &Searched) -> String {
     searched
 }
 
+/// A session that remembers, and one that does not. Neither shows everything.
+fn sessions(dir: &TempDir) -> [Session; 2] {
+    [IndexMode::Auto, IndexMode::Off].map(|index| {
+        let deny = vec!["Read(*.withheld)".into()];
+        let permissions = Permissions { deny, ..Permissions::default() };
+        let settings = Settings::default().with_index(index).with_permissions(permissions);
+        Session::with_settings([dir.path()], settings).unwrap()
+    })
+}
+
 #[test]
 fn an_indexed_search_is_never_stale() {
     let dir = large();
-    let remembering = Session::open([dir.path()]).unwrap();
-    let off = Settings::default().with_index(IndexMode::Off);
-    let forgetful = Session::with_settings([dir.path()], off).unwrap();
+    let [remembering, forgetful] = sessions(&dir);
     for _ in 0..3 {
         search(&remembering, &Search::new("nowhere_at_all"));
     }
@@ -97,6 +109,7 @@ fn an_indexed_search_is_never_stale() {
     }
     let summary = remembering.index_summary();
     assert!(summary.files > 1_000 && summary.bytes < 8 << 20, "{summary:?}");
+    assert!(summary.content_bytes > 8 << 20, "a tree of this size is kept as a whole: {summary:?}");
     let lines = AnswerWith::Lines { before: 0, after: 0 };
     let queries = [
         Search::new("only_in_7").with_answer(lines),
@@ -114,7 +127,7 @@ fn an_indexed_search_is_never_stale() {
         Search::new("nowhere_at_all").with_answer(AnswerWith::Files),
     ];
     let mut random = Random(3);
-    for step in 0..16 {
+    for step in 0..60 {
         for _ in 0..random.below(4) {
             mutate(dir.path(), &mut random);
         }
@@ -127,9 +140,7 @@ fn an_indexed_search_is_never_stale() {
 #[test]
 fn names_are_found_as_a_walk_finds_them() {
     let dir = large();
-    let remembering = Session::open([dir.path()]).unwrap();
-    let off = Settings::default().with_index(IndexMode::Off);
-    let forgetful = Session::with_settings([dir.path()], off).unwrap();
+    let [remembering, forgetful] = sessions(&dir);
     std::os::unix::fs::symlink("long/7.c", dir.path().join("linked.c")).unwrap();
     write(dir.path(), ".hidden/inside.txt", b"");
     let patterns = ["**/*.txt", "**/1*", "**/*{7,8}.c", "d1/**/*.txt", "**/*2?.c", "**/long/**"];

@@ -89,7 +89,7 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
         let heavy = Search::new("(?:a|b|[a-h]{1,500}){30}\\d").with_multiline(multiline);
         match session.perform(&heavy) {
             Err(stopped) => assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}"),
-            // Where it cannot be stopped it is not begun, which is said.
+            // A search that could not be stopped is not begun, and the error says so.
             Ok(done) => assert!(multiline && done.outcome.skipped.too_large == 8, "{done:?}"),
         }
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());

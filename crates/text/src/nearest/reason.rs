@@ -88,10 +88,10 @@ fn one_kind(alike: &[Difference]) -> String {
         }
         _ => {
             let mut out = String::new();
-            let mut said: Vec<&str> = Vec::new();
+            let mut details: Vec<&str> = Vec::new();
             for difference in alike {
-                if said.len() < 3 && !said.contains(&&*difference.detail) {
-                    said.push(&difference.detail);
+                if details.len() < 3 && !details.contains(&&*difference.detail) {
+                    details.push(&difference.detail);
                     let lines = alike.iter().filter(|other| other.detail == difference.detail);
                     let lines = ranges(lines.map(|other| other.line));
                     let plural = if lines.contains([',', '-']) { "s" } else { "" };

@@ -28,7 +28,7 @@ const MIN_LIKENESS: f32 = 0.4;
 /// Places that are aligned with the text.
 const MAX_ALIGNED: usize = 3;
 
-/// What becomes of a segment, in order.
+/// How a segment is aligned, in order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Step {
     /// A segment of the text and the one of the region that it resembles.
@@ -310,7 +310,7 @@ fn places_by_weight(matches: &mut [Match], slack: usize, prefer_last: bool) -> V
 /// A gap costs so much that two dissimilar segments are a gap on either side rather than a pair.
 const GAP: f32 = -0.3;
 
-/// What it is worth to pair two segments; `None` if they are nothing like each other.
+/// The score of a pair of segments; `None` if they have nothing in common.
 fn pair_score(text: (&str, &[usize]), file: (&str, &[usize])) -> Option<f32> {
     match (text.0, file.0) {
         ("", "") => return Some(0.1),
@@ -402,7 +402,7 @@ fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Opti
         }
     }
     steps.reverse();
-    // What the file has before the first pair and after the last is not part of the region.
+    // Lines before the first pair and after the last are not part of the region.
     while matches!(steps.first(), Some(Step::OnlyFile(_))) {
         steps.remove(0);
     }

@@ -25,6 +25,7 @@ fn all() -> PageRequest {
         max_line_bytes: None,
         size_hint: 0,
         encoding: None,
+        count_all: true,
     }
 }
 
@@ -151,6 +152,23 @@ fn a_full_page_survives_the_deadline_with_an_incomplete_count() {
     assert_eq!(page.end, PageEnd::LineLimit);
     let all = PageRequest { size_hint: u64::MAX, ..all() };
     assert!(matches!(read_page(&mut TooSlow(bytes.as_bytes()), &all), Err(PageError::Io(_))));
+}
+
+#[test]
+fn lines_after_the_window_are_not_read_unless_they_are_counted() {
+    let bytes = "line\n".repeat(100_000);
+    let request = PageRequest { lines: Some(2), size_hint: 500_000, count_all: false, ..all() };
+    let mut source = bytes.as_bytes();
+    let page = read_page(&mut source, &request).unwrap();
+    assert_eq!((page.content.as_str(), page.complete), ("line\nline\n", false));
+    assert_eq!((page.end, source.len()), (PageEnd::LineLimit, bytes.len() - BLOCK));
+    // Where the page ends by the budget, the answer says how many lines there are.
+    let cut = PageRequest { budget: 7, ..request };
+    let page = read_page(&mut bytes.as_bytes(), &cut).unwrap();
+    assert_eq!((page.end, page.total, page.complete), (PageEnd::ByteBudget, 100_000, true));
+    let short = PageRequest { lines: Some(9), ..request };
+    let page = read_page(&mut &b"a\nb"[..], &short).unwrap();
+    assert_eq!((page.end, page.total, page.complete), (PageEnd::EndOfFile, 2, true));
 }
 
 #[test]

@@ -36,8 +36,10 @@ impl Window {
             Charset::Utf8 | Charset::Legacy(_) => encoding,
             _ => Encoding::UTF_8,
         };
+        // A cut line must fit into the budget.
+        let max_line_chars = request.max_line_chars.min(request.budget.max(1));
         Self {
-            request,
+            request: PageRequest { max_line_chars, ..request },
             encoding,
             feed_encoding,
             count: LineCount::default(),
@@ -53,6 +55,11 @@ impl Window {
 
     pub(super) fn is_full(&self) -> bool {
         self.over_budget || self.request.lines.is_some_and(|lines| self.shown >= lines)
+    }
+
+    /// Whether the page has the requested number of lines, and the file the first of them.
+    pub(super) fn has_all_lines(&self) -> bool {
+        self.is_full() && !self.over_budget && self.count.ended() >= self.request.first
     }
 
     pub(super) fn feed(&mut self, block: &[u8]) {

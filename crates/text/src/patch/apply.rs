@@ -14,7 +14,7 @@ pub struct PatchedText {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
     /// The chunks that did not match exactly: how, and which lines they take now, from first to last.
-    pub loose: Vec<(MatchKind, (u64, u64))>,
+    pub lenient: Vec<(MatchKind, (u64, u64))>,
 }
 
 /// Lines that are replaced: how many lines are before them, how many they are, and what takes their place.
@@ -71,7 +71,7 @@ pub fn apply_chunks(
     if size > max_bytes {
         return Err(problem(PlaceProblem::TooLarge { size }));
     }
-    Ok(PatchedText { bytes, loose: loose(&placed) })
+    Ok(PatchedText { bytes, lenient: lenient(&placed) })
 }
 
 /// Where each line starts, and where the text ends.
@@ -150,10 +150,10 @@ fn span(run: &Run, text: &str, starts: &[usize]) -> (usize, usize, String) {
     (starts[first], text.len(), new)
 }
 
-/// The lines that loosely matched chunks take now.
-fn loose(placed: &[Placed<'_>]) -> Vec<(MatchKind, (u64, u64))> {
+/// The lines that leniently matched chunks take now.
+fn lenient(placed: &[Placed<'_>]) -> Vec<(MatchKind, (u64, u64))> {
     let mut grown = 0_i64;
-    let mut loose = Vec::new();
+    let mut lenient = Vec::new();
     for chunk in placed {
         let new = chunk.lines.iter().filter(|line| line.new_text().is_some()).count() as i64;
         let old = chunk.lines.iter().filter(|line| line.old_text().is_some()).count() as i64;
@@ -161,10 +161,10 @@ fn loose(placed: &[Placed<'_>]) -> Vec<(MatchKind, (u64, u64))> {
         grown += new - old;
         if !matches!(chunk.match_kind, MatchKind::Exact | MatchKind::LineEndings) {
             let last = (first + new - 1).max(first);
-            loose.push((chunk.match_kind, (first.unsigned_abs(), last.unsigned_abs())));
+            lenient.push((chunk.match_kind, (first.unsigned_abs(), last.unsigned_abs())));
         }
     }
-    loose
+    lenient
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(super) fn plain_name(text: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// The two names behind `diff --git `. Names with blanks are told apart because both sides are the same.
+/// The two names behind `diff --git `. Names with spaces can be split because both sides are the same.
 pub(super) fn both_names(text: &str) -> Option<(String, String)> {
     let text = text.strip_suffix('\r').unwrap_or(text);
     if text.starts_with('"') {

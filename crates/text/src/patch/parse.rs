@@ -1,6 +1,6 @@
 //! Parses codex's notation for patches.
 //!
-//! It is read as loosely as codex reads it: blanks around marker lines, a first chunk without `@@`, an empty line as
+//! It is read as leniently as codex reads it: blanks around marker lines, a first chunk without `@@`, an empty line as
 //! empty context, a shell's here-document around the patch, CR before LF. Stacked `@@` lines are accepted too.
 
 use super::{Chunk, FilePatch, Patch, PatchLine};
@@ -19,11 +19,11 @@ pub(super) const HEADER: &str = "@@";
 pub struct ParseError {
     /// The line of the text, counting from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: ParseProblem,
 }
 
-/// What is wrong with a line of a patch.
+/// A problem with a line of a patch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ParseProblem {
     /// The patch does not begin as patches do.
@@ -136,9 +136,9 @@ impl<'t> Lines<'t> {
         self.lines.get(self.at).copied()
     }
 
-    /// The next line, if it is one of those that are wanted.
-    fn next_if<T>(&mut self, wanted: impl FnOnce(&'t str) -> Option<T>) -> Option<T> {
-        let found = wanted(self.peek()?)?;
+    /// The next line, if `select` returns something for it.
+    fn next_if<T>(&mut self, select: impl FnOnce(&'t str) -> Option<T>) -> Option<T> {
+        let found = select(self.peek()?)?;
         self.at += 1;
         Some(found)
     }

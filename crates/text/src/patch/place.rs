@@ -1,7 +1,7 @@
 //! Finds the lines of a file that the chunks of a patch are about.
 //!
 //! Chunks are looked for from the top of the file to the bottom, by the same kinds of matching as the text of an edit: exact lines
-//! first, looser ones only where there are none. A place is never guessed: without a header the lines must be there
+//! first, lenient ones only where there are none. A place is never guessed: without a header the lines must be there
 //! once from the end of the chunk before, and the first header must be too.
 
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub(super) struct Placed<'c> {
     pub(super) lines: Cow<'c, [PatchLine]>,
     /// How it was found.
     pub(super) match_kind: MatchKind,
-    /// What its new lines have to be shifted by.
+    /// The shift of indentation that its new lines need.
     pub(super) shift: Option<Shift>,
     pub(super) final_newline: Option<bool>,
 }
@@ -124,8 +124,8 @@ impl Finder<'_> {
             let mut found = Vec::new();
             for kind in self.kinds(&old) {
                 // Only the first has to be unique: those behind it say which of several is meant.
-                let most = if number == 0 { usize::MAX } else { 1 };
-                found = self.hits(&old, "", from..self.lines.len(), *kind, most)?;
+                let max = if number == 0 { usize::MAX } else { 1 };
+                found = self.hits(&old, "", from..self.lines.len(), *kind, max)?;
                 if !found.is_empty() {
                     break;
                 }
@@ -163,20 +163,20 @@ impl Finder<'_> {
         {
             return Ok((hit, MatchKind::Exact));
         }
-        let most = if chunk.headers.is_empty() { usize::MAX } else { 1 };
+        let max = if chunk.headers.is_empty() { usize::MAX } else { 1 };
         let mut best: Option<(Vec<Hit>, MatchKind)> = None;
         for kind in self.kinds(&old) {
-            let found = self.hits(&old, &new, starts.clone(), *kind, most)?;
+            let found = self.hits(&old, &new, starts.clone(), *kind, max)?;
             match (&best, found.first()) {
                 (None, Some(_)) => best = Some((found, *kind)),
-                // The header says that the first is meant, but that one only fits loosely.
-                (Some((exact, _)), Some(first)) if most == 1 && first.0 < exact[0].0 => {
+                // The header says that the first is meant, but that one only fits leniently.
+                (Some((exact, _)), Some(first)) if max == 1 && first.0 < exact[0].0 => {
                     let lines = named(&[first.clone(), exact[0].clone()]);
                     return Err(PlaceProblem::Many { count: 2, lines, match_kind: *kind });
                 }
                 _ => {}
             }
-            if most > 1 && best.is_some() {
+            if max > 1 && best.is_some() {
                 break;
             }
         }
@@ -188,14 +188,14 @@ impl Finder<'_> {
         Ok((found.remove(0), match_kind))
     }
 
-    /// The places where lines fit, `most` of them.
+    /// The places where lines fit, `max` of them.
     fn hits(
         &self,
         old: &[&str],
         new: &str,
         starts: std::ops::Range<usize>,
         kind: MatchKind,
-        most: usize,
+        max: usize,
     ) -> Result<Vec<Hit>, PlaceProblem> {
         let mut found = Vec::new();
         for start in starts {
@@ -213,7 +213,7 @@ impl Finder<'_> {
                 None
             };
             found.push((start, shift));
-            if found.len() >= most {
+            if found.len() >= max {
                 break;
             }
         }
@@ -257,7 +257,7 @@ fn without_last_blank(lines: &[PatchLine]) -> Result<Vec<PatchLine>, PlaceProble
     let last = last.ok_or(PlaceProblem::NotFound)?;
     let mut lines = lines.to_vec();
     if matches!(lines[last], PatchLine::Context(_)) && last + 1 < lines.len() {
-        // What follows it is added, and so it is.
+        // The text after it is added, so it is added too.
         lines[last] = PatchLine::Add(String::new());
     } else {
         lines.remove(last);

@@ -16,11 +16,11 @@ use crate::patch::unified::hunk::{content, folded, hunk_numbers};
 pub struct UnifiedError {
     /// The line of the text, counting from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: UnifiedProblem,
 }
 
-/// What is wrong with a line of a unified diff.
+/// A problem with a line of a unified diff.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum UnifiedProblem {
     /// There is no diff in the text.
@@ -105,7 +105,7 @@ impl Patch {
     }
 }
 
-/// What the header of a file says.
+/// The header of a file.
 #[derive(Default)]
 struct Header {
     is_new: bool,

@@ -225,7 +225,7 @@ fn what_counts_is_how_large_the_file_becomes() {
         // Two bytes for each letter.
         ("a".repeat(99) + "x", "x".to_owned(), "y".repeat(10), utf16, 217, false),
         ("a".repeat(99) + "x", "x".to_owned(), "y".repeat(10), utf16, 218, true),
-        // What both share counts as well.
+        // Text that both share counts as well.
         ("a".repeat(100), "a".repeat(100), "a".repeat(150), Encoding::UTF_8, 149, false),
         ("a".repeat(100), "a".repeat(100), "a".repeat(150), Encoding::UTF_8, 150, true),
         // One byte for a letter that has two in UTF-8.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pinfold_text::json_member;
 use serde_json::Value;
 
-/// What is between the elements of an array or object.
+/// The whitespace between the elements of an array or object.
 pub(super) struct Layout {
     /// Before the first element.
     pub(super) lead: String,
@@ -80,7 +80,7 @@ pub(super) fn set(members: &mut Vec<Member>, name: &str, value: String) {
     }
 }
 
-/// What is between a key and its value.
+/// The text between a key and its value.
 pub(super) fn colon(members: &[Member]) -> String {
     let after_key =
         |member: &Member| member.key.rfind('"').map(|end| member.key[end + 1..].to_owned());

@@ -77,7 +77,7 @@ impl<'c> Collector<'c> {
         number.is_some_and(|number| number <= self.last_match.saturating_add(after as u64))
     }
 
-    /// What was found.
+    /// The matches so far.
     pub(super) fn into_hits(self) -> Hits {
         Hits { lines: self.lines.map(Arc::new), ..self.hits }
     }

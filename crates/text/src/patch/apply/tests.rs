@@ -70,15 +70,15 @@ fn chunks_find_their_lines() {
 }
 
 #[test]
-fn looser_matches_are_unique_and_said() {
+fn lenient_matches_are_unique_and_said() {
     let tabs = "def f():\n\tif a:\n\t\tb()\n";
     let spaces = "@@\n def f():\n     if a:\n-        b()\n+        c()\n+            d()\n";
     let done = apply(tabs, &chunks(spaces)).unwrap();
     assert_eq!(done.bytes, b"def f():\n\tif a:\n\t\tc()\n\t\t\td()\n");
-    assert_eq!(done.loose, [(MatchKind::Indentation, (1, 4))]);
+    assert_eq!(done.lenient, [(MatchKind::Indentation, (1, 4))]);
     let done = apply("one  \ntwo\t\nthree\n", &chunks("@@\n one\n-two\n+2\n")).unwrap();
     assert_eq!(done.bytes, b"one  \n2\nthree\n");
-    assert_eq!(done.loose, [(MatchKind::TrailingWhitespace, (1, 2))]);
+    assert_eq!(done.lenient, [(MatchKind::TrailingWhitespace, (1, 2))]);
     assert_eq!(patched("  a\n\ta\n", "@@\n-a\n+b\n"), many(&[1, 2], MatchKind::Indentation));
     // Similarity never finds a place.
     assert_eq!(patched("it\u{2019}s\n", "@@\n-it's\n+x\n"), Err(PlaceProblem::NotFound));
@@ -106,7 +106,7 @@ fn places_that_are_not_clear_are_refused() {
         ("a\nb\n", "@@ b\n-a\n", PlaceProblem::NotFound),
         ("a\nb\n", "@@\n-a\n*** End of File\n", PlaceProblem::NotFound),
         ("a\n", "@@\n-\n", PlaceProblem::NotFound),
-        // The first behind the header fits only loosely: it may be meant, or the exact one.
+        // The first behind the header fits only leniently: it may be meant, or the exact one.
         ("h\nx \nx\n", "@@ h\n-x\n", many(&[2, 3], MatchKind::TrailingWhitespace).unwrap_err()),
     ] {
         assert_eq!(patched(text, body), Err(problem), "{text:?} {body:?}");

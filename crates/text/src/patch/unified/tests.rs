@@ -6,7 +6,7 @@ fn files(text: &str) -> Vec<FilePatch> {
     Patch::parse_unified(text).unwrap().files
 }
 
-/// What `git diff -M` prints for a few changes at once.
+/// The output of `git diff -M` for a few changes at once.
 const GIT: &str = "\
 commit 1234\n\n    A message with --- in it\n\n\
 diff --git a/kept.txt b/kept.txt\n\

@@ -74,7 +74,7 @@ fn a_journal_that_was_cut_in_an_entry_goes_on() {
     let last = last_line(&whole);
     assert!(last > 0);
     for cut in last..=whole.len() {
-        // It is noted before it is made: so the change that the torn line is about was not.
+        // It is noted before it is made: so the change that the partial line is about was not.
         fs::write(place.file("a"), "two\n").unwrap();
         fs::write(place.file("\u{fc}"), "old\n").unwrap();
         fs::write(place.journal(), &whole[..cut]).unwrap();
@@ -147,13 +147,13 @@ fn an_audit_log_that_was_cut_goes_on() {
             .map(|line| serde_json::from_slice(line).ok())
             .map(|line: Option<Value>| Some(line?["paths"][0]["given"].as_str()?.to_owned()))
             .collect();
-        let torn = match cut {
+        let partial = match cut {
             _ if cut == last => &[][..],
             _ if cut + 1 >= whole.len() => &[Some("\u{fc}".to_owned())],
             _ => &[None],
         };
         let [a, c] = ["a", "c"].map(|name| Some(name.to_owned()));
         // Nothing follows the last line's end.
-        assert_eq!(read, [&[a][..], torn, &[c.clone(), c, None]].concat(), "{cut}");
+        assert_eq!(read, [&[a][..], partial, &[c.clone(), c, None]].concat(), "{cut}");
     }
 }

@@ -1,4 +1,4 @@
-//! Takes back what was done to directories: those that were made are removed, those that were moved are moved back.
+//! Undoes changes to directories: removes those that were made, and moves back those that were moved.
 //!
 //! This comes after the changes of files, which are planned on the paths that directories have now. A directory is
 //! removed with all that is in it by one rename, so what is in it must be removed by the same plan.
@@ -7,17 +7,17 @@ use std::collections::{HashMap, HashSet};
 
 use pinfold_confine::RawPath;
 
-use super::nets::{MovedDirectory, Net, below};
-use super::{TakenBack, removed_lines};
+use super::net_changes::{MovedDirectory, NetChange, below};
+use super::{RevertedPath, removed_lines};
 use crate::change::{Change, Relocate, RemoveFromTree};
 use crate::limits::MAX_REWOUND_CHANGES;
 use crate::operations::r#move;
-use crate::operations::undo::{Now, is_now};
+use crate::operations::undo::{CurrentState, state_matches};
 use crate::{Error, View};
 
 /// The changes of directories.
 pub(super) struct Directories<'n> {
-    nets: &'n [Net<'n>],
+    nets: &'n [NetChange<'n>],
     numbers: HashMap<&'n str, usize>,
     /// Paths that are gone when directories are removed, with all below them: what was there is moved back.
     leaving: Vec<&'n str>,
@@ -35,7 +35,7 @@ struct DirectoryStep {
 
 impl<'n> Directories<'n> {
     pub(super) fn new(
-        nets: &'n [Net<'n>],
+        nets: &'n [NetChange<'n>],
         moved: &'n [MovedDirectory],
         sources: &HashSet<usize>,
     ) -> Self {
@@ -59,7 +59,7 @@ impl<'n> Directories<'n> {
         &mut self,
         view: &View<'_>,
         number: usize,
-        files: &mut Vec<TakenBack>,
+        files: &mut Vec<RevertedPath>,
     ) -> Result<(), Error> {
         let net = &self.nets[number];
         let path = RawPath::from(net.path.as_str());
@@ -78,16 +78,16 @@ impl<'n> Directories<'n> {
             let known = self.numbers.get(&*inner(&found.path)).copied();
             let is_free = |number: &usize| {
                 let net = &self.nets[*number];
-                net.want == crate::State::Absent && net.conflict.is_none()
+                net.before == crate::State::Absent && net.conflict.is_none()
             };
             let known = known.filter(is_free).ok_or_else(holds_others)?;
             let hash = removal.hash(entry).map_err(|error| view.path_error(&path, error))?;
             let now = match (&found.link_target, hash) {
-                (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-                (None, Some(hash)) => Now::File(hash),
-                (None, None) => Now::Directory,
+                (Some(to), _) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
+                (None, Some(hash)) => CurrentState::File(hash),
+                (None, None) => CurrentState::Directory,
             };
-            if !is_now(&self.nets[known].left, &now) {
+            if !state_matches(&self.nets[known].after, &now) {
                 return Err(holds_others());
             }
             inside.push(known);
@@ -97,7 +97,7 @@ impl<'n> Directories<'n> {
             let net = &self.nets[*number];
             let lines = removed_lines(view, part.place());
             let (path, what) = (net.path.clone(), "removed");
-            files.push(TakenBack { path, what, back_to: None, lines });
+            files.push(RevertedPath { path, what, back_to: None, lines });
             part.undoes.clone_from(&net.ids);
             part.removes_parents = net.made_parents;
             changes.push(Box::new(part));

@@ -1,11 +1,11 @@
-//! Plans the changes that take back many changes of the journal at once.
+//! Plans the changes that undo many changes of the journal at once.
 //!
 //! Only the net effect counts: each path goes from what the newest of the changes left there to what the oldest
 //! found there. So each path is changed once, whatever was done to it in between. A path that is not as the newest
 //! change left it is a conflict, and is never changed.
 
 mod directories;
-mod nets;
+mod net_changes;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
@@ -14,16 +14,16 @@ use pinfold_confine::{Kind, Place, RawPath};
 use pinfold_text::DiffFormat;
 
 use directories::Directories;
-use nets::{Net, Nets};
+use net_changes::{NetChange, NetChanges};
 
 use super::r#move;
-use super::undo::{Now, backup, is_now, now};
+use super::undo::{CurrentState, backup, current_state, state_matches};
 use crate::change::{Change, MakeDirectory, Relocate, Remove, Replace, RestoreLink, diff};
 use crate::journal::{Entry, State};
 use crate::limits::MAX_COMPARED_BYTES;
 use crate::{Error, View};
 
-/// A file that cannot be taken back.
+/// A file to which changes cannot be undone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Conflict {
@@ -33,13 +33,13 @@ pub struct Conflict {
     pub why: &'static str,
 }
 
-/// What becomes of one path.
+/// A path to which changes are undone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct TakenBack {
+pub struct RevertedPath {
     /// The real path as it is now.
     pub path: String,
-    /// What is done to it: `restored`, `removed`, `created again` or `moved back`.
+    /// The effect: `restored`, `removed`, `created again` or `moved back`.
     pub what: &'static str,
     /// The real path that it is moved back to.
     pub back_to: Option<String>,
@@ -47,22 +47,22 @@ pub struct TakenBack {
     pub lines: Option<(usize, usize)>,
 }
 
-/// The changes that take others back.
+/// The changes that undo others.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) changes: Vec<Box<dyn Change>>,
-    pub(super) files: Vec<TakenBack>,
+    pub(super) files: Vec<RevertedPath>,
     pub(super) conflicts: Vec<Conflict>,
 }
 
-/// Plans to take changes back, newest first. Entries that `is_own` does not hold for were made by others: a file that
+/// Plans to undo the changes of `entries`, newest first. Entries that `is_own` does not hold for were made by others: a file that
 /// they changed in between is a conflict.
 pub(super) fn plan(
     view: &View<'_>,
     entries: &[Entry],
     is_own: impl Fn(&Entry) -> bool,
 ) -> Result<Plan, Error> {
-    let Nets { mut nets, mut moved, .. } = Nets::of(entries, is_own);
+    let NetChanges { mut nets, mut moved, .. } = NetChanges::of(entries, is_own);
     // A directory that was made and then moved goes as a whole.
     moved.retain(|moved| {
         let made = nets.iter_mut().find(|net| net.path == moved.path && net.removes_directory());
@@ -76,7 +76,7 @@ pub(super) fn plan(
     let mut ranked = Vec::new();
     let mut plan = Plan::default();
     for (number, net) in nets.iter().enumerate() {
-        if same(&net.left, &net.want) || is_source.contains(&number) || directories.has(number) {
+        if same(&net.after, &net.before) || is_source.contains(&number) || directories.has(number) {
             continue;
         }
         let source = sources.get(&number).map(|source| &nets[*source]);
@@ -91,12 +91,12 @@ pub(super) fn plan(
             Ok(Some((rank, what, lines, change))) => {
                 let path = source.map_or(&net.path, |source| &source.path).clone();
                 let back_to = source.map(|_| net.path.clone());
-                plan.files.push(TakenBack { path, what, back_to, lines });
+                plan.files.push(RevertedPath { path, what, back_to, lines });
                 ranked.push((rank, net.path.matches('/').count(), change));
             }
             Ok(None) => {}
             // Somebody was faster, or the change was never made.
-            Err(_) if is_at(view, &net.path, &net.want) => {}
+            Err(_) if is_at(view, &net.path, &net.before) => {}
             Err(error) => plan.conflicts.push(conflict(&net.path, error)?),
         }
     }
@@ -108,7 +108,7 @@ pub(super) fn plan(
             Ok(()) => {
                 let (path, what) = (moved.path.clone(), "moved back");
                 let back_to = Some(moved.back_to.clone());
-                plan.files.push(TakenBack { path, what, back_to, lines: None });
+                plan.files.push(RevertedPath { path, what, back_to, lines: None });
             }
             // It was never moved.
             Err(Error::NotFound { .. })
@@ -123,7 +123,7 @@ pub(super) fn plan(
 
 /// Whether a path has a state already.
 fn is_at(view: &View<'_>, path: &str, state: &State) -> bool {
-    now(view, &RawPath::from(path)).is_some_and(|now| is_now(state, &now))
+    current_state(view, &RawPath::from(path)).is_some_and(|now| state_matches(state, &now))
 }
 
 /// The order in which files are changed. Directories are moved and removed after them.
@@ -136,15 +136,15 @@ enum Rank {
 }
 
 /// For each path that a file was moved away from, the path where it is now, both by number.
-fn move_sources(nets: &[Net<'_>]) -> HashMap<usize, usize> {
+fn move_sources(nets: &[NetChange<'_>]) -> HashMap<usize, usize> {
     let mut sources = HashMap::new();
     for (number, net) in nets.iter().enumerate() {
-        if net.backup.is_some() || net.left != State::Absent || net.want == State::Absent {
+        if net.backup.is_some() || net.after != State::Absent || net.before == State::Absent {
             continue;
         }
-        let is_source = |(other, it): &(usize, &Net<'_>)| {
-            it.want == State::Absent
-                && same(&it.left, &net.want)
+        let is_source = |(other, it): &(usize, &NetChange<'_>)| {
+            it.before == State::Absent
+                && same(&it.after, &net.before)
                 && !sources.values().any(|known| known == other)
         };
         if let Some((source, _)) = nets.iter().enumerate().find(is_source) {
@@ -170,16 +170,16 @@ type Step = (Rank, &'static str, Option<(usize, usize)>, Box<dyn Change>);
 /// The change of one path.
 fn step(
     view: &View<'_>,
-    net: &Net<'_>,
-    source: Option<&Net<'_>>,
+    net: &NetChange<'_>,
+    source: Option<&NetChange<'_>>,
     entries: &[Entry],
 ) -> Result<Step, Error> {
     let path = RawPath::from(net.path.as_str());
     let differs = |what| Error::NotAsLeft { path: path.clone(), what };
-    let check = |now: &Now| {
-        if is_now(&net.left, now) {
+    let check = |now: &CurrentState| {
+        if state_matches(&net.after, now) {
             Ok(())
-        } else if matches!(now, Now::Nothing) {
+        } else if matches!(now, CurrentState::Nothing) {
             Err(differs("the file is gone"))
         } else {
             Err(differs("its content has changed since"))
@@ -191,23 +191,27 @@ fn step(
         let change = r#move::plan(view, &from, &path)?;
         let relocation = &change.relocation;
         let now = match (relocation.link_target(), relocation.meta().kind) {
-            (Some(to), _) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-            (None, Kind::Directory) => Now::Directory,
-            (None, _) => Now::of(relocation.hash().map_err(|error| view.path_error(&from, error))?),
+            (Some(to), _) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
+            (None, Kind::Directory) => CurrentState::Directory,
+            (None, _) => {
+                CurrentState::of(relocation.hash().map_err(|error| view.path_error(&from, error))?)
+            }
         };
-        if !is_now(&source.left, &now) {
+        if !state_matches(&source.after, &now) {
             return Err(differs("its content has changed since"));
         }
         let removes_parents = source.made_parents;
         let change = Relocate { undoes, removes_parents, ..change };
         return Ok((Rank::Move, "moved back", None, Box::new(change)));
     }
-    match (&net.left, &net.want) {
+    match (&net.after, &net.before) {
         (_, State::Absent) => {
             let removal = view.removal(&path)?;
             check(&match removal.link_target() {
-                Some(to) => Now::Link(String::from_utf8_lossy(to).into_owned()),
-                None => Now::of(removal.hash().map_err(|error| view.path_error(&path, error))?),
+                Some(to) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
+                None => {
+                    CurrentState::of(removal.hash().map_err(|error| view.path_error(&path, error))?)
+                }
             })?;
             let lines = removed_lines(view, removal.place());
             let change = Remove { path, removal, undoes, removes_parents };
@@ -221,17 +225,21 @@ fn step(
         (State::Absent | State::File { .. }, State::File { mode, .. }) => {
             let mut target = view.target(&path)?;
             let before = target.content().map_err(|error| view.path_error(&path, error))?;
-            check(&Now::of(target.hash().map_err(|error| view.path_error(&path, error))?))?;
+            check(&CurrentState::of(
+                target.hash().map_err(|error| view.path_error(&path, error))?,
+            ))?;
             let after = content(view, net, entries)?;
             let lines = lines(view, &before, &after);
-            let what = if net.left == State::Absent { "created again" } else { "restored" };
+            let what = if net.after == State::Absent { "created again" } else { "restored" };
             let replace = Replace::new(path, target, after);
             let replace = Replace { answers_with_diff: true, mode: *mode, undoes, ..replace };
             Ok((Rank::Restore, what, lines, Box::new(replace)))
         }
         (State::Absent, State::Link { target: to }) => {
             let target = view.target(&path)?;
-            check(&Now::of(target.hash().map_err(|error| view.path_error(&path, error))?))?;
+            check(&CurrentState::of(
+                target.hash().map_err(|error| view.path_error(&path, error))?,
+            ))?;
             let change = RestoreLink { path, target, to: to.clone(), undoes };
             Ok((Rank::Restore, "created again", None, Box::new(change)))
         }
@@ -261,11 +269,11 @@ fn removed_lines(view: &View<'_>, place: &Place) -> Option<(usize, usize)> {
 }
 
 /// The content that the oldest change found: its backup, or that of another change which displaced the same.
-fn content(view: &View<'_>, net: &Net<'_>, entries: &[Entry]) -> Result<Vec<u8>, Error> {
+fn content(view: &View<'_>, net: &NetChange<'_>, entries: &[Entry]) -> Result<Vec<u8>, Error> {
     let mut backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
         entry.moved_to.is_none()
             && matches!(entry.before, State::File { .. })
-            && same(&entry.before, &net.want)
+            && same(&entry.before, &net.before)
     }));
     let gone = Error::NotAsLeft { path: net.path.as_str().into(), what: "its backup is gone" };
     backups.find_map(|entry| backup(view, entry).ok()).ok_or(gone)

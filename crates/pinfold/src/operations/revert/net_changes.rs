@@ -1,19 +1,19 @@
-//! What changes did to each path, as a whole.
+//! The net effect of a series of changes on each path.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 
 use crate::journal::{Entry, State};
 
-/// What the changes did to one path, as a whole.
-pub(super) struct Net<'e> {
+/// The net effect of the changes on one path.
+pub(super) struct NetChange<'e> {
     /// The path as it is now.
     pub(super) path: String,
-    /// What the newest change left.
-    pub(super) left: State,
-    /// What the oldest change found.
-    pub(super) want: State,
-    /// The oldest change, whose backup has what it found; `None` if that was moved away.
+    /// The state that the newest change left.
+    pub(super) after: State,
+    /// The state that the oldest change found.
+    pub(super) before: State,
+    /// The oldest change, whose backup has that state; `None` if it was moved away.
     pub(super) backup: Option<&'e Entry>,
     /// The changes, newest first.
     pub(super) ids: Vec<String>,
@@ -22,10 +22,10 @@ pub(super) struct Net<'e> {
     pub(super) conflict: Option<&'static str>,
 }
 
-impl Net<'_> {
+impl NetChange<'_> {
     /// Whether a directory that was made has to go.
     pub(super) fn removes_directory(&self) -> bool {
-        matches!((&self.left, &self.want), (State::Directory { .. }, State::Absent))
+        matches!((&self.after, &self.before), (State::Directory { .. }, State::Absent))
     }
 }
 
@@ -38,18 +38,18 @@ pub(super) struct MovedDirectory {
     pub(super) made_parents: usize,
 }
 
-/// What changes did, one by one from the newest to the oldest.
+/// The net effects of changes, which are added from the newest to the oldest.
 #[derive(Default)]
-pub(super) struct Nets<'e> {
-    pub(super) nets: Vec<Net<'e>>,
+pub(super) struct NetChanges<'e> {
+    pub(super) nets: Vec<NetChange<'e>>,
     pub(super) moved: Vec<MovedDirectory>,
     known: HashMap<String, usize>,
     /// The names that directories had before the changes so far, and those that they have now.
     names: BTreeMap<String, String>,
 }
 
-impl<'e> Nets<'e> {
-    /// What changes did, newest first. Entries that `is_own` does not hold for were made by others: a file that they
+impl<'e> NetChanges<'e> {
+    /// The net effects of `entries`, newest first. Entries that `is_own` does not hold for were made by others: a file that they
     /// changed in between is a conflict.
     pub(super) fn of(entries: &'e [Entry], is_own: impl Fn(&Entry) -> bool) -> Self {
         let mut nets = Self::default();
@@ -118,10 +118,10 @@ impl<'e> Nets<'e> {
         let path = self.now_at(path);
         let number = *self.known.entry(path.clone()).or_insert(self.nets.len());
         if number == self.nets.len() {
-            self.nets.push(Net {
+            self.nets.push(NetChange {
                 path,
-                left: after.clone(),
-                want: State::Absent,
+                after: after.clone(),
+                before: State::Absent,
                 backup: None,
                 ids: Vec::new(),
                 made_parents: 0,
@@ -129,7 +129,7 @@ impl<'e> Nets<'e> {
             });
         }
         let net = &mut self.nets[number];
-        net.want = before.clone();
+        net.before = before.clone();
         net.backup = backup;
         net.ids.push(entry.id.clone());
         net.made_parents = net.made_parents.max(entry.made_parents);

@@ -2,25 +2,26 @@
 
 use pinfold_confine::{Error as ConfineError, Place, StoreLock};
 
+use super::{Entry, Lasting, State, fresh_id, now};
 use crate::change::Change;
 use crate::commit::CommitError;
-use crate::journal::{Entry, State, fresh_id, now};
-use crate::{Error, JournalFailure, View};
+use crate::{Durability, Error, JournalFailure, View};
 
 /// The entries of changes that are being made; none if there is no journal.
-pub(crate) struct Record<'v> {
+pub(crate) struct PendingEntries<'v> {
     view: &'v View<'v>,
     /// In the order of the changes. The first names the whole set.
     ids: Vec<String>,
     warning: Option<String>,
+    lasting: Lasting,
     /// Held while a set of several changes is made.
     _lock: Option<StoreLock>,
 }
 
-impl<'v> Record<'v> {
+impl<'v> PendingEntries<'v> {
     /// Changes that the journal does not have.
     pub(crate) fn none(view: &'v View<'v>) -> Self {
-        Self { view, ids: Vec::new(), warning: None, _lock: None }
+        Self { view, ids: Vec::new(), warning: None, lasting: Lasting::Crash, _lock: None }
     }
 
     /// Enters changes before they are made. If that fails, they are refused, or the answer warns that they cannot
@@ -29,18 +30,22 @@ impl<'v> Record<'v> {
         view: &'v View<'v>,
         changes: &mut [Box<dyn Change>],
         states: &[[State; 2]],
+        durability: Durability,
     ) -> Result<Self, CommitError> {
-        let mut record = Self::none(view);
+        let mut pending = Self::none(view);
+        if durability == Durability::Full {
+            pending.lasting = Lasting::PowerLoss;
+        }
         let (Some(journal), Some(first)) = (view.session().journal(), changes.first()) else {
-            return Ok(record);
+            return Ok(pending);
         };
         let path = first.path().clone();
         let entries =
             changes.iter().zip(states).map(|(change, states)| entry(view, &**change, states));
         let Some(mut entries) = entries.collect::<Option<Vec<_>>>() else {
-            record.warning =
+            pending.warning =
                 Some("this change cannot be undone: the journal takes only names in UTF-8".into());
-            return Ok(record);
+            return Ok(pending);
         };
         let mut begin = || {
             for entry in &mut entries {
@@ -54,33 +59,34 @@ impl<'v> Record<'v> {
                 view.session().begin_turn(journal, turn, &view.deadline())?;
             }
             let displaced = changes.iter_mut().map(|change| change.displaces());
-            journal.begin(entries.iter().zip(displaced).collect(), &view.deadline())
+            let entries = entries.iter().zip(displaced).collect();
+            journal.begin(entries, pending.lasting, &view.deadline())
         };
         let begun = begin();
         match (begun, view.session().settings().journal_failure) {
             (Ok(lock), _) => {
-                record._lock = (entries.len() > 1).then_some(lock);
-                record.ids = entries.into_iter().map(|entry| entry.id).collect();
+                pending._lock = (entries.len() > 1).then_some(lock);
+                pending.ids = entries.into_iter().map(|entry| entry.id).collect();
             }
             // A file changed, or the call ended: the journal did not fail.
             (Err(error), JournalFailure::Warn)
                 if !matches!(error, ConfineError::Changed | ConfineError::TimedOut) =>
             {
-                record.warn(&error);
+                pending.warn(&error);
             }
             (Err(error), _) => {
                 return Err(view.commit_error(&path, error, |_, error| Error::from_journal(&error)));
             }
         }
-        Ok(record)
+        Ok(pending)
     }
 
     fn warn(&mut self, error: &ConfineError) {
         self.warning = Some(format!("this change cannot be undone: the journal failed ({error})"));
     }
 
-    /// The changes were not made, or taken back: all but those with the numbers in `made`.
-    pub(crate) fn call_off(self, made: &[usize]) {
+    /// Voids the entries: their changes were not made, or were rolled back. Confirms those with the numbers in `made`.
+    pub(crate) fn void(self, made: &[usize]) {
         let Some(journal) = self.view.session().journal() else { return };
         let (stand, void): (Vec<_>, Vec<_>) =
             self.ids.into_iter().enumerate().partition(|(number, _)| made.contains(number));
@@ -88,18 +94,20 @@ impl<'v> Record<'v> {
             |list: Vec<(usize, String)>| list.into_iter().map(|(_, id)| id).collect::<Vec<_>>();
         let (stand, void) = (ids(stand), ids(void));
         if !void.is_empty() {
-            journal.call_off(&void, &self.view.deadline());
+            journal.void(&void, &self.view.deadline());
         }
         if !stand.is_empty() {
-            journal.made(&stand, &self.view.deadline());
+            journal.confirm(&stand, Lasting::Crash, &self.view.deadline());
         }
     }
 
     /// The changes were made. Returns the id of the first, which names the set, or the warning that they cannot be
     /// undone.
-    pub(crate) fn end(self) -> (Option<String>, Option<String>) {
+    pub(crate) fn confirm(self) -> (Option<String>, Option<String>) {
         if let (Some(journal), false) = (self.view.session().journal(), self.ids.is_empty()) {
-            journal.made(&self.ids, &self.view.deadline());
+            // The next start undoes a set that is not confirmed. A single change is seen in its file.
+            let lasting = if self.ids.len() > 1 { self.lasting } else { Lasting::Crash };
+            journal.confirm(&self.ids, lasting, &self.view.deadline());
         }
         (self.ids.into_iter().next(), self.warning)
     }

@@ -1,0 +1,71 @@
+//! Facts about files that a session remembers, by their metadata: offsets of lines of large files, and which files
+//! are binary.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use pinfold_confine::{Identity, Metadata, Place};
+use pinfold_text::{LARGE_FILE_BYTES, LineOffset, Page, ResumePoint};
+
+use crate::limits::{MAX_BINARY_MARKS, MAX_INDEXED_FILES};
+
+/// The line offsets of the large files that a session has read last, so that paging through one does not count its
+/// lines each time.
+#[derive(Debug, Default)]
+pub(crate) struct LineIndexCache(Mutex<Vec<(Place, Metadata, Page)>>);
+
+impl LineIndexCache {
+    /// Keeps the line offsets of a file that was read to its end.
+    pub(crate) fn learn(&self, place: &Place, meta: &Metadata, page: &Page) {
+        if meta.len < LARGE_FILE_BYTES || page.line_offsets.is_empty() {
+            return;
+        }
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|(known, ..)| known != place);
+        if files.len() >= MAX_INDEXED_FILES {
+            files.remove(0);
+        }
+        let page = Page { content: String::new(), ..page.clone() };
+        files.push((place.clone(), *meta, page));
+    }
+
+    /// The offset from which to count on to a line, if the metadata prove that the file did not change.
+    pub(crate) fn before(&self, place: &Place, meta: &Metadata, line: u64) -> Option<ResumePoint> {
+        if meta.len < LARGE_FILE_BYTES {
+            return None;
+        }
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, then, page) = files.iter().find(|(known, ..)| known == place)?;
+        if !then.proven_unchanged(meta) {
+            return None;
+        }
+        let after = page.line_offsets.partition_point(|mark| mark.lines < line);
+        let beginning = LineOffset { lines: 0, bytes: page.encoding.mark_len() as u64 };
+        let mark = after.checked_sub(1).map_or(beginning, |before| page.line_offsets[before]);
+        let Page { total, encoding, line_ending, encoding_certain, .. } = *page;
+        Some(ResumePoint { mark, total, encoding, line_ending, encoding_certain })
+    }
+}
+
+/// For each file whether it was binary, and its metadata at that time, so that listing a directory again opens none of
+/// them.
+#[derive(Debug, Default)]
+pub(crate) struct BinaryMarks(Mutex<HashMap<Identity, (Metadata, bool)>>);
+
+impl BinaryMarks {
+    /// Whether a file is binary, if that is known and its metadata prove that it did not change.
+    pub(crate) fn get(&self, now: &Metadata) -> Option<bool> {
+        let marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (then, is_binary) = marks.get(&now.identity)?;
+        then.proven_unchanged(now).then_some(*is_binary)
+    }
+
+    /// Notes whether a file is binary. `meta` is from before it was read.
+    pub(crate) fn put(&self, meta: &Metadata, is_binary: bool) {
+        let mut marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if marks.len() >= MAX_BINARY_MARKS {
+            marks.clear();
+        }
+        marks.insert(meta.identity, (*meta, is_binary));
+    }
+}

@@ -1,0 +1,121 @@
+//! Builds the index of contents in the background, on threads of low priority that wait while a search runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use pinfold_confine::{FileOpener, lower_priority};
+use pinfold_index::SegmentBuilder;
+
+use crate::limits::{MAX_KEPT_FILE_BYTES, MAX_KEPT_TEXT_BYTES};
+use crate::search::content_cache::{Content, Traits, has_byte_order_mark};
+use crate::search::content_index::{ContentIndex, IndexedText};
+use crate::search::file_set::SetFile;
+use crate::search::scan::fill;
+
+/// Indexes some files, on several threads of low priority.
+pub(super) struct Build<'b> {
+    pub(super) index: &'b Arc<ContentIndex>,
+    pub(super) files: &'b [SetFile],
+    /// How many bytes the files have.
+    pub(super) bytes: u64,
+    pub(super) max_bytes: usize,
+}
+
+/// How many files a thread that builds the index takes at once.
+const BATCH: usize = 32;
+
+/// Less text is indexed by one thread, so that there are not many small segments.
+const MIN_THREAD_BYTES: u64 = 4 * 1024 * 1024;
+
+/// More threads would take too much memory: each collects the trigrams of a segment.
+const MAX_THREADS: u64 = 4;
+
+impl Build<'_> {
+    pub(super) fn run(&self) {
+        let next = AtomicUsize::new(0);
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let threads = (self.bytes / MIN_THREAD_BYTES).clamp(1, cores.min(MAX_THREADS));
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                // Where the system gives no more threads, fewer do the work.
+                let _ = thread::Builder::new().spawn_scoped(scope, || self.work(&next));
+            }
+            self.work(&next);
+        });
+    }
+
+    /// Indexes files until none is left, or the index is full.
+    fn work(&self, next: &AtomicUsize) {
+        lower_priority();
+        let mut opener = FileOpener::default();
+        let mut builder = SegmentBuilder::default();
+        let mut added = Vec::new();
+        let mut buffer = Vec::new();
+        let batches = self.files.chunks(BATCH).len();
+        while let Some(batch) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < batches)
+        {
+            for file in self.files.chunks(BATCH).nth(batch).unwrap_or_default() {
+                while self.index.is_searched() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                // Nobody will search any more.
+                if Arc::strong_count(self.index) == 1 {
+                    return;
+                }
+                if !builder.has_room(usize::try_from(file.len).unwrap_or(usize::MAX))
+                    && !self.index.add(std::mem::take(&mut builder), &mut added, self.max_bytes)
+                {
+                    next.store(batches, Ordering::Relaxed);
+                    return;
+                }
+                if let Some(text) = self.text(file, &mut opener, &mut buffer, &mut builder) {
+                    added.push((file.version, text));
+                }
+            }
+        }
+        if !builder.is_empty() {
+            self.index.add(builder, &mut added, self.max_bytes);
+        }
+    }
+
+    /// Reads a file and adds its trigrams.
+    fn text(
+        &self,
+        file: &SetFile,
+        opener: &mut FileOpener,
+        buffer: &mut Vec<u8>,
+        builder: &mut SegmentBuilder,
+    ) -> Option<IndexedText> {
+        let mut opened = opener.open(&file.file).ok()?;
+        // It may have grown.
+        if opened.meta().len != file.len {
+            return None;
+        }
+        let len = fill(&mut opened, buffer).ok()??;
+        let bytes = buffer.get(..len).filter(|bytes| bytes.len() as u64 == file.len)?;
+        let is_marked = has_byte_order_mark(bytes);
+        let nul = memchr::memchr(0, bytes);
+        if self.bytes <= MAX_KEPT_TEXT_BYTES && file.len <= MAX_KEPT_FILE_BYTES {
+            let is_odd = is_marked || nul.is_some();
+            let traits = Traits { is_ascii: bytes.is_ascii(), is_odd };
+            self.index.contents.put(file, Content { bytes: bytes.into(), traits });
+        }
+        if is_marked {
+            return None;
+        }
+        let text = builder.add(&bytes[..nul.unwrap_or(len)]);
+        let (longest_line, has_nul) = (longest_line(bytes), nul.is_some());
+        Some(IndexedText { segment: 0, text, longest_line, has_nul })
+    }
+}
+
+fn longest_line(text: &[u8]) -> u32 {
+    let (mut start, mut longest) = (0, 0);
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        longest = longest.max(end - start);
+        start = end;
+    }
+    longest as u32
+}
