@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use pinfold::Error;
-use pinfold_dialects::{Answer, Toolbox, dialects};
+use pinfold_dialects::{Answer, Toolbox, dialects_meant_by_all};
 use serde_json::Value;
 
 use crate::options::SessionOptions;
@@ -14,8 +14,8 @@ use crate::options::SessionOptions;
 /// Call many tools in one session: one JSON object per line in, one result per line out
 ///
 /// Each line of standard input is {"tool": NAME, "args": OBJECT}. Each result, also an error, is one line of JSON on
-/// standard output, written before the next line is read. Without `--dialect`, all tools can be called. Exits with 0 at
-/// the end of the input, also if tools returned errors.
+/// standard output, written before the next line is read. Without `--dialect`, the tools of `classic`, `dotted` and
+/// `scoped` can be called. Exits with 0 at the end of the input, also if tools returned errors.
 #[derive(Args)]
 pub(crate) struct Batch {
     #[command(flatten)]
@@ -24,7 +24,8 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let toolbox = self.options.toolbox(self.options.configure()?.settings, &dialects())?;
+        let toolbox =
+            self.options.toolbox(self.options.configure()?.settings, &dialects_meant_by_all())?;
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         loop {

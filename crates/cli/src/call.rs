@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use pinfold::ReadRule;
-use pinfold_dialects::dialects;
+use pinfold_dialects::dialects_meant_by_all;
 use serde_json::{Value, json};
 
 use crate::TOOL_ERROR;
@@ -14,8 +14,9 @@ use crate::options::SessionOptions;
 
 /// Call one tool and print its result as JSON
 ///
-/// Exits with 0 if the tool succeeded, 1 if it returned an error, and 2 for a usage error. Without `--dialect`, all
-/// tools can be called. Each call is its own session, so a file can be changed without reading it first.
+/// Exits with 0 if the tool succeeded, 1 if it returned an error, and 2 for a usage error. Without
+/// `--dialect`, the tools of `classic`, `dotted` and `scoped` can be called. Each call is its own session, so a file can
+/// be changed without reading it first.
 #[derive(Args)]
 pub(crate) struct Call {
     /// Name of the tool, such as `Read` or `file.read`; `pinfold tools --dialect all` lists them
@@ -34,7 +35,7 @@ impl Call {
         let arguments = self.arguments()?;
         let mut settings = self.options.configure()?.settings;
         settings.read_before_write = Some(ReadRule::Off);
-        let toolbox = self.options.toolbox(settings, &dialects())?;
+        let toolbox = self.options.toolbox(settings, &dialects_meant_by_all())?;
         let answer = toolbox.call(&self.tool, arguments);
         crate::batch::print_line(&answer.to_json_text())?;
         Ok(if answer.failed() { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })

@@ -1,5 +1,8 @@
 //! The configuration file. It belongs to the user and is never looked for in a workspace.
 
+mod workspaces;
+
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +15,7 @@ use pinfold_mcp::ClientRoots;
 use serde::Deserialize;
 
 use crate::sandbox::Landlock;
+pub(crate) use workspaces::{WorkspaceConfig, check_name};
 
 /// The content of a configuration file.
 #[derive(Debug, Default, PartialEq)]
@@ -22,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) serve: ServeConfig,
     /// The table `[http]`: the settings of `pinfold serve --http`.
     pub(crate) http: HttpConfig,
+    /// The tables `[workspaces.NAME]`.
+    pub(crate) workspaces: BTreeMap<String, WorkspaceConfig>,
 }
 
 /// The settings of `pinfold serve`.
@@ -33,6 +39,19 @@ pub(crate) struct ServeConfig {
     pub(crate) landlock: Option<Landlock>,
     /// Whether viewers can watch the server, and where its socket is.
     pub(crate) feed: Option<FeedSetting>,
+    /// The form of the log.
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// The form of the log on standard error.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// JSON lines.
+    Json,
 }
 
 /// The table `[http]`.
@@ -45,6 +64,20 @@ pub(crate) struct HttpConfig {
     pub(crate) max_sessions: Option<usize>,
     /// Seconds without a request after which a session ends.
     pub(crate) idle_seconds: Option<u64>,
+    /// Connections at a time.
+    pub(crate) max_connections: Option<usize>,
+    /// Sessions of a token at a time.
+    pub(crate) max_token_sessions: Option<usize>,
+    /// Requests of a token a second.
+    pub(crate) max_token_calls_per_second: Option<u32>,
+    /// Bytes of a token's requests and answers a second.
+    pub(crate) max_token_bytes_per_second: Option<u64>,
+    /// Seconds that calls under way may take after SIGTERM.
+    pub(crate) drain_seconds: Option<u64>,
+    /// The address of the metrics.
+    pub(crate) metrics: Option<String>,
+    /// The file of the key that replicas share.
+    pub(crate) state_key_file: Option<PathBuf>,
     /// Host names of the server.
     pub(crate) allow_hosts: Vec<String>,
     /// Origins whose web pages may call the server.
@@ -76,26 +109,41 @@ pub(crate) fn default_path() -> Option<PathBuf> {
 
 fn parse(text: &str) -> Result<Config> {
     let mut settings: toml::Table = text.parse()?;
-    let top = serde_names::<Settings>().iter().chain(serde_names::<ServeConfig>()).chain(&["http"]);
+    let own = serde_names::<ServeConfig>().iter().chain(&["http", "workspaces"]);
+    let top = serde_names::<Settings>().iter().chain(own);
     check_names(&settings, &top.copied().collect::<Vec<_>>())?;
-    if let Some(toml::Value::Table(permissions)) = settings.get("permissions") {
-        check_names(permissions, serde_names::<Permissions>()).context("in `[permissions]`")?;
-    }
     if let Some(toml::Value::Table(http)) = settings.get("http") {
         check_names(http, serde_names::<HttpConfig>()).context("in `[http]`")?;
     }
     // The remaining keys are those of `Settings`, which refuses any others.
     let http = settings.remove("http").unwrap_or_else(|| toml::Table::new().into());
+    let named = settings.remove("workspaces");
     let serve = serde_names::<ServeConfig>().iter().filter_map(|key| settings.remove_entry(*key));
     let serve: toml::Table = serve.collect();
-    let settings: Settings = settings.try_into()?;
+    Ok(Config {
+        workspaces: named
+            .map(|named| workspaces::parse(&settings, named))
+            .transpose()?
+            .unwrap_or_default(),
+        settings: parse_settings(settings)?,
+        serve: serve.try_into()?,
+        http: http.try_into().context("in `[http]`")?,
+    })
+}
+
+/// The settings of sessions, from a table that has nothing else.
+fn parse_settings(table: toml::Table) -> Result<Settings> {
+    if let Some(toml::Value::Table(permissions)) = table.get("permissions") {
+        check_names(permissions, serde_names::<Permissions>()).context("in `[permissions]`")?;
+    }
+    let settings: Settings = table.try_into()?;
     // Checked here, where the file that a rule came from is known.
     settings.permissions.check().context("in `[permissions]`")?;
-    Ok(Config { settings, serve: serve.try_into()?, http: http.try_into().context("in `[http]`")? })
+    Ok(settings)
 }
 
 /// Checks that every key of a table is known and that no value was renamed.
-fn check_names(table: &toml::Table, known: &[&str]) -> Result<()> {
+pub(crate) fn check_names(table: &toml::Table, known: &[&str]) -> Result<()> {
     for (key, value) in table {
         BadName::check_key(key, known).map_err(|problem| match problem {
             BadName::Unknown { similar: None, .. } => {
@@ -126,9 +174,12 @@ mod tests {
                     journal = \"/j\"\njournal_days = 1\nmax_journal_bytes = 2\n\
                     journal_failure = \"warn\"\nmax_output_bytes = 5\nmax_line_chars = 6\n\
                     max_glob_files = 8\nindex = \"strict\"\nmax_index_bytes = 12\nmax_count_bytes = 11\nmax_image_side = 9\nmax_image_bytes = 10\ndocuments = \"reject\"\ndeadline_seconds = 7\n\
-                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\nlandlock = \"off\"\nfeed = \"/f\"\n\
+                    audit = \"/a\"\naudit_failure = \"ignore\"\nclient_roots = \"ignore\"\nlandlock = \"off\"\nfeed = \"/f\"\nlog_format = \"json\"\n\
                     [permissions]\nmode = \"plan\"\nallow = [\"Edit(a)\"]\nask = [\"*\"]\ndeny = [\"Delete\"]\n[http]\n\
                     max_body_bytes = 1\nmax_sessions = 2\nidle_seconds = 3\n\
+                    max_connections = 4\nmax_token_sessions = 5\nmax_token_calls_per_second = 6\n\
+                    max_token_bytes_per_second = 7\ndrain_seconds = 8\nmetrics = \"m\"\n\
+                    state_key_file = \"/k\"\n\
                     allow_hosts = [\"h\"]\nallow_origins = [\"o\"]\n";
         let keys: toml::Table = text.parse().unwrap();
         for key in serde_names::<Settings>() {
@@ -170,15 +221,24 @@ mod tests {
             client_roots: Some(ClientRoots::Ignore),
             landlock: Some(Landlock::Off),
             feed: Some(FeedSetting::Directory("/f".into())),
+            log_format: Some(LogFormat::Json),
         };
         let http = HttpConfig {
             max_body_bytes: Some(1),
             max_sessions: Some(2),
             idle_seconds: Some(3),
+            max_connections: Some(4),
+            max_token_sessions: Some(5),
+            max_token_calls_per_second: Some(6),
+            max_token_bytes_per_second: Some(7),
+            drain_seconds: Some(8),
+            metrics: Some("m".into()),
+            state_key_file: Some("/k".into()),
             allow_hosts: vec!["h".into()],
             allow_origins: vec!["o".into()],
         };
-        assert_eq!(parse(text).unwrap(), Config { settings, serve, http });
+        let workspaces = BTreeMap::new();
+        assert_eq!(parse(text).unwrap(), Config { settings, serve, http, workspaces });
         assert_eq!(parse("").unwrap(), Config::default());
         let off = parse("journal = false").unwrap().settings.journal;
         assert_eq!(off, Some(JournalSetting::Usual(false)));
@@ -241,12 +301,16 @@ mod tests {
             permissions.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
             serde_names::<Permissions>()
         );
-        let http = documented("`[http]`");
+        let mut http = documented("`[http]`");
         assert_eq!(
             http.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
             serde_names::<HttpConfig>()
         );
-        // A default that is given is what comes of leaving the key out.
+        http.retain(|(_, default)| default.starts_with('`'));
+        let mut named = documented("`[workspaces.NAME]`");
+        named.retain(|(key, _)| workspaces::KEYS.contains(&key.as_str()));
+        assert_eq!(named.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), workspaces::KEYS);
+        // A documented default must be the value without the key.
         all.retain(|(key, default)| {
             default.starts_with('`') && !serde_names::<ServeConfig>().contains(&key.as_str())
         });
@@ -260,8 +324,11 @@ mod tests {
         assert_eq!(parse(&whole).unwrap(), Config::default(), "{whole}");
         let options = pinfold_mcp::Options::default();
         let http = parse(&format!("[http]\n{}", text(&http))).unwrap().http;
-        assert_eq!(http.max_sessions, Some(options.sessions));
-        assert_eq!(http.idle_seconds, Some(options.session_idle.as_secs()));
+        assert_eq!(http.max_sessions, Some(options.max_conversations));
+        assert_eq!(http.idle_seconds, Some(options.conversation_idle.as_secs()));
         assert_eq!(http.max_body_bytes, Some(pinfold_mcp::limits::MAX_MESSAGE_BYTES));
+        let usual = pinfold_mcp::http::HttpOptions::new(pinfold_mcp::http::Guard::default());
+        assert_eq!(http.max_connections, Some(usual.max_connections));
+        assert_eq!(http.drain_seconds, Some(usual.drain.as_secs()));
     }
 }

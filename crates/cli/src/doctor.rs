@@ -10,8 +10,8 @@ use clap::Args;
 use pinfold::operations::Find;
 use pinfold::{CallOptions, Cancel, Session};
 use pinfold_confine::{
-    OpenMethod, listen_in, make_socket_directory, may_write, remove_secret, remove_socket,
-    write_secret,
+    Error, OpenMethod, file_system_type, listen_in, make_socket_directory, may_write,
+    remove_secret, remove_socket, write_secret,
 };
 use pinfold_sandbox::FileRestriction;
 use serde_json::{Value, json};
@@ -113,10 +113,10 @@ impl Doctor {
         }
         match sandbox::check(session) {
             FileRestriction::Enforced(version) => Good(format!(
-                "landlock: holds (version {version}), so the kernel keeps a server inside the roots too"
+                "landlock: works (version {version}), so the kernel also keeps a server inside the roots"
             )),
             FileRestriction::Unavailable(reason) => Note(
-                format!("landlock: does not hold: {reason}"),
+                format!("landlock: does not work: {reason}"),
                 "only Pinfold itself keeps a server inside the roots; use a newer kernel, or a \
                  container that allows Landlock"
                     .into(),
@@ -143,7 +143,9 @@ impl Doctor {
         match listen() {
             Ok(()) => Good(format!("feed: {shown}; `pinfold watch` shows what servers do")),
             Err(error) => Note(
-                format!("feed: no server can be watched, for want of a socket in {shown}: {error}"),
+                format!(
+                    "feed: no server can be watched, because no socket can be made in {shown}: {error}"
+                ),
                 "choose a directory of your own with a short path: `--feed DIR`".into(),
             ),
         }
@@ -200,7 +202,10 @@ impl Doctor {
             let root = session.real_roots().next().context("there is no root")?;
             let result = ask("tools/call", json!({"name": name, "arguments": {"path": root}}))?;
             if result["isError"] != false {
-                return Err(anyhow!("`{name}` of the root says: {}", result["content"][0]["text"]));
+                return Err(anyhow!(
+                    "`{name}` of the root failed: {}",
+                    result["content"][0]["text"]
+                ));
             }
         }
         Ok(tools.len())
@@ -227,7 +232,7 @@ impl Drop for Server {
 fn kernel(session: &Session) -> Finding {
     match session.workspace().open_method() {
         OpenMethod::Kernel => Good("kernel: opens a path below a root in one call".into()),
-        OpenMethod::Walk => Note(
+        OpenMethod::NameByName => Note(
             "kernel: `openat2` is missing or a seccomp filter forbids it; paths are walked name by name"
                 .into(),
             "this is as safe, but slower; use Linux 5.6 or newer, or another seccomp profile"
@@ -245,13 +250,39 @@ fn root_directory(root: &Path) -> Finding {
             "choose the directory of a project: `--root DIR`".into(),
         );
     }
-    if may_write(root) {
-        Good(format!("root {shown}: writable"))
-    } else {
-        Note(
+    let file_system = file_system_type(root);
+    let on = file_system.as_ref().map(|name| format!(", on {name}")).unwrap_or_default();
+    match may_write(root) {
+        Err(Error::ReadOnly) => Note(
+            format!("root {shown}: not writable, because the file system is mounted read-only"),
+            "to change files in it, mount it with `rw`".into(),
+        ),
+        Err(_) => Note(
             format!("root {shown}: not writable"),
             "to change files in it, give your user write permission".into(),
+        ),
+        Ok(()) => match file_system.as_deref().and_then(limits_of) {
+            Some(limits) => Note(format!("root {shown}: writable{on}"), limits),
+            None => Good(format!("root {shown}: writable{on}")),
+        },
+    }
+}
+
+/// What does not hold on a type of file system, if something does not. `docs/FILESYSTEMS.md` has it all.
+fn limits_of(file_system: &str) -> Option<String> {
+    let provided = |by: &str| {
+        format!(
+            "{by} provides its files, so searches compare them with the disk each time, and see what others change \
+             only when the kernel does"
         )
+    };
+    match file_system {
+        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" => {
+            Some(provided("another machine"))
+        }
+        "fuse" | "fuseblk" => Some(provided("another process")),
+        other if other.starts_with("fuse.") => Some(provided("another process")),
+        _ => None,
     }
 }
 
@@ -275,7 +306,7 @@ fn journal(session: &Session) -> Finding {
     )
 }
 
-/// What searches of the roots remember, told by two walks: directories that the first one finds are watched from
+/// The search status of the roots, found by two walks: directories that the first one finds are watched from
 /// the second one on.
 fn search(session: &Session) -> Vec<Finding> {
     let cancel = Cancel::default();
@@ -287,15 +318,15 @@ fn search(session: &Session) -> Vec<Finding> {
     let everything = Find::new("**/*").with_max_files(1);
     if (0..2).any(|_| session.perform_with(&everything, &call).is_err()) {
         let seconds = WALK_TIMEOUT.as_secs();
-        return vec![Good(format!("search: looking at all roots takes more than {seconds} s"))];
+        return vec![Good(format!("search: a walk of all roots takes more than {seconds} s"))];
     }
     let finding = |sentence: String| {
-        let said = format!("search: {sentence}");
+        let note = format!("search: {sentence}");
         if sentence.contains("max_user_watches") {
-            let advice = "answers are as right, but take longer; raise the limit with `sysctl`";
-            Note(said, advice.into())
+            let advice = "searches are correct, but take longer; raise the limit with `sysctl`";
+            Note(note, advice.into())
         } else {
-            Good(said)
+            Good(note)
         }
     };
     session.search_status().into_iter().map(finding).collect()

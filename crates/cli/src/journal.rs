@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
-use pinfold::operations::{self, Whose};
+use pinfold::operations::{self, RewindScope};
 use pinfold::{
     ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, FoundState, LoggedEntry,
     Session, State,
@@ -73,7 +73,7 @@ pub(crate) struct Show {
 /// Undo changes. Refuses a file that was modified since
 ///
 /// Without an id, undoes the newest change in the workspace that was not undone yet. An undo is a change too, and can
-/// be undone by its own id. With `--since` or `--session` many changes are undone as one: all of them, or nothing if
+/// be undone by its own id. With `--since` or `--session`, undoes many changes: all of them, or none if
 /// somebody else has changed one of the files since. Exits with 1 if a change could not be undone.
 #[derive(Args)]
 pub(crate) struct Undo {
@@ -89,7 +89,7 @@ pub(crate) struct Undo {
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// With `--since` or `--session`: leave files as they are that somebody else has changed, and undo the rest
+    /// With `--since` or `--session`: skip files that somebody else has changed, and undo the rest
     #[arg(long)]
     leave_out_conflicts: bool,
 
@@ -272,7 +272,7 @@ impl Show {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let LogOptions { workspace, permissions, journal } = &self.options;
         let settings = workspace.configure(&[permissions, journal])?.settings;
-        let session = workspace.open(settings, None)?.with_approver(ApproveAll);
+        let session = workspace.open(settings)?.with_approver(ApproveAll);
         let shown = session.perform(&operations::Show::new(self.id))?;
         print_line(&entry_line(&session, &shown.outcome.entry))?;
         match &shown.outcome.diff {
@@ -292,11 +292,12 @@ impl Undo {
         };
         if self.since.is_some() || self.session.is_some() {
             let all = operations::Rewind::all().with_leave_out_conflicts(self.leave_out_conflicts);
-            let rewind = all.with_whose(self.session.map_or(Whose::Everybody, Whose::Session));
+            let rewind =
+                all.with_scope(self.session.map_or(RewindScope::AllSessions, RewindScope::Session));
             return crate::rewind::rewind(&session, &rewind.with_to(self.since));
         }
         if self.leave_out_conflicts {
-            bail!("`--leave-out-conflicts` goes with `--since` or `--session`");
+            bail!("`--leave-out-conflicts` needs `--since` or `--session`");
         }
         let mut ids: Vec<_> = self.ids.into_iter().map(Some).collect();
         if ids.is_empty() {

@@ -9,7 +9,7 @@ mod batch;
 mod call;
 mod config;
 mod doctor;
-mod door_hint;
+mod front_end_hint;
 mod journal;
 mod options;
 mod page;
@@ -63,6 +63,7 @@ enum Command {
     Checkpoint(rewind::Checkpoint),
     Watch(watch::Watch),
     Page(page::Page),
+    Token(token::TokenCommand),
     Doctor(doctor::Doctor),
     Completions(shell::Completions),
     Man(shell::Man),
@@ -70,14 +71,29 @@ enum Command {
     ReadPdf(read_pdf::ReadPdf),
 }
 
+/// The command line of `pinfold serve` alone. To describe the options of every other command to the parser takes as
+/// long as to start the server.
+#[derive(Parser)]
+#[command(name = "pinfold", disable_help_flag = true, disable_help_subcommand = true)]
+enum ServeOnly {
+    Serve(serve::Serve),
+}
+
 fn main() -> ExitCode {
     let command_line = match reference_server::command_line(std::env::args_os()) {
         Ok(command_line) => command_line,
         Err(code) => return code,
     };
-    let cli = Cli::try_parse_from(command_line)
-        .unwrap_or_else(|error| renamed(&error).unwrap_or(error).exit());
-    let result = match cli.command {
+    let serves = command_line.get(1).is_some_and(|command| command == "serve");
+    let command = match serves.then(|| ServeOnly::try_parse_from(&command_line)) {
+        Some(Ok(ServeOnly::Serve(serve))) => Command::Serve(serve),
+        // Mistakes and requests for help are answered with all commands known.
+        Some(Err(_)) | None => {
+            let cli = Cli::try_parse_from(command_line);
+            cli.unwrap_or_else(|error| renamed(&error).unwrap_or(error).exit()).command
+        }
+    };
+    let result = match command {
         Command::Serve(command) => command.run(),
         Command::Call(command) => command.run(),
         Command::Apply(command) => command.run(),
@@ -89,6 +105,7 @@ fn main() -> ExitCode {
         Command::Checkpoint(command) => command.run(),
         Command::Watch(command) => command.run(),
         Command::Page(command) => command.run(),
+        Command::Token(command) => command.run(),
         Command::Doctor(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

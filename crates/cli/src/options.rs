@@ -6,17 +6,17 @@ mod groups;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
 use pinfold_confine::device_and_inode;
-use pinfold_dialects::{Dialect, Toolbox, all_dialects, check_settings, named_dialects};
+use pinfold_dialects::{CLASSIC, Dialect, Toolbox, check_settings, every_dialect, named_dialects};
 
 use crate::config::{self, Config};
 use crate::prompt::Terminal;
 use crate::token;
-pub(crate) use groups::{ChangeOptions, PermissionOptions, values};
+pub(crate) use groups::{ChangeOptions, PermissionOptions, modes, values};
 use groups::{LimitOptions, ToolOptions};
 
 /// A group of options that change settings.
@@ -35,6 +35,12 @@ pub(crate) struct WorkspaceOptions {
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
+    /// Workspace of the configuration file: its roots, rules and journal
+    ///
+    /// The table `[workspaces.NAME]`, which a server over HTTP serves at /mcp/NAME.
+    #[arg(long, value_name = "NAME", conflicts_with = "roots", hide_short_help = true)]
+    pub(crate) workspace: Option<String>,
+
     /// Directory that is only read, whatever the rules say; repeatable
     #[arg(long = "read-root", value_name = "DIR")]
     read_roots: Vec<PathBuf>,
@@ -50,8 +56,25 @@ impl WorkspaceOptions {
     /// Reads the configuration file and applies the flags.
     pub(crate) fn configure(&self, groups: &[&dyn Group]) -> Result<Config> {
         let mut config = configure(self.config.as_deref(), groups)?;
-        config.settings.read_roots.extend(self.read_roots.iter().cloned());
+        if let Some(name) = &self.workspace {
+            let named = config.workspaces.get(name);
+            config.settings = named.with_context(|| unknown(name))?.settings.clone();
+        }
+        let named = config.workspaces.values_mut().map(|named| &mut named.settings);
+        for settings in named.chain([&mut config.settings]) {
+            settings.read_roots.extend(self.read_roots.iter().cloned());
+        }
         Ok(config)
+    }
+
+    /// The root directories: those that were given, those of the named workspace, or the current directory.
+    fn roots(&self) -> Result<Vec<PathBuf>> {
+        if let Some(name) = &self.workspace {
+            let named = config::load(self.config.as_deref())?.workspaces.remove(name);
+            return Ok(named.with_context(|| unknown(name))?.keys.roots);
+        }
+        let current = || vec![PathBuf::from(".")];
+        Ok(if self.roots.is_empty() { current() } else { self.roots.clone() })
     }
 
     /// The configuration file in use, whether or not it exists.
@@ -77,11 +100,19 @@ impl WorkspaceOptions {
         ]
     }
 
-    /// Opens a session. Its tools cannot reach Pinfold's own files, nor `own_file`.
-    pub(crate) fn open(&self, settings: Settings, own_file: Option<PathBuf>) -> Result<Session> {
-        let current = [PathBuf::from(".")];
-        let roots = if self.roots.is_empty() { &current[..] } else { &self.roots };
-        let own_files = own_files(self.config.as_deref()).chain(own_file);
+    /// Opens a session. Its tools cannot reach Pinfold's own files.
+    pub(crate) fn open(&self, settings: Settings) -> Result<Session> {
+        self.open_on(&self.roots()?, settings, [])
+    }
+
+    /// Opens a session on some roots. Its tools cannot reach Pinfold's own files, nor `own`.
+    pub(crate) fn open_on(
+        &self,
+        roots: &[PathBuf],
+        settings: Settings,
+        own: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Session> {
+        let own_files = own_files(self.config.as_deref()).chain(own);
         let session = Session::with_settings(roots, settings)?.keeping_out_of(own_files);
         Ok(match crate::read_pdf::reader() {
             Some(reader) => session.with_pdf_reader(reader),
@@ -95,12 +126,12 @@ impl WorkspaceOptions {
         settings: Settings,
         dialects: &[&'static Dialect],
     ) -> Result<Toolbox> {
-        let mut session = self.open(settings, None)?;
+        let mut session = self.open(settings)?;
         if let Some(terminal) = Terminal::there() {
             session = session.with_approver(terminal);
         }
         let toolbox = Toolbox::new(session, dialects);
-        Ok(toolbox.with_door_hint(crate::door_hint::door_hint))
+        Ok(toolbox.with_front_end_hint(crate::front_end_hint::front_end_hint))
     }
 
     /// Opens a session for a command of the user, who approves what the command does by running it. Deny rules and
@@ -110,19 +141,28 @@ impl WorkspaceOptions {
         if settings.permissions.mode != Mode::Plan {
             settings.permissions.mode = Mode::BypassPermissions;
         }
-        self.open(settings, None)
+        self.open(settings)
     }
 }
 
 /// Reads the configuration file and applies the flags.
 pub(crate) fn configure(file: Option<&Path>, groups: &[&dyn Group]) -> Result<Config> {
     let mut config = config::load(file)?;
-    for group in groups {
-        group.apply(&mut config.settings);
+    let named = config.workspaces.values_mut().map(|named| &mut named.settings);
+    for settings in named.chain([&mut config.settings]) {
+        groups.iter().for_each(|group| group.apply(settings));
+        // On the command line changes can be undone unless the user says otherwise.
+        settings.journal.get_or_insert(JournalSetting::Usual(true));
     }
-    // On the command line changes can be undone unless the user says otherwise.
-    config.settings.journal.get_or_insert(JournalSetting::Usual(true));
+    if !config.workspaces.is_empty() {
+        let state = token::state_directory()?;
+        config.workspaces.iter_mut().for_each(|(name, it)| it.separate_journal(name, &state));
+    }
     Ok(config)
+}
+
+fn unknown(workspace: &str) -> String {
+    format!("the configuration file has no table `[workspaces.{workspace}]`")
 }
 
 /// The files of Pinfold that no tool may reach.
@@ -183,7 +223,7 @@ impl SessionOptions {
 pub(crate) struct DialectOptions {
     /// Tool dialects, separated by commas
     ///
-    /// Default: `classic`; `call` and `batch` accept the tools of all dialects.
+    /// Default: `classic`; for `call` and `batch`, `all`, which is `classic`, `dotted` and `scoped`.
     #[arg(long = "dialect", value_name = "NAME", value_delimiter = ',', value_parser = dialect_names())]
     names: Vec<String>,
 
@@ -204,6 +244,16 @@ impl DialectOptions {
         let chosen = named_dialects(self.names.iter().map(String::as_str));
         let chosen = chosen.map_err(anyhow::Error::msg)?;
         Ok(if chosen.is_empty() { default.to_vec() } else { chosen })
+    }
+
+    /// The chosen dialects, else those with the names, else `classic`.
+    pub(crate) fn or_named(&self, names: &[String]) -> Result<Vec<&'static Dialect>> {
+        let names = names.iter().map(String::as_str);
+        let mut named = named_dialects(names).map_err(anyhow::Error::msg)?;
+        if named.is_empty() {
+            named.push(&CLASSIC);
+        }
+        self.or(&named)
     }
 
     /// As [`Self::or`]. Refuses a dialect that lacks a setting which it cannot work without.
@@ -254,7 +304,7 @@ impl FeedDirectory {
     }
 }
 
-/// What the journal keeps.
+/// Options of the journal.
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
 pub(crate) struct JournalOptions {
@@ -291,5 +341,5 @@ impl Group for JournalOptions {
 }
 
 fn dialect_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(all_dialects().iter().map(|dialect| dialect.name).chain(["all"]))
+    PossibleValuesParser::new(every_dialect().iter().map(|dialect| dialect.name).chain(["all"]))
 }

@@ -14,8 +14,8 @@ use crate::viewer::ViewerOptions;
 /// Watch servers, answer approval requests and undo changes, in a browser
 ///
 /// Serves a page on this machine alone, prints a link that opens it once, and opens the link if there is a desktop. The
-/// page shows calls as they happen, approval requests with their diffs, and the journal of all workspaces. Files that a
-/// deny rule covers are neither shown nor changed back, and with `--read-only` nothing is undone. Ends with Ctrl+C.
+/// page shows calls as they happen, approval requests with their diffs, and the journal of all workspaces. It
+/// neither shows nor restores files that a deny rule covers, and with `--read-only` undoes nothing. Ends with Ctrl+C.
 #[derive(Args)]
 pub(crate) struct Page {
     /// Port at 127.0.0.1; 0 chooses a free one
@@ -37,7 +37,7 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let Self { port, no_open, servers, permissions, journal } = self;
-        // What is wrong with the options is said now, and not when a page opens.
+        // Bad options are reported now, and not when a page opens.
         servers.watch_options(true)?;
         let history = HistoryOptions {
             settings: servers.configure(&[&permissions, &journal])?.settings,

@@ -20,7 +20,7 @@ use rustix::process::Resource;
 /// The largest of some hundred real files took 150 MB.
 const MAX_MEMORY_BYTES: u64 = 768 * 1024 * 1024;
 
-/// What else the process may use.
+/// Limits of the process.
 const LIMITS: [(Resource, u64); 4] = [
     // Seconds of computing, whatever the call's deadline is.
     (Resource::Cpu, 300),

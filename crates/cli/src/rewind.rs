@@ -1,10 +1,10 @@
-//! `pinfold checkpoint`, and `pinfold undo --since` and `--session`, which take back many changes at once.
+//! `pinfold checkpoint`, and `pinfold undo --since` and `--session`, which undo many changes at once.
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use pinfold::operations::{Rewind, TakenBack};
+use pinfold::operations::{RevertedPath, Rewind};
 use pinfold::{CallOptions, Done, Session};
 
 use crate::TOOL_ERROR;
@@ -12,7 +12,7 @@ use crate::batch::print_line;
 use crate::journal::below_root;
 use crate::options::{JournalOptions, WorkspaceOptions};
 
-/// Mark the present, to come back to it with `pinfold undo --since`
+/// Add a checkpoint, which `pinfold undo --since` can go back to
 #[derive(Args)]
 pub(crate) struct Checkpoint {
     /// Label by which `pinfold undo --since` finds the checkpoint
@@ -46,7 +46,7 @@ impl Checkpoint {
     }
 }
 
-/// Takes back many changes at once, and prints what becomes of each file.
+/// Undoes many changes at once, and prints what happens to each file.
 pub(crate) fn rewind(session: &Session, rewind: &Rewind) -> Result<ExitCode> {
     let done = session.audited(
         &CallOptions::default().with_tool("rewind"),
@@ -68,14 +68,14 @@ pub(crate) fn rewind(session: &Session, rewind: &Rewind) -> Result<ExitCode> {
         print_line(&file_line(session, file))?;
     }
     if !done.outcome.conflicts.is_empty() && !rewind.leave_out_conflicts {
-        eprintln!("pinfold: nothing was changed; `--leave-out-conflicts` takes back the rest");
+        eprintln!("pinfold: nothing was changed; `--leave-out-conflicts` undoes the rest");
         return Ok(ExitCode::from(TOOL_ERROR));
     }
     print_line(&summary(&done))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn file_line(session: &Session, file: &TakenBack) -> String {
+fn file_line(session: &Session, file: &RevertedPath) -> String {
     let path = below_root(session, &file.path);
     let to = file.back_to.as_ref().map(|to| format!(" to {}", below_root(session, to)));
     let lines = file.lines.map(|(added, removed)| format!("  (+{added} -{removed} lines)"));
@@ -94,9 +94,9 @@ fn summary(done: &Done<Rewind>) -> String {
         lines.fold((0, 0), |(all, gone), (added, removed)| (all + added, gone + removed));
     let what = format!("{changes}: {paths}, +{added} -{removed} lines");
     match (done.receipt.dry_run, &done.receipt.id) {
-        _ if done.outcome.changes == 0 => "There was nothing to take back".into(),
-        (true, _) => format!("[Dry Run] Would take back {what}"),
-        (false, Some(id)) => format!("Took back {what} (undo that with `pinfold undo {id}`)"),
-        (false, None) => format!("Took back {what}"),
+        _ if done.outcome.changes == 0 => "There was nothing to undo".into(),
+        (true, _) => format!("[Dry Run] Would undo {what}"),
+        (false, Some(id)) => format!("Undid {what} (undo that with `pinfold undo {id}`)"),
+        (false, None) => format!("Undid {what}"),
     }
 }

@@ -50,11 +50,28 @@ impl SandboxOptions {
     }
 
     /// Restricts this process, unless that is off. To be called before a thread is started.
-    pub(crate) fn restrict(&self, config: &ServeConfig, session: &Session, feed: Option<&Path>) {
+    ///
+    /// `watched` are files that are read again when they were replaced.
+    pub(crate) fn restrict<'s>(
+        &self,
+        config: &ServeConfig,
+        sessions: impl IntoIterator<Item = &'s Session>,
+        feed: Option<&Path>,
+        watched: &[PathBuf],
+    ) {
         if self.landlock(config) == Landlock::Off {
             return;
         }
-        match restrict_files(&server_files(session, feed), Scope::Process) {
+        let mut access = FileAccess::default();
+        for session in sessions {
+            let more = server_files(session, feed);
+            access.read.extend(more.read);
+            access.write.extend(more.write);
+            access.execute = more.execute;
+        }
+        let home = etcetera::home_dir().ok().and_then(|home| device_and_inode(&home));
+        access.read.extend(watched.iter().map(|file| replaceable(file.clone(), home)));
+        match restrict_files(&access, Scope::Process) {
             FileRestriction::Enforced(version) => tracing::info!("Landlock {version} holds"),
             FileRestriction::Unavailable(reason) => tracing::info!("no Landlock: {reason}"),
         }
@@ -76,8 +93,9 @@ fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
     let audit = session.settings().audit.clone();
     let home = etcetera::home_dir().ok().and_then(|home| device_and_inode(&home));
     let workspace = session.workspace();
-    let (read_roots, roots): (Vec<_>, Vec<_>) =
-        session.real_roots().partition(|root| workspace.is_only_read(root.as_os_str().as_bytes()));
+    let (read_roots, roots): (Vec<_>, Vec<_>) = session
+        .real_roots()
+        .partition(|root| workspace.is_in_read_root(root.as_os_str().as_bytes()));
     let replaceable = |root| replaceable(root, home);
     FileAccess {
         // How many processors there are, which decides on the number of threads.

@@ -1,15 +1,27 @@
-//! The token that clients must send over HTTP.
+//! The tokens that clients must send over HTTP, and where they come from.
+
+mod command;
+mod file;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use etcetera::BaseStrategy as _;
 use pinfold_confine::{random_secret, read_secret, remove_secret, write_secret};
+use pinfold_mcp::StateKey;
+use pinfold_mcp::http::{Token, TokenHash, TokenLimits, Tokens};
+use tokio::sync::watch;
+
+pub(crate) use command::TokenCommand;
 
 /// Shorter tokens could be guessed.
 const MIN_CHARS: usize = 16;
+
+/// How often a token file is read again: a rotation need not wait longer.
+const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// The directory of Pinfold's own state: tokens and, by default, the journal.
 pub(crate) fn state_directory() -> Result<PathBuf> {
@@ -17,78 +29,193 @@ pub(crate) fn state_directory() -> Result<PathBuf> {
     Ok(base.state_dir().unwrap_or_else(|| base.data_dir()).join("pinfold"))
 }
 
-/// A token and its origin.
-pub(crate) struct Token {
-    text: String,
+/// The tokens of a workspace, and where they come from.
+pub(crate) struct TokenSource {
     origin: Origin,
+    /// For tokens that have no limits of their own.
+    limits: TokenLimits,
+    current: watch::Sender<Tokens>,
 }
 
 enum Origin {
-    File(PathBuf),
+    /// A file of the user, which is read again when it has changed.
+    File {
+        path: PathBuf,
+        text: String,
+    },
     Environment,
     /// A file that this server created and removes when it ends.
-    OwnFile(PathBuf),
+    OwnFile {
+        path: PathBuf,
+        token: String,
+    },
 }
 
-impl Token {
-    /// The token in `file`, which is created if it is missing; else the one in `PINFOLD_TOKEN`; else a new one in a
-    /// file of its own.
-    pub(crate) fn get(file: Option<&Path>, address: SocketAddr) -> Result<Self> {
+impl TokenSource {
+    /// The tokens in `file`, which is created with one if it is missing; else, for the unnamed workspace, the one in
+    /// `PINFOLD_TOKEN`; else a new one in a file of its own.
+    pub(crate) fn get(
+        file: Option<&Path>,
+        (address, workspace): (SocketAddr, &str),
+        limits: TokenLimits,
+    ) -> Result<Self> {
         if let Some(file) = file {
-            return Self::in_file(file);
+            return Self::in_file(file, limits);
         }
-        if let Ok(text) = std::env::var("PINFOLD_TOKEN") {
-            return Ok(Self {
-                text: checked(&text).context("PINFOLD_TOKEN")?,
-                origin: Origin::Environment,
-            });
+        if workspace.is_empty()
+            && let Ok(text) = std::env::var("PINFOLD_TOKEN")
+        {
+            let tokens = plain(&text, limits).context("PINFOLD_TOKEN")?;
+            return Ok(Self::new(Origin::Environment, limits, tokens));
         }
-        let path = state_directory()?.join("tokens").join(format!("http-{address}"));
-        let text = random_secret()?;
-        let written = write_secret(&path, &format!("{text}\n"), true);
+        let end = if workspace.is_empty() { String::new() } else { format!("-{workspace}") };
+        let path = state_directory()?.join("tokens").join(format!("http-{address}{end}"));
+        let token = random_secret()?;
+        let written = write_secret(&path, &format!("{token}\n"), true);
         written
             .map_err(|error| anyhow!("cannot write the token to {}: {error}", path.display()))?;
-        Ok(Self { text, origin: Origin::OwnFile(path) })
+        let tokens = plain(&token, limits)?;
+        Ok(Self::new(Origin::OwnFile { path, token }, limits, tokens))
     }
 
-    fn in_file(file: &Path) -> Result<Self> {
-        let named = || format!("the token in {}", file.display());
-        let text = match read_secret(file) {
-            Ok(text) => checked(&text).with_context(named)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let text = random_secret()?;
-                write_secret(file, &format!("{text}\n"), false).with_context(named)?;
-                text
-            }
-            Err(error) => bail!("{}: {error}", named()),
-        };
-        Ok(Self { text, origin: Origin::File(file.to_owned()) })
+    fn new(origin: Origin, limits: TokenLimits, tokens: Vec<Token>) -> Self {
+        Self { origin, limits, current: watch::Sender::new(Tokens::Known(tokens.into())) }
     }
 
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    fn in_file(file: &Path, limits: TokenLimits) -> Result<Self> {
+        let path = std::path::absolute(file)?;
+        let text =
+            made_secret(&path).with_context(|| format!("the token file {}", path.display()))?;
+        let tokens =
+            parse(&text, limits).with_context(|| format!("the token file {}", path.display()))?;
+        Ok(Self::new(Origin::File { path, text }, limits, tokens))
+    }
+
+    /// The tokens that are accepted, now and later.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Tokens> {
+        self.current.subscribe()
+    }
+
+    /// The file that is read again when it has changed.
+    pub(crate) fn watched_file(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::File { path, .. } => Some(path),
+            Origin::Environment | Origin::OwnFile { .. } => None,
+        }
     }
 
     /// A sentence for the user that names the file with the token.
     pub(crate) fn location(&self) -> String {
         match &self.origin {
-            Origin::File(path) | Origin::OwnFile(path) => {
+            Origin::File { path, text } if file::is_table(text) => {
+                format!("the hashes of the tokens are in {}", path.display())
+            }
+            Origin::File { path, .. } | Origin::OwnFile { path, .. } => {
                 format!("the token is in {}", path.display())
             }
             Origin::Environment => "the token is the one in PINFOLD_TOKEN".into(),
         }
     }
+
+    /// Reads the files again and again, on a thread. A file that cannot be read, or that says something else than
+    /// tokens, lets nobody in: a token that was removed must not live on because of a typing error.
+    pub(crate) fn watch<'s>(sources: impl IntoIterator<Item = &'s Self>) -> Result<()> {
+        let files = sources.into_iter().filter_map(|source| match &source.origin {
+            Origin::File { path, text } => {
+                let read = Some(text.clone());
+                Some((path.clone(), read, source.limits, source.current.clone()))
+            }
+            Origin::Environment | Origin::OwnFile { .. } => None,
+        });
+        let mut files: Vec<_> = files.collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let watch = move || {
+            loop {
+                std::thread::sleep(READ_EVERY);
+                for (path, known, limits, current) in &mut files {
+                    let text = read_secret(path);
+                    if text.as_ref().ok() == known.as_ref() {
+                        continue;
+                    }
+                    let tokens = text.as_deref().map_err(|error| anyhow!("{error}"));
+                    match tokens.and_then(|text| parse(text, *limits)) {
+                        Ok(tokens) => {
+                            tracing::info!("{} has {} tokens now", path.display(), tokens.len());
+                            current.send_replace(Tokens::Known(tokens.into()));
+                            *known = text.ok();
+                        }
+                        Err(error) => {
+                            let shown = path.display();
+                            if !matches!(*current.borrow(), Tokens::Unknown) {
+                                crate::serve::say(&format!(
+                                    "all requests are refused: {shown}: {error:#}"
+                                ));
+                            }
+                            current.send_replace(Tokens::Unknown);
+                            *known = None;
+                        }
+                    }
+                }
+            }
+        };
+        std::thread::Builder::new().name("tokens".into()).spawn(watch)?;
+        Ok(())
+    }
 }
 
-impl Drop for Token {
+impl Drop for TokenSource {
     fn drop(&mut self) {
-        if let Origin::OwnFile(path) = &self.origin {
+        if let Origin::OwnFile { path, token } = &self.origin {
             // Another server at this address may have replaced the file.
-            if read_secret(path).is_ok_and(|text| text.trim() == self.text) {
+            if read_secret(path).is_ok_and(|text| text.trim() == token) {
                 _ = remove_secret(path);
             }
         }
     }
+}
+
+/// The key that replicas share, for the states of one workspace. The file is created if it is missing.
+pub(crate) fn state_key(file: &Path, workspace: &str) -> Result<StateKey> {
+    let named = || format!("the key in {}", file.display());
+    let text = made_secret(file).with_context(named)?;
+    let text = text.trim();
+    let key = StateKey::new(text.as_bytes(), workspace).with_context(|| {
+        let (has, needed) = (text.len(), StateKey::MIN_BYTES);
+        format!("it has {has} bytes; at least {needed} are needed, such as `openssl rand -hex 32` prints")
+    });
+    key.with_context(named)
+}
+
+/// The secret in a file; a new one in a new file if it is missing.
+fn made_secret(file: &Path) -> Result<String> {
+    match read_secret(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        read => return read.map_err(plain_error),
+    }
+    match write_secret(file, &format!("{}\n", random_secret()?), false) {
+        // Another server was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        written => written.map_err(plain_error)?,
+    }
+    read_secret(file).map_err(plain_error)
+}
+
+/// A problem with a file that the user named is a usage error.
+fn plain_error(error: std::io::Error) -> anyhow::Error {
+    anyhow!("{error}")
+}
+
+/// The tokens that a file has: one as it is, or a table of hashes.
+fn parse(text: &str, limits: TokenLimits) -> Result<Vec<Token>> {
+    if file::is_table(text) { Ok(file::parse(text)?.tokens(limits)) } else { plain(text, limits) }
+}
+
+/// A token as it is.
+fn plain(text: &str, limits: TokenLimits) -> Result<Vec<Token>> {
+    let hashes = vec![TokenHash::of(checked(text)?.as_bytes())];
+    Ok(vec![Token { name: "token".into(), hashes, mode: None, limits }])
 }
 
 fn checked(text: &str) -> Result<String> {

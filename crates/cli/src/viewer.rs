@@ -1,4 +1,4 @@
-//! What the commands have in common by which the user watches running servers.
+//! Options and functions that `pinfold watch` and `pinfold page` share.
 
 use std::path::PathBuf;
 

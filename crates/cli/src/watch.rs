@@ -26,7 +26,7 @@ use terminal::Terminal;
 /// for the agent, `d` shows the whole diff, `p` pauses changes or resumes them, `q` quits.
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// Print one JSON object per line, and ask nothing
+    /// Print events as JSON, one object per line, and answer no requests
     #[arg(long)]
     json: bool,
 

@@ -45,14 +45,14 @@ impl Stage {
         process.wait_with_output().unwrap()
     }
 
-    /// What a successful run prints.
+    /// The output of a successful run.
     fn applied(&self, arguments: &[&str], patch: &str) -> String {
         let output = self.run(arguments, patch);
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a refused run says. Nothing was changed.
+    /// The error of a refused run, which changed nothing.
     fn refused(&self, arguments: &[&str], patch: &str) -> String {
         let before = self.files();
         let output = self.run(arguments, patch);
@@ -204,9 +204,9 @@ fn what_cannot_be_applied_is_refused_with_its_reason() {
         ),
         (codex("*** Add File: .git/hooks/x\n+x\n"), "--allow 'Write(/.git/hooks/x)'"),
     ] {
-        let said = it.refused(&["apply"], &patch);
-        assert!(said.contains(words), "{patch}\n{said}");
-        assert!(said.starts_with("pinfold: "), "{said}");
+        let printed = it.refused(&["apply"], &patch);
+        assert!(printed.contains(words), "{patch}\n{printed}");
+        assert!(printed.starts_with("pinfold: "), "{printed}");
     }
     let denied = it.refused(&["apply", "--read-only"], &codex("*** Delete File: b.txt\n"));
     assert!(denied.contains("the mode `plan` changes nothing"), "{denied}");

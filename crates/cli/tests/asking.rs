@@ -238,7 +238,7 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     assert_eq!(again["result"]["resultType"], "input_required");
     let done = answer(&round(&web, write("two\n"), Some(state), Some(accept("allow once"))));
     assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "two\n"));
-    // What was said yes to is no more: the diff is another.
+    // The approval does not count: the diff is another one.
     fs::write(dir.path().join("ws/a.txt"), "somebody else's\n").unwrap();
     let anew = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
     assert_eq!(anew["result"]["resultType"], "input_required", "{anew}");
@@ -451,8 +451,8 @@ fn every_call_is_in_the_audit_log() {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), calls.len(), "{text}");
     for (line, (tool, _, outcome, decision)) in lines.iter().zip(&calls) {
-        let said = [&line["tool"], &line["outcome"], &line["decision"]];
-        assert_eq!(said, [tool, outcome, decision], "{line}");
+        let printed = [&line["tool"], &line["outcome"], &line["decision"]];
+        assert_eq!(printed, [tool, outcome, decision], "{line}");
         assert_eq!((&line["client"], &line["session"]), (&json!("testkit"), &lines[0]["session"]));
         assert!(line["time"].as_str().unwrap().ends_with('Z') && line["duration_ms"].is_u64());
         assert!(line["bytes"].is_u64(), "{line}");
@@ -465,8 +465,8 @@ fn every_call_is_in_the_audit_log() {
     {
         let output = pinfold(&dir, "serve", &arguments).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(arguments[1]), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains(arguments[1]), "{printed}");
     }
 }
 

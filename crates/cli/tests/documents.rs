@@ -47,7 +47,7 @@ fn one_page(content: &str, more: &[String]) -> Vec<u8> {
     pdf(&objects)
 }
 
-/// What `Read` says of a document within some seconds.
+/// The answer of `Read` to a document, within some seconds.
 fn read(content: &[u8], deadline: u64) -> Value {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("a.pdf");

@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "serve",
     "call",
     "apply",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 14] = [
     "checkpoint",
     "watch",
     "page",
+    "token",
     "doctor",
     "completions",
     "man",
@@ -37,6 +38,10 @@ fn help_is_as_it_was_reviewed() {
     insta::assert_snapshot!("help", pinfold(&["--help"]));
     for command in COMMANDS {
         insta::assert_snapshot!(format!("help-{command}"), pinfold(&[command, "--help"]));
+    }
+    for action in ["new", "remove", "list"] {
+        let text = pinfold(&["token", action, "--help"]);
+        insta::assert_snapshot!(format!("help-token-{action}"), text);
     }
 }
 

@@ -47,7 +47,7 @@ fn with_state(command: &mut Command, state: &Path) {
     command.env("XDG_STATE_HOME", state).env("HOME", state);
 }
 
-/// What a server that gets no request writes on standard error, and its exit code.
+/// The standard error and the exit code of a server that gets no request.
 fn ended(command: &mut Command) -> (Vec<String>, Option<i32>) {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.stdout.is_empty(), "{output:?}");

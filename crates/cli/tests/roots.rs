@@ -1,4 +1,4 @@
-//! What the directories that a client has open do to the workspace.
+//! The client's roots narrow the workspace.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -122,7 +122,7 @@ fn a_narrowed_workspace_is_called_as_before() {
     let path = dir.path().join("pkg/x.txt");
     let refused = server.call("Read", &json!({"file_path": "pkg/x.txt"}));
     assert!(text(&refused).contains(path.to_str().unwrap()), "{refused}");
-    // What has been read stays read when one more directory is opened.
+    // Files stay read when the client opens one more directory.
     server.call("Read", &json!({"file_path": path}));
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
     let edit = json!({"file_path": path, "old_string": "one", "new_string": "three"});

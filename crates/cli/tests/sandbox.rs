@@ -1,4 +1,4 @@
-//! What Landlock, seccomp and resource limits forbid the server and the processes that read PDFs.
+//! Landlock, seccomp and resource limits of the server, and of the processes that read PDFs.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
@@ -69,7 +69,7 @@ fn call(server: &mut Lines, tool: &str, arguments: Value) -> Value {
 /// Whether this machine has Landlock; says so loudly if not.
 fn has_landlock(dir: &Path) -> bool {
     let doctor = pinfold(dir, "doctor", &[]).output().unwrap();
-    let has = String::from_utf8_lossy(&doctor.stdout).contains("landlock: holds");
+    let has = String::from_utf8_lossy(&doctor.stdout).contains("landlock: works");
     if !has {
         eprintln!("SKIPPED: this machine has no Landlock");
     }
@@ -167,13 +167,13 @@ fn a_server_cannot_write_to_a_directory_that_is_not_its_own() {
 #[test]
 fn doctor_says_whether_landlock_holds() {
     let dir = places();
-    let said = |more: &[&str]| {
+    let printed = |more: &[&str]| {
         String::from_utf8(pinfold(dir.path(), "doctor", more).output().unwrap().stdout).unwrap()
     };
-    assert!(said(&["--landlock", "off"]).contains("note  landlock: off"));
-    let auto = said(&[]);
-    assert!(auto.contains("landlock: holds (version ") || auto.contains("landlock: does not hold"));
-    assert!(without_kernel_support(|| said(&[])).contains("note  landlock: does not hold"));
+    assert!(printed(&["--landlock", "off"]).contains("note  landlock: off"));
+    let auto = printed(&[]);
+    assert!(auto.contains("landlock: works (version ") || auto.contains("landlock: does not work"));
+    assert!(without_kernel_support(|| printed(&[])).contains("note  landlock: does not work"));
 }
 
 #[test]

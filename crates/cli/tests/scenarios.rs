@@ -42,7 +42,7 @@ impl Door for Call {
 }
 
 fn call(stage: &Stage) -> Option<Box<dyn Door>> {
-    let single = stage.calls.len() == 1 && !stage.about_seen;
+    let single = stage.calls.len() == 1 && !stage.about_read_before_write;
     single.then(|| Box::new(Call(pinfold(stage, "call"))) as Box<dyn Door>)
 }
 

@@ -71,7 +71,7 @@ pub struct ToolResult {
     /// One line for the user; always present on success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_result: Option<String>,
-    /// What went wrong, and what to try next.
+    /// The error message, with its hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Images of the answer.
@@ -172,7 +172,7 @@ impl Blocks {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// What programs get beside the blocks, where there is something.
+    /// The `_meta` of the answer for programs, if it has one.
     pub fn meta(&self) -> Option<Value> {
         let mut meta = json!({ "pinfold/result": { "code": self.code? } });
         if let Some(error_type) = self.error_type {

@@ -9,7 +9,7 @@ use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
 
 use crate::portable_names::other_names;
-use crate::words::{brief, count};
+use crate::words::{count, shortened};
 
 /// Returns the arguments as the tool's struct takes them, or an error with all problems.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
@@ -81,7 +81,7 @@ fn check_object(
                 names().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
             ),
         };
-        problems.push(format!("{prefix}there is no argument `{}`; {instead}", brief(unknown)));
+        problems.push(format!("{prefix}there is no argument `{}`; {instead}", shortened(unknown)));
     }
     Value::Object(checked)
 }
@@ -190,7 +190,7 @@ fn describe(value: &Value) -> String {
         Value::Null => "null".into(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => number.to_string(),
-        Value::String(text) => format!("the string {:?}", brief(text)),
+        Value::String(text) => format!("the string {:?}", shortened(text)),
         Value::Array(_) => "an array".into(),
         Value::Object(_) => "an object".into(),
     }

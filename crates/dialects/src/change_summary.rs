@@ -5,7 +5,7 @@ use pinfold::operations::{
 };
 use pinfold::{Done, Kind, MatchKind, Receipt};
 
-use crate::words::{brief, count};
+use crate::words::{count, shortened};
 
 /// `line 3`, `lines 3-5`.
 fn line_range((first, last): (u64, u64)) -> String {
@@ -31,11 +31,11 @@ pub(crate) struct ChangeSummary {
     dry_run: bool,
 }
 
-/// What else is to be said of a patch.
+/// Notes on a patch that was applied.
 #[derive(Default)]
 pub(crate) struct PatchNotes {
     /// The chunks that did not match exactly: how, in which file where there are several, and which lines they take.
-    pub(crate) loose: Vec<(MatchKind, Option<String>, (u64, u64))>,
+    pub(crate) lenient: Vec<(MatchKind, Option<String>, (u64, u64))>,
     /// How many other hard links have the old content of a file.
     pub(crate) other_names: u64,
     pub(crate) notices: Vec<String>,
@@ -88,7 +88,7 @@ impl ChangeSummary {
     pub(crate) fn of_patch(done: &Done<ChangeFiles>, list: &str, notes: PatchNotes) -> Self {
         let verbs = ["Success. Updated the following files", "update the following files"];
         let mut summary = Self::new(&done.receipt, verbs, ":\n", list);
-        for (match_kind, path, lines) in notes.loose {
+        for (match_kind, path, lines) in notes.lenient {
             let place = match path {
                 Some(path) => format!("{path} {}", line_range(lines)),
                 None => line_range(lines),
@@ -136,7 +136,7 @@ impl ChangeSummary {
         if !edited.changed {
             return Self::unchanged(&done.receipt, &format!("cell {} of {path}", edited.number));
         }
-        let id = edited.id.as_ref().map(|id| format!(", id {}", brief(id).escape_debug()));
+        let id = edited.id.as_ref().map(|id| format!(", id {}", shortened(id).escape_debug()));
         let cell = format!("cell {} ({}{})", edited.number, edited.kind, id.unwrap_or_default());
         let verbs = verbs.map(|verb| format!("{verb} {cell}"));
         let verbs = verbs.each_ref().map(String::as_str);
@@ -234,8 +234,10 @@ impl ChangeSummary {
     /// The sentence on how an edit was matched and the notices, each on a line of its own.
     pub(crate) fn closing(&self) -> String {
         let sentences = self.match_sentences.iter().map(|(_, sentence)| format!("\n{sentence}"));
-        let said = |number| self.match_sentences.iter().any(|(said, _)| *said == number);
-        let notices = self.notices.iter().enumerate().filter(|(number, _)| !said(*number));
+        let is_in_sentence =
+            |number| self.match_sentences.iter().any(|(notice, _)| *notice == number);
+        let notices =
+            self.notices.iter().enumerate().filter(|(number, _)| !is_in_sentence(*number));
         notices.fold(sentences.collect(), |text, (_, notice)| format!("{text}\n({notice})"))
     }
 

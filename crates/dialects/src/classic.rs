@@ -10,14 +10,15 @@ mod notebook_edit;
 pub(crate) mod read;
 pub(crate) mod write;
 
-use pinfold::{Error, MatchKind, Receipt, limits};
+use pinfold::{Error, MatchKind, Receipt};
 use serde_json::{Map, Value};
 
 use crate::change_summary::ChangeSummary;
-use crate::hint::{Refusal, Vocabulary};
-use crate::names::{self, Names};
+use crate::hint::{FailedCall, HintNames};
+use crate::limits;
+use crate::names::{self, AnswerNames};
 use crate::tool::parse;
-use crate::{Answer, Dialect, Entry, Tool, ToolResult, code};
+use crate::{Answer, Dialect, Tool, ToolEntry, ToolResult, code};
 
 /// The dialect that is served by default.
 pub static CLASSIC: Dialect = Dialect {
@@ -34,12 +35,13 @@ pub static CLASSIC: Dialect = Dialect {
         entry::<glob::Glob>(),
         entry::<grep::Grep>(),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: true,
 };
 
-const fn entry<T: Tool<Reply = ToolResult>>() -> Entry {
-    Entry::of::<T>(|| None, |arguments| parse::<T>(arguments, Answer::Classic))
+const fn entry<T: Tool<Reply = ToolResult>>() -> ToolEntry {
+    ToolEntry::of::<T>(|| None, |arguments| parse::<T>(arguments, Answer::Classic))
 }
 
 /// The answer to a change: its summary, and metadata for programs.
@@ -60,7 +62,7 @@ fn changed(summary: ChangeSummary, path: String, receipt: &Receipt, facts: Value
     }
 }
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "Read",
     list_tool: "LS",
     find_glob: "pattern",
@@ -71,24 +73,24 @@ static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: None,
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let message = match error {
         Error::BreaksNotebook { .. } => format!("{error}; change its cells with NotebookEdit"),
         Error::NotANotebook { .. } => format!("{error}; change it as text, with Edit"),
-        _ => message(error, refusal, &VOCABULARY, &names::CLASSIC),
+        _ => message(error, call, &HINT_NAMES, &names::CLASSIC_NAMES),
     };
     let metadata = Map::from_iter([("code".into(), Value::from(code(error)))]);
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
 }
 
-/// What is wrong and what to try next, in words that other dialects share: they have the same tools under other names.
+/// The error message with its hint, which dialects share that have the same tools under other names.
 pub(crate) fn message(
     error: &Error,
-    refusal: &Refusal,
-    vocabulary: &Vocabulary,
-    names: &Names,
+    call: &FailedCall,
+    hint_names: &HintNames,
+    names: &AnswerNames,
 ) -> String {
-    match (error, words(error, refusal.read_only, names)) {
+    match (error, words(error, call.read_only, names)) {
         // The message includes the hint.
         (Error::ManyMatches { .. }, Some(words)) => words,
         (Error::NoLines { path, what, has_pages }, _) => {
@@ -96,8 +98,8 @@ pub(crate) fn message(
             let hint = if *has_pages && names.pages { "use `pages`" } else { leave_out };
             format!("{are} for text, and `{path}` is {what}; {hint}")
         }
-        (_, Some(words)) => vocabulary.message_after(words, error, refusal),
-        (_, None) => vocabulary.message(error, refusal),
+        (_, Some(words)) => hint_names.message_after(words, error, call),
+        (_, None) => hint_names.message(error, call),
     }
 }
 
@@ -107,8 +109,8 @@ fn edit(number: Option<usize>) -> String {
 }
 
 /// The messages that agents expect for some errors; `None` for the engine's own message.
-fn words(error: &Error, read_only: bool, names: &Names) -> Option<String> {
-    let Names { old_text, new_text, replace_all, .. } = names;
+fn words(error: &Error, read_only: bool, names: &AnswerNames) -> Option<String> {
+    let AnswerNames { old_text, new_text, replace_all, .. } = names;
     Some(match error {
         Error::NotFound { path, .. } => format!("File not found: {path}"),
         Error::DirectoryNotFound { path, .. } => format!("Directory not found: {path}"),

@@ -2,10 +2,10 @@
 
 use pinfold::Error;
 
-use crate::hint::Refusal;
+use crate::hint::FailedCall;
 use crate::{
-    Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, Entry, GEMINI, MEMORY, OPENCODE, PATCH,
-    REFERENCE, SCOPED, TOOLSET,
+    Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, GEMINI, MEMORY, OPENCODE, PATCH, REFERENCE,
+    SCOPED, TOOLSET, ToolEntry,
 };
 
 /// A family of tools with its own names, arguments, answers and error codes.
@@ -14,20 +14,22 @@ pub struct Dialect {
     /// Its name.
     pub name: &'static str,
     /// Its tools, in the order in which they are listed.
-    pub tools: &'static [Entry],
+    pub tools: &'static [ToolEntry],
     /// The answer that an error becomes.
-    pub(crate) fault: fn(&Error, &Refusal) -> Answer,
+    pub(crate) error_answer: fn(&Error, &FailedCall) -> Answer,
     /// Whether a call of an unknown tool gets a result that says so, and not an error of the protocol.
     pub answers_unknown_tools: bool,
+    /// Whether some of its tools change a file only if the session has read it, unless the settings say otherwise.
+    pub(crate) requires_reads: bool,
 }
 
-/// The dialects that `all` means, the default first.
-pub fn dialects() -> [&'static Dialect; 3] {
+/// The dialects that the name `all` means, the default first: three whose tools have different names.
+pub fn dialects_meant_by_all() -> [&'static Dialect; 3] {
     [&CLASSIC, &DOTTED, &SCOPED]
 }
 
 /// Every dialect, the default first. Some of them have tools of the same name.
-pub fn all_dialects() -> &'static [&'static Dialect] {
+pub fn every_dialect() -> &'static [&'static Dialect] {
     static ALL: [&Dialect; 11] = [
         &CLASSIC,
         &DOTTED,
@@ -44,21 +46,21 @@ pub fn all_dialects() -> &'static [&'static Dialect] {
     &ALL
 }
 
-/// The dialects that some names mean, each of them once; `all` means those of [`dialects`]. Or what is wrong: a name
+/// The dialects that some names mean, each of them once; `all` means those of [`dialects_meant_by_all`]. Or what is wrong: a name
 /// means none, or two of them have a tool of the same name.
 pub fn named_dialects<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> Result<Vec<&'static Dialect>, String> {
     let mut chosen: Vec<&'static Dialect> = Vec::new();
     for name in names {
-        let named = all_dialects().iter().copied().find(|dialect| name == dialect.name);
+        let named = every_dialect().iter().copied().find(|dialect| name == dialect.name);
         let meant = match named {
             Some(named) => vec![named],
-            None if name == "all" => dialects().to_vec(),
+            None if name == "all" => dialects_meant_by_all().to_vec(),
             None => {
-                let names: Vec<_> = all_dialects().iter().map(|dialect| dialect.name).collect();
+                let names: Vec<_> = every_dialect().iter().map(|dialect| dialect.name).collect();
                 let names = names.join(", ");
-                let all = dialects().map(|dialect| dialect.name).join(", ");
+                let all = dialects_meant_by_all().map(|dialect| dialect.name).join(", ");
                 return Err(format!("the dialects are {names}, and `all` for {all}"));
             }
         };

@@ -12,7 +12,7 @@ use pinfold::Error;
 use serde_json::json;
 
 use crate::answer::as_text;
-use crate::hint::{Refusal, Vocabulary};
+use crate::hint::{FailedCall, HintNames};
 use crate::tool::structured;
 use crate::{Answer, Dialect, code};
 
@@ -28,11 +28,12 @@ pub static DOTTED: Dialect = Dialect {
         structured::<list::List>(),
         structured::<search::Search>(),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: false,
 };
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "file.read",
     list_tool: "file.list",
     find_glob: "pattern",
@@ -43,7 +44,7 @@ static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: None,
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let code = match error {
         Error::NoSpace { .. } => "write_failed",
         other => code(other),
@@ -52,9 +53,9 @@ fn fault(error: &Error, refusal: &Refusal) -> Answer {
         Error::EmptyOld { path, number } => {
             let edit = number.map(|number| format!("patch {number}: ")).unwrap_or_default();
             let words = format!("{edit}`find` is empty, and `{path}` is not");
-            VOCABULARY.message_after(words, error, refusal)
+            HINT_NAMES.message_after(words, error, call)
         }
-        _ => VOCABULARY.message(error, refusal),
+        _ => HINT_NAMES.message(error, call),
     };
     let error = json!({ "error": code, "message": message });
     Answer::Structured { json: as_text(&error), failed: true }

@@ -10,15 +10,15 @@ use serde_json::json;
 
 use crate::answer::Blocks;
 use crate::editor::commands::Editor;
-use crate::file_commands::{MAX_CHARACTERS, VOCABULARY};
-use crate::hint::Refusal;
+use crate::file_commands::{HINT_NAMES, MAX_CHARACTERS};
+use crate::hint::FailedCall;
 use crate::tool::parse_dispatch;
-use crate::{Answer, Dialect, Entry, code};
+use crate::{Answer, Dialect, ToolEntry, code};
 
 /// The tool `str_replace_based_edit_tool`.
 pub static EDITOR: Dialect = Dialect {
     name: "editor",
-    tools: &[Entry {
+    tools: &[ToolEntry {
         anthropic: Some(|| {
             json!({
                 "type": "text_editor_20250728",
@@ -28,23 +28,25 @@ pub static EDITOR: Dialect = Dialect {
         }),
         ..entry::<false>()
     }],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: true,
 };
 
 /// The tool `str_replace_editor`, which can undo.
 pub static EDITOR_20250124: Dialect = Dialect {
     name: "editor-20250124",
-    tools: &[Entry {
+    tools: &[ToolEntry {
         anthropic: Some(|| json!({ "type": "text_editor_20250124", "name": "str_replace_editor" })),
         ..entry::<true>()
     }],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: true,
 };
 
-const fn entry<const UNDO: bool>() -> Entry {
-    Entry::dispatch::<Editor<UNDO>>(
+const fn entry<const UNDO: bool>() -> ToolEntry {
+    ToolEntry::dispatch::<Editor<UNDO>>(
         || None,
         |arguments| {
             parse_dispatch::<Editor<UNDO>>(arguments, |text| Answer::Blocks(Blocks::text(text)))
@@ -52,12 +54,12 @@ const fn entry<const UNDO: bool>() -> Entry {
     )
 }
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    let message = match (error, &refusal.problem) {
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    let message = match (error, &call.problem) {
         // These sentences say already what to do.
         (Error::ManyMatches { .. } | Error::OutOfRange { .. }, Some(problem)) => problem.clone(),
-        (_, Some(problem)) => VOCABULARY.message_after(problem.clone(), error, refusal),
-        (_, None) => VOCABULARY.message(error, refusal),
+        (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),
+        (_, None) => HINT_NAMES.message(error, call),
     };
     Blocks::failure(message, code(error))
 }

@@ -7,7 +7,7 @@ use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
 
 use crate::ToolContext;
 use crate::change_summary::ChangeSummary;
-use crate::hint::Vocabulary;
+use crate::hint::HintNames;
 use crate::words::malformed;
 
 /// Characters of one answer, unless the settings say otherwise: as many as the vendor's own implementation shows.
@@ -20,7 +20,7 @@ pub(crate) const MAX_ENTRIES: usize = 1_000;
 pub(crate) const DEPTH: usize = 2;
 
 /// The names that these tools have for what errors are about.
-pub(crate) static VOCABULARY: Vocabulary = Vocabulary {
+pub(crate) static HINT_NAMES: HintNames = HintNames {
     read_tool: "`view`",
     list_tool: "`view`",
     find_glob: "path",
@@ -46,7 +46,7 @@ pub(crate) fn required<'a, T: ?Sized>(
 pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Error {
     Error::InvalidArgument(format!(
         "Unrecognized command {}. The allowed commands for the {tool} tool are: {commands}",
-        crate::words::brief(command),
+        crate::words::shortened(command),
     ))
 }
 
@@ -171,7 +171,7 @@ impl CommandFile {
         Ok(ChangeSummary::of_insert(&done, &self.shown).after(words))
     }
 
-    /// What is wrong, in the words that both tools have for it. `old` is the text to replace.
+    /// The error message that both tools have. `old` is the text to replace.
     pub(crate) fn problem(&self, error: &Error, old: &str) -> Option<String> {
         let path = &self.shown;
         let ran_into = |to: &str| {

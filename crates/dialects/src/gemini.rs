@@ -13,10 +13,10 @@ mod write_file;
 use pinfold::{DiffFormat, Error, IgnoreFiles, MatchKind};
 
 use crate::answer::Blocks;
-use crate::hint::{Refusal, Vocabulary};
+use crate::hint::{FailedCall, HintNames};
 use crate::tool::{DispatchTool, parse, parse_dispatch};
 use crate::tool_context::RelativePath;
-use crate::{Answer, Dialect, Entry, Tool, ToolContext, code};
+use crate::{Answer, Dialect, Tool, ToolContext, ToolEntry, code};
 
 /// The tools of gemini-cli.
 pub static GEMINI: Dialect = Dialect {
@@ -29,22 +29,23 @@ pub static GEMINI: Dialect = Dialect {
         entry::<glob::Glob>(),
         dispatch::<grep_search::GrepSearch>(),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: true,
 };
 
-const fn entry<T: Tool<Reply = String>>() -> Entry {
-    Entry::of::<T>(
+const fn entry<T: Tool<Reply = String>>() -> ToolEntry {
+    ToolEntry::of::<T>(
         || None,
         |arguments| parse::<T>(arguments, |text| Answer::Blocks(Blocks::text(text))),
     )
 }
 
-const fn dispatch<T: DispatchTool<Reply = Blocks>>() -> Entry {
-    Entry::dispatch::<T>(|| None, |arguments| parse_dispatch::<T>(arguments, Answer::Blocks))
+const fn dispatch<T: DispatchTool<Reply = Blocks>>() -> ToolEntry {
+    ToolEntry::dispatch::<T>(|| None, |arguments| parse_dispatch::<T>(arguments, Answer::Blocks))
 }
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "read_file",
     list_tool: "list_directory",
     find_glob: "pattern",
@@ -55,8 +56,8 @@ static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: None,
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    let problem = refusal.problem.clone().or_else(|| match error {
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    let problem = call.problem.clone().or_else(|| match error {
         Error::Outside { path, roots } => Some(format!(
             "Path not in workspace: Attempted path \"{path}\" resolves outside the allowed \
              workspace directories: {}",
@@ -65,8 +66,8 @@ fn fault(error: &Error, refusal: &Refusal) -> Answer {
         _ => None,
     });
     let mut message = match problem {
-        Some(problem) => VOCABULARY.message_after(problem, error, refusal),
-        None => VOCABULARY.message(error, refusal),
+        Some(problem) => HINT_NAMES.message_after(problem, error, call),
+        None => HINT_NAMES.message(error, call),
     };
     if let Error::ManyMatches { match_kind: MatchKind::Exact | MatchKind::LineEndings, .. } = error
     {
@@ -81,7 +82,7 @@ fn ignore_files(git: Option<bool>, gemini: Option<bool>) -> IgnoreFiles {
     IgnoreFiles { git: git.unwrap_or(true), gemini: gemini.unwrap_or(true), ..IgnoreFiles::ALL }
 }
 
-/// What is wrong with the directory of a search, in the words of gemini-cli.
+/// The error message for the directory of a search, in the words of gemini-cli.
 fn search_problem(
     error: &Error,
     directory: Option<&RelativePath>,
@@ -103,7 +104,7 @@ fn diff_format(ctx: &ToolContext<'_>) -> DiffFormat {
     if dry_run { DiffFormat::Git } else { DiffFormat::Snippet }
 }
 
-/// What follows the first sentence of an answer to a change.
+/// The notes after the first sentence of an answer to a change.
 fn updated_code(diff: Option<&str>) -> String {
     let snippet = diff.unwrap_or_default();
     format!(" Here is the updated code:\n{}", snippet.strip_suffix('\n').unwrap_or(snippet))

@@ -1,13 +1,13 @@
-//! What a model reads after an error, with the names that its dialect has for tools and arguments.
+//! Error messages and hints for models, with the names that the dialect has for tools and arguments.
 //!
-//! Every kind of error is named here, also those that need no such name, so that a new kind asks for one.
+//! The matches below name every kind of error without `_`, so that a new kind cannot be forgotten.
 
 use pinfold::{Error, GlobUsage, RegexMistake};
 
 use crate::export::without_dots;
 
-/// The names that a dialect has for what errors are about.
-pub(crate) struct Vocabulary {
+/// The names that a dialect's hints use for tools and arguments.
+pub(crate) struct HintNames {
     /// The tool that reads a file.
     pub(crate) read_tool: &'static str,
     /// The tool that lists a directory.
@@ -26,24 +26,24 @@ pub(crate) struct Vocabulary {
     pub(crate) create_parents: Option<&'static str>,
 }
 
-/// How a call was refused.
-pub(crate) struct Refusal {
+/// The call that an error ends, as far as the wording of the error depends on it.
+pub(crate) struct FailedCall {
     /// The tool that was called, if it was found.
     pub(crate) tool: Option<&'static str>,
     /// Whether the tool only reads.
     pub(crate) read_only: bool,
     /// Whether tools have only names that every framework accepts.
     pub(crate) portable: bool,
-    /// What is wrong, in words that repeat the arguments: see [`Tool::problem`](crate::Tool::problem).
+    /// The tool's own error message, which repeats the arguments: see [`Tool::problem`](crate::Tool::problem).
     pub(crate) problem: Option<String>,
-    /// What the door adds, such as a flag that would help.
-    pub(crate) door_hint: Option<String>,
+    /// The hint of the front end, such as a flag that would help.
+    pub(crate) front_end_hint: Option<String>,
 }
 
-impl Vocabulary {
-    /// What is wrong and what to try next.
-    pub(crate) fn message(&self, error: &Error, refusal: &Refusal) -> String {
-        self.message_after(self.problem(error), error, refusal)
+impl HintNames {
+    /// The error message, with its hint.
+    pub(crate) fn message(&self, error: &Error, call: &FailedCall) -> String {
+        self.message_after(self.problem(error), error, call)
     }
 
     /// The hint, after another wording of the message.
@@ -51,10 +51,10 @@ impl Vocabulary {
         &self,
         problem: String,
         error: &Error,
-        refusal: &Refusal,
+        call: &FailedCall,
     ) -> String {
-        let Some(mut hint) = self.hint(error, refusal) else { return problem };
-        if let Some(more) = &refusal.door_hint {
+        let Some(mut hint) = self.hint(error, call) else { return problem };
+        if let Some(more) = &call.front_end_hint {
             hint = format!("{hint}: {more}");
         }
         // An excerpt of the file is a paragraph of its own.
@@ -68,15 +68,15 @@ impl Vocabulary {
     }
 
     /// The same below the message, for one that ends with lines of a file.
-    pub(crate) fn message_below(&self, problem: &str, error: &Error, refusal: &Refusal) -> String {
-        match self.hint(error, refusal) {
+    pub(crate) fn message_below(&self, problem: &str, error: &Error, call: &FailedCall) -> String {
+        match self.hint(error, call) {
             Some(hint) if hint.contains('\n') => format!("{problem}\n{hint}"),
             Some(hint) => format!("{problem}\n{}", sentence(&hint)),
             None => problem.to_owned(),
         }
     }
 
-    /// What is wrong, with the argument that it is about.
+    /// The error message, with the argument that it is about.
     fn problem(&self, error: &Error) -> String {
         match error {
             Error::BadGlob { usage, .. } => {
@@ -97,9 +97,9 @@ impl Vocabulary {
         }
     }
 
-    fn hint(&self, error: &Error, refusal: &Refusal) -> Option<String> {
+    fn hint(&self, error: &Error, call: &FailedCall) -> Option<String> {
         let listed = |name: &str| {
-            if refusal.portable { without_dots(name) } else { name.to_owned() }
+            if call.portable { without_dots(name) } else { name.to_owned() }
         };
         let list = || listed(self.list_tool);
         match error {
@@ -115,9 +115,9 @@ impl Vocabulary {
             Error::DirectoryMoved { .. } => {
                 Some(format!("list the directories with {} to see where it is now", list()))
             }
-            Error::NotRead { .. } => {
-                let read = format!("read it with {} first", listed(self.read_tool));
-                error.hint().map(|hint| hint.replacen("read it first", &read, 1))
+            Error::NotRead { names_setting, .. } => {
+                let read_it = format!("read it with {}", listed(self.read_tool));
+                Some(Error::not_read_hint(&read_it, *names_setting))
             }
             Error::NoLines { has_pages, .. } => {
                 Some(if *has_pages { "use `pages`" } else { "leave them out" }.into())
@@ -148,9 +148,7 @@ impl Vocabulary {
             Error::ParentMissing { .. } => {
                 self.create_parents.map(|argument| format!("set `{argument}` to create it"))
             }
-            Error::IsDirectory { .. } if refusal.read_only => {
-                Some(format!("list it with {}", list()))
-            }
+            Error::IsDirectory { .. } if call.read_only => Some(format!("list it with {}", list())),
             Error::IsDirectory { .. } => Some("give the path of a file in it".into()),
             Error::NotFound { .. }
             | Error::DirectoryNotFound { .. }

@@ -4,7 +4,7 @@ use pinfold::operations::{AnswerWith, Matched, Search, Searched};
 use pinfold::{BinaryNote, Error, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{brief, count, fit, joined, left_out, skipped, unread};
+use crate::words::{count, fit, joined, left_out, shortened, skipped, unread};
 
 /// A matching line and its context lines.
 pub(crate) struct FoundMatch<'f> {
@@ -33,11 +33,11 @@ pub(crate) fn context(lines: Option<u64>) -> usize {
 }
 
 /// A search on one line, for the user.
-pub(crate) fn compact(pattern: &str, path: Option<&str>, ctx: &ToolContext<'_>) -> String {
-    let pattern = format!("\"{}\"", brief(pattern).escape_debug());
+pub(crate) fn compact_params(pattern: &str, path: Option<&str>, ctx: &ToolContext<'_>) -> String {
+    let pattern = format!("\"{}\"", shortened(pattern).escape_debug());
     match path {
         None => pattern,
-        Some(path) => format!("{pattern} in {}", ctx.brief(path)),
+        Some(path) => format!("{pattern} in {}", ctx.short_path(path)),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn nothing_found(
         None => format!("searched {files} in the whole workspace"),
     };
     for (words, filter) in [("that fit", &search.glob), ("of type", &search.file_type)] {
-        let filter = filter.as_ref().map(|filter| brief(filter).escape_debug().to_string());
+        let filter = filter.as_ref().map(|filter| shortened(filter).escape_debug().to_string());
         note.extend(filter.map(|filter| format!(" {words} `{filter}`")));
     }
     let has_case =

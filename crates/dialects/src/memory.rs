@@ -9,24 +9,25 @@ use pinfold::{Error, Settings};
 use serde_json::json;
 
 use crate::answer::Blocks;
-use crate::file_commands::VOCABULARY;
-use crate::hint::Refusal;
+use crate::file_commands::HINT_NAMES;
+use crate::hint::FailedCall;
 use crate::memory::commands::Memory;
 use crate::tool::parse_dispatch;
-use crate::{Answer, Dialect, Entry, code};
+use crate::{Answer, Dialect, ToolEntry, code};
 
 /// The tool `memory`.
 pub static MEMORY: Dialect = Dialect {
     name: "memory",
-    tools: &[Entry {
+    tools: &[ToolEntry {
         anthropic: Some(|| json!({ "type": "memory_20250818", "name": "memory" })),
-        ..Entry::dispatch::<Memory>(
+        ..ToolEntry::dispatch::<Memory>(
             || None,
             |arguments| parse_dispatch::<Memory>(arguments, Answer::Blocks),
         )
     }],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: false,
 };
 
 /// Refuses dialects that lack a setting which they cannot work without.
@@ -38,15 +39,15 @@ pub fn check_settings(dialects: &[&'static Dialect], settings: &Settings) -> Res
     Ok(())
 }
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    let message = match (error, &refusal.problem) {
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    let message = match (error, &call.problem) {
         // These sentences say already what to do.
         (
             Error::ManyMatches { .. } | Error::OutOfRange { .. } | Error::Exists { .. },
             Some(problem),
         ) => problem.clone(),
-        (_, Some(problem)) => VOCABULARY.message_after(problem.clone(), error, refusal),
-        (_, None) => VOCABULARY.message(error, refusal),
+        (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),
+        (_, None) => HINT_NAMES.message(error, call),
     };
     Blocks::failure(message, code(error))
 }

@@ -1,8 +1,8 @@
-//! The names that answers use for arguments, where several dialects have the same tool under other names.
+//! The names of arguments in answers: several dialects have the same tool under other names.
 
-/// What an answer says to a model that wants to go on.
+/// The names of arguments in the answers of a tool, and the phrases that tell a model how to continue.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct AnswerNames {
     /// The argument with the text to replace.
     pub(crate) old_text: &'static str,
     /// The argument with the new text.
@@ -13,18 +13,18 @@ pub(crate) struct Names {
     pub(crate) read_on: fn(u64) -> String,
     /// How to see the results of a search after so many.
     pub(crate) more_results: fn(u64) -> String,
-    /// How to search whatever the case.
+    /// How to ignore case in a search.
     pub(crate) ignore_case: &'static str,
     /// The answer to a search without matches.
     pub(crate) no_matches: &'static str,
-    /// What is said of the arguments that choose lines, and how to do without them.
+    /// The arguments that choose lines, with the verb that follows them, and the advice to leave them out.
     pub(crate) lines: [&'static str; 2],
     /// Whether a PDF can be read by pages.
     pub(crate) pages: bool,
 }
 
 /// The names of `classic`.
-pub(crate) const CLASSIC: Names = Names {
+pub(crate) const CLASSIC_NAMES: AnswerNames = AnswerNames {
     old_text: "old_string",
     new_text: "new_string",
     replace_all: "replace_all",
@@ -36,10 +36,10 @@ pub(crate) const CLASSIC: Names = Names {
     pages: true,
 };
 
-/// The names where a search has no page and cannot ignore case by an argument.
-pub(crate) const SHORT: Names = Names {
+/// For dialects whose search has neither pages nor an argument that ignores case.
+pub(crate) const SHORT_NAMES: AnswerNames = AnswerNames {
     more_results: |_| "narrow the pattern or path to see the others".into(),
     ignore_case: "put `(?i)` before the pattern",
     pages: false,
-    ..CLASSIC
+    ..CLASSIC_NAMES
 };

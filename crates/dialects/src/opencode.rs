@@ -1,7 +1,7 @@
 //! The `opencode` dialect: the file tools of opencode. They are those of `classic`, and `apply_patch`, under other
 //! names.
 
-use pinfold::{Error, ReadRule, limits};
+use pinfold::{Error, ReadRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,13 +10,14 @@ use crate::classic::edit::Edit;
 use crate::classic::grep::{Grep, Mode};
 use crate::classic::read::Read;
 use crate::classic::write::Write;
-use crate::hint::{Refusal, Vocabulary};
-use crate::names::{Names, SHORT};
+use crate::hint::{FailedCall, HintNames};
+use crate::limits;
+use crate::names::{AnswerNames, SHORT_NAMES};
 use crate::patch::{self, ApplyPatch, Notation};
 use crate::tool::{Alias, alias, parse_alias};
 use crate::tool_context::RelativePath;
 use crate::toolset::GlobArgs;
-use crate::{Answer, Dialect, Entry, ToolResult, classic, code};
+use crate::{Answer, Dialect, ToolEntry, ToolResult, classic, code};
 
 /// `read`, `write`, `edit`, `glob`, `grep` and `apply_patch`.
 pub static OPENCODE: Dialect = Dialect {
@@ -29,20 +30,21 @@ pub static OPENCODE: Dialect = Dialect {
         entry::<GrepArgs>(),
         alias::<PatchArgs>(&NAMES, |arguments| parse_alias::<PatchArgs>(arguments, patch::text)),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: false,
 };
 
-const fn entry<T: Alias<Of: crate::Tool<Reply = ToolResult>>>() -> Entry {
+const fn entry<T: Alias<Of: crate::Tool<Reply = ToolResult>>>() -> ToolEntry {
     alias::<T>(&NAMES, |arguments| parse_alias::<T>(arguments, Blocks::of_result))
 }
 
-static NAMES: Names = Names {
+static NAMES: AnswerNames = AnswerNames {
     old_text: "oldString",
     new_text: "newString",
     replace_all: "replaceAll",
     more_results: |_| "narrow the pattern, path or include to see the others".into(),
-    ..SHORT
+    ..SHORT_NAMES
 };
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file); images; the
@@ -155,7 +157,7 @@ impl Alias for PatchArgs {
     }
 }
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "read",
     list_tool: "glob",
     find_glob: "pattern",
@@ -166,11 +168,11 @@ static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: None,
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    let message = match &refusal.problem {
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    let message = match &call.problem {
         // Only `apply_patch` has words of its own.
-        Some(_) => patch::message(error, refusal, &VOCABULARY),
-        None => classic::message(error, refusal, &VOCABULARY, &NAMES),
+        Some(_) => patch::message(error, call, &HINT_NAMES),
+        None => classic::message(error, call, &HINT_NAMES, &NAMES),
     };
     Blocks::failure(message, code(error))
 }

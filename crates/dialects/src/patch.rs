@@ -12,11 +12,11 @@ use serde::Deserialize;
 
 use crate::answer::Blocks;
 use crate::classic::grep::{Grep, Mode};
-use crate::hint::{Refusal, Vocabulary};
-use crate::names::{Names, SHORT};
+use crate::hint::{FailedCall, HintNames};
+use crate::names::{AnswerNames, SHORT_NAMES};
 use crate::tool::{Alias, alias, parse, parse_alias, parse_dispatch};
 use crate::tool_context::RelativePath;
-use crate::{Answer, Dialect, Entry};
+use crate::{Answer, Dialect, ToolEntry};
 
 pub(crate) use apply::{ApplyPatch, Notation};
 pub use hosted::hosted_patch;
@@ -26,12 +26,12 @@ pub(crate) use words::message;
 pub static PATCH: Dialect = Dialect {
     name: "patch",
     tools: &[
-        Entry { openai_grammar: Some(("lark", GRAMMAR)), ..apply_entry() },
-        Entry::dispatch::<read_file::ReadFile>(
+        ToolEntry { openai_grammar: Some(("lark", GRAMMAR)), ..apply_entry() },
+        ToolEntry::dispatch::<read_file::ReadFile>(
             || None,
             |arguments| parse_dispatch::<read_file::ReadFile>(arguments, text),
         ),
-        Entry::dispatch::<list_dir::ListDir>(
+        ToolEntry::dispatch::<list_dir::ListDir>(
             || None,
             |arguments| parse_dispatch::<list_dir::ListDir>(arguments, text),
         ),
@@ -39,24 +39,26 @@ pub static PATCH: Dialect = Dialect {
             parse_alias::<GrepFiles>(arguments, Blocks::of_result)
         }),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: true,
 };
 
 /// The tool of `pinfold apply`: `apply_patch` for codex's notation and for unified diffs.
 pub static APPLY: Dialect = Dialect {
     name: "apply",
-    tools: &[alias::<AnyPatch>(&crate::names::CLASSIC, |arguments| {
+    tools: &[alias::<AnyPatch>(&crate::names::CLASSIC_NAMES, |arguments| {
         parse_alias::<AnyPatch>(arguments, text)
     })],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: true,
 };
 
 const GRAMMAR: &str = include_str!("patch/grammar.lark");
 
-const fn apply_entry() -> Entry {
-    Entry::of::<ApplyPatch>(|| None, |arguments| parse::<ApplyPatch>(arguments, text))
+const fn apply_entry() -> ToolEntry {
+    ToolEntry::of::<ApplyPatch>(|| None, |arguments| parse::<ApplyPatch>(arguments, text))
 }
 
 /// The answer with one text.
@@ -107,14 +109,14 @@ impl Alias for GrepFiles {
     }
 }
 
-static GREP_NAMES: Names = Names {
+static GREP_NAMES: AnswerNames = AnswerNames {
     no_matches: "No matches found.",
     more_results: |_| "raise limit, or narrow pattern, include or path to see the others".into(),
-    ..SHORT
+    ..SHORT_NAMES
 };
 
 /// The names for errors of this dialect.
-pub(crate) static VOCABULARY: Vocabulary = Vocabulary {
+pub(crate) static HINT_NAMES: HintNames = HintNames {
     read_tool: "read_file",
     list_tool: "list_dir",
     find_glob: "include",
@@ -125,6 +127,6 @@ pub(crate) static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: None,
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    Blocks::failure(message(error, refusal, &VOCABULARY), crate::code(error))
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    Blocks::failure(message(error, call, &HINT_NAMES), crate::code(error))
 }

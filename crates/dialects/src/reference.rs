@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Block, Blocks};
 use crate::tool::{DispatchTool, parse, parse_dispatch};
-use crate::{Answer, Dialect, Entry, Tool};
+use crate::{Answer, Dialect, Tool, ToolEntry};
 
 /// Absolute and relative paths, texts and errors as the reference server has them.
 pub static REFERENCE: Dialect = Dialect {
@@ -39,8 +39,9 @@ pub static REFERENCE: Dialect = Dialect {
         tool::<info::GetFileInfo>(),
         dispatch_tool::<info::ListAllowedDirectories>(),
     ],
-    fault: error_text::fault,
+    error_answer: error_text::error_answer,
     answers_unknown_tools: true,
+    requires_reads: false,
 };
 
 /// A text, and what is missing in it, if something is.
@@ -71,18 +72,18 @@ fn text_schema() -> Option<Value> {
     Some(schema_of_answer(json!({ "type": "string" })))
 }
 
-const fn tool<T: Tool<Reply = Text>>() -> Entry {
-    Entry::of::<T>(text_schema, |arguments| parse::<T>(arguments, text_answer))
+const fn tool<T: Tool<Reply = Text>>() -> ToolEntry {
+    ToolEntry::of::<T>(text_schema, |arguments| parse::<T>(arguments, text_answer))
 }
 
-const fn dispatch_tool<T: DispatchTool<Reply = Text>>() -> Entry {
-    Entry::dispatch::<T>(text_schema, |arguments| parse_dispatch::<T>(arguments, text_answer))
+const fn dispatch_tool<T: DispatchTool<Reply = Text>>() -> ToolEntry {
+    ToolEntry::dispatch::<T>(text_schema, |arguments| parse_dispatch::<T>(arguments, text_answer))
 }
 
-const fn media_tool() -> Entry {
+const fn media_tool() -> ToolEntry {
     let schema =
         || Some(schema_of_answer(json!({ "type": "array", "items": { "type": "object" } })));
-    Entry::of::<media::ReadMediaFile>(schema, |arguments| {
+    ToolEntry::of::<media::ReadMediaFile>(schema, |arguments| {
         parse::<media::ReadMediaFile>(arguments, |block| {
             let structured = Some(json!({ "content": [block] }));
             Answer::Blocks(Blocks { content: vec![block], structured, ..Blocks::default() })

@@ -10,7 +10,7 @@ use pinfold::Error;
 use serde_json::json;
 
 use crate::answer::as_text;
-use crate::hint::{Refusal, Vocabulary};
+use crate::hint::{FailedCall, HintNames};
 use crate::tool::structured;
 use crate::{Answer, Dialect};
 
@@ -24,11 +24,12 @@ pub static SCOPED: Dialect = Dialect {
         structured::<search::Search>(),
         structured::<info::Info>(),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: false,
 };
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "read_file",
     list_tool: "list_directory",
     find_glob: "glob",
@@ -39,8 +40,8 @@ static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: Some("createDirs"),
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    let message = VOCABULARY.message(error, refusal);
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    let message = HINT_NAMES.message(error, call);
     let error = json!({ "error": code(error), "message": message });
     Answer::Structured { json: as_text(&error), failed: true }
 }

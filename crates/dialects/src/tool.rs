@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answer::as_text;
-use crate::names::{CLASSIC, Names};
+use crate::names::{AnswerNames, CLASSIC_NAMES};
 use crate::{Answer, ToolContext};
 
 /// A tool: its arguments are the struct's fields, its description the struct's documentation.
@@ -22,19 +22,19 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const DESTRUCTIVE: bool = !<<Self::Op as Operation>::Changes as Changes>::READ_ONLY;
     /// The operation that it performs.
     type Op: Operation;
-    /// What it answers.
+    /// The type of its reply.
     type Reply;
 
     /// The operation with these arguments.
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<Self::Op, Error>;
     /// The reply to the outcome.
     fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
-    /// What is wrong, in words that repeat the arguments, where the dialect has such words for an error.
+    /// The error message that repeats the arguments, where the dialect has one for an error.
     fn problem(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
         None
     }
     /// The arguments on one line, for the user.
-    fn compact(&self, ctx: &ToolContext<'_>) -> String;
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String;
 }
 
 /// A tool whose arguments choose between several operations, or that performs none.
@@ -45,7 +45,7 @@ pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
     const TITLE: &'static str;
     /// The hints that clients get.
     const HINTS: Hints;
-    /// What it answers.
+    /// The type of its reply.
     type Reply;
 
     /// Performs the operation that the arguments ask for.
@@ -53,10 +53,10 @@ pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
     /// As [`Tool::problem`].
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
     /// The arguments on one line, for the user.
-    fn compact(&self, ctx: &ToolContext<'_>) -> String;
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String;
 }
 
-/// Another tool's arguments under the names that a dialect has for them. What it does is that tool's.
+/// A tool that takes another tool's arguments under other names, and does the same.
 pub(crate) trait Alias: DeserializeOwned + JsonSchema + Send + 'static {
     /// The name that agents call it by.
     const NAME: &'static str;
@@ -80,15 +80,15 @@ pub struct Hints {
 
 /// A tool in a dialect's table.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ToolEntry {
     /// The name that agents call it by.
     pub name: &'static str,
     /// The name that people see.
     pub title: &'static str,
     /// The hints that clients get.
     pub hints: Hints,
-    /// Whether all that it does is to read one file.
-    pub reads: bool,
+    /// Whether it only reads one file.
+    pub reads_one_file: bool,
     pub(crate) input: fn() -> Value,
     pub(crate) output: fn() -> Option<Value>,
     /// The entry of a tool that Anthropic's models know, which is listed without a schema.
@@ -96,8 +96,8 @@ pub struct Entry {
     /// The grammar of a text that OpenAI's models write instead of arguments, and in which language it is.
     pub(crate) openai_grammar: Option<(&'static str, &'static str)>,
     /// The names that its answers use.
-    pub(crate) names: &'static Names,
-    /// Reads arguments that have been checked.
+    pub(crate) names: &'static AnswerNames,
+    /// Parses arguments that have been checked.
     pub(crate) parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) trait ParsedCall: Send {
     /// As [`Tool::problem`].
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
     /// The arguments on one line, for the user.
-    fn compact(&self, ctx: &ToolContext<'_>) -> String;
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String;
     /// The file that the call reads: see [`pinfold::Session::cached_file`].
     fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile>;
 }
@@ -130,8 +130,8 @@ impl<T: Tool> ParsedCall for ParsedTool<T> {
         self.tool.problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        self.tool.compact(ctx)
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        self.tool.compact_params(ctx)
     }
 
     fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile> {
@@ -154,8 +154,8 @@ impl<T: DispatchTool> ParsedCall for ParsedDispatch<T> {
         self.tool.problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        self.tool.compact(ctx)
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        self.tool.compact_params(ctx)
     }
 
     fn cached_file(&self, _: &ToolContext<'_>) -> Option<CachedFile> {
@@ -167,7 +167,7 @@ fn deserialize<T: DeserializeOwned>(arguments: Value) -> Result<T, Error> {
     serde_json::from_value(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
 }
 
-/// Reads a tool's arguments.
+/// Parses a tool's arguments.
 pub(crate) fn parse<T: Tool>(
     arguments: Value,
     answer: fn(T::Reply) -> Answer,
@@ -175,7 +175,7 @@ pub(crate) fn parse<T: Tool>(
     Ok(Box::new(ParsedTool { tool: deserialize::<T>(arguments)?, answer }))
 }
 
-/// Reads the arguments of a tool with several operations.
+/// Parses the arguments of a tool with several operations.
 pub(crate) fn parse_dispatch<T: DispatchTool>(
     arguments: Value,
     answer: fn(T::Reply) -> Answer,
@@ -183,7 +183,7 @@ pub(crate) fn parse_dispatch<T: DispatchTool>(
     Ok(Box::new(ParsedDispatch { tool: deserialize::<T>(arguments)?, answer }))
 }
 
-/// Reads arguments that are another tool's.
+/// Parses the arguments of an alias.
 pub(crate) fn parse_alias<T: Alias>(
     arguments: Value,
     answer: fn(<T::Of as Tool>::Reply) -> Answer,
@@ -191,8 +191,8 @@ pub(crate) fn parse_alias<T: Alias>(
     Ok(Box::new(ParsedTool { tool: deserialize::<T>(arguments)?.into_tool()?, answer }))
 }
 
-impl Entry {
-    /// The table entry of a tool, given how its dialect reads arguments and says what answers are.
+impl ToolEntry {
+    /// The table entry of a tool, given the schema of its answers and the function that parses its arguments.
     pub(crate) const fn of<T: Tool>(
         output: fn() -> Option<Value>,
         parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
@@ -202,12 +202,12 @@ impl Entry {
             name: T::NAME,
             title: T::TITLE,
             hints: Hints { read_only, destructive: T::DESTRUCTIVE, idempotent: T::IDEMPOTENT },
-            reads: <T::Op as Operation>::READS,
+            reads_one_file: <T::Op as Operation>::READS_ONE_FILE,
             input: crate::schema::input::<T>,
             output,
             anthropic: None,
             openai_grammar: None,
-            names: &CLASSIC,
+            names: &CLASSIC_NAMES,
             parse,
         }
     }
@@ -221,12 +221,12 @@ impl Entry {
             name: T::NAME,
             title: T::TITLE,
             hints: T::HINTS,
-            reads: false,
+            reads_one_file: false,
             input: crate::schema::input::<T>,
             output,
             anthropic: None,
             openai_grammar: None,
-            names: &CLASSIC,
+            names: &CLASSIC_NAMES,
             parse,
         }
     }
@@ -234,10 +234,15 @@ impl Entry {
 
 /// The table entry of another tool under this name.
 pub(crate) const fn alias<T: Alias>(
-    names: &'static Names,
+    names: &'static AnswerNames,
     parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
-) -> Entry {
-    Entry { name: T::NAME, input: alias_input::<T>, names, ..Entry::of::<T::Of>(|| None, parse) }
+) -> ToolEntry {
+    ToolEntry {
+        name: T::NAME,
+        input: alias_input::<T>,
+        names,
+        ..ToolEntry::of::<T::Of>(|| None, parse)
+    }
 }
 
 /// The schema of an alias. Without documentation it has the other tool's description.
@@ -249,9 +254,9 @@ fn alias_input<T: Alias>() -> Value {
     input
 }
 
-/// The table entry of a tool that answers with an object, and says what it looks like.
-pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> Entry {
-    Entry::of::<T>(
+/// The table entry of a tool that answers with an object, which has a schema.
+pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> ToolEntry {
+    ToolEntry::of::<T>(
         || Some(crate::schema::output::<T::Reply>()),
         |arguments| {
             parse::<T>(arguments, |reply| Answer::Structured {

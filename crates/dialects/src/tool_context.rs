@@ -6,8 +6,8 @@ use pinfold::{CallOptions, Encoding, Error, Place, RawPath, ReadRule, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::names::Names;
-use crate::words::brief;
+use crate::names::AnswerNames;
+use crate::words::shortened;
 
 /// The session and the call that a tool works for.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,9 @@ pub(crate) struct ToolContext<'s> {
     /// The call.
     pub call: &'s CallOptions,
     /// The names that answers of the tool use.
-    pub names: &'static Names,
+    pub names: &'static AnswerNames,
+    /// Whether tools of the session change a file only if it was read, so that reads have to be recorded.
+    pub requires_reads: bool,
 }
 
 impl ToolContext<'_> {
@@ -37,22 +39,22 @@ impl ToolContext<'_> {
     }
 
     /// A path for the user: relative to its root.
-    pub(crate) fn brief(&self, path: &str) -> String {
+    pub(crate) fn short_path(&self, path: &str) -> String {
         let mut roots = self.session.workspace().roots();
         let below = roots.find_map(|root| Path::new(path).strip_prefix(root).ok());
-        let brief = match below {
+        let short = match below {
             Some(below) if below == Path::new("") => ".".into(),
             Some(below) => below.to_string_lossy().into_owned(),
             None => path.to_owned(),
         };
-        RawPath::from(brief).to_string()
+        RawPath::from(short).to_string()
     }
 
     /// The encoding that a label names.
     pub(crate) fn encoding(&self, argument: &str, label: &str) -> Result<Encoding, Error> {
         Encoding::for_label(label).ok_or_else(|| {
             let known = "use a label such as `utf-8`, `utf-16`, `latin1` or `shift_jis`";
-            let label = brief(label);
+            let label = shortened(label);
             Error::InvalidArgument(format!("`{argument}`: there is no encoding `{label}`; {known}"))
         })
     }
@@ -112,7 +114,7 @@ impl From<RelativePath> for AbsolutePath {
 }
 
 impl AbsolutePath {
-    /// The path, or a refusal that gives the absolute path to use.
+    /// The path, or an error that gives the absolute path to use.
     pub(crate) fn raw(&self, argument: &str, ctx: &ToolContext<'_>) -> Result<RawPath, Error> {
         let path = RawPath::from(self.path.as_str());
         if path.is_absolute() || ctx.session.settings().relative_paths {
@@ -157,7 +159,7 @@ fn refuse_home(path: &str, literal: &RawPath) -> Result<(), Error> {
     )))
 }
 
-/// A path as it was given, or a refusal where it means a home directory.
+/// The path as it was given; an error if it starts with `~`.
 pub(crate) fn raw_path(path: &str) -> Result<RawPath, Error> {
     refuse_home(path, &RawPath::from("./~"))?;
     Ok(path.into())
@@ -170,7 +172,7 @@ pub(crate) fn raw_path(path: &str) -> Result<RawPath, Error> {
 pub(crate) struct RelativePath(String);
 
 impl RelativePath {
-    /// The path, or a refusal where it means a home directory.
+    /// The path; an error if it starts with `~`.
     pub(crate) fn raw(&self) -> Result<RawPath, Error> {
         raw_path(&self.0)
     }

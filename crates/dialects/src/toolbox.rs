@@ -1,17 +1,17 @@
-//! Tools at work on a session.
+//! The tools of some dialects on a session: finds, checks and performs calls.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-use pinfold::{CachedFile, CallOptions, Error, Session};
+use pinfold::{CachedFile, CallOptions, Error, ReadRule, Session};
 use serde_json::Value;
 
-use crate::hint::Refusal;
+use crate::hint::FailedCall;
 use crate::tool::ParsedCall;
-use crate::words::brief;
-use crate::{Answer, Dialect, Entry, ToolContext, args, portable_names};
+use crate::words::shortened;
+use crate::{Answer, Dialect, ToolContext, ToolEntry, args, portable_names};
 
 /// The tools of one or more dialects, on one session.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub struct Toolbox {
     tools: Arc<[ToolInfo]>,
     /// The dialect that words the answer to an unknown tool.
     first: &'static Dialect,
-    door_hint: DoorHint,
+    front_end_hint: FrontEndHint,
 }
 
-/// The hint that a door adds to an error, such as the flag that would help.
-pub type DoorHint = fn(&Error) -> Option<String>;
+/// The hint that a front end adds to an error, such as the flag that would help.
+pub type FrontEndHint = fn(&Error) -> Option<String>;
 
 /// A tool with its schemas.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ pub struct ToolInfo {
     /// The dialect that it belongs to.
     pub dialect: &'static Dialect,
     /// The tool.
-    pub entry: &'static Entry,
+    pub entry: &'static ToolEntry,
     /// Whether it has only names that every framework accepts.
     portable: bool,
     /// Its description and schema. Made when they are first needed, since most tools of a short session
     /// are never called.
     manual: OnceLock<(String, Value)>,
-    door_hint: DoorHint,
+    front_end_hint: FrontEndHint,
 }
 
 impl Toolbox {
@@ -51,21 +51,21 @@ impl Toolbox {
             session,
             tools: named_tools_of(dialects, portable).into(),
             first,
-            door_hint: |_| None,
+            front_end_hint: |_| None,
         }
     }
 
-    /// The same tools; `door_hint` adds a hint to their errors.
+    /// The same tools; `front_end_hint` adds a hint to their errors.
     #[must_use]
-    pub fn with_door_hint(self, door_hint: DoorHint) -> Self {
+    pub fn with_front_end_hint(self, front_end_hint: FrontEndHint) -> Self {
         let with_hint = |tool: &ToolInfo| ToolInfo {
             dialect: tool.dialect,
             entry: tool.entry,
             portable: tool.portable,
             manual: OnceLock::new(),
-            door_hint,
+            front_end_hint,
         };
-        Self { tools: self.tools.iter().map(with_hint).collect(), door_hint, ..self }
+        Self { tools: self.tools.iter().map(with_hint).collect(), front_end_hint, ..self }
     }
 
     /// The same tools on another session.
@@ -77,7 +77,7 @@ impl Toolbox {
     /// The tools of other dialects on the same session.
     #[must_use]
     pub fn with_dialects(&self, dialects: &[&'static Dialect]) -> Self {
-        Self::new(self.session.clone(), dialects).with_door_hint(self.door_hint)
+        Self::new(self.session.clone(), dialects).with_front_end_hint(self.front_end_hint)
     }
 
     fn portable(&self) -> bool {
@@ -104,11 +104,11 @@ impl Toolbox {
         self.perform(&self.prepare(name, arguments), call)
     }
 
-    /// Parses the arguments of a call, whether or not they are right: [`Self::perform`] answers what is wrong.
+    /// Parses the arguments of a call. If they are invalid, [`Self::perform`] answers with the error.
     pub fn prepare(&self, name: &str, arguments: Value) -> PreparedCall {
         let Some(tool) = self.find(name) else {
             let parsed = Err(self.unknown(name).into());
-            return PreparedCall { name: brief(name), tool: None, parsed };
+            return PreparedCall { name: shortened(name), tool: None, parsed };
         };
         let (dialect, entry) = (tool.dialect, tool.entry);
         let parsed = guarded(entry.name, || (entry.parse)(tool.check(arguments)?));
@@ -116,23 +116,27 @@ impl Toolbox {
         PreparedCall { name: entry.name.to_owned(), tool: Some((dialect, entry)), parsed }
     }
 
-    /// The arguments of a prepared call on one line, for the user. `None` if they are wrong.
-    pub fn describe(&self, prepared: &PreparedCall) -> Option<String> {
+    /// The arguments of a prepared call on one line, for the user. `None` if they are invalid.
+    pub fn compact_params_of(&self, prepared: &PreparedCall) -> Option<String> {
         let call = CallOptions::default();
         let ctx = self.context(prepared, &call);
-        Some(prepared.parsed.as_ref().ok()?.compact(&ctx))
+        Some(prepared.parsed.as_ref().ok()?.compact_params(&ctx))
     }
 
-    /// What a prepared call gets to work with.
+    /// The context of a prepared call.
     fn context<'s>(&'s self, prepared: &PreparedCall, call: &'s CallOptions) -> ToolContext<'s> {
-        let names = prepared.tool.map_or(&crate::names::CLASSIC, |(_, entry)| entry.names);
-        ToolContext { session: &self.session, call, names }
+        let names = prepared.tool.map_or(&crate::names::CLASSIC_NAMES, |(_, entry)| entry.names);
+        let requires_reads = match self.session.settings().read_before_write {
+            Some(rule) => rule == ReadRule::Require,
+            None => self.tools.iter().any(|tool| tool.dialect.requires_reads),
+        };
+        ToolContext { session: &self.session, call, names, requires_reads }
     }
 
     /// The file that a prepared call reads, if it can be performed without waiting: see
     /// [`Session::cached_file`].
     pub fn cached_file(&self, prepared: &PreparedCall) -> Option<CachedFile> {
-        prepared.tool.filter(|(_, entry)| entry.reads)?;
+        prepared.tool.filter(|(_, entry)| entry.reads_one_file)?;
         let parsed = prepared.parsed.as_ref().ok()?;
         let call = CallOptions::default();
         let ctx = self.context(prepared, &call);
@@ -143,17 +147,9 @@ impl Toolbox {
     pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Answer {
         let PreparedCall { name, tool, parsed } = prepared;
         let refuse = |error: &Error, problem: Option<String>| {
-            let answer = match tool {
-                Some((dialect, entry)) => {
-                    let read_only = entry.hints.read_only;
-                    let door_hint = (self.door_hint)(error);
-                    let portable = self.portable();
-                    let tool = Some(entry.name);
-                    let refusal = Refusal { tool, read_only, portable, problem, door_hint };
-                    (dialect.fault)(error, &refusal)
-                }
-                None => self.refuse(error),
-            };
+            let (dialect, entry) = tool.map_or((self.first, None), |(d, entry)| (d, Some(entry)));
+            let hint = (self.front_end_hint)(error);
+            let answer = error_answer(dialect, entry, error, self.portable(), (problem, hint));
             (crate::code(error), answer)
         };
         let work = |call: &CallOptions| {
@@ -169,7 +165,7 @@ impl Toolbox {
         let outcome = |(code, answer): &(_, Answer)| (*code, answer.to_json_text().len());
         let mut call = call.clone().with_tool(name);
         if self.session.watching_observer().is_some() {
-            call = call.with_parameters(self.describe(prepared));
+            call = call.with_compact_params(self.compact_params_of(prepared));
         }
         self.session.audited(&call, work, outcome).1
     }
@@ -182,7 +178,7 @@ impl Toolbox {
         call: &CallOptions,
     ) -> Answer {
         let tool = self.find(name).map(|tool| (tool.dialect, tool.entry));
-        let name = tool.map_or_else(|| brief(name), |(_, entry)| entry.name.to_owned());
+        let name = tool.map_or_else(|| shortened(name), |(_, entry)| entry.name.to_owned());
         self.perform(&PreparedCall { name, tool, parsed: Err(error.into()) }, call)
     }
 
@@ -194,20 +190,19 @@ impl Toolbox {
     /// The error for a name that no tool has.
     pub fn unknown(&self, name: &str) -> Error {
         let tools = self.tools.iter().map(|tool| tool.name().into_owned()).collect();
-        Error::UnknownTool { name: brief(name), tools }
+        Error::UnknownTool { name: shortened(name), tools }
     }
 
     /// The answer to a call that did not reach a tool.
     pub fn refuse(&self, error: &Error) -> Answer {
-        let (portable, door_hint) = (self.portable(), (self.door_hint)(error));
-        let refusal = Refusal { tool: None, read_only: true, portable, problem: None, door_hint };
-        (self.first.fault)(error, &refusal)
+        let hint = (self.front_end_hint)(error);
+        error_answer(self.first, None, error, self.portable(), (None, hint))
     }
 
-    /// The arguments of a call on one line, for the user; the JSON text if they are wrong.
-    pub fn compact(&self, name: &str, arguments: &Value) -> String {
+    /// The arguments of a call on one line, for the user; the JSON text if they are invalid.
+    pub fn compact_params(&self, name: &str, arguments: &Value) -> String {
         let prepared = self.prepare(name, arguments.clone());
-        self.describe(&prepared).unwrap_or_else(|| arguments.to_string())
+        self.compact_params_of(&prepared).unwrap_or_else(|| arguments.to_string())
     }
 
     /// The tool with a name, also as exported to formats that know no dots.
@@ -219,11 +214,25 @@ impl Toolbox {
     }
 }
 
+/// The answer that an error becomes in a dialect. `entry` is the tool, if there is one.
+fn error_answer(
+    dialect: &Dialect,
+    entry: Option<&ToolEntry>,
+    error: &Error,
+    portable: bool,
+    (problem, front_end_hint): (Option<String>, Option<String>),
+) -> Answer {
+    let tool = entry.map(|entry| entry.name);
+    let read_only = entry.is_none_or(|entry| entry.hints.read_only);
+    let call = FailedCall { tool, read_only, portable, problem, front_end_hint };
+    (dialect.error_answer)(error, &call)
+}
+
 /// A call whose arguments are parsed: see [`Toolbox::prepare`].
 pub struct PreparedCall {
     /// The tool's name, also if there is no such tool.
     name: String,
-    tool: Option<(&'static Dialect, &'static Entry)>,
+    tool: Option<(&'static Dialect, &'static ToolEntry)>,
     parsed: Result<Box<dyn ParsedCall>, Arc<Error>>,
 }
 
@@ -259,7 +268,7 @@ fn named_tools_of(dialects: &[&'static Dialect], portable: bool) -> Vec<ToolInfo
             entry,
             portable,
             manual: OnceLock::new(),
-            door_hint: |_| None,
+            front_end_hint: |_| None,
         })
         .collect()
 }
@@ -285,14 +294,11 @@ impl ToolInfo {
 
     /// The answer to a call that did not reach the tool, in the words of its dialect.
     pub fn refuse(&self, error: &Error) -> Answer {
-        let read_only = self.entry.hints.read_only;
-        let (portable, door_hint) = (self.portable, (self.door_hint)(error));
-        let tool = Some(self.entry.name);
-        let refusal = Refusal { tool, read_only, portable, problem: None, door_hint };
-        (self.dialect.fault)(error, &refusal)
+        let hint = (self.front_end_hint)(error);
+        error_answer(self.dialect, Some(self.entry), error, self.portable, (None, hint))
     }
 
-    /// What it does, for the model.
+    /// The description for the model.
     pub fn description(&self) -> &str {
         &self.manual().0
     }

@@ -11,11 +11,11 @@ use crate::classic::glob::Glob;
 use crate::classic::grep::{Grep, Mode};
 use crate::classic::read::Read;
 use crate::classic::write::Write;
-use crate::hint::{Refusal, Vocabulary};
-use crate::names::{Names, SHORT};
+use crate::hint::{FailedCall, HintNames};
+use crate::names::{AnswerNames, SHORT_NAMES};
 use crate::tool::{Alias, alias, parse_alias};
 use crate::tool_context::RelativePath;
-use crate::{Answer, Dialect, Entry, ToolResult, classic, code};
+use crate::{Answer, Dialect, ToolEntry, ToolResult, classic, code};
 
 /// `read`, `write`, `edit`, `glob` and `grep`.
 pub static TOOLSET: Dialect = Dialect {
@@ -27,18 +27,19 @@ pub static TOOLSET: Dialect = Dialect {
         entry::<GlobArgs>(),
         entry::<GrepArgs>(),
     ],
-    fault,
+    error_answer,
     answers_unknown_tools: false,
+    requires_reads: false,
 };
 
-const fn entry<T: Alias<Of: crate::Tool<Reply = ToolResult>>>() -> Entry {
+const fn entry<T: Alias<Of: crate::Tool<Reply = ToolResult>>>() -> ToolEntry {
     alias::<T>(&NAMES, |arguments| parse_alias::<T>(arguments, Blocks::of_result))
 }
 
-static NAMES: Names = Names {
+static NAMES: AnswerNames = AnswerNames {
     read_on: |line| format!("continue with view_range=[{line}, -1]"),
     lines: ["`view_range` is", "leave it out"],
-    ..SHORT
+    ..SHORT_NAMES
 };
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file); images; the
@@ -167,7 +168,7 @@ impl Alias for GrepArgs {
     }
 }
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "read",
     list_tool: "glob",
     find_glob: "pattern",
@@ -178,6 +179,6 @@ static VOCABULARY: Vocabulary = Vocabulary {
     create_parents: None,
 };
 
-fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    Blocks::failure(classic::message(error, refusal, &VOCABULARY, &NAMES), code(error))
+fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    Blocks::failure(classic::message(error, call, &HINT_NAMES, &NAMES), code(error))
 }

@@ -17,7 +17,7 @@ pub(crate) fn malformed(page: &Page) -> Option<String> {
 }
 
 /// The first 40 characters of a text of any length.
-pub(crate) fn brief(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text.to_owned(),

@@ -6,13 +6,13 @@
 use std::fs;
 
 use pinfold::{Session, Settings};
-use pinfold_dialects::{Toolbox, dialects};
+use pinfold_dialects::{Toolbox, dialects_meant_by_all};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn toolbox(dir: &TempDir, max_output_bytes: Option<usize>) -> Toolbox {
     let settings = Settings::default().with_max_output_bytes(max_output_bytes);
-    Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &dialects())
+    Toolbox::new(Session::with_settings([dir.path()], settings).unwrap(), &dialects_meant_by_all())
 }
 
 fn ask(dir: &TempDir, max_output_bytes: Option<usize>, tool: &str, arguments: &Value) -> Value {
@@ -96,7 +96,7 @@ fn a_page_says_how_many_matches_there_are_or_more_than_how_many() {
         let settings = Settings::default().with_max_count_bytes(max_count_bytes);
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let arguments = json!({"pattern": "x", "output_mode": mode, "head_limit": 10});
-        Toolbox::new(session, &dialects()).call("Grep", arguments).to_json()
+        Toolbox::new(session, &dialects_meant_by_all()).call("Grep", arguments).to_json()
     };
     for (mode, what) in
         [("content", "matches"), ("count", "files"), ("files_with_matches", "files")]
@@ -105,11 +105,11 @@ fn a_page_says_how_many_matches_there_are_or_more_than_how_many() {
         let notice = format!("({what} 1-10 of 100; continue with offset=10)");
         assert!(exact["content"].as_str().unwrap().ends_with(&notice), "{exact}");
         let early = grep(10, mode);
-        let notice = format!("({what} 1-10 of more than 15; continue with offset=10)");
+        let notice = format!("({what} 1-10 of more than 10; continue with offset=10)");
         assert!(early["content"].as_str().unwrap().ends_with(&notice), "{early}");
         assert_eq!(early["metadata"]["truncated"], true);
         assert_eq!(early["metadata"]["counted_all"], false);
-        assert!(early["shortResult"].as_str().unwrap().contains("more than 15"), "{early}");
+        assert!(early["shortResult"].as_str().unwrap().contains("more than 10"), "{early}");
     }
 }
 
@@ -122,7 +122,7 @@ fn a_refused_edit_of_a_large_file_is_answered_in_few_words_and_by_its_deadline()
     let settings = Settings::default().with_deadline_seconds(1);
     let session = Session::with_settings([dir.path()], settings).unwrap();
     let patches = json!([{"find": "A line of the file", "replace": ""}]);
-    let answer = Toolbox::new(session, &dialects())
+    let answer = Toolbox::new(session, &dialects_meant_by_all())
         .call("file.patch", json!({"path": "large.txt", "patches": patches}))
         .to_json();
     // The search for the nearest region ends with the deadline; how far it comes by then differs.

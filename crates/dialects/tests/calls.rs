@@ -1,17 +1,17 @@
-//! What holds for calls whatever the tool, and is not about files.
+//! Calls of any tool: panics, cancellation, names, and everything else that is not about files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 use pinfold::{CallOptions, Session, Settings};
-use pinfold_dialects::{Answer, Toolbox, dialects};
+use pinfold_dialects::{Answer, Toolbox, dialects_meant_by_all};
 use serde_json::json;
 use tempfile::TempDir;
 
 fn toolbox(settings: Settings) -> (TempDir, Toolbox) {
     let dir = TempDir::new().unwrap();
     let session = Session::with_settings([dir.path()], settings).unwrap();
-    (dir, Toolbox::new(session, &dialects()))
+    (dir, Toolbox::new(session, &dialects_meant_by_all()))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn arguments_are_shown_to_people_on_one_line() {
         ("Read", json!({"wrong": 1}), "{\"wrong\":1}"),
         ("Nothing", json!({"a": 1}), "{\"a\":1}"),
     ] {
-        assert_eq!(toolbox.compact(tool, &arguments), line, "{tool} {arguments}");
+        assert_eq!(toolbox.compact_params(tool, &arguments), line, "{tool} {arguments}");
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pinfold_dialects::{ToolInfo, all_dialects, tools_of};
+use pinfold_dialects::{ToolInfo, every_dialect, tools_of};
 use serde_json::Value;
 
 /// What stands before and after the generated part.
@@ -24,7 +24,7 @@ fn arguments(tool: &ToolInfo) -> String {
 
 fn tables() -> String {
     let mut text = String::new();
-    for dialect in all_dialects() {
+    for dialect in every_dialect() {
         write!(
             text,
             "\n### `{}`\n\n| tool | arguments | changes files |\n|---|---|---|\n",
@@ -55,7 +55,7 @@ fn the_documented_tools_are_those_that_there_are() {
             "docs/DIALECTS.md is not up to date; run this with `PINFOLD_BLESS=1`"
         );
     }
-    for dialect in all_dialects() {
+    for dialect in every_dialect() {
         let named = format!("`{}`", dialect.name);
         assert!(before.contains(&named), "docs/DIALECTS.md does not say who takes {named}");
     }

@@ -109,7 +109,7 @@ fn utf16(text: &str) -> Vec<u8> {
 
 /// Where cargo keeps a dependency of this project.
 fn source_of(package: &str) -> PathBuf {
-    // What is only there for other systems has not been fetched.
+    // Dependencies for other systems have not been fetched.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let asked = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! What scenarios cannot show of the `reference` dialect: times, caps, and answers that are put together again.
+//! The `reference` dialect, where scenarios cannot test it: times, caps, and pages that are joined again.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]

@@ -1,6 +1,6 @@
 //! Checkpoints and rewind. They are no tools: programs call them, and no model can, whatever name it calls.
 
-use pinfold::operations::{Rewind, Rewound, Whose};
+use pinfold::operations::{Rewind, RewindScope, Rewound};
 use pinfold::{CallOptions, Error, Receipt, Session};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -31,9 +31,9 @@ pub(crate) fn checkpoint(session: &Session, arguments: &Value) -> String {
     }))
 }
 
-/// Takes back what was changed since: `{to, everybody, leave_out_conflicts}`.
+/// Undoes all changes since a checkpoint or a change: `{to, everybody, leave_out_conflicts}`.
 pub(crate) fn rewind(session: &Session, arguments: &Value, options: &CallOptions) -> String {
-    text(parse(arguments).and_then(|args| take_back(session, args, options)))
+    text(parse(arguments).and_then(|args| revert(session, args, options)))
 }
 
 fn text(done: Result<Value, Error>) -> String {
@@ -52,10 +52,10 @@ fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, Error> {
     T::deserialize(arguments).map_err(|error| Error::InvalidArgument(error.to_string()))
 }
 
-fn take_back(session: &Session, args: RewindArgs, options: &CallOptions) -> Result<Value, Error> {
-    let whose = if args.everybody { Whose::Everybody } else { Whose::Own };
+fn revert(session: &Session, args: RewindArgs, options: &CallOptions) -> Result<Value, Error> {
+    let scope = if args.everybody { RewindScope::AllSessions } else { RewindScope::OwnSession };
     let rewind =
-        Rewind::to(args.to).with_whose(whose).with_leave_out_conflicts(args.leave_out_conflicts);
+        Rewind::to(args.to).with_scope(scope).with_leave_out_conflicts(args.leave_out_conflicts);
     let done = session.audited(
         &options.clone().with_tool("rewind"),
         |call| session.perform_with(&rewind, call),

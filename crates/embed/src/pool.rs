@@ -37,7 +37,7 @@ struct State {
     threads: usize,
 }
 
-/// The threads of this process, which has a number. A process that was forked has none of its parent's.
+/// The threads of this process, by its id. A forked process has none of its parent's threads.
 static POOL: Mutex<Option<(u32, Arc<Pool>)>> = Mutex::new(None);
 
 thread_local! {
@@ -80,7 +80,7 @@ pub fn answer_cancelled() {
     }
 }
 
-/// Waits for somebody while others get this thread's place, if it has one.
+/// Waits for the user. Meanwhile another call may use this thread's place in the pool.
 pub(crate) fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
     if !IS_WORKER.get() {
         return wait();

@@ -33,11 +33,11 @@ pub(crate) fn text(answer: Answer) -> String {
         }
         Answer::Structured { failed: true, .. } => {
             let value = answer.to_json();
-            let said = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
+            let field = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
             json!({
                 "success": false,
-                "error": said("message"),
-                "metadata": { "code": said("error") },
+                "error": field("message"),
+                "metadata": { "code": field("error") },
                 "data": value,
             })
             .to_string()

@@ -108,9 +108,9 @@ impl Tools {
     }
 
     /// The arguments of a call on one line, for the user.
-    pub fn compact(&self, tool: &str, arguments: &str) -> String {
+    pub fn compact_params(&self, tool: &str, arguments: &str) -> String {
         match serde_json::from_str(arguments) {
-            Ok(value) => self.toolbox.compact(tool, &value),
+            Ok(value) => self.toolbox.compact_params(tool, &value),
             Err(_) => arguments.to_owned(),
         }
     }
@@ -168,7 +168,7 @@ impl Tools {
     }
 }
 
-/// What a call does instead of calling a tool. No model can name it.
+/// An operation that a call performs instead of calling a tool. No model can name it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Operation {
@@ -199,7 +199,7 @@ struct Context {
     permission_mode: Option<String>,
     /// Whether changes are only described; by default as the session's settings say.
     dry_run: Option<bool>,
-    /// What to perform instead of calling a tool.
+    /// The operation to perform instead of calling a tool.
     operation: Option<Operation>,
     /// Why the call cannot be made, if the package's own layer found that out.
     problem: Option<String>,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pinfold::Settings;
-use pinfold_dialects::{all_dialects, dialects, tools_of};
+use pinfold_dialects::{dialects_meant_by_all, every_dialect, tools_of};
 use pinfold_embed::NameStyle;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -67,9 +67,9 @@ fn alternatives(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// What the option `dialect` can be, as strings of the language.
+/// The values of the option `dialect`, as strings of the language.
 fn dialect_names() -> Vec<String> {
-    let names = all_dialects().iter().map(|dialect| dialect.name).chain(["all"]);
+    let names = every_dialect().iter().map(|dialect| dialect.name).chain(["all"]);
     names.map(|name| format!("\"{name}\"")).collect()
 }
 
@@ -180,7 +180,7 @@ mod typescript {
         .unwrap();
         doc(&mut text, &["A family of tools; `all` means the first three.".into()], "");
         writeln!(text, "export type Dialect = {};\n", dialect_names().join(" | ")).unwrap();
-        let tools = tools_of(&dialects());
+        let tools = tools_of(&dialects_meant_by_all());
         for tool in &tools {
             doc(&mut text, &[format!("The arguments of `{}`.", tool.entry.name)], "");
             let name = type_name(tool.entry.name);

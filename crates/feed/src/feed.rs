@@ -28,10 +28,10 @@ use crate::viewer::{self, Viewer};
 #[derive(Debug)]
 pub struct Feed(Arc<Shared>);
 
-/// What the threads of a feed share.
+/// The state that the threads of a feed share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// How many viewers have said hello. Calls look at this without a lock.
+    /// How many viewers have sent `hello`. Calls read it without a lock.
     open_viewers: AtomicUsize,
     pub(crate) connections: AtomicUsize,
     paused: AtomicBool,
@@ -63,10 +63,10 @@ struct Pending {
     answer: Option<ApprovalAnswer>,
 }
 
-/// A question for the user, and the call that it belongs to.
+/// An approval request for viewers, and the call that it belongs to.
 #[allow(missing_debug_implementations, reason = "it borrows a closure for one call")]
-pub struct Question<'q> {
-    /// What the user is asked.
+pub struct ViewerRequest<'q> {
+    /// The request to the user.
     pub request: &'q ApprovalRequest,
     /// The session of the call.
     pub session: &'q str,
@@ -140,13 +140,13 @@ impl Feed {
 
     /// Asks the user by the viewers, and waits for the answer. `None` if no viewer answers requests, or none does
     /// any more: then the caller asks in another way.
-    pub fn ask(&self, question: &Question<'_>) -> Option<ApprovalAnswer> {
+    pub fn ask(&self, asked: &ViewerRequest<'_>) -> Option<ApprovalAnswer> {
         let shared = &self.0;
         if !shared.is_watching() {
             return None;
         }
         // It may be long, so it is made without the lock.
-        let mut approval = approval(question);
+        let mut approval = approval(asked);
         let mut state = shared.lock();
         if !state.can_ask() {
             return None;
@@ -156,7 +156,7 @@ impl Feed {
         approval.request = number;
         let answers = approval.answers.clone();
         let line = line(&Event::ApprovalRequest(approval));
-        let (request, answer) = (question.request.clone(), None);
+        let (request, answer) = (asked.request.clone(), None);
         state.requests.insert(number, Pending { line: line.clone(), request, answers, answer });
         shared.send_line(&mut state, &line);
         let begin = Instant::now();
@@ -170,17 +170,14 @@ impl Feed {
                 };
                 break (end, Some(answer));
             }
-            if (question.is_cancelled)() {
+            if (asked.is_cancelled)() {
                 break (RequestEnd::Cancelled, Some(ApprovalAnswer::Unavailable));
             }
             if !state.can_ask() {
                 break (RequestEnd::PassedOn, None);
             }
-            if begin.elapsed() >= question.max_wait {
-                let minutes = question.max_wait.as_secs() / 60;
-                let denied =
-                    ApprovalAnswer::Denied(Some(format!("no answer in {minutes} minutes")));
-                break (RequestEnd::Expired, Some(denied));
+            if begin.elapsed() >= asked.max_wait {
+                break (RequestEnd::Expired, Some(ApprovalAnswer::expired(asked.max_wait)));
             }
             let waited = shared.changed.wait_timeout(state, limits::CANCEL_POLL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -217,7 +214,7 @@ impl Observer for Feed {
             session: call.session.to_owned(),
             client: call.client.map(brief),
             tool: call.tool.to_owned(),
-            parameters: call.parameters.map(brief),
+            parameters: call.compact_params.map(brief),
         }));
         number
     }
@@ -229,10 +226,10 @@ impl Observer for Feed {
             session: line.session.to_owned(),
             client: line.client.as_deref().map(brief),
             tool: line.tool.to_string(),
-            operation: line.facts.operation.map(str::to_owned),
-            paths: line.facts.paths.clone(),
-            decision: line.facts.decision.0.to_owned(),
-            why: line.facts.why.clone(),
+            operation: line.fields.operation.map(str::to_owned),
+            paths: line.fields.paths.clone(),
+            decision: line.fields.decision.0.to_owned(),
+            why: line.fields.why.clone(),
             outcome: line.outcome.to_owned(),
             duration_ms: line.duration_ms,
             bytes: line.bytes as u64,
@@ -329,13 +326,13 @@ impl Shared {
         }
     }
 
-    /// Adds a viewer, which is told who serves and which requests wait for an answer.
+    /// Adds a viewer, and sends it the server's description and the pending requests.
     pub(crate) fn add(&self, viewer: Viewer) {
         let mut state = self.lock();
         let server = line(&Event::Server(state.server.clone()));
         let lines = [&server].into_iter().chain(state.requests.values().map(|it| &it.line));
         let lines: Vec<_> = lines.cloned().collect();
-        // It counts before it is told anything, so it misses no call after that.
+        // It is counted before it gets the first message, so it misses no later call.
         state.viewers.push(viewer);
         self.viewers_changed(&state);
         let viewer = state.viewers.last().expect("it was added just now");
@@ -386,18 +383,18 @@ impl Shared {
     }
 }
 
-/// The event for a question, without its number.
-fn approval(question: &Question<'_>) -> Approval {
-    let request = question.request;
+/// The event for an approval request, without its number.
+fn approval(asked: &ViewerRequest<'_>) -> Approval {
+    let request = asked.request;
     let mut answers = vec![AnswerKind::Once, AnswerKind::Session, AnswerKind::No];
-    if !question.session_grants || request.reason == Reason::Paused {
+    if !asked.session_grants || request.reason == Reason::Paused {
         answers.retain(|answer| *answer != AnswerKind::Session);
     }
     Approval {
         request: 0,
         time: now(),
-        session: question.session.to_owned(),
-        client: question.client.map(brief),
+        session: asked.session.to_owned(),
+        client: asked.client.map(brief),
         tool: request.tool.clone(),
         access: request.access.name().to_owned(),
         given: brief(&request.given),

@@ -10,17 +10,17 @@ mod connection;
 mod feed;
 mod limits;
 mod message;
-mod place;
+mod socket_directory;
 mod update;
 mod viewer;
 mod watcher;
 
 pub use connection::{Connection, connect};
-pub use feed::{Feed, Question};
+pub use feed::{Feed, ViewerRequest};
 pub use message::{
     Answer, AnswerKind, Approval, CallEnded, CallStarted, Change, Command, Event, RequestEnd,
     Server, VERSION,
 };
-pub use place::{FeedSetting, directories};
+pub use socket_directory::{FeedSetting, directories};
 pub use update::{ServerId, Update};
 pub use watcher::{WatchOptions, Watcher};

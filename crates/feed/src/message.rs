@@ -12,7 +12,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// Who serves. The first event, and sent again whenever something in it changes.
+    /// The description of the server. The first event, and sent again whenever something in it changes.
     Server(Server),
     /// A call has started.
     CallStarted(CallStarted),
@@ -36,14 +36,14 @@ pub enum Event {
         /// The diff, escaped like the preview.
         text: String,
     },
-    /// What the viewer did wrong. The server closes the connection.
+    /// A protocol error of the viewer. The server closes the connection.
     Error {
         /// The problem.
         message: String,
     },
 }
 
-/// Who serves.
+/// The description of a server.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Server {
     /// The version of the messages.
@@ -66,7 +66,7 @@ pub struct Server {
     pub mode: String,
     /// The directory of the journal, if there is one.
     pub journal: Option<String>,
-    /// Whether changes are paused: then every change asks.
+    /// Whether changes are paused: then every change needs approval.
     pub paused: bool,
 }
 
@@ -165,7 +165,7 @@ pub struct Approval {
     pub reason: String,
     /// The question on one line, escaped.
     pub headline: String,
-    /// What would change, escaped: a diff, or kind, size and hash; of a long one the head and the tail. Empty if
+    /// The change, escaped: a diff, or kind, size and hash; of a long one the head and the tail. Empty if
     /// nothing would change.
     pub preview: String,
     /// The answers that the request takes.
@@ -208,7 +208,7 @@ pub enum Command {
         /// The request's number.
         request: u64,
     },
-    /// Pauses changes: every change asks, until they are resumed.
+    /// Pauses changes: every change needs approval until they are resumed.
     Pause,
     /// Resumes changes.
     Resume,

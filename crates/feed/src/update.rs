@@ -1,4 +1,4 @@
-//! What a watcher tells its viewer.
+//! The updates that a watcher sends to its viewer.
 
 use std::fmt;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Serialize for ServerId {
     }
 }
 
-/// What a watcher tells its viewer.
+/// An update that a watcher sends to its viewer.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are events, and few are kept")]
 pub enum Update {

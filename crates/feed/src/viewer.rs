@@ -17,7 +17,7 @@ use crate::feed::{Shared, line};
 use crate::limits;
 use crate::message::{Command, Event, VERSION};
 
-/// A viewer that has said hello.
+/// A viewer that has sent `hello`.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     pub(crate) number: usize,

@@ -69,7 +69,7 @@ impl WatchOptions {
     }
 }
 
-/// What the threads of a watcher share.
+/// The state that the threads of a watcher share.
 struct Shared {
     options: WatchOptions,
     tell: Box<dyn Fn(Update) + Send + Sync>,
@@ -79,11 +79,11 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The servers that are watched, and those that have not said yet who they are.
+    /// The servers that are watched, and those that have not sent their description yet.
     connections: HashMap<PathBuf, Arc<Connection>>,
     /// The sockets of servers that were not chosen, or that refuse this viewer.
     ignored: HashSet<PathBuf>,
-    /// Whether the viewer was told that no server runs.
+    /// Whether the viewer knows that no server runs.
     told_none: bool,
 }
 
@@ -136,7 +136,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to servers that have started, and tells if there are none.
+    /// Connects to servers that have started, and reports if there are none.
     fn search(self: &Arc<Self>) {
         let known: HashSet<PathBuf> = {
             let state = self.lock();
@@ -177,8 +177,8 @@ impl Shared {
         // Of an event that cannot be read, the connection ends too.
         for event in connection.events().into_iter().flatten().map_while(Result::ok) {
             match &event {
-                Event::Server(told) if !introduced => {
-                    introduced = (self.options.chosen)(told);
+                Event::Server(server) if !introduced => {
+                    introduced = (self.options.chosen)(server);
                     ignored = !introduced;
                 }
                 // The server closes the connection, and would do so again.
@@ -191,7 +191,7 @@ impl Shared {
             (self.tell)(Update::Event { server: server.clone(), event });
         }
         connection.close();
-        // Before it can be connected to again, which is told on another thread.
+        // Sent before it can be connected to again, on another thread.
         if introduced {
             (self.tell)(Update::Gone { server });
         }

@@ -22,7 +22,8 @@ use pinfold::{
     MadeChange, Mode, Observer, Permissions, Session, Settings,
 };
 use pinfold_feed::{
-    Answer, AnswerKind, Command, Connection, Event, Feed, Question, RequestEnd, Server, connect,
+    Answer, AnswerKind, Command, Connection, Event, Feed, RequestEnd, Server, ViewerRequest,
+    connect,
 };
 use tempfile::TempDir;
 
@@ -57,7 +58,7 @@ impl Stage {
         UnixStream::connect(&sockets(&self.dir)[0]).unwrap()
     }
 
-    /// A connection that has said hello, and has been told who serves.
+    /// A connection that has sent `hello` and received the server's description.
     fn raw_viewer(&self) -> (UnixStream, BufReader<UnixStream>) {
         let mut stream = self.stream();
         stream.write_all(b"{\"type\":\"hello\",\"version\":1,\"answers\":true}\n").unwrap();
@@ -98,7 +99,7 @@ struct ByFeed {
 
 impl Approver for ByFeed {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        let answer = self.feed.ask(&Question {
+        let answer = self.feed.ask(&ViewerRequest {
             request,
             session: "s",
             client: Some("c"),
@@ -111,14 +112,14 @@ impl Approver for ByFeed {
 }
 
 fn call(feed: &Feed) {
-    feed.call_started(&CallStart { session: "s", client: None, tool: "t", parameters: None });
+    feed.call_started(&CallStart { session: "s", client: None, tool: "t", compact_params: None });
 }
 
-/// Counts what a feed is told.
+/// Counts the events that a feed gets.
 #[derive(Debug)]
 struct Counted {
     feed: Arc<Feed>,
-    told: AtomicUsize,
+    received: AtomicUsize,
 }
 
 impl Observer for Counted {
@@ -131,17 +132,17 @@ impl Observer for Counted {
     }
 
     fn call_started(&self, call: &CallStart<'_>) -> u64 {
-        self.told.fetch_add(1, Ordering::Relaxed);
+        self.received.fetch_add(1, Ordering::Relaxed);
         self.feed.call_started(call)
     }
 
     fn call_ended(&self, number: u64, line: &AuditLine<'_>) {
-        self.told.fetch_add(1, Ordering::Relaxed);
+        self.received.fetch_add(1, Ordering::Relaxed);
         self.feed.call_ended(number, line);
     }
 
     fn changed(&self, change: &MadeChange<'_>) {
-        self.told.fetch_add(1, Ordering::Relaxed);
+        self.received.fetch_add(1, Ordering::Relaxed);
         self.feed.changed(change);
     }
 }
@@ -149,7 +150,7 @@ impl Observer for Counted {
 #[test]
 fn without_a_viewer_nothing_is_told_and_so_nothing_serialized() {
     let stage = stage();
-    let counted = Arc::new(Counted { feed: stage.feed.clone(), told: AtomicUsize::new(0) });
+    let counted = Arc::new(Counted { feed: stage.feed.clone(), received: AtomicUsize::new(0) });
     let session = Session::with_settings([stage.dir.path()], Settings::default()).unwrap();
     let session = session.with_observer(counted.clone());
     let write = |text: &str| {
@@ -158,17 +159,17 @@ fn without_a_viewer_nothing_is_told_and_so_nothing_serialized() {
         session.audited(&call, work, |done| (if done.is_ok() { "ok" } else { "error" }, 0)).unwrap()
     };
     write("one\n");
-    assert_eq!(counted.told.load(Ordering::Relaxed), 0);
+    assert_eq!(counted.received.load(Ordering::Relaxed), 0);
     let (viewer, mut events) = stage.viewer();
     write("two\n");
-    assert_eq!(counted.told.load(Ordering::Relaxed), 3);
+    assert_eq!(counted.received.load(Ordering::Relaxed), 3);
     assert!(matches!(events.next(), Some(Event::CallStarted(_))));
     assert!(matches!(events.next(), Some(Event::Change(_))));
     assert!(matches!(events.next(), Some(Event::CallEnded(_))));
     viewer.close();
     wait_until(|| !stage.feed.is_watching());
     write("three\n");
-    assert_eq!(counted.told.load(Ordering::Relaxed), 3);
+    assert_eq!(counted.received.load(Ordering::Relaxed), 3);
 }
 
 #[test]
@@ -200,9 +201,9 @@ fn a_viewer_that_sends_nonsense_is_dropped_and_told_why() {
         let mut bad = stage.stream();
         // The server may close the connection before everything is written.
         _ = bad.write_all(sent.as_bytes());
-        let mut told = String::new();
-        _ = bad.read_to_string(&mut told);
-        assert!(told.contains(problem) || sent.len() > 10_000, "{sent:.80}: {told}");
+        let mut received = String::new();
+        _ = bad.read_to_string(&mut received);
+        assert!(received.contains(problem) || sent.len() > 10_000, "{sent:.80}: {received}");
         // The other one is still there.
         call(&stage.feed);
         assert!(line(&mut lines).contains("call_started"));
@@ -236,21 +237,21 @@ fn a_viewer_that_never_reads_is_dropped_and_no_call_waits_for_it() {
 fn a_flood_of_connections_costs_a_call_nothing() {
     let stage = stage();
     let (_stream, mut lines) = stage.raw_viewer();
-    // Each of these could be a viewer, if it said so; there are more than the server takes.
+    // None of these has sent `hello` yet; there are more than the server accepts.
     let mut silent: Vec<_> = (0..100).map(|_| stage.stream()).collect();
     call(&stage.feed);
     assert!(line(&mut lines).contains("call_started"));
-    let mut told = String::new();
-    silent.pop().unwrap().read_to_string(&mut told).unwrap();
-    assert!(!told.contains("\"type\":\"server\""), "one too many is closed: {told}");
+    let mut received = String::new();
+    silent.pop().unwrap().read_to_string(&mut received).unwrap();
+    assert!(!received.contains("\"type\":\"server\""), "one too many is closed: {received}");
     // There is room again once they are gone.
     drop(silent);
     wait_until(|| {
         let mut stream = stage.stream();
         _ = stream.write_all(b"{\"type\":\"hello\",\"version\":1,\"answers\":true}\n");
-        let mut told = String::new();
-        _ = BufReader::new(stream).read_line(&mut told);
-        told.contains("\"type\":\"server\"")
+        let mut received = String::new();
+        _ = BufReader::new(stream).read_line(&mut received);
+        received.contains("\"type\":\"server\"")
     });
 }
 
@@ -260,9 +261,9 @@ fn a_viewer_of_another_user_is_refused() {
     if let Some(socket) = std::env::var_os("OTHER_USERS_SOCKET") {
         let mut stream = UnixStream::connect(Path::new(&socket)).unwrap();
         _ = stream.write_all(b"{\"type\":\"hello\",\"version\":1,\"answers\":true}\n");
-        let mut told = String::new();
-        _ = stream.read_to_string(&mut told);
-        assert_eq!(told, "");
+        let mut received = String::new();
+        _ = stream.read_to_string(&mut received);
+        assert_eq!(received, "");
         return;
     }
     let program = std::env::current_exe().unwrap();

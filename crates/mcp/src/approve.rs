@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::limits;
 use crate::server::is_stateless;
-pub(crate) use rounds::{CallState, EarlierAnswers, UsedStates};
+pub(crate) use rounds::{CallState, RepeatedCallApprover, UsedStates};
 pub(crate) use time::ApprovalTime;
 
 /// How the user behind a request is asked.
@@ -34,7 +34,7 @@ pub(crate) enum ApprovalRoute {
     /// By elicitation requests, while the call runs.
     Elicitation(mpsc::UnboundedReceiver<PendingRequest>),
     /// By the result of the call, which the client then repeats with the answer.
-    InputRequired(Arc<EarlierAnswers>),
+    InputRequired(Arc<RepeatedCallApprover>),
 }
 
 /// An approval request, and where its answer goes.
@@ -44,11 +44,11 @@ type PendingRequest = (ApprovalRequest, oneshot::Sender<ApprovalAnswer>);
 const APPROVE: &str = "approve";
 
 impl ApprovalRoute {
-    /// The route to the user, and the approver that the engine calls. `state` is what the client brings from
-    /// earlier rounds of this call.
+    /// Returns the route to the user, and the approver that the engine calls. `state` is the state that the client
+    /// sends back from the last round of this call. Its approvals count only if `is_first_use`.
     pub(crate) fn new(
         state: &CallState,
-        used: &UsedStates,
+        is_first_use: bool,
         session_grants: bool,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
@@ -59,15 +59,15 @@ impl ApprovalRoute {
         }
         if !is_stateless(context) {
             let (sender, receiver) = mpsc::unbounded_channel();
-            return Ok((Self::Elicitation(receiver), Some(Arc::new(Channel(sender)))));
+            return Ok((Self::Elicitation(receiver), Some(Arc::new(ElicitationApprover(sender)))));
         }
-        let answers = EarlierAnswers::new(state, used, session_grants, request)?;
+        let answers = RepeatedCallApprover::new(state, is_first_use, session_grants, request)?;
         let answers = Arc::new(answers);
         Ok((Self::InputRequired(answers.clone()), Some(answers)))
     }
 
     /// The user's answers in earlier rounds of the call, where the client repeats calls.
-    pub(crate) fn earlier_answers(&self) -> Option<Arc<EarlierAnswers>> {
+    pub(crate) fn earlier_answers(&self) -> Option<Arc<RepeatedCallApprover>> {
         match self {
             Self::InputRequired(answers) => Some(answers.clone()),
             Self::None | Self::Elicitation(_) => None,
@@ -108,11 +108,11 @@ impl ApprovalRoute {
     }
 }
 
-/// Hands requests to the task of the call, which can talk to the client.
+/// Sends requests to the task of the call, which sends them to the client as elicitations.
 #[derive(Debug)]
-struct Channel(mpsc::UnboundedSender<PendingRequest>);
+struct ElicitationApprover(mpsc::UnboundedSender<PendingRequest>);
 
-impl Approver for Channel {
+impl Approver for ElicitationApprover {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let (sender, receiver) = oneshot::channel();
         match self.0.send((request.clone(), sender)) {
@@ -132,10 +132,7 @@ async fn elicit(request: &ApprovalRequest, context: &RequestContext<RoleServer>)
             tracing::warn!("the client does not ask: {problem}");
             ApprovalAnswer::Unavailable
         }
-        None => {
-            let minutes = limits::APPROVAL_WAIT.as_secs() / 60;
-            ApprovalAnswer::Denied(Some(format!("no answer in {minutes} minutes")))
-        }
+        None => ApprovalAnswer::expired(limits::APPROVAL_WAIT),
     }
 }
 
@@ -198,7 +195,7 @@ fn form(request: &ApprovalRequest, session_grants: bool) -> Result<ElicitRequest
             "reason": {
                 "type": "string",
                 "title": "Reason",
-                "description": "What the agent is told if you deny it",
+                "description": "Message for the agent if you deny it",
             },
         },
         "required": ["answer"],

@@ -1,191 +1,337 @@
-//! One call of a tool: it waits for its turn, runs on a thread, and is answered at its deadline or when it is
-//! cancelled, whatever the thread does.
+//! One call of a tool, which [`call`] makes in these steps:
+//!
+//! 1. Wait for the conversation's change lock, if the tool changes something.
+//! 2. Open the state that a stateless request brings from an earlier round.
+//! 3. Find the tools on what the client's roots leave of the workspace.
+//! 4. Choose the approver: the viewers of the feed, then the client, by the route that its protocol version has.
+//! 5. Perform a small read of a cached file here; any other call on a thread.
+//! 6. Wait for the thread, forward its approval requests and report its progress. The call is answered at its deadline
+//!    or when it is cancelled, even if the thread hangs.
+//! 7. Answer with the result, or with the InputRequired result that asks the client.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinfold::limits::MAX_LABEL_BYTES;
-use pinfold::{CallOptions, Cancel, Error, Progress, SharedAuditLine};
-use pinfold_dialects::{Answer, PreparedCall, Toolbox};
+use pinfold::{Approver, CallOptions, Cancel, Error, Progress, SharedAuditLine};
+use pinfold_dialects::{Answer, PreparedCall, ToolEntry, Toolbox};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::{Value, json};
+use tokio::sync::MutexGuard;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
-use crate::conversation::{Conversation, SessionKey};
+use crate::conversation::{Conversation, ConversationKey};
 use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
-use crate::threads::{answer_after, run};
+use crate::threads::{answer_after, run, stay_awake};
 use crate::viewers::ViewersFirst;
 use crate::{limits, reply, server};
 
 /// Makes a call in a conversation, which the request has named by `key`.
 pub(crate) async fn call(
     shared: &Arc<Shared>,
-    (conversation, key): (&Conversation, SessionKey),
+    (conversation, key): (&Conversation, ConversationKey),
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
+    let received = Instant::now();
     let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        let call = CallOptions::default().with_client(client);
-        let answer = conversation.whole().call_with(&request.name, Value::Null, &call);
-        if shared.toolbox.answers_unknown_tools() {
-            return Ok(reply::result(answer, None).into());
-        }
-        let error = shared.toolbox.unknown(&request.name).with_hint();
-        return Err(ErrorData::invalid_params(error, None));
+        return refuse_unknown(shared, conversation, client, &request.name);
     };
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
-    // If the call is given up, its thread writes no second line later.
     let audit_line = SharedAuditLine::default();
-    let refuse = |error: Arc<Error>| {
-        let call = CallOptions::default().with_client(client.clone());
-        let call = call.with_audit_line(audit_line.clone());
-        let answer = conversation.whole().refuse_call(tool.entry.name, error, &call);
-        Ok(reply::result(answer, None).into())
-    };
-    // Calls that do not reach the tool are in the audit log, too.
-    let audit = |error: &ErrorData| {
-        _ = refuse(Error::InvalidArgument(error.message.to_string()).into());
-    };
-    let label = checkpoint_label(&context).inspect_err(audit)?;
-    // The first thing that a call waits for: changes are made in the order in which their requests came.
-    let mut turn = None;
-    if !tool.entry.hints.read_only {
-        tokio::select! {
-            lock = conversation.change_lock.lock() => turn = Some(lock),
-            () = stop.received() => return refuse(Error::Cancelled.into()),
-        }
+    let tool = tool.entry;
+    let call =
+        Call { shared, conversation, key, tool, client, context, received, stop, audit_line };
+    match call.make(request).await {
+        Ok(response) => Ok(response),
+        Err(Ended::Answered(response)) => Ok(*response),
+        Err(Ended::Failed(error)) => Err(error),
     }
-    let binding = CallState::binding(conversation.whole().session().id(), &request);
-    let mut state = CallState::default();
-    if server::is_stateless(&context) {
-        if let (Some(feed), Some(client)) = (&shared.options.feed, &client) {
-            feed.client_connected(client);
-        }
-        state = CallState::open(shared.codec.as_ref(), &binding, &request).inspect_err(audit)?;
-    }
-    let options = &shared.options;
-    let roots = resolve_roots(shared, conversation, key, &mut state, &request, &context);
-    let roots = tokio::select! {
-        roots = roots => roots,
-        () = stop.received() => return refuse(Error::Cancelled.into()),
-    };
-    let tools = match roots.inspect_err(audit)? {
-        RootsState::Known(Ok(tools)) => tools,
-        RootsState::Known(Err(nothing_left)) => return refuse(nothing_left),
-        RootsState::Ask(ask) => return Ok((*ask).into()),
-    };
-    let session_grants = key != SessionKey::ClientName;
-    let (mut route, approver) =
-        ApprovalRoute::new(&state, &shared.used_states, session_grants, &request, &context)
-            .inspect_err(audit)?;
-    let approval_time = ApprovalTime::default();
-    let mut approver = approver.or_else(|| tools.session().approver().cloned());
-    let cancel = Cancel::default();
-    if let Some(feed) = options.feed.as_ref().filter(|feed| feed.can_ask()) {
-        approver = Some(Arc::new(ViewersFirst {
-            feed: feed.clone(),
-            earlier: route.earlier_answers(),
-            client_approver: approver,
-            session: tools.session().id().to_owned(),
-            client: client.clone(),
-            session_grants,
-            cancel: cancel.clone(),
-        }));
-    }
-    let approver = approver.map(|approver| approval_time.of(approver));
-    let token = context.meta.get_progress_token();
-    let progress = if token.is_some() { Progress::enabled() } else { Progress::default() };
-    let begin = Instant::now();
-    let name = tool.entry.name;
-    let mut arguments = Some(Value::Object(request.arguments.unwrap_or_default()));
-    // A small read of a cached file takes less time than waking another thread. A call that fails, or finds
-    // that it would have to wait after all, is made again on a thread.
-    let mut prepared = None;
-    if tool.entry.reads && !stop.is_received() {
-        let call = prepared.insert(tools.prepare(name, arguments.take().unwrap_or_default()));
-        let options =
-            CallOptions::default().with_cancel(cancel.clone()).with_client(client.clone());
-        if let Some(answer) = read_cached(&tools, call, options) {
-            return finish((conversation, &context), name, begin, answer).await;
-        }
-    }
-    if let Some(stuck) = shared.stuck.at_limit() {
-        return refuse(stuck.into());
-    }
-    let call = CallOptions::default().with_cancel(cancel.clone()).with_progress(progress.clone());
-    let call = call.with_approver(approver).with_client(client.clone());
-    let call = call.with_audit_line(audit_line.clone()).with_turn(label);
-    let work = {
-        let (stop, tools) = (stop.clone(), tools.clone());
-        move || {
-            // It may have waited for a thread for long.
-            if stop.is_received() {
-                call.cancel.cancel();
-            }
-            let prepared =
-                prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
-            (tools.perform(&prepared, &call), tools.describe(&prepared))
-        }
-    };
-    let mut work = run(&shared.running, work);
-    let mut reports = Reports::new(token, options.progress_every);
-    let seconds = tools.session().settings().deadline_seconds;
-    let limit = answer_after(seconds);
-    let ended = {
-        let mut approvals = std::pin::pin!(route.forward(&context));
-        loop {
-            tokio::select! {
-                done = &mut work => break Ok(done),
-                () = stop.received() => break Err(Error::Cancelled),
-                () = approval_time.is_up(begin, limit) => break Err(Error::Timeout { seconds }),
-                // Other changes need not wait for the user: after an approval, the change is planned anew.
-                () = approval_time.begun.notified() => turn = None,
-                // Awaited here, so no progress notification is sent after the result.
-                () = reports.due() => reports.send(&progress, &context.peer).await,
-                () = &mut approvals => unreachable!("requests are forwarded until the call is done"),
-            }
-        }
-    };
-    let done = match ended {
-        Ok(done) => done,
-        Err(error) => {
-            cancel.cancel();
-            route.close();
-            // A thread that was only now asked to stop gets the time to.
-            let wait = match error {
-                Error::Cancelled => limits::STUCK_AFTER,
-                _ => Duration::ZERO,
-            };
-            match tokio::time::timeout(wait, &mut work).await {
-                Ok(done) => done,
-                Err(_) => {
-                    tracing::warn!(tool = name, "a call does not stop; its thread is left behind");
-                    shared.stuck.watch(work);
-                    return refuse(error.into());
-                }
-            }
-        }
-    };
-    drop(turn);
-    if let Some(input) = route.input_required(shared.codec.as_ref(), &binding, state.roots)? {
-        return Ok(input.into());
-    }
-    let Ok(Some(done)) = done else {
-        tracing::error!("a call panicked");
-        return Err(ErrorData::internal_error("the call failed: a bug in the server", None));
-    };
-    finish((conversation, &context), name, begin, done).await
 }
 
-/// The turn of the agent that a request's changes belong to, which `_meta["pinfold/checkpoint"]` names.
+/// A call of a tool that exists.
+struct Call<'c> {
+    shared: &'c Arc<Shared>,
+    conversation: &'c Conversation,
+    key: ConversationKey,
+    tool: &'static ToolEntry,
+    client: Option<Arc<str>>,
+    context: RequestContext<RoleServer>,
+    received: Instant,
+    stop: StopSignal,
+    /// Shared with the thread of the call, so that a call which is given up has one line.
+    audit_line: SharedAuditLine,
+}
+
+/// How a call ends without a result of its tool.
+enum Ended {
+    Answered(Box<CallToolResponse>),
+    Failed(ErrorData),
+}
+
+impl Call<'_> {
+    /// The steps 1 to 7.
+    async fn make(&self, request: CallToolRequestParams) -> Result<CallToolResponse, Ended> {
+        let label = checkpoint_label(&self.context).map_err(|error| self.invalid(error))?;
+        // The first thing that a call waits for: changes are made in the order in which their requests came.
+        let mut change_guard = None;
+        if !self.tool.hints.read_only {
+            change_guard = Some(self.unless_stopped(self.conversation.change_lock.lock()).await?);
+        }
+        let (mut state, binding) = self.open_state(&request)?;
+        let tools = self.tools(&mut state, &request).await?;
+        let cancel = Cancel::default();
+        let approval_time = ApprovalTime::default();
+        let (mut route, approver) =
+            self.approver(&tools, &state, &request, &approval_time, &cancel).await?;
+        let begin = Instant::now();
+        let mut arguments = Some(Value::Object(request.arguments.unwrap_or_default()));
+        // A small read of a cached file takes less time than waking another thread. A call that fails, or finds
+        // that it would have to wait after all, is made again on a thread.
+        let mut prepared = None;
+        if self.tool.reads_one_file && !self.stop.is_received() {
+            let arguments = arguments.take().unwrap_or_default();
+            let call = prepared.insert(tools.prepare(self.tool.name, arguments));
+            if let Some(answer) = read_cached(&tools, call, self.options(&cancel)) {
+                return Ok(self.finish(begin, answer).await);
+            }
+        }
+        if let Some(stuck) = self.shared.stuck.at_limit() {
+            return Err(self.refuse(stuck.into()));
+        }
+        let wants_progress = self.context.meta.get_progress_token().is_some();
+        let progress = if wants_progress { Progress::enabled() } else { Progress::default() };
+        let options = self.options(&cancel).with_progress(progress.clone());
+        let options = options.with_audit_line(self.audit_line.clone());
+        let options = options.with_approver(approver).with_turn(label);
+        let work = {
+            let (stop, tools, name) = (self.stop.clone(), tools.clone(), self.tool.name);
+            move || {
+                // The call may have been cancelled while it waited for a thread.
+                if stop.is_received() {
+                    options.cancel.cancel();
+                }
+                let prepared =
+                    prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
+                (tools.perform(&prepared, &options), tools.compact_params_of(&prepared))
+            }
+        };
+        let work = run(&self.shared.running, work);
+        stay_awake(&self.shared.running, &work).await;
+        let seconds = tools.session().settings().deadline_seconds;
+        let running = RunningCall { call: self, begin, seconds, cancel };
+        let waits = running.wait_for(work, &mut route, &approval_time, change_guard, &progress);
+        let done = waits.await.map_err(|error| self.refuse(error.into()))?;
+        let codec = self.shared.codec.as_ref();
+        let input = route.input_required(codec, &binding, state.roots).map_err(Ended::Failed)?;
+        if let Some(input) = input {
+            return Ok(input.into());
+        }
+        let Ok(Some(done)) = done else {
+            tracing::error!("a call panicked");
+            let error = ErrorData::internal_error("the call failed: a bug in the server", None);
+            return Err(Ended::Failed(error));
+        };
+        Ok(self.finish(begin, done).await)
+    }
+
+    /// The options that every way to perform the call has.
+    fn options(&self, cancel: &Cancel) -> CallOptions {
+        CallOptions::default().with_cancel(cancel.clone()).with_client(self.client.clone())
+    }
+
+    /// Answers with an error of the tool, and writes the audit line.
+    fn refuse(&self, error: Arc<Error>) -> Ended {
+        let options = CallOptions::default().with_client(self.client.clone());
+        let options = options.with_audit_line(self.audit_line.clone());
+        let answer = self.conversation.whole().refuse_call(self.tool.name, error, &options);
+        self.shared.count(self.tool.name, &reply::outcome(&answer), self.received.elapsed());
+        Ended::Answered(Box::new(reply::result(answer, None).into()))
+    }
+
+    /// Answers with an error of the protocol. The call does not reach the tool, but is in the audit log, too.
+    fn invalid(&self, error: ErrorData) -> Ended {
+        _ = self.refuse(Error::InvalidArgument(error.message.to_string()).into());
+        Ended::Failed(error)
+    }
+
+    /// Waits, unless the call is cancelled or the server stops.
+    async fn unless_stopped<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Ended> {
+        tokio::select! {
+            done = waited_for => Ok(done),
+            () = self.stop.received() => Err(self.refuse(Error::Cancelled.into())),
+        }
+    }
+
+    /// The state that a stateless request brings, and what it is bound to.
+    fn open_state(&self, request: &CallToolRequestParams) -> Result<(CallState, Vec<u8>), Ended> {
+        if !server::is_stateless(&self.context) {
+            return Ok(Default::default());
+        }
+        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.client) {
+            feed.client_connected(client);
+        }
+        // Only here: a call may be long.
+        let binding = CallState::binding(self.conversation.name(), request);
+        let state = CallState::open(self.shared.codec.as_ref(), &binding, request);
+        Ok((state.map_err(|error| self.invalid(error))?, binding))
+    }
+
+    /// The tools on what the client's roots leave of the workspace.
+    async fn tools(
+        &self,
+        state: &mut CallState,
+        request: &CallToolRequestParams,
+    ) -> Result<Arc<Toolbox>, Ended> {
+        let Self { shared, conversation, key, context, .. } = self;
+        let roots = resolve_roots(shared, conversation, *key, state, request, context);
+        let roots = self.unless_stopped(roots).await?;
+        match roots.map_err(|error| self.invalid(error))? {
+            RootsState::Known(Ok(tools)) => Ok(tools),
+            RootsState::Known(Err(refusal)) => Err(self.refuse(refusal)),
+            RootsState::Ask(ask) => Err(Ended::Answered(Box::new((*ask).into()))),
+        }
+    }
+
+    /// The route to the user at the client, and the approver that the engine calls: the viewers of the feed if one
+    /// answers requests, and then the client.
+    async fn approver(
+        &self,
+        tools: &Toolbox,
+        state: &CallState,
+        request: &CallToolRequestParams,
+        approval_time: &ApprovalTime,
+        cancel: &Cancel,
+    ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Ended> {
+        let session_grants = self.key != ConversationKey::ClientName;
+        let is_first_use = self.shared.used_states.claim(request).await;
+        let route = ApprovalRoute::new(state, is_first_use, session_grants, request, &self.context);
+        let (route, client) = route.map_err(|error| self.invalid(error))?;
+        let client_approver = client.or_else(|| tools.session().approver().cloned());
+        let viewers = self.shared.options.feed.as_ref().filter(|feed| feed.can_ask());
+        let approver = match viewers {
+            None => client_approver,
+            Some(feed) => Some(Arc::new(ViewersFirst {
+                feed: feed.clone(),
+                earlier: route.earlier_answers(),
+                client_approver,
+                session: tools.session().id().to_owned(),
+                client: self.client.clone(),
+                session_grants,
+                cancel: cancel.clone(),
+            }) as _),
+        };
+        Ok((route, approver.map(|approver| approval_time.of(approver))))
+    }
+
+    /// Logs the outcome of a call, also to the client if it has set the level, and makes the result.
+    async fn finish(
+        &self,
+        begin: Instant,
+        (answer, compact_params): (Answer, Option<String>),
+    ) -> CallToolResponse {
+        let Self { shared, conversation, context, tool, .. } = self;
+        let outcome = reply::outcome(&answer);
+        let taken = begin.elapsed();
+        let milliseconds = taken.as_millis() as u64;
+        shared.count(tool.name, &outcome, taken);
+        let (workspace, code) = (&shared.options.workspace, outcome.as_str().unwrap_or("failed"));
+        tracing::info!(workspace, tool = tool.name, outcome = code, milliseconds, "call");
+        conversation.log_search_status();
+        if server::is_logged(conversation, context, LoggingLevel::Debug) {
+            let message = json!({
+                "tool": tool.name, "params": compact_params, "outcome": outcome, "milliseconds": milliseconds,
+            });
+            server::log(&context.peer, LoggingLevel::Debug, message).await;
+        }
+        reply::result(answer, compact_params).into()
+    }
+}
+
+/// The answer to a call of an unknown tool.
+fn refuse_unknown(
+    shared: &Shared,
+    conversation: &Conversation,
+    client: Option<Arc<str>>,
+    name: &str,
+) -> Result<CallToolResponse, ErrorData> {
+    // The call is in the audit log, too.
+    let call = CallOptions::default().with_client(client);
+    let answer = conversation.whole().call_with(name, Value::Null, &call);
+    if shared.toolbox.answers_unknown_tools() {
+        return Ok(reply::result(answer, None).into());
+    }
+    let error = shared.toolbox.unknown(name).with_hint();
+    Err(ErrorData::invalid_params(error, None))
+}
+
+/// A call that runs on a thread.
+struct RunningCall<'c> {
+    call: &'c Call<'c>,
+    begin: Instant,
+    /// Its deadline, in seconds.
+    seconds: u64,
+    cancel: Cancel,
+}
+
+impl RunningCall<'_> {
+    /// Waits for the thread, forwards the call's approval requests and reports its progress meanwhile. Fails if the
+    /// call is cancelled or its deadline passes, and the thread does not stop then: it is left behind.
+    async fn wait_for<T: Send + 'static>(
+        self,
+        mut work: JoinHandle<T>,
+        route: &mut ApprovalRoute,
+        approval_time: &ApprovalTime,
+        mut change_guard: Option<MutexGuard<'_, ()>>,
+        progress: &Progress,
+    ) -> Result<Result<T, JoinError>, Error> {
+        let Self { call, begin, seconds, cancel } = self;
+        let Call { shared, context, tool, stop, .. } = call;
+        let token = context.meta.get_progress_token();
+        let mut reports = Reports::new(token, shared.options.progress_every);
+        let limit = answer_after(seconds);
+        let error = {
+            let mut approvals = std::pin::pin!(route.forward(context));
+            loop {
+                tokio::select! {
+                    done = &mut work => return Ok(done),
+                    () = stop.received() => break Error::Cancelled,
+                    () = approval_time.is_up(begin, limit) => break Error::Timeout { seconds },
+                    // Other changes need not wait for the user: after an approval, the change is planned anew.
+                    () = approval_time.begun.notified() => change_guard = None,
+                    // Awaited here, so no progress notification is sent after the result.
+                    () = reports.due() => reports.send(progress, &context.peer).await,
+                    () = &mut approvals => unreachable!("requests are forwarded until the call is done"),
+                }
+            }
+        };
+        cancel.cancel();
+        route.close();
+        // A thread that was only now asked to stop gets the time to.
+        let wait = match error {
+            Error::Cancelled => limits::STUCK_AFTER,
+            _ => Duration::ZERO,
+        };
+        let done = tokio::time::timeout(wait, &mut work).await;
+        drop(change_guard);
+        done.map_err(|_| {
+            tracing::warn!(tool = tool.name, "a call does not stop; its thread is left behind");
+            shared.stuck.watch(work);
+            error
+        })
+    }
+}
+
+/// The label of the turn that a request's changes belong to, from `_meta["pinfold/checkpoint"]`.
 fn checkpoint_label(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
     match context.meta.0.0.get("pinfold/checkpoint") {
         None | Some(Value::Null) => Ok(None),
@@ -209,27 +355,7 @@ fn read_cached(
 ) -> Option<(Answer, Option<String>)> {
     let options = options.with_cached_file(tools.cached_file(call)?);
     let answer = tools.perform(call, &options);
-    (!answer.failed()).then(|| (answer, tools.describe(call)))
-}
-
-/// Logs the outcome of a call, to the client too if it wants that, and makes the result.
-async fn finish(
-    (conversation, context): (&Conversation, &RequestContext<RoleServer>),
-    name: &str,
-    begin: Instant,
-    (answer, compact): (Answer, Option<String>),
-) -> Result<CallToolResponse, ErrorData> {
-    let outcome = reply::outcome(&answer);
-    let milliseconds = begin.elapsed().as_millis() as u64;
-    tracing::info!(tool = name, %outcome, milliseconds, "call");
-    conversation.log_search_status();
-    if server::is_logged(conversation, context, LoggingLevel::Debug) {
-        let message = json!({
-            "tool": name, "params": compact, "outcome": outcome, "milliseconds": milliseconds,
-        });
-        server::log(&context.peer, LoggingLevel::Debug, message).await;
-    }
-    Ok(reply::result(answer, compact).into())
+    (!answer.failed()).then(|| (answer, tools.compact_params_of(call)))
 }
 
 /// Tells a call to stop: its request was cancelled, or the server stops.
@@ -252,25 +378,26 @@ impl StopSignal {
     }
 }
 
-/// Progress notifications, if the client has asked for them.
+/// Progress notifications, if the client requested them.
 struct Reports {
-    wanted: Option<(ProgressToken, Interval)>,
+    /// The token of the request, and when the next notification is due; `None` if none are sent.
+    schedule: Option<(ProgressToken, Interval)>,
     reported: u64,
 }
 
 impl Reports {
     fn new(token: Option<ProgressToken>, every: Duration) -> Self {
-        let wanted = token.map(|token| {
+        let schedule = token.map(|token| {
             let mut clock = interval(every.max(limits::MIN_PROGRESS_INTERVAL));
             clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
             (token, clock)
         });
-        Self { wanted, reported: 0 }
+        Self { schedule, reported: 0 }
     }
 
     /// Waits until the next report is due.
     async fn due(&mut self) {
-        match &mut self.wanted {
+        match &mut self.schedule {
             Some((_, clock)) => _ = clock.tick().await,
             None => std::future::pending().await,
         }
@@ -278,16 +405,16 @@ impl Reports {
 
     async fn send(&mut self, progress: &Progress, peer: &Peer<RoleServer>) {
         let visited = progress.entries_visited();
-        let Some((token, _)) = self.wanted.as_ref().filter(|_| visited > self.reported) else {
+        let Some((token, _)) = self.schedule.as_ref().filter(|_| visited > self.reported) else {
             return;
         };
         self.reported = visited;
         let report = ProgressNotificationParam::new(token.clone(), visited as f64)
-            .with_message(format!("{visited} files and directories looked at"));
+            .with_message(format!("{visited} files and directories visited"));
         let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_progress(report)).await;
         // A client that is gone, or does not read, gets no more.
         if !matches!(sent, Ok(Ok(()))) {
-            self.wanted = None;
+            self.schedule = None;
         }
     }
 }

@@ -8,7 +8,7 @@ use rmcp::model::LoggingLevel;
 
 /// How a request names its conversation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum SessionKey {
+pub(crate) enum ConversationKey {
     /// By the connection, or the HTTP session, that it comes through.
     Connection,
     /// By a session name in its `_meta`.
@@ -20,25 +20,27 @@ pub(crate) enum SessionKey {
 /// A conversation with one client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
+    /// Its name, which the states of its calls are bound to.
+    name: String,
     /// The tools on the whole workspace.
     whole: Arc<Toolbox>,
     roots: Mutex<ClientRootsCache>,
-    /// Held while the client is asked for its roots.
-    pub(crate) asking: tokio::sync::Mutex<()>,
+    /// Held while a request for the client's roots is unanswered.
+    pub(crate) roots_request: tokio::sync::Mutex<()>,
     /// Held by the change that is being made. It is fair: changes are made in the order of their requests,
     /// however these spell the paths.
     pub(crate) change_lock: tokio::sync::Mutex<()>,
     level: Mutex<Option<LoggingLevel>>,
-    /// What searches remember, as it was last logged.
+    /// The search status that was logged last.
     search_status: Mutex<Vec<String>>,
 }
 
 /// The tools on what the client's roots leave of the workspace, or why nothing is left.
-pub(crate) type Tools = Result<Arc<Toolbox>, Arc<Error>>;
+pub(crate) type ToolsOrRefusal = Result<Arc<Toolbox>, Arc<Error>>;
 
 #[derive(Debug, Default)]
 struct ClientRootsCache {
-    tools: Option<Tools>,
+    tools: Option<ToolsOrRefusal>,
     /// How often the client has reported a change of its roots.
     changes: u64,
     /// How many changes it had reported when it was last asked for its roots.
@@ -46,18 +48,19 @@ struct ClientRootsCache {
 }
 
 impl Conversation {
-    pub(crate) fn new(toolbox: Toolbox) -> Self {
+    pub(crate) fn new(toolbox: Toolbox, name: String) -> Self {
         Self {
+            name,
             whole: Arc::new(toolbox),
             roots: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
+            roots_request: tokio::sync::Mutex::default(),
             change_lock: tokio::sync::Mutex::default(),
             level: Mutex::default(),
             search_status: Mutex::default(),
         }
     }
 
-    /// Logs what searches remember, if that has changed.
+    /// Logs the search status if it has changed.
     pub(crate) fn log_search_status(&self) {
         if !tracing::enabled!(tracing::Level::INFO) {
             return;
@@ -71,18 +74,22 @@ impl Conversation {
         *logged = now;
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn whole(&self) -> &Arc<Toolbox> {
         &self.whole
     }
 
     /// The tools, unless the client has to be asked for its roots first.
-    pub(crate) fn tools(&self) -> Option<Tools> {
+    pub(crate) fn tools(&self) -> Option<ToolsOrRefusal> {
         let roots = self.roots();
         if roots.asked_at < roots.changes { None } else { roots.tools.clone() }
     }
 
     /// The tools by the last known roots, for a client that does not answer when it is asked.
-    pub(crate) fn last_tools(&self) -> Tools {
+    pub(crate) fn last_tools(&self) -> ToolsOrRefusal {
         self.roots().tools.clone().unwrap_or_else(|| Ok(self.whole.clone()))
     }
 
@@ -92,7 +99,7 @@ impl Conversation {
     }
 
     /// Keeps the tools by the roots that the client had after so many changes.
-    pub(crate) fn set_tools(&self, tools: Tools, asked_at: u64) -> Tools {
+    pub(crate) fn set_tools(&self, tools: ToolsOrRefusal, asked_at: u64) -> ToolsOrRefusal {
         let mut roots = self.roots();
         roots.asked_at = asked_at;
         roots.tools.insert(tools).clone()

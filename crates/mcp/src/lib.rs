@@ -23,13 +23,15 @@
 )]
 
 mod approve;
+mod bad_message;
 mod call;
+mod caller;
 mod conversation;
-mod fault;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod limits;
 mod line;
+mod metrics;
 mod reply;
 mod roots;
 mod run;
@@ -39,9 +41,10 @@ pub mod stdio;
 mod threads;
 mod viewers;
 
+pub use metrics::Metrics;
 #[cfg(feature = "http")]
 pub use run::serve_http;
 pub use run::serve_stdio;
 pub use server::Server;
-pub use service::{ClientRoots, Options, Service};
+pub use service::{ClientRoots, Options, Service, StateKey, StateMarks};
 pub use tokio_util::sync::CancellationToken;

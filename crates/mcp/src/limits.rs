@@ -20,6 +20,10 @@ pub(crate) const MAX_STUCK_CALLS: usize = 64;
 /// cancellation.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(800);
 
+/// How long the thread that moves the messages stays awake for a call that was just given to another thread: as long as
+/// a small change takes that is flushed to the disk. A longer call does not profit.
+pub(crate) const AWAKE_FOR: Duration = Duration::from_micros(500);
+
 /// How often a call that waits for the user looks whether it still does.
 pub(crate) const APPROVAL_POLL: Duration = Duration::from_millis(100);
 
@@ -36,11 +40,11 @@ pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// How long the client may take to answer with its roots.
 pub(crate) const ROOTS_WAIT: Duration = Duration::from_secs(10);
 
-/// How many conversations there may be over HTTP. Each may hold the fingerprints of 50,000 files.
-pub(crate) const MAX_SESSIONS: usize = 256;
+/// How many conversations, and how many HTTP sessions, each workspace may have over HTTP. Each may hold the fingerprints of 50,000 files.
+pub(crate) const MAX_CONVERSATIONS: usize = 256;
 
 /// How long a conversation over HTTP lasts after its last request: users take lunch breaks.
-pub(crate) const SESSION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
+pub(crate) const CONVERSATION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// The longest name that a client may give a session.
 pub(crate) const MAX_SESSION_NAME_BYTES: usize = 200;
@@ -74,18 +78,37 @@ pub(crate) const MAX_REQUESTS: usize = 64;
 /// How long to wait for a client that does not read a message, where something else depends on it.
 pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
 
+/// The memory for a message that stays allocated for the next one.
+pub(crate) const KEPT_LINE_BYTES: usize = 4 * 1024 * 1024;
+
 /// The capacity of the output pipe, where the system allows it.
-#[cfg(target_os = "linux")]
-pub(crate) const PIPE_BYTES: usize = 1024 * 1024;
+pub(crate) const OUTPUT_PIPE_BYTES: usize = 1024 * 1024;
+
+/// The size of the pipe of standard input. The system lets each user have 64 MiB in all pipes, and arguments are rarely
+/// longer.
+pub(crate) const INPUT_PIPE_BYTES: usize = 256 * 1024;
 
 /// Limits of the HTTP server alone.
 #[cfg(feature = "http")]
 pub(crate) mod http {
     use std::time::Duration;
 
-    /// The sweep for idle sessions runs every half of the time that a session may be idle, within these bounds.
-    pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(10);
-    pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+    /// Idle sessions are looked for every half of the time that a session may be idle, within these bounds.
+    pub(crate) const MIN_IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+    pub(crate) const MAX_IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+    /// How many connections for metrics are open at once: there is one Prometheus, or two.
+    pub(crate) const MAX_SCRAPES: usize = 8;
+
+    /// How long to wait where a connection cannot be accepted: most likely there are too many open files.
+    pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+    /// How long calls under way may take after SIGTERM: less than the half minute that container engines wait before
+    /// they kill.
+    pub(crate) const DRAIN: Duration = Duration::from_secs(20);
+
+    /// How long a server that ends waits for calls that it has cancelled.
+    pub(crate) const STOPPING: Duration = Duration::from_secs(2);
 
     /// How many connections are open at once: half of the files that a process may usually open.
     pub(crate) const MAX_CONNECTIONS: usize = 512;

@@ -7,17 +7,18 @@
 
 use memchr::memmem;
 use rmcp::model::{
-    CallToolRequest, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
-    JsonRpcMessage, JsonRpcRequest, JsonRpcResponse, RequestId, ServerJsonRpcMessage, ServerResult,
-    TextContent,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage,
+    ClientRequest, ContentBlock, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0, Request,
+    RequestId, ServerJsonRpcMessage, ServerResult, TextContent,
 };
-use serde::de::IgnoredAny;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, to_writer};
 
 use crate::reply::SAME_AS_TEXT;
 
-/// A message as one line, with its newline.
-pub(crate) fn line(message: ServerJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
+/// Serialises a message to one line, with its newline.
+pub(crate) fn serialize(message: ServerJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let mut line = match message {
         JsonRpcMessage::Response(JsonRpcResponse {
             id,
@@ -43,6 +44,8 @@ fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Resu
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     to_writer(&mut line, id)?;
     line.extend_from_slice(br#","result":{"content":["#);
+    // The first block's text, as it is escaped in the line.
+    let mut escaped = 0..0;
     for (number, block) in content.iter().enumerate() {
         if number > 0 {
             line.push(b',');
@@ -50,7 +53,11 @@ fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Resu
         match block {
             ContentBlock::Text(TextContent { text, meta: None, annotations: None, .. }) => {
                 line.extend_from_slice(br#"{"type":"text","text":""#);
+                let start = line.len();
                 escape(text, &mut line);
+                if number == 0 {
+                    escaped = start..line.len();
+                }
                 line.extend_from_slice(br#""}"#);
             }
             other => to_writer(&mut line, other)?,
@@ -61,6 +68,12 @@ fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Resu
         line.extend_from_slice(br#","structuredContent":"#);
         if structured == SAME_AS_TEXT {
             line.extend_from_slice(text.as_bytes());
+        } else if let Some(key) = key_of(&structured, text).filter(|_| !escaped.is_empty()) {
+            line.push(b'{');
+            to_writer(&mut line, key)?;
+            line.extend_from_slice(b":\"");
+            line.extend_from_within(escaped);
+            line.extend_from_slice(b"\"}");
         } else {
             to_writer(&mut line, &structured)?;
         }
@@ -78,15 +91,48 @@ fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Resu
     Ok(line)
 }
 
-/// Parses a message. Most are calls, so that type is tried first; `rmcp` would try it as the tenth.
-pub(crate) fn message(text: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
-    type Call = JsonRpcMessage<CallToolRequest, IgnoredAny, IgnoredAny>;
-    if memmem::find(text, b"\"tools/call\"").is_some()
-        && let Ok(Call::Request(JsonRpcRequest { id, request, .. })) = serde_json::from_slice(text)
-    {
-        return Ok(JsonRpcMessage::request(ClientRequest::CallToolRequest(request), id));
+/// The key of an object that holds this text and nothing else.
+fn key_of<'v>(object: &'v Value, text: &str) -> Option<&'v str> {
+    let mut members = object.as_object()?.iter();
+    let (key, value) = members.next()?;
+    (members.len() == 0 && value == text).then_some(key)
+}
+
+/// A call of a tool, as a message.
+#[derive(Deserialize)]
+struct Call {
+    #[serde(rename = "jsonrpc")]
+    _jsonrpc: JsonRpcVersion2_0,
+    #[serde(rename = "method")]
+    _method: CallToolRequestMethod,
+    id: RequestId,
+    params: CallToolRequestParams,
+    #[serde(default, rename = "result", deserialize_with = "refuse")]
+    _result: (),
+    #[serde(default, rename = "error", deserialize_with = "refuse")]
+    _error: (),
+}
+
+/// Fails: a request does not have this member.
+fn refuse<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+    Err(D::Error::custom("a request has neither result nor error"))
+}
+
+/// Parses a message. Most are calls, and are parsed as such, without a copy of their arguments: `rmcp` buffers a
+/// message and copies it for each type that it tries. If that fails, `rmcp` decides.
+pub(crate) fn parse(text: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
+    if memmem::find(text, b"\"tools/call\"").is_none() {
+        return serde_json::from_slice(text);
     }
-    serde_json::from_slice(text)
+    let Ok(Call { id, mut params, .. }) = serde_json::from_slice(text) else {
+        return serde_json::from_slice(text);
+    };
+    let meta = params.meta.take();
+    let mut request = Request::new(params);
+    if let Some(meta) = meta {
+        request.extensions.insert(meta);
+    }
+    Ok(JsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
 }
 
 /// Writes a text as JSON, without the quotes around it.
@@ -153,7 +199,7 @@ mod tests {
 
     /// The message on a line, which has no other line break.
     fn made(message: ServerJsonRpcMessage) -> Value {
-        let line = line(message).unwrap();
+        let line = serialize(message).unwrap();
         assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
         serde_json::from_slice(&line).unwrap()
     }
@@ -183,6 +229,20 @@ mod tests {
             result.structured_content = failed.then(|| Value::from(second.clone()));
             result.meta = Some(MetaObject(Map::from_iter([(second, Value::from(7))])));
             let message = answer(result, NumberOrString::String(id.into()));
+            prop_assert_eq!(plain(&message), made(message));
+        }
+
+        #[test]
+        fn structured_content_holds_the_text(
+            text in texts(), more in texts(), key in texts(), annotated: bool,
+        ) {
+            let first = TextContent::new(text.clone());
+            let first =
+                if annotated { first.with_annotations(Annotations::default()) } else { first };
+            let blocks = vec![ContentBlock::Text(first), ContentBlock::text(more)];
+            let mut result = CallToolResult::success(blocks);
+            result.structured_content = Some(Value::from_iter([(key, Value::from(text))]));
+            let message = answer(result, NumberOrString::Number(7));
             prop_assert_eq!(plain(&message), made(message));
         }
 
@@ -227,11 +287,16 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"}}"#,
             r#"{"params":{"_meta":{"progressToken":3,"x":[1]},"arguments":{"a":{"b":null}},"name":"n"},"id":"x","method":"tools/call","jsonrpc":"2.0"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"},"more":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":null,"_meta":null,"more":1}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","requestState":"s","inputResponses":{}}}"#,
         ];
         let others = [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"},"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read"},"error":null}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"Read"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Read","arguments":[]}}"#,
             r#"{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"Read"}}"#,
             r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"Read"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"tools/call"}}"#,
@@ -242,7 +307,7 @@ mod tests {
             let printed = |message: serde_json::Result<ClientJsonRpcMessage>| {
                 message.map(|message| format!("{message:?}")).map_err(|error| error.to_string())
             };
-            let understood = message(text.as_bytes());
+            let understood = parse(text.as_bytes());
             let is_call = matches!(
                 &understood,
                 Ok(JsonRpcMessage::Request(request))

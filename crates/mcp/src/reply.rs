@@ -4,10 +4,10 @@ use pinfold_dialects::{Answer, Block, Blocks, ToolResult};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject, ResourceContents};
 use serde_json::{Map, Value, json};
 
-/// A tool's answer as the result of a call. `compact` is the call's arguments on one line.
-pub(crate) fn result(answer: Answer, compact: Option<String>) -> CallToolResult {
+/// A tool's answer as the result of a call. `compact_params` is the call's arguments on one line.
+pub(crate) fn result(answer: Answer, compact_params: Option<String>) -> CallToolResult {
     match answer {
-        Answer::Classic(result) => classic(result, compact),
+        Answer::Classic(result) => classic(result, compact_params),
         Answer::Structured { json, failed } => structured(json, failed),
         Answer::Blocks(answer) => blocks(answer),
     }
@@ -37,46 +37,46 @@ fn blocks(answer: Blocks) -> CallToolResult {
 
 /// Text for the model; data for programs and the user is in `_meta`, which no client shows to
 /// the model instead.
-fn classic(result: ToolResult, compact: Option<String>) -> CallToolResult {
+fn classic(result: ToolResult, compact_params: Option<String>) -> CallToolResult {
     let ToolResult { success, content, short_result, error, images, file_path, metadata } = result;
     let text = error.unwrap_or(content);
     let text = (!text.is_empty() || images.is_empty()).then(|| ContentBlock::text(text));
     let images = images.into_iter().map(|image| ContentBlock::image(image.data, image.media_type));
-    let mut answer = CallToolResult::success(text.into_iter().chain(images).collect());
-    answer.is_error = Some(!success);
+    let mut result = CallToolResult::success(text.into_iter().chain(images).collect());
+    result.is_error = Some(!success);
     let facts = [
         ("shortResult", short_result.map(Value::from)),
         ("filePath", file_path.map(Value::from)),
         ("metadata", (!metadata.is_empty()).then_some(Value::Object(metadata))),
-        ("compactParams", compact.map(Value::from)),
+        ("compactParams", compact_params.map(Value::from)),
     ];
     let facts = facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     let facts = Value::Object(facts.collect());
-    answer.meta = Some(MetaObject(Map::from_iter([("pinfold/result".to_owned(), facts)])));
-    answer
+    result.meta = Some(MetaObject(Map::from_iter([("pinfold/result".to_owned(), facts)])));
+    result
 }
 
 /// Stands for structured content that is the object in the text: `rmcp` wants a [`Value`], and to make one of a long
 /// text takes longer than all the rest of a call. [`line`] (stdio) or [`fill_in`] (HTTP) puts the object there. Tools
 /// return objects only, so none returns `null`.
 ///
-/// [`line`]: crate::line::line
+/// [`line`]: crate::line::serialize
 pub(crate) const SAME_AS_TEXT: Value = Value::Null;
 
 /// An object, in the text and as structured content. An error does not match the output schema, so it is only in the
 /// text.
 fn structured(json: String, failed: bool) -> CallToolResult {
-    let mut answer = CallToolResult::success(vec![ContentBlock::text(json)]);
-    answer.is_error = Some(failed);
-    answer.structured_content = (!failed).then_some(SAME_AS_TEXT);
-    answer
+    let mut result = CallToolResult::success(vec![ContentBlock::text(json)]);
+    result.is_error = Some(failed);
+    result.structured_content = (!failed).then_some(SAME_AS_TEXT);
+    result
 }
 
 /// Replaces [`SAME_AS_TEXT`] by the object, where the transport does not.
 pub(crate) fn fill_in(response: &mut CallToolResponse) {
-    let CallToolResponse::Complete(answer) = response else { return };
+    let CallToolResponse::Complete(result) = response else { return };
     if let (Some(structured @ SAME_AS_TEXT), [ContentBlock::Text(text)]) =
-        (&mut answer.structured_content, answer.content.as_slice())
+        (&mut result.structured_content, result.content.as_slice())
     {
         *structured = serde_json::from_str(&text.text)
             .expect("the text beside structured content is the object that a tool made");

@@ -17,7 +17,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::approve::{CallState, ask_client};
-use crate::conversation::{Conversation, SessionKey, Tools};
+use crate::conversation::{Conversation, ConversationKey, ToolsOrRefusal};
 use crate::server::is_stateless;
 use crate::service::Shared;
 use crate::threads::{answer_after, run_or_leave};
@@ -26,7 +26,7 @@ use crate::{ClientRoots, limits};
 /// Whether the client's roots are known.
 pub(crate) enum RootsState {
     /// They are; these are the tools to make the call with.
-    Known(Tools),
+    Known(ToolsOrRefusal),
     /// The client has to be asked for them, by this result.
     Ask(Box<InputRequiredResult>),
 }
@@ -34,12 +34,12 @@ pub(crate) enum RootsState {
 /// The key of the roots among the inputs that a result asks for.
 const ROOTS: &str = "roots";
 
-/// The tools for a call, on what the client's roots leave of the workspace. A client without a connection does not
-/// report changes of its roots, so it is asked for them in every call; they stay in the `state` of the call.
+/// The tools for a call, on what the client's roots leave of the workspace. A client that sends stateless requests
+/// does not report changes of its roots, so it is asked for them in every call; they stay in the `state` of the call.
 pub(crate) async fn resolve_roots(
     shared: &Shared,
     conversation: &Conversation,
-    key: SessionKey,
+    key: ConversationKey,
     state: &mut CallState,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -48,7 +48,7 @@ pub(crate) async fn resolve_roots(
         return Ok(RootsState::Known(Ok(conversation.whole().clone())));
     }
     let begin = Instant::now();
-    let connected = key == SessionKey::Connection;
+    let has_own_conversation = key == ConversationKey::Connection;
     let changes = conversation.roots_changes();
     if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(ROOTS)) {
         let answer = serde_json::from_value(answer.clone());
@@ -61,13 +61,13 @@ pub(crate) async fn resolve_roots(
     }
     if let Some(roots) = &state.roots {
         let tools = match narrow_in_time(shared, conversation, roots.clone(), begin).await {
-            Ok(tools) if connected => conversation.set_tools(tools, changes),
+            Ok(tools) if has_own_conversation => conversation.set_tools(tools, changes),
             Ok(tools) => tools,
             Err(hangs) => Err(hangs),
         };
         return Ok(RootsState::Known(tools));
     }
-    if connected && let Some(tools) = conversation.tools() {
+    if has_own_conversation && let Some(tools) = conversation.tools() {
         return Ok(RootsState::Known(tools));
     }
     if !has_roots(context) {
@@ -80,10 +80,10 @@ pub(crate) async fn resolve_roots(
         return Ok(RootsState::Ask(Box::new(InputRequiredResult::from_input_requests(inputs))));
     }
     let seconds = deadline_seconds(conversation);
-    let asking = conversation.asking.lock();
+    let lock = conversation.roots_request.lock();
     // The call that has the lock waits for the client, and then for a thread.
     let limit = answer_after(seconds).saturating_add(limits::ROOTS_WAIT);
-    let Ok(_asking) = tokio::time::timeout(limit, asking).await else {
+    let Ok(_lock) = tokio::time::timeout(limit, lock).await else {
         return Ok(RootsState::Known(Err(Error::Timeout { seconds }.into())));
     };
     if let Some(tools) = conversation.tools() {
@@ -123,7 +123,7 @@ async fn narrow_in_time(
     conversation: &Conversation,
     roots: Vec<Root>,
     begin: Instant,
-) -> Result<Tools, Arc<Error>> {
+) -> Result<ToolsOrRefusal, Arc<Error>> {
     let whole = conversation.whole().clone();
     if roots.is_empty() {
         return Ok(Ok(whole));
@@ -141,7 +141,7 @@ async fn narrow_in_time(
 }
 
 /// The tools on what the client's roots leave of the workspace. An empty list leaves everything.
-fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> Tools {
+fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> ToolsOrRefusal {
     if roots.is_empty() {
         return Ok(whole.clone());
     }

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "http")]
-use crate::http::{self, HttpOptions};
+use crate::http::{self, HttpOptions, Listeners, ServedWorkspace, Stop};
 use crate::{Service, limits, stdio};
 
 /// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives.
@@ -23,24 +23,41 @@ pub fn serve_stdio(service: &Service) -> io::Result<()> {
     served
 }
 
-/// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives. `ready` is called once signals are handled.
+/// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives: then it takes no new calls, and ends when
+/// those under way have ended, or at a second signal. `ready` is called once signals are handled, `ending` at the first.
 #[cfg(feature = "http")]
 pub fn serve_http(
-    service: &Service,
-    listener: TcpListener,
+    workspaces: &[ServedWorkspace],
+    (clients, metrics): (TcpListener, Option<TcpListener>),
     options: HttpOptions,
     ready: impl FnOnce(),
+    ending: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let mut builder = Builder::new_multi_thread();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     builder.worker_threads(cores.min(limits::http::MAX_MESSAGE_THREADS));
     let runtime = runtime(builder)?;
     let served = runtime.block_on(async {
-        listener.set_nonblocking(true)?;
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let stop = signals()?;
+        let listener = |listener: TcpListener| {
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)
+        };
+        let metrics = metrics.map(listener).transpose()?;
+        let listeners = Listeners { clients: listener(clients)?, metrics };
+        let (stop, first) = (Stop::default(), signals()?);
+        let Stop { drain, now } = stop.clone();
+        tokio::spawn(async move {
+            first.cancelled().await;
+            ending();
+            let second = signals();
+            drain.cancel();
+            if let Ok(second) = second {
+                second.cancelled().await;
+                now.cancel();
+            }
+        });
         ready();
-        http::serve(service, listener, options, stop).await;
+        http::serve(workspaces, listeners, options, stop).await;
         Ok(())
     });
     runtime.shutdown_background();

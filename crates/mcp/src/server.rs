@@ -17,7 +17,8 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 
-use crate::conversation::{Conversation, SessionKey};
+use crate::caller::Caller;
+use crate::conversation::{Conversation, ConversationKey};
 use crate::service::Shared;
 use crate::{call, limits, reply};
 
@@ -25,35 +26,48 @@ use crate::{call, limits, reply};
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// The conversation of the connection, or of the HTTP session, if this is one.
+    /// The conversation of the connection or of the HTTP session. Stateless requests have none.
     own: OnceLock<Arc<Conversation>>,
-    connected: AtomicBool,
-    /// Whether its messages are serialized by [`line`](crate::line::line).
-    in_lines: bool,
+    /// The caller that began the HTTP session.
+    caller: OnceLock<Caller>,
+    /// Whether all requests belong to `own`: they come through one connection, or the first was `initialize`.
+    has_own_conversation: AtomicBool,
+    /// Whether its client is on standard input and output, where [`line`](crate::line::serialize) serializes messages.
+    on_stdio: bool,
 }
 
 impl Server {
     /// A server for one connection on streams, which is one conversation.
-    pub(crate) fn connected(shared: Arc<Shared>) -> Self {
-        Self { shared, own: OnceLock::new(), connected: true.into(), in_lines: true }
+    pub(crate) fn for_stream(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            own: OnceLock::new(),
+            caller: OnceLock::new(),
+            has_own_conversation: true.into(),
+            on_stdio: true,
+        }
     }
 
     /// A server for an HTTP session, if its first request is `initialize`, or else for stateless requests.
     #[cfg(feature = "http")]
-    pub(crate) fn unconnected(shared: Arc<Shared>) -> Self {
-        Self { connected: false.into(), in_lines: false, ..Self::connected(shared) }
+    pub(crate) fn for_http(shared: Arc<Shared>) -> Self {
+        Self { has_own_conversation: false.into(), on_stdio: false, ..Self::for_stream(shared) }
     }
 
     fn own(&self) -> &Arc<Conversation> {
         self.own.get_or_init(|| {
             let session = self.shared.toolbox.session().another();
+            let session = match self.caller.get() {
+                Some(caller) => caller.limit(session),
+                None => session,
+            };
             // Some HTTP clients begin a session for each call. On streams, the parent process links them.
-            let session = if self.in_lines { session } else { session.maybe_of_one_call() };
+            let session = if self.on_stdio { session } else { session.maybe_of_one_call() };
             self.shared.conversation(session)
         })
     }
 
-    /// What is wrong with the parameters of a call, if they name a tool.
+    /// The problem with the parameters of a call, if they name a tool.
     fn problem(&self, mut params: Value) -> Option<String> {
         let tool = self.shared.toolbox.find(params["name"].as_str()?)?;
         Some(tool.check(params["arguments"].take()).err()?.to_string())
@@ -64,30 +78,38 @@ impl Server {
     fn conversation(
         &self,
         context: &RequestContext<RoleServer>,
-    ) -> Result<(Arc<Conversation>, SessionKey), ErrorData> {
-        if self.connected.load(Ordering::Relaxed) {
-            return Ok((self.own().clone(), SessionKey::Connection));
+    ) -> Result<(Arc<Conversation>, ConversationKey), ErrorData> {
+        let caller = Caller::of(context);
+        if self.has_own_conversation.load(Ordering::Relaxed) {
+            // The endpoint has checked that already.
+            if self.caller.get().is_some_and(|owner| !owner.is_same(&caller)) {
+                return Err(ErrorData::invalid_request(
+                    "this is the session of another token",
+                    None,
+                ));
+            }
+            return Ok((self.own().clone(), ConversationKey::Connection));
         }
         let (name, key) = match context.meta.0.0.get("pinfold/session") {
             Some(Value::String(name))
                 if (1..=limits::MAX_SESSION_NAME_BYTES).contains(&name.len()) =>
             {
-                (format!("named {name}"), SessionKey::SessionName)
+                (format!("named {name}"), ConversationKey::SessionName)
             }
             Some(_) => {
-                let most = limits::MAX_SESSION_NAME_BYTES;
+                let max = limits::MAX_SESSION_NAME_BYTES;
                 let problem =
-                    format!("`_meta[\"pinfold/session\"]` must be a string of 1 to {most} bytes");
+                    format!("`_meta[\"pinfold/session\"]` must be a string of 1 to {max} bytes");
                 return Err(ErrorData::invalid_params(problem, None));
             }
-            // All clients of a server have one token, so nothing but the name distinguishes them.
+            // Clients may have the same token, so nothing but the name distinguishes them.
             None => {
                 let client = context.client_info().map(|client| client.name).unwrap_or_default();
                 let name = format!("client {}", blake3::hash(client.as_bytes()).to_hex());
-                (name, SessionKey::ClientName)
+                (name, ConversationKey::ClientName)
             }
         };
-        Ok((self.shared.named(&name, key), key))
+        Ok((self.shared.named(&caller, &name, key), key))
     }
 }
 
@@ -101,7 +123,9 @@ impl ServerHandler for Server {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.connected.store(true, Ordering::Relaxed);
+        // Set before any other request is handled.
+        _ = self.caller.set(Caller::of(&context));
+        self.has_own_conversation.store(true, Ordering::Relaxed);
         if let Some(feed) = &self.shared.options.feed {
             feed.client_connected(&request.client_info.name);
         }
@@ -137,8 +161,9 @@ impl ServerHandler for Server {
         let (conversation, key) = self.conversation(&context)?;
         // Boxed: the future of a call is large, and `rmcp` moves it.
         let call = call::call(&self.shared, (&conversation, key), request, context);
-        let mut response = Box::pin(call).await?;
-        if !self.in_lines {
+        let response = Box::pin(call).await;
+        let mut response = response.inspect_err(|_| self.shared.count_protocol_error())?;
+        if !self.on_stdio {
             reply::fill_in(&mut response);
         }
         Ok(response)
@@ -192,7 +217,10 @@ impl ServerHandler for Server {
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        self.own().roots_changed();
+        // If there was no call yet, the client was not asked for its roots either.
+        if let Some(own) = self.own.get() {
+            own.roots_changed();
+        }
     }
 
     async fn on_custom_request(
@@ -214,13 +242,12 @@ impl ServerHandler for Server {
             {
                 let client = context.client_info().map(|client| client.name.into());
                 let call = CallOptions::default().with_client(client);
-                let error = Error::InvalidArgument("the parameters are not those of a call".into());
+                let error = Error::InvalidArgument("the parameters of the call are invalid".into());
                 conversation.whole().refuse_call(tool, error, &call);
             }
             let problem = self.problem(params);
-            let problem = problem.unwrap_or_else(|| {
-                format!("the parameters of `{method}` are not what they must be")
-            });
+            let problem =
+                problem.unwrap_or_else(|| format!("the parameters of `{method}` are invalid"));
             return Err(ErrorData::invalid_params(problem, None));
         }
         let problem = format!("there is no method `{method}`");
@@ -228,20 +255,19 @@ impl ServerHandler for Server {
     }
 }
 
-/// Whether a request is of the protocol without connections, in which a server cannot send requests to the
-/// client.
+/// Whether a request is stateless (protocol 2026-07-28): then the server cannot send requests to the client.
 pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// Whether a client wants log messages of a level.
+/// Whether a client gets log messages of a level.
 pub(crate) fn is_logged(
     conversation: &Conversation,
     context: &RequestContext<RoleServer>,
     level: LoggingLevel,
 ) -> bool {
-    let wanted = context.meta.log_level().or_else(|| conversation.level());
-    wanted.is_some_and(|wanted| rank(level) >= rank(wanted))
+    let min_level = context.meta.log_level().or_else(|| conversation.level());
+    min_level.is_some_and(|min_level| rank(level) >= rank(min_level))
 }
 
 /// The severity of a level.

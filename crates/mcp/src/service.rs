@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approve::UsedStates;
-use crate::conversation::{Conversation, SessionKey};
+use crate::caller::Caller;
+use crate::conversation::{Conversation, ConversationKey};
 use crate::threads::StuckThreads;
-use crate::{Server, limits};
+use crate::{Metrics, Server, limits};
 
 /// Whether the directories that a client has open narrow the workspace.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, Eq, PartialEq)]
@@ -31,17 +32,68 @@ pub enum ClientRoots {
     Ignore,
 }
 
+/// Signs the states that clients carry from one round of a call to the next.
+///
+/// Servers with the same key accept each other's states.
+#[derive(Clone)]
+pub struct StateKey(Vec<u8>);
+
+impl StateKey {
+    /// The minimum length of a key in bytes.
+    pub const MIN_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
+
+    /// A key for the states of one workspace; `None` if the bytes are too few.
+    pub fn new(bytes: &[u8], workspace: &str) -> Option<Self> {
+        if bytes.len() < Self::MIN_BYTES {
+            return None;
+        }
+        // A state of one workspace is invalid in another.
+        let mut derived =
+            blake3::Hasher::new_derive_key("pinfold 2026-11-17 states of a workspace");
+        derived.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        Some(Self(derived.update(workspace.as_bytes()).finalize().as_bytes().to_vec()))
+    }
+
+    /// A random key, so states are valid for this process only.
+    fn random() -> Option<Self> {
+        let mut key = vec![0; Self::MIN_BYTES];
+        getrandom::fill(&mut key).ok()?;
+        Some(Self(key))
+    }
+}
+
+impl std::fmt::Debug for StateKey {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("StateKey")
+    }
+}
+
+/// Remembers which states were answered, for all servers with the same key: each is good for one answer.
+pub trait StateMarks: std::fmt::Debug + Send + Sync {
+    /// Marks a state by a name of 64 letters and digits, for as long as states are valid. Returns whether nobody has
+    /// marked it before.
+    fn is_first_use(&self, name: &str) -> std::io::Result<bool>;
+}
+
 /// How the tools are served.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The name of the workspace, where a server has several; else empty.
+    pub workspace: String,
+    /// The key that replicas share. Without one, states are valid in this process only.
+    pub state_key: Option<StateKey>,
+    /// Where servers with the same key remember which states were answered.
+    pub state_marks: Option<Arc<dyn StateMarks>>,
+    /// Where calls are counted.
+    pub metrics: Option<Arc<Metrics>>,
     /// Whether the client's roots narrow the workspace.
     pub client_roots: ClientRoots,
     /// How often progress is reported to a client that asks for it.
     pub progress_every: Duration,
-    /// How many conversations are remembered for clients that have no connection of their own.
-    pub sessions: usize,
+    /// How many conversations are remembered for clients that send stateless requests.
+    pub max_conversations: usize,
     /// How long such a conversation is remembered after its last request.
-    pub session_idle: Duration,
+    pub conversation_idle: Duration,
     /// The feed, by whose viewers the user is asked. The session of the toolbox has it as its observer.
     pub feed: Option<Arc<Feed>>,
 }
@@ -49,10 +101,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            workspace: String::new(),
+            state_key: None,
+            state_marks: None,
+            metrics: None,
             client_roots: ClientRoots::default(),
             progress_every: limits::PROGRESS_EVERY,
-            sessions: limits::MAX_SESSIONS,
-            session_idle: limits::SESSION_IDLE,
+            max_conversations: limits::MAX_CONVERSATIONS,
+            conversation_idle: limits::CONVERSATION_IDLE,
             feed: None,
         }
     }
@@ -77,7 +133,7 @@ pub(crate) struct Shared {
     pub(crate) codec: Option<RequestStateCodec>,
     pub(crate) used_states: UsedStates,
     pub(crate) stuck: StuckThreads,
-    named: Mutex<HashMap<String, (Instant, Arc<Conversation>)>>,
+    named: Mutex<HashMap<ConversationName, (Instant, Arc<Conversation>)>>,
 }
 
 impl Service {
@@ -85,6 +141,9 @@ impl Service {
     /// workspace.
     pub fn new(toolbox: Toolbox, options: Options) -> Self {
         let info = info(&toolbox);
+        let key = options.state_key.clone().or_else(StateKey::random);
+        let codec = key.and_then(|key| RequestStateCodec::try_new(key.0).ok());
+        let used_states = UsedStates::new(options.state_marks.clone());
         Self(Arc::new(Shared {
             toolbox,
             list: OnceLock::new(),
@@ -92,31 +151,57 @@ impl Service {
             options,
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            codec: codec(),
-            used_states: UsedStates::default(),
+            codec,
+            used_states,
             stuck: StuckThreads::default(),
             named: Mutex::default(),
         }))
     }
 
     /// A server for one connection.
-    pub(crate) fn connection(&self) -> Server {
-        Server::connected(self.0.clone())
+    pub(crate) fn for_stream(&self) -> Server {
+        Server::for_stream(self.0.clone())
     }
 
     /// A server for one HTTP session, if the first request is `initialize`, or else for stateless requests.
     #[cfg(feature = "http")]
-    pub fn handler(&self) -> Server {
-        Server::unconnected(self.0.clone())
+    pub fn for_http(&self) -> Server {
+        Server::for_http(self.0.clone())
+    }
+
+    /// Tells the viewers of the feed that the server has ended.
+    pub fn close_feed(&self) {
+        if let Some(feed) = &self.0.options.feed {
+            feed.close();
+        }
     }
 
     /// Cancels all calls and waits until they have ended.
     pub(crate) async fn stop(&self) {
-        self.0.stopping.cancel();
-        self.0.running.close();
-        if tokio::time::timeout(limits::STOPPING, self.0.running.wait()).await.is_err() {
+        Self::stop_all([self], limits::STOPPING).await;
+    }
+
+    /// Cancels all calls of some services, and waits for all of them together.
+    pub(crate) async fn stop_all<'s>(services: impl IntoIterator<Item = &'s Self>, wait: Duration) {
+        let services: Vec<&Self> = services.into_iter().collect();
+        for service in &services {
+            service.0.stopping.cancel();
+            service.0.running.close();
+        }
+        let ended = async {
+            for service in &services {
+                service.0.running.wait().await;
+            }
+        };
+        if tokio::time::timeout(wait, ended).await.is_err() {
             tracing::warn!("a call does not stop");
         }
+    }
+
+    /// The size of the workspace's search index.
+    #[cfg(feature = "http")]
+    pub(crate) fn index(&self) -> pinfold::IndexSummary {
+        self.0.toolbox.session().index_summary()
     }
 }
 
@@ -125,49 +210,97 @@ impl Shared {
         self.list.get_or_init(|| list(&self.toolbox))
     }
 
-    pub(crate) fn conversation(&self, session: Session) -> Arc<Conversation> {
-        Arc::new(Conversation::new(self.toolbox.on(session)))
+    /// Counts a call that was answered.
+    pub(crate) fn count(&self, tool: &'static str, outcome: &Value, taken: Duration) {
+        if let Some(metrics) = &self.options.metrics {
+            metrics.called(
+                &self.options.workspace,
+                tool,
+                outcome.as_str().unwrap_or("failed"),
+                taken,
+            );
+        }
     }
 
-    /// The conversation with a name. Conversations that were idle for too long are forgotten, and if there are too
-    /// many the one that was idle longest. None is idle while one of its calls runs.
-    pub(crate) fn named(&self, name: &str, key: SessionKey) -> Arc<Conversation> {
+    /// Counts a call that was answered by an error of the protocol.
+    pub(crate) fn count_protocol_error(&self) {
+        self.count("unknown", &Value::from("protocol_error"), Duration::ZERO);
+    }
+
+    /// A conversation of its own, such as that of a connection.
+    pub(crate) fn conversation(&self, session: Session) -> Arc<Conversation> {
+        let name = session.id().to_owned();
+        Arc::new(Conversation::new(self.toolbox.on(session), name))
+    }
+
+    /// The conversation that a caller's stateless requests name. Conversations that were idle for too long are forgotten, and if there
+    /// are too many, one of the token with the most: the one that was idle longest. None is idle while one of its
+    /// calls runs.
+    pub(crate) fn named(
+        &self,
+        caller: &Caller,
+        name: &str,
+        key: ConversationKey,
+    ) -> Arc<Conversation> {
         let now = Instant::now();
+        let key_name = ConversationName {
+            token: caller.token.clone(),
+            mode: caller.mode.map(|mode| mode.name()),
+            name: name.to_owned(),
+        };
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.retain(|_, (used, conversation)| {
-            has_call(conversation) || now.duration_since(*used) < self.options.session_idle
+            has_call(conversation) || now.duration_since(*used) < self.options.conversation_idle
         });
-        if let Some((used, conversation)) = named.get_mut(name) {
+        if let Some((used, conversation)) = named.get_mut(&key_name) {
             *used = now;
             return conversation.clone();
         }
-        while named.len() >= self.options.sessions.max(1) {
+        loop {
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for name in named.keys() {
+                *counts.entry(&name.token).or_default() += 1;
+            }
+            let own = counts.get(&*key_name.token).copied().unwrap_or_default();
+            let most = counts.values().max().copied().unwrap_or_default();
+            let own_full = caller.max_sessions.is_some_and(|max| own >= max.max(1));
+            if !own_full && named.len() < self.options.max_conversations.max(1) {
+                break;
+            }
+            let may_go = |name: &ConversationName| {
+                if own_full { name.token == key_name.token } else { counts[&*name.token] == most }
+            };
             let oldest = named
                 .iter()
+                .filter(|(name, _)| may_go(name))
                 .min_by_key(|(_, (used, conversation))| (has_call(conversation), *used));
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             named.remove(&oldest);
         }
-        let session = self.toolbox.session().another();
-        let conversation = self.conversation(match key {
-            SessionKey::Connection | SessionKey::SessionName => session,
-            SessionKey::ClientName => session.forgetting_writes(),
-        });
-        named.insert(name.to_owned(), (now, conversation.clone()));
+        let session = caller.limit(self.toolbox.session().another());
+        let session = match key {
+            ConversationKey::Connection | ConversationKey::SessionName => session,
+            ConversationKey::ClientName => session.forgetting_writes(),
+        };
+        // Not by the session's id: other processes have others.
+        let conversation = Conversation::new(self.toolbox.on(session), format!("{key_name:?}"));
+        let conversation = Arc::new(conversation);
+        named.insert(key_name, (now, conversation.clone()));
         conversation
     }
+}
+
+/// Identifies a conversation of stateless requests. Each token has its own.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct ConversationName {
+    token: Arc<str>,
+    mode: Option<&'static str>,
+    name: String,
 }
 
 /// Whether a call of a conversation is running.
 fn has_call(conversation: &Arc<Conversation>) -> bool {
     Arc::strong_count(conversation) > 1
-}
-
-/// Signs with a random key, so states are valid for this process only.
-fn codec() -> Option<RequestStateCodec> {
-    let mut key = [0; RequestStateCodec::MIN_KEY_LENGTH];
-    getrandom::fill(&mut key).ok()?;
-    RequestStateCodec::try_new(key).ok()
 }
 
 fn list(toolbox: &Toolbox) -> ListToolsResult {
@@ -210,10 +343,10 @@ mod tests {
 
     use super::*;
 
-    fn served(sessions: usize, session_idle: Duration) -> (TempDir, Service) {
+    fn served(max_conversations: usize, conversation_idle: Duration) -> (TempDir, Service) {
         let dir = TempDir::new().unwrap();
         let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&DOTTED]);
-        let options = Options { sessions, session_idle, ..Options::default() };
+        let options = Options { max_conversations, conversation_idle, ..Options::default() };
         (dir, Service::new(toolbox, options))
     }
 
@@ -225,7 +358,8 @@ mod tests {
     #[test]
     fn a_conversation_with_a_running_call_makes_no_room_if_another_can() {
         let (_dir, service) = served(2, Duration::MAX);
-        let named = |name| service.0.named(name, SessionKey::SessionName);
+        let caller = Caller::default();
+        let named = |name| service.0.named(&caller, name, ConversationKey::SessionName);
         let held = named("one");
         let (one, two) = (id(&held), id(&named("two")));
         named("three");
@@ -240,10 +374,44 @@ mod tests {
     #[test]
     fn a_conversation_with_a_running_call_is_not_idle() {
         let (_dir, service) = served(2, Duration::ZERO);
-        let held = service.0.named("one", SessionKey::SessionName);
-        assert!(Arc::ptr_eq(&held, &service.0.named("one", SessionKey::SessionName)));
+        let named = || service.0.named(&Caller::default(), "one", ConversationKey::SessionName);
+        let held = named();
+        assert!(Arc::ptr_eq(&held, &named()));
         let one = id(&held);
         drop(held);
-        assert_ne!(id(&service.0.named("one", SessionKey::SessionName)), one);
+        assert_ne!(id(&named()), one);
+    }
+
+    #[test]
+    fn a_token_has_conversations_of_its_own_and_makes_room_with_them() {
+        let (_dir, service) = served(4, Duration::MAX);
+        let caller = |token: &str, max_sessions| Caller {
+            token: token.into(),
+            max_sessions,
+            ..Caller::default()
+        };
+        let (few, many) = (caller("few", Some(1)), caller("many", None));
+        let named = |caller: &Caller, name| {
+            id(&service.0.named(caller, name, ConversationKey::SessionName))
+        };
+        let first = named(&few, "one");
+        assert_ne!(named(&many, "one"), first);
+        // The one with the most makes room, and not the oldest of all.
+        for name in ["two", "three", "four", "five"] {
+            named(&many, name);
+        }
+        assert_eq!(named(&few, "one"), first);
+        let second = named(&few, "two");
+        assert_eq!(named(&few, "two"), second);
+        assert_ne!(named(&few, "one"), first);
+    }
+
+    #[test]
+    fn a_state_key_is_of_one_workspace() {
+        let key = |bytes: &[u8], workspace| StateKey::new(bytes, workspace).map(|key| key.0);
+        assert_eq!(key(&[7; 31], ""), None);
+        assert_eq!(key(&[7; 32], "a"), key(&[7; 32], "a"));
+        assert_ne!(key(&[7; 32], "a"), key(&[7; 32], "b"));
+        assert_ne!(key(&[7; 32], "a"), key(&[8; 32], "a"));
     }
 }

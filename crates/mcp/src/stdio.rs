@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::fault::{Fault, fault, too_many, too_many_values};
+use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values};
 use crate::{Service, limits, line};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
@@ -58,11 +58,11 @@ pub async fn serve_on(
         }
     };
     let last_calls = tokio::spawn(last_calls);
-    match serve_server_with_ct(service.connection(), lines, stop).await {
+    match serve_server_with_ct(service.for_stream(), lines, stop).await {
         Ok(running) => {
             _ = running.waiting().await;
         }
-        Err(error) => tracing::info!("no conversation came about: {error}"),
+        Err(error) => tracing::info!("the client did not initialize: {error}"),
     }
     last_calls.abort();
     service.stop().await;
@@ -78,20 +78,21 @@ fn standard_streams() -> io::Result<(Input, Output)> {
         let output = UnixStream::from_std(socket(output.as_fd())?)?;
         return Ok((Box::new(input), Box::new(output)));
     }
-    enlarge_pipe(output.as_fd());
+    enlarge_pipe(input.as_fd(), limits::INPUT_PIPE_BYTES);
+    enlarge_pipe(output.as_fd(), limits::OUTPUT_PIPE_BYTES);
     let (input, output) = stdio_pipes();
     Ok((Box::new(input), Box::new(output)))
 }
 
-/// Lets a long answer go through in fewer pieces. If the system does not allow it, the pipe stays as it is.
+/// Lets a long message go through in fewer pieces. If the system does not allow it, the pipe stays as it is.
 #[cfg(target_os = "linux")]
-fn enlarge_pipe(pipe: BorrowedFd<'_>) {
-    _ = rustix::pipe::fcntl_setpipe_size(pipe, limits::PIPE_BYTES);
+fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
+    _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
 }
 
 /// Only Linux lets a process choose the size of a pipe.
 #[cfg(not(target_os = "linux"))]
-fn enlarge_pipe(_: BorrowedFd<'_>) {}
+fn enlarge_pipe(_: BorrowedFd<'_>, _: usize) {}
 
 fn is_socket(fd: BorrowedFd<'_>) -> bool {
     fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
@@ -119,8 +120,8 @@ struct Lines<R, W> {
     queued_bytes: usize,
     /// Whether the input has ended.
     at_end: bool,
-    /// Answers to lines that are no messages.
-    faults: JoinSet<io::Result<()>>,
+    /// Tasks that send error answers to lines that are no messages.
+    error_answers: JoinSet<io::Result<()>>,
     /// Cancelled when the input has ended.
     ended: CancellationToken,
 }
@@ -135,7 +136,7 @@ struct Unanswered {
 }
 
 impl Unanswered {
-    /// Whether another request can be handled. Those that wait for the user hold up no others.
+    /// Whether another request can be handled. Requests that wait for the user are not counted.
     fn has_room(&self) -> bool {
         let approvals = self.to_client.len().min(limits::MAX_APPROVAL_REQUESTS);
         self.requests.len() < limits::MAX_REQUESTS + approvals
@@ -165,7 +166,7 @@ impl Unanswered {
                     it.params.request_id.iter().for_each(|id| _ = self.to_client.remove(id));
                 }
             }
-            // They are answered once the answer is written.
+            // A request counts as answered once its answer is written.
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
     }
@@ -190,7 +191,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             queue: VecDeque::new(),
             queued_bytes: 0,
             at_end: false,
-            faults: JoinSet::new(),
+            error_answers: JoinSet::new(),
             ended,
         }
     }
@@ -243,8 +244,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         });
     }
 
-    /// The message in the buffer, or the answer to a line that is none.
-    fn parse_line(&mut self) -> Result<Option<ClientJsonRpcMessage>, Fault> {
+    /// Parses the message in the buffer. The error is the answer to a line that is no message.
+    fn parse_line(&mut self) -> Result<Option<ClientJsonRpcMessage>, BadMessage> {
         let text = self.line.trim_ascii();
         if text.is_empty() {
             return Ok(None);
@@ -252,10 +253,10 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         if too_many_values(text) {
             return too_many(text).map_or(Ok(None), Err);
         }
-        let message = match line::message(text) {
+        let message = match line::parse(text) {
             Ok(message) => message,
-            // A notification gets no answer, not even this one.
-            Err(problem) => return fault(text, &problem).map_or(Ok(None), Err),
+            // Notifications get no answer.
+            Err(problem) => return bad_message(text, &problem).map_or(Ok(None), Err),
         };
         self.begun |= begins(&message);
         if self.begun {
@@ -318,7 +319,7 @@ where
             // A message is serialized when it can be written: answers that the client does not read take less
             // memory so.
             let mut output = output.lock().await;
-            let line = line::line(message)?;
+            let line = line::serialize(message)?;
             let written = output.write_all(&line).await;
             if let Some(id) = answered {
                 unanswered.send_modify(|unanswered| _ = unanswered.requests.remove(&id));
@@ -339,7 +340,7 @@ where
             }
             if self.at_end && self.queue.is_empty() {
                 self.ended.cancel();
-                let last = async { while self.faults.join_next().await.is_some() {} };
+                let last = async { while self.error_answers.join_next().await.is_some() {} };
                 _ = tokio::time::timeout(limits::UNREAD_WAIT, last).await;
                 return None;
             }
@@ -361,11 +362,8 @@ where
                 }
             };
             let length = self.line.len();
-            // The memory of a long message is freed.
-            if self.line.capacity() > 1024 * 1024 {
-                self.line = Vec::new();
-            }
             self.line.clear();
+            self.line.shrink_to(limits::KEPT_LINE_BYTES);
             match parsed {
                 Ok(Some(message @ JsonRpcMessage::Request(_))) => {
                     self.queued_bytes += length;
@@ -377,12 +375,12 @@ where
                     return Some(message);
                 }
                 Ok(None) => {}
-                Err(fault) => {
-                    let (error, id) = *fault;
+                Err(bad_message) => {
+                    let (error, id) = *bad_message;
                     // In a task of its own: this future may be dropped at any time, in the middle of a line.
                     let send = self.send(JsonRpcMessage::error(error, id));
-                    self.faults.spawn(send);
-                    while self.faults.try_join_next().is_some() {}
+                    self.error_answers.spawn(send);
+                    while self.error_answers.try_join_next().is_some() {}
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pinfold::Error;
 use tokio::task::JoinHandle;
@@ -23,8 +23,8 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     shared: &Shared,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    struct Left<'s, T: Send + 'static>(&'s StuckThreads, Option<JoinHandle<Option<T>>>);
-    impl<T: Send + 'static> Drop for Left<'_, T> {
+    struct WatchOnDrop<'s, T: Send + 'static>(&'s StuckThreads, Option<JoinHandle<Option<T>>>);
+    impl<T: Send + 'static> Drop for WatchOnDrop<'_, T> {
         fn drop(&mut self) {
             if let Some(work) = self.1.take() {
                 self.0.watch(work);
@@ -34,10 +34,10 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     if let Some(stuck) = shared.stuck.at_limit() {
         return Err(stuck);
     }
-    let mut left = Left(&shared.stuck, Some(run(&shared.running, work)));
-    let work = left.1.as_mut().expect("it is taken when it is dropped");
+    let mut guard = WatchOnDrop(&shared.stuck, Some(run(&shared.running, work)));
+    let work = guard.1.as_mut().expect("it is taken when it is dropped");
     let done = work.await;
-    left.1 = None;
+    guard.1 = None;
     done.ok().flatten().ok_or_else(|| {
         tracing::error!("a thread panicked");
         Error::Cancelled
@@ -62,6 +62,21 @@ pub(crate) fn run<T: Send + 'static>(
         let done = take_and_run();
         tokio::spawn(async { done })
     })
+}
+
+/// Waits a moment for work on a thread without going to sleep: for that thread to wake this one takes as long as most
+/// calls do. Other messages are handled meanwhile. Where there is other work for the processors, it does not wait.
+pub(crate) async fn stay_awake<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
+    static HAS_PROCESSORS: LazyLock<bool> =
+        LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
+    let begin = Instant::now();
+    while !work.is_finished()
+        && tracker.len() == 1
+        && begin.elapsed() < limits::AWAKE_FOR
+        && *HAS_PROCESSORS
+    {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// The threads of calls that were answered before the thread was done, because it hangs in a system call or a

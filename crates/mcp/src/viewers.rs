@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, Cancel};
-use pinfold_feed::{Feed, Question};
+use pinfold_feed::{Feed, ViewerRequest};
 
-use crate::approve::EarlierAnswers;
+use crate::approve::RepeatedCallApprover;
 use crate::limits;
 
 /// Asks the viewers of the feed, and the client if none is left.
@@ -13,7 +13,7 @@ use crate::limits;
 pub(crate) struct ViewersFirst {
     pub(crate) feed: Arc<Feed>,
     /// The user's answers in earlier rounds of the call: they are not asked for again.
-    pub(crate) earlier: Option<Arc<EarlierAnswers>>,
+    pub(crate) earlier: Option<Arc<RepeatedCallApprover>>,
     /// Asks the client, if it can be asked.
     pub(crate) client_approver: Option<Arc<dyn Approver>>,
     pub(crate) session: String,
@@ -27,7 +27,7 @@ impl Approver for ViewersFirst {
         if let Some(answer) = self.earlier.as_ref().and_then(|earlier| earlier.find(request)) {
             return answer;
         }
-        let answer = self.feed.ask(&Question {
+        let answer = self.feed.ask(&ViewerRequest {
             request,
             session: &self.session,
             client: self.client.as_deref(),

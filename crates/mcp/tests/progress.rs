@@ -1,4 +1,4 @@
-//! A client that asks for it is told how far a search has come.
+//! A client that sends a progress token gets progress notifications.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test makes real files")]
@@ -17,7 +17,7 @@ const NAMES: usize = 2_500;
 #[tokio::test]
 async fn a_search_says_how_far_it_has_come() {
     // Far more than is searched while anybody waits for the first words about it, and little to make: so the
-    // search always goes on until it is told to end.
+    // search runs until it is cancelled.
     let dir = tempfile::tempdir().unwrap();
     let large = dir.path().join("0.txt");
     std::fs::write(&large, "nothing to be found in this line\n".repeat(1 << 20)).unwrap();
@@ -51,11 +51,11 @@ async fn a_search_says_how_far_it_has_come() {
     }
     let mut progress: Vec<f64> = Vec::new();
     let mut answered = Vec::new();
-    // Once everything was met there is no more to be said of it, though most is still to be searched.
-    let told = |progress: &[f64]| {
+    // Progress ends when every entry was visited, though most files are still to be searched.
+    let is_complete = |progress: &[f64]| {
         progress.len() >= 3 || progress.last().is_some_and(|met| *met >= NAMES as f64)
     };
-    while !told(&progress) || answered.len() < 2 {
+    while !is_complete(&progress) || answered.len() < 2 {
         let line = lines.next_line().await.unwrap().unwrap();
         let message: Value = serde_json::from_str(&line).unwrap();
         match message.get("method") {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, Session, Settings};
 use pinfold_dialects::{DOTTED, Toolbox};
-use pinfold_mcp::http::{self, Guard, HttpOptions};
-use pinfold_mcp::{CancellationToken, Options, Service};
+use pinfold_mcp::http::{self, Guard, HttpOptions, Listeners, ServedWorkspace, Stop};
+use pinfold_mcp::{Options, Service};
 use pinfold_testkit::mcp::{Reply, Web, answer, initialize};
 use serde_json::json;
 use tempfile::TempDir;
@@ -50,9 +50,9 @@ struct Served {
 }
 
 impl Served {
-    fn new(sessions: usize, session_busy: Duration) -> Self {
-        let options = HttpOptions::new(Guard::without_token());
-        Self::with(HttpOptions { sessions, session_busy, ..options })
+    fn new(max_sessions: usize, session_busy: Duration) -> Self {
+        let options = HttpOptions::new(Guard::default());
+        Self::with(HttpOptions { max_sessions, session_busy, ..options })
     }
 
     fn with(options: HttpOptions) -> Self {
@@ -60,8 +60,8 @@ impl Served {
         std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
         let mut settings = Settings::default();
         settings.permissions.ask = vec!["Write".into()];
-        let ((asks, asked), (yes, told)) = (channel(), channel());
-        let person = Slow { asked: asks, yes: Mutex::new(told) };
+        let ((asks, asked), (yes, answers)) = (channel(), channel());
+        let person = Slow { asked: asks, yes: Mutex::new(answers) };
         let session = Session::with_settings([dir.path()], settings).unwrap();
         let toolbox = Toolbox::new(session.with_approver(person), &[&DOTTED]);
         let service = Service::new(toolbox, Options::default());
@@ -69,7 +69,9 @@ impl Served {
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let web = Web::at(listener.local_addr().unwrap());
         runtime.spawn(async move {
-            http::serve(&service, listener, options, CancellationToken::new()).await;
+            let workspaces = [ServedWorkspace::without_token(service)];
+            let listeners = Listeners { clients: listener, metrics: None };
+            http::serve(&workspaces, listeners, options, Stop::default()).await;
         });
         Self { web, asked, yes, _runtime: runtime, _dir: dir }
     }
@@ -140,7 +142,7 @@ fn a_session_that_was_used_a_moment_ago_is_in_use() {
 fn the_session_that_was_idle_longest_makes_room() {
     let served = Served::new(3, Duration::ZERO);
     let [first, second, third] = std::array::from_fn(|_| served.web.session());
-    // What is answered is no longer under way; what needs no answer may be.
+    // An answered request is no longer running; a notification may be.
     for session in [&second, &third, &first] {
         assert_eq!(served.read(session), 200);
     }
@@ -152,10 +154,10 @@ fn the_session_that_was_idle_longest_makes_room() {
 #[test]
 fn a_session_that_waits_for_approval_does_not_end_as_idle() {
     let served = Served::with(HttpOptions {
-        sessions: 2,
+        max_sessions: 2,
         session_busy: Duration::MAX,
         session_idle: Duration::from_millis(50),
-        ..HttpOptions::new(Guard::without_token())
+        ..HttpOptions::new(Guard::default())
     });
     std::thread::scope(|scope| {
         // On a busy machine one may be idle for too long before its call comes in.

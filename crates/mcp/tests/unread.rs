@@ -1,4 +1,4 @@
-//! A client that does not read what it is told beside the answers is answered all the same.
+//! A client that does not read notifications still gets its answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// A client that takes answers and nothing else.
 struct Client {
     asks: UnboundedReceiver<ClientJsonRpcMessage>,
-    told: UnboundedSender<ServerJsonRpcMessage>,
+    sent: UnboundedSender<ServerJsonRpcMessage>,
 }
 
 impl Transport<RoleServer> for Client {
@@ -28,12 +28,12 @@ impl Transport<RoleServer> for Client {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
-        let told = self.told.clone();
+        let sent = self.sent.clone();
         async move {
             if matches!(message, JsonRpcMessage::Notification(_)) {
                 std::future::pending::<()>().await;
             }
-            _ = told.send(message);
+            _ = sent.send(message);
             Ok(())
         }
     }
@@ -52,8 +52,8 @@ async fn an_answer_does_not_wait_for_what_is_logged_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&DOTTED]);
     let service = Service::new(toolbox, Options::default());
-    let ((ask, asks), (told, mut tells)) = (unbounded_channel(), unbounded_channel());
-    let served = tokio::spawn(service.handler().serve(Client { asks, told }));
+    let ((ask, asks), (sent, mut messages)) = (unbounded_channel(), unbounded_channel());
+    let served = tokio::spawn(service.for_http().serve(Client { asks, sent }));
     let request = |id: u64, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let call = json!({"name": "file.list", "arguments": {}});
     for message in [
@@ -65,9 +65,9 @@ async fn an_answer_does_not_wait_for_what_is_logged_before_it() {
         ask.send(serde_json::from_value(message.clone()).unwrap()).unwrap();
         let Some(id) = message.get("id") else { continue };
         // Far longer than anybody waits: without an end it would be for ever.
-        let told = tokio::time::timeout(Duration::from_secs(60), tells.recv()).await;
-        let told = serde_json::to_value(told.unwrap().unwrap()).unwrap();
-        assert_eq!((&told["id"], told.get("error")), (id, None), "{told}");
+        let received = tokio::time::timeout(Duration::from_secs(60), messages.recv()).await;
+        let received = serde_json::to_value(received.unwrap().unwrap()).unwrap();
+        assert_eq!((&received["id"], received.get("error")), (id, None), "{received}");
     }
     drop(ask);
     served.await.unwrap().unwrap().waiting().await.unwrap();

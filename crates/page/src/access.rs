@@ -1,4 +1,4 @@
-//! Who may see the page: the browser that has opened the link with the one-time key, by its cookie.
+//! Access to the page: only the browser that has opened the link with the one-time key has it, by its cookie.
 //!
 //! Cookies do not know ports: a browser would send the page's cookie to any other server on the same address. So the
 //! cookie is bound to a path that no other server knows, and the page is below that path.

@@ -1,4 +1,4 @@
-//! What the page asks for and what it tells: JSON in, JSON out.
+//! The requests of the page and their answers, as JSON.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::history::{History, Query, Versions};
-use crate::live::{Live, Unsent};
+use crate::live::{Live, SendError};
 use crate::undo::UndoRequest;
 
-/// What the page shows and does.
+/// Answers the page's requests.
 pub(crate) struct Api {
     pub(crate) live: Live,
     pub(crate) history: History,
@@ -25,13 +25,13 @@ pub(crate) type Refusal = (StatusCode, String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shown {
+struct ChangeId {
     id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answered {
+struct PostedAnswer {
     server: String,
     request: u64,
     answer: AnswerKind,
@@ -40,21 +40,21 @@ struct Answered {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WholeDiff {
+struct DiffRequest {
     server: String,
     request: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Paused {
+struct PostedPause {
     /// All servers, if none is named.
     server: Option<String>,
     paused: bool,
 }
 
 impl Api {
-    /// Answers what changes nothing. The query is JSON, percent-encoded.
+    /// Answers a request that changes nothing. The query is JSON, percent-encoded.
     pub(crate) async fn get(self: &Arc<Self>, name: &str, query: &str) -> Result<Value, Refusal> {
         let query = percent_decode_str(query).decode_utf8_lossy().into_owned();
         match name {
@@ -66,7 +66,7 @@ impl Api {
                 self.journals(list).await
             }
             "change" => {
-                let Shown { id } = parsed(query.as_bytes())?;
+                let ChangeId { id } = parsed(query.as_bytes())?;
                 let show = move |history: &History, journals: Vec<Journal>| {
                     let (change, diff) = history.show(&journals, &id)?;
                     Ok(json!({"change": change, "diff": diff}))
@@ -84,21 +84,21 @@ impl Api {
         }
     }
 
-    /// Does what the user decided.
+    /// Performs an action of the user.
     pub(crate) async fn post(self: &Arc<Self>, name: &str, body: &[u8]) -> Result<Value, Refusal> {
         match name {
             "answer" => {
-                let Answered { server, request, answer, message } = parsed(body)?;
+                let PostedAnswer { server, request, answer, message } = parsed(body)?;
                 let message = message.filter(|message| !message.trim().is_empty());
                 let answer = Command::Answer(Answer { request, answer, message });
                 self.send(server, answer).await
             }
             "diff" => {
-                let WholeDiff { server, request } = parsed(body)?;
+                let DiffRequest { server, request } = parsed(body)?;
                 self.send(server, Command::Diff { request }).await
             }
             "pause" => {
-                let Paused { server, paused } = parsed(body)?;
+                let PostedPause { server, paused } = parsed(body)?;
                 let command = if paused { Command::Pause } else { Command::Resume };
                 if let Some(server) = server {
                     return self.send(server, command).await;
@@ -126,8 +126,8 @@ impl Api {
         let api = self.clone();
         blocking(move || match api.live.send(&ServerId::from(server.as_str()), &command) {
             Ok(()) => Ok(json!({})),
-            Err(Unsent::NoServer) => Err((StatusCode::GONE, "that server has ended".into())),
-            Err(Unsent::NoRequest) => {
+            Err(SendError::NoServer) => Err((StatusCode::GONE, "that server has ended".into())),
+            Err(SendError::NoRequest) => {
                 Err((StatusCode::CONFLICT, "the request was answered already, or has ended".into()))
             }
         })

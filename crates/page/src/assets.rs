@@ -12,7 +12,7 @@ pub(crate) fn file(name: &str) -> Option<(&'static [u8], &'static str)> {
     })
 }
 
-/// What a browser gets for the link with the key: it goes on to the page by itself. A redirect would not do, since a
+/// The answer to the link with the key: it makes the browser open the page. A redirect would not work, since a
 /// browser that comes from another site does not send the new cookie with it.
 pub(crate) const ENTER: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
     <meta http-equiv=\"refresh\" content=\"0; url=./\">\n<title>Pinfold</title>\n\

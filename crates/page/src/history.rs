@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// Whose changes are shown and undone, and by which rules.
+/// The options of the history: which changes are shown and undone, and by which rules.
 #[derive(Debug)]
 pub struct HistoryOptions {
     /// The user's settings. Deny rules and the mode `plan` hold; nothing else asks, since the user acts.
@@ -50,7 +50,7 @@ pub(crate) struct Query {
 
 /// A part of the list of changes.
 #[derive(Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct ChangeList {
     changes: Vec<Change>,
     /// Whether there are older ones.
     more: bool,
@@ -80,7 +80,7 @@ impl From<LoggedEntry> for Change {
 pub(crate) struct Diff {
     /// The diff, with everything escaped that cannot be seen; `None` if a version is no text, or is gone.
     diff: Option<String>,
-    /// What is compared.
+    /// The versions to compare.
     states: [State; 2],
 }
 
@@ -139,9 +139,13 @@ impl History {
     }
 
     /// The changes that a query asks for, newest first.
-    pub(crate) fn changes(&self, journals: &[Journal], query: &Query) -> Result<Listed, String> {
+    pub(crate) fn changes(
+        &self,
+        journals: &[Journal],
+        query: &Query,
+    ) -> Result<ChangeList, String> {
         let limit = query.limit.unwrap_or(limits::MAX_CHANGES).min(limits::MAX_CHANGES);
-        let mut names = Names::new(query.path.as_deref());
+        let mut names = FileNames::new(query.path.as_deref());
         let words = query.words.to_lowercase();
         let mut waiting = query.before.as_deref();
         let (mut changes, mut more) = (Vec::new(), false);
@@ -162,7 +166,7 @@ impl History {
             changes.push(logged.into());
         }
         let journals = journals.iter().map(|it| it.directory().display().to_string()).collect();
-        Ok(Listed { changes, more, journals })
+        Ok(ChangeList { changes, more, journals })
     }
 
     /// All entries of the journals, newest first, each with the number of its journal.
@@ -174,7 +178,7 @@ impl History {
             let failed = |error| format!("cannot read {}: {error}", journal.directory().display());
             journal.newest_first().map(Iterator::peekable).map_err(failed)
         });
-        let merged = Merged { journals: opened.collect::<Result<Vec<_>, _>>()? };
+        let merged = MergedJournals { journals: opened.collect::<Result<Vec<_>, _>>()? };
         let roots = self.options.roots.clone();
         Ok(merged.filter(move |logged| {
             let Ok((_, LoggedEntry { entry, .. })) = logged else { return true };
@@ -277,9 +281,9 @@ impl Query {
 }
 
 /// The names that a file had, as far as the list is read: a file that was moved had another one before.
-struct Names(Option<String>);
+struct FileNames(Option<String>);
 
-impl Names {
+impl FileNames {
     fn new(path: Option<&str>) -> Self {
         Self(path.map(str::to_owned))
     }
@@ -297,11 +301,11 @@ impl Names {
 }
 
 /// Several journals as one, newest first.
-struct Merged<'j> {
+struct MergedJournals<'j> {
     journals: Vec<Peekable<NewestFirst<'j>>>,
 }
 
-impl Iterator for Merged<'_> {
+impl Iterator for MergedJournals<'_> {
     type Item = Result<(usize, LoggedEntry), String>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -38,7 +38,7 @@ use crate::history::{History, HistoryOptions};
 use crate::live::Live;
 use crate::{assets, limits};
 
-/// What the page shows.
+/// The sources of what the page shows.
 pub struct Options {
     /// Which servers are watched, asked whenever a page opens after all were closed.
     pub watch: Box<dyn Fn() -> WatchOptions + Send + Sync>,
@@ -137,7 +137,7 @@ struct Site {
     api: Arc<Api>,
 }
 
-/// What every answer tells the browser: to load nothing from elsewhere, to run no inline code, to take no text for
+/// The headers of every answer. They tell the browser to load nothing from elsewhere, to run no inline code, to take no text for
 /// markup, to keep nothing, and to let no other page have it.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
@@ -169,7 +169,7 @@ impl Site {
 
     async fn handle(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let (head, content) = request.into_parts();
-        self.guard.check_place(&head.uri, &head.headers)?;
+        self.guard.check(&head.uri, &head.headers)?;
         let Some(name) = self.access.below_base(head.uri.path()) else {
             return Err(unknown("open the link that `pinfold page` printed"));
         };
@@ -220,7 +220,7 @@ impl Site {
         }
     }
 
-    /// Trades the key in the link for the cookie. A browser that has the cookie goes on.
+    /// Exchanges the key in the link for the cookie. A browser that has the cookie gets the page.
     fn enter(&self, query: &str, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
         // A browser that looks ahead does not use the key up.
         if headers.contains_key("sec-purpose") {
@@ -247,7 +247,7 @@ fn unknown(why: &str) -> Refusal {
     (StatusCode::UNAUTHORIZED, why.into())
 }
 
-/// Refuses what a browser sends for a page of somebody else.
+/// Refuses requests that a browser sends for a page of another site.
 fn check_own_page(headers: &HeaderMap) -> Result<(), Refusal> {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if site.is_some_and(|site| site != b"same-origin") {

@@ -1,4 +1,4 @@
-//! What is live: the events of all servers, for every page that is open.
+//! Passes the events of all servers on to every open page.
 //!
 //! Servers are watched only while a page is open, so that a server does not wait for an answer that nobody sees. A
 //! page that opens gets the newest events first, in the same form, so it need not know which were before it.
@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::limits;
 
-/// The open pages, and what they are told.
+/// The open pages, and the events that they get.
 pub(crate) struct Live {
     state: Arc<Mutex<State>>,
     watch: Box<dyn Fn() -> WatchOptions + Send + Sync>,
@@ -25,26 +25,26 @@ pub(crate) struct Live {
 struct State {
     pages: Vec<Sender<Bytes>>,
     watcher: Option<Arc<Watcher>>,
-    /// Counts the watchers: an update of one that was dropped is none.
+    /// The number of the current watcher: updates of earlier ones are ignored.
     watchers: u64,
-    servers: BTreeMap<ServerId, Served>,
+    servers: BTreeMap<ServerId, WatchedServer>,
     /// The newest events about calls and changes.
     recent: VecDeque<Bytes>,
-    /// That there is no server.
+    /// The event that there is no server, if there is none.
     none: Option<Bytes>,
     /// Since when no page is open.
     closed: Option<Instant>,
 }
 
 /// A server, and the requests that it waits for.
-struct Served {
+struct WatchedServer {
     introduction: Bytes,
     journal: Option<PathBuf>,
     requests: BTreeMap<u64, Bytes>,
 }
 
 /// Why a command was not sent.
-pub(crate) enum Unsent {
+pub(crate) enum SendError {
     /// The server is gone.
     NoServer,
     /// The request has ended, or there was none.
@@ -103,21 +103,21 @@ impl Live {
     }
 
     /// Sends a command to a server. An answer must be for a request that is open.
-    pub(crate) fn send(&self, server: &ServerId, command: &Command) -> Result<(), Unsent> {
+    pub(crate) fn send(&self, server: &ServerId, command: &Command) -> Result<(), SendError> {
         let watcher = {
             let state = self.lock();
-            let served = state.servers.get(server).ok_or(Unsent::NoServer)?;
+            let served = state.servers.get(server).ok_or(SendError::NoServer)?;
             let request = match command {
                 Command::Answer(answer) => Some(answer.request),
                 Command::Diff { request } => Some(*request),
                 _ => None,
             };
             if request.is_some_and(|request| !served.requests.contains_key(&request)) {
-                return Err(Unsent::NoRequest);
+                return Err(SendError::NoRequest);
             }
-            state.watcher.clone().ok_or(Unsent::NoServer)?
+            state.watcher.clone().ok_or(SendError::NoServer)?
         };
-        watcher.send(server, command).map_err(|_| Unsent::NoServer)
+        watcher.send(server, command).map_err(|_| SendError::NoServer)
     }
 
     /// The servers.
@@ -132,7 +132,7 @@ impl Live {
 }
 
 impl State {
-    /// Sends a page that opens what it has to know.
+    /// Sends the current state to a page that opens.
     fn greet(&self, page: &Sender<Bytes>) {
         let hello = format!("{{\"type\":\"hello\",\"pinfold\":\"{}\"}}", env!("CARGO_PKG_VERSION"));
         let introductions = self.servers.values().map(|served| &served.introduction);
@@ -144,7 +144,7 @@ impl State {
         }
     }
 
-    /// Notes an update, and tells it to every page.
+    /// Notes an update, and sends it to every page.
     fn tell(&mut self, update: &Update) {
         let line = line(&update.to_json());
         match update {
@@ -160,10 +160,11 @@ impl State {
 
     fn note(&mut self, server: &ServerId, event: &Event, line: &Bytes) {
         match event {
-            Event::Server(told) => {
-                let (introduction, journal) = (line.clone(), told.journal.clone().map(Into::into));
+            Event::Server(described) => {
+                let (introduction, journal) =
+                    (line.clone(), described.journal.clone().map(Into::into));
                 let served = self.servers.entry(server.clone());
-                let served = served.or_insert_with(|| Served {
+                let served = served.or_insert_with(|| WatchedServer {
                     introduction: Bytes::new(),
                     journal,
                     requests: BTreeMap::new(),

@@ -1,16 +1,16 @@
 //! Undoes changes of the journal, or says what would be undone and what would be refused.
 
-use pinfold::operations::{Rewind, TakenBack, Undo, Whose};
+use pinfold::operations::{RevertedPath, Rewind, RewindScope, Undo};
 use pinfold::{CallOptions, Entry, Error, Journal};
 use serde::{Deserialize, Serialize};
 
 use crate::history::{History, escaped};
 
-/// What to undo.
+/// A request to undo changes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoRequest {
-    what: What,
+    what: UndoSubject,
     /// Whether it is only looked at.
     preview: bool,
     /// Whether files that were changed since are left as they are, instead of undoing nothing. A change and those
@@ -21,19 +21,19 @@ pub(crate) struct UndoRequest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum What {
+enum UndoSubject {
     /// A change, by its id, with those that were made together with it.
     Change(String),
     /// All that a session did, by its id.
     Session(String),
 }
 
-/// What was or would be done.
+/// The result of an undo, or of its dry run.
 #[derive(Default, Serialize)]
 pub(crate) struct UndoOutcome {
     files: Vec<File>,
-    refused: Vec<Refused>,
-    /// What would change, with everything escaped that cannot be seen.
+    refused: Vec<RefusedFile>,
+    /// The diff, with invisible characters escaped.
     diff: Option<String>,
     /// The id of the change that undid, by which the undo can be undone.
     id: Option<String>,
@@ -53,7 +53,7 @@ struct File {
 
 /// A file that is left as it is, and why.
 #[derive(Serialize)]
-struct Refused {
+struct RefusedFile {
     path: String,
     why: String,
 }
@@ -67,8 +67,8 @@ impl History {
         let UndoRequest { what, preview, leave_out } = request;
         let call = CallOptions::default().with_tool("undo").with_dry_run(preview);
         match what {
-            What::Change(id) => self.undo_change(journals, id, &call),
-            What::Session(id) => self.undo_session(journals, id, leave_out, &call),
+            UndoSubject::Change(id) => self.undo_change(journals, id, &call),
+            UndoSubject::Session(id) => self.undo_session(journals, id, leave_out, &call),
         }
     }
 
@@ -98,19 +98,21 @@ impl History {
     ) -> Result<UndoOutcome, String> {
         let found = self.find_by(journals, |entry| entry.session == id)?;
         let (_, session) = found.ok_or("the journal has no change of this session any more")?;
-        let rewind = Rewind::all().with_whose(Whose::Session(id));
+        let rewind = Rewind::all().with_scope(RewindScope::Session(id));
         let rewind = rewind.with_leave_out_conflicts(leave_out);
         let done = session.perform_with(&rewind, call).map_err(|error| error.with_hint())?;
         let conflicts = done.outcome.conflicts.into_iter();
         Ok(UndoOutcome {
             files: done.outcome.files.into_iter().map(File::from).collect(),
-            refused: conflicts.map(|it| Refused { path: it.path, why: it.why.into() }).collect(),
+            refused: conflicts
+                .map(|it| RefusedFile { path: it.path, why: it.why.into() })
+                .collect(),
             diff: done.receipt.diff.map(escaped),
             id: done.receipt.id,
         })
     }
 
-    /// What is done to the files of a change and of those that were made together with it.
+    /// Undoes a change, with all that were made together with it.
     fn together(&self, journals: &[Journal], entry: &Entry) -> Result<Vec<File>, String> {
         let Some(group) = &entry.group else { return Ok(vec![File::of(entry)]) };
         let mut files = Vec::new();
@@ -128,7 +130,7 @@ impl History {
 }
 
 impl File {
-    /// What the undo of one change does.
+    /// Undoes one change.
     fn of(entry: &Entry) -> Self {
         let what = match entry.kind() {
             "created" => "removed",
@@ -142,9 +144,9 @@ impl File {
     }
 }
 
-impl From<TakenBack> for File {
-    fn from(taken: TakenBack) -> Self {
-        let TakenBack { path, what, back_to, lines, .. } = taken;
+impl From<RevertedPath> for File {
+    fn from(taken: RevertedPath) -> Self {
+        let RevertedPath { path, what, back_to, lines, .. } = taken;
         Self { path, what, back_to, lines }
     }
 }
@@ -154,5 +156,5 @@ fn refused(entry: &Entry, error: &Error) -> UndoOutcome {
         Error::NotAsLeft { path, what } => (path.as_str().to_owned(), (*what).to_owned()),
         other => (entry.path.clone(), other.with_hint()),
     };
-    UndoOutcome { refused: vec![Refused { path, why }], ..UndoOutcome::default() }
+    UndoOutcome { refused: vec![RefusedFile { path, why }], ..UndoOutcome::default() }
 }

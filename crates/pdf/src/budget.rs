@@ -47,7 +47,7 @@ pub(crate) enum Interrupt {
     OverBudget,
     /// The caller does not want it any more.
     Stopped,
-    /// There is as much text as the caller wants.
+    /// There is as much text as the caller's limit allows.
     Full,
 }
 

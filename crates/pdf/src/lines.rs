@@ -98,7 +98,7 @@ impl<'k> Lines<'k> {
     }
 }
 
-/// What is between two glyphs.
+/// The gap between two glyphs.
 enum Gap {
     None,
     Same,

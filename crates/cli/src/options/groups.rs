@@ -17,7 +17,7 @@ use super::Group;
 #[derive(Args)]
 #[command(next_help_heading = "Tools")]
 pub(super) struct ToolOptions {
-    /// Directory of the dialect `memory`, made if it is missing
+    /// Directory of the dialect `memory`; created if missing
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     memory: Option<PathBuf>,
 
@@ -25,7 +25,7 @@ pub(super) struct ToolOptions {
     #[arg(long, hide_short_help = true)]
     relative_paths: bool,
 
-    /// Whether a file must be read before it is changed [default: require in `classic`, else off]
+    /// Whether a file must be read before it is changed [default: by dialect; see docs/CONFIG.md]
     #[arg(long, value_name = "WHEN", hide_short_help = true, value_parser = values::<ReadRule>())]
     read_before_write: Option<ReadRule>,
 
@@ -48,7 +48,7 @@ impl Group for ToolOptions {
     }
 }
 
-/// Who may do what, and the log of it.
+/// Permissions, and the audit log.
 #[derive(Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct PermissionOptions {
@@ -122,7 +122,7 @@ impl Group for ChangeOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitOptions {
-    /// Bytes of text in one result [default: 102400]
+    /// Bytes of text in one result [default: by dialect; see docs/CONFIG.md]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_output_bytes: Option<usize>,
 
@@ -134,8 +134,10 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "FILES", hide_short_help = true)]
     max_glob_files: Option<usize>,
 
-    /// What searches remember: with `auto` the tree and an index of its content, and they watch for changes; with `strict` they also
-    /// compare it with the disk each time [default: auto]
+    /// Caches of searches [default: auto]
+    ///
+    /// With `auto`, searches remember the tree and an index of its content, and watch for changes. With `strict`, they also compare
+    /// the tree with the disk each time. With `off`, they remember nothing.
     #[arg(long, value_name = "MODE", hide_short_help = true, value_parser = values::<IndexMode>())]
     index: Option<IndexMode>,
 
@@ -188,15 +190,18 @@ where
         .try_map(|name| T::deserialize(StrDeserializer::<ValueError>::new(&name)))
 }
 
-fn modes() -> impl TypedValueParser<Value = Mode> {
+/// Parses permission modes, and explains them in help.
+pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
     let values = Mode::ALL.map(|mode| {
         PossibleValue::new(mode.name()).help(match mode {
-            Mode::Ask => "reads are allowed, changes ask",
-            Mode::SecureFileAccess => "changes are allowed, except of protected paths, which ask",
-            Mode::AcceptEdits => "as secure-file-access, but deletes ask",
+            Mode::Ask => "reads are allowed, changes need your approval",
+            Mode::SecureFileAccess => {
+                "reads and changes are allowed; protected paths need your approval"
+            }
+            Mode::AcceptEdits => "as secure-file-access, but deletes need your approval",
             Mode::Plan => "changes are denied",
-            Mode::DontAsk => "what would ask is denied",
-            Mode::BypassPermissions => "nothing asks; deny rules hold",
+            Mode::DontAsk => "what would need your approval is denied",
+            Mode::BypassPermissions => "nothing needs approval; deny rules still apply",
         })
     });
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Mode>())

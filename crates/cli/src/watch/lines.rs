@@ -1,7 +1,7 @@
 //! Updates as lines of text: one for each call.
 //!
-//! Names, arguments and contents come from agents and files. Whatever could command the terminal or hide other text
-//! is escaped here.
+//! Names, arguments and contents come from agents and files. Characters that could control the terminal or hide other
+//! text are escaped here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(super) enum Color {
 
 use Color::{Bold, Cyan, Dim, Green, Red, Yellow};
 
-/// Makes the lines, and knows what earlier updates said.
+/// Formats updates as lines, with what it knows from earlier updates.
 #[derive(Debug)]
 pub(super) struct Lines {
     color: bool,
@@ -123,7 +123,7 @@ impl Lines {
         lines.iter().map(|line| self.paint(Dim, line)).collect()
     }
 
-    /// What is new about a server.
+    /// The lines about an update of a server.
     fn server(&self, id: &ServerId, server: &Server, before: Option<&Server>) -> Vec<String> {
         let label = self.label(id, None);
         let Some(before) = before else {
@@ -156,12 +156,15 @@ impl Lines {
     }
 
     fn pause(&self, label: &str, paused: bool) -> String {
-        let text =
-            if paused { "changes are paused: every change asks" } else { "changes are resumed" };
+        let text = if paused {
+            "changes are paused: each needs your approval"
+        } else {
+            "changes are resumed"
+        };
         self.paint(Yellow, &format!("{label}: {text}"))
     }
 
-    /// What a server is called: the last name of its first root, and its process if several are called so; the client,
+    /// The name of a server: the last name of its first root, and its process if several are called so; the client,
     /// if it has several.
     pub(super) fn label(&self, id: &ServerId, client: Option<&str>) -> String {
         let Some(server) = self.servers.get(id) else { return one_line(id.as_str()) };
@@ -231,7 +234,7 @@ impl Lines {
         format!("{time}  {label}  {tool}  {}", self.change(id, change))
     }
 
-    /// The path and the lines that came and went.
+    /// The path, and the number of lines added and removed.
     fn change(&self, id: &ServerId, change: &Change) -> String {
         let roots = self.servers.get(id).map_or(&[][..], |server| &server.roots);
         let below = |path: &str| {
@@ -247,7 +250,7 @@ impl Lines {
         format!("{line}  {}", color.map_or(text.clone(), |color| self.paint(color, &text)))
     }
 
-    /// What a change did, such as `+12 −3` or `created +12`.
+    /// The effect of a change, such as `+12 −3` or `created +12`.
     fn lines_changed(&self, change: &Change) -> (String, Option<Color>) {
         let mut text = match change.kind.as_str() {
             "changed" => String::new(),
@@ -325,7 +328,7 @@ fn time(time: &str) -> String {
     clock.map_or_else(|| one_line(time), |clock| format!("{clock}Z"))
 }
 
-/// A text that anybody may have written, on one line and without anything that cannot be seen.
+/// An untrusted text on one line, with invisible characters escaped.
 fn one_line(text: &str) -> String {
     escaped_text(text.as_bytes()).replace('\n', "\\x0a").replace('\t', "\\x09")
 }

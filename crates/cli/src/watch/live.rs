@@ -1,7 +1,7 @@
 //! The live view on a terminal: prints lines, asks the user one approval request at a time, and takes keys.
 //!
 //! While a request is open, the lines of other calls are held back, so that its diff stays in view. A key answers
-//! only if it was typed after the question was there.
+//! only if it was typed after the request was there.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,8 +20,8 @@ use super::screen::Screen;
 use super::terminal::{Input, Mode, Terminal};
 use crate::viewer::ViewerOptions;
 
-/// How long a request is shown before its keys count. What was typed before the user can have seen it, also at the
-/// other end of a slow connection, is discarded.
+/// How long a request is shown before its keys count. Keys that were typed before the user can have seen it, also over
+/// a slow connection, are discarded.
 const QUESTION_DELAY: Duration = Duration::from_millis(300);
 
 /// The lines that are held back while a request is open.
@@ -43,7 +43,7 @@ pub(super) fn run(
         terminal,
         screen,
         lines,
-        questions: VecDeque::new(),
+        requests: VecDeque::new(),
         phase: Phase::Idle,
         held: VecDeque::new(),
         left_out: 0,
@@ -114,25 +114,25 @@ struct Live {
     screen: Screen,
     lines: Lines,
     /// The requests that wait for an answer. The first is the one that is shown.
-    questions: VecDeque<Question>,
+    requests: VecDeque<PendingRequest>,
     phase: Phase,
     held: VecDeque<String>,
     /// How many lines there was no room for.
     left_out: usize,
 }
 
-struct Question {
+struct PendingRequest {
     server: ServerId,
     approval: Approval,
-    /// What the user has answered here.
+    /// The user's answer in this viewer.
     answer: Option<AnswerKind>,
 }
 
-/// What the user sees of the first question.
+/// The stage of the first request on the screen.
 enum Phase {
     /// Nothing, or there is none.
     Idle,
-    /// The question, since then; not yet the keys that answer it.
+    /// The request, since then; not yet the keys that answer it.
     Shown(Instant),
     /// The keys that answer it.
     Asking,
@@ -145,40 +145,40 @@ enum Phase {
 impl Live {
     /// Prints an update, or keeps it.
     fn take(&mut self, update: &Update) -> io::Result<()> {
-        let is_first = |server: &ServerId, request: u64, questions: &VecDeque<Question>| {
-            let first = questions.front();
+        let is_first = |server: &ServerId, request: u64, requests: &VecDeque<PendingRequest>| {
+            let first = requests.front();
             first.is_some_and(|it| it.server == *server && it.approval.request == request)
         };
         match update {
             Update::Event { server, event: Event::ApprovalRequest(approval) } => {
                 let (server, approval) = (server.clone(), approval.clone());
-                self.questions.push_back(Question { server, approval, answer: None });
+                self.requests.push_back(PendingRequest { server, approval, answer: None });
                 if let Phase::Asking = self.phase {
                     self.show_prompt()?;
                 }
                 Ok(())
             }
             Update::Event { server, event: Event::ApprovalEnded { request, end } } => {
-                if is_first(server, *request, &self.questions) {
+                if is_first(server, *request, &self.requests) {
                     return self.end(Some(*end));
                 }
-                self.questions.retain(|it| it.server != *server || it.approval.request != *request);
+                self.requests.retain(|it| it.server != *server || it.approval.request != *request);
                 Ok(())
             }
             Update::Event { server, event: Event::Diff { request, text } } => {
                 let asking = matches!(self.phase, Phase::Asking);
-                let Some(question) = self.questions.front().filter(|_| asking) else {
+                let Some(pending) = self.requests.front().filter(|_| asking) else {
                     return Ok(());
                 };
-                if !is_first(server, *request, &self.questions) {
+                if !is_first(server, *request, &self.requests) {
                     return Ok(());
                 }
-                if *text == question.approval.preview {
+                if *text == pending.approval.preview {
                     return self.screen.print(&["This is the whole diff.".into()]);
                 }
                 let mut lines = self.lines.diff(text);
-                let label = self.lines.label(server, question.approval.client.as_deref());
-                lines.push(self.lines.headline(&label, &question.approval));
+                let label = self.lines.label(server, pending.approval.client.as_deref());
+                lines.push(self.lines.headline(&label, &pending.approval));
                 self.screen.print(&lines)
             }
             Update::Event { event: Event::Server(_), .. } => {
@@ -187,10 +187,10 @@ impl Live {
                 self.screen.print(&lines)
             }
             Update::Gone { server } => {
-                if self.questions.front().is_some_and(|first| first.server == *server) {
+                if self.requests.front().is_some_and(|first| first.server == *server) {
                     self.end(None)?;
                 }
-                self.questions.retain(|question| question.server != *server);
+                self.requests.retain(|pending| pending.server != *server);
                 self.hold_or_print(update)
             }
             _ => self.hold_or_print(update),
@@ -212,12 +212,12 @@ impl Live {
         Ok(())
     }
 
-    /// Shows the first question, and then the keys that answer it.
+    /// Shows the first request, and then the keys that answer it.
     fn ask(&mut self) -> io::Result<()> {
         match self.phase {
             Phase::Idle => {
-                let Some(question) = self.questions.front() else { return Ok(()) };
-                let lines = self.lines.request(&question.server, &question.approval);
+                let Some(pending) = self.requests.front() else { return Ok(()) };
+                let lines = self.lines.request(&pending.server, &pending.approval);
                 self.screen.print(&lines)?;
                 self.phase = Phase::Shown(Instant::now());
             }
@@ -232,7 +232,7 @@ impl Live {
         Ok(())
     }
 
-    /// How long there is nothing to do unless something happens.
+    /// How long to wait for an event.
     fn next_wait(&self) -> Option<Duration> {
         match self.phase {
             Phase::Shown(since) => Some(QUESTION_DELAY.saturating_sub(since.elapsed())),
@@ -251,7 +251,7 @@ impl Live {
             self.answer(AnswerKind::No, Some(message), watcher)?;
             return Ok(Continue(()));
         }
-        let asked = self.questions.front().filter(|_| matches!(self.phase, Phase::Asking));
+        let asked = self.requests.front().filter(|_| matches!(self.phase, Phase::Asking));
         // Several keys at once are an escape sequence, or were pasted.
         let key = if let &[key] = typed { key } else { 0 };
         let taken = |kind| asked.is_some_and(|asked| asked.approval.answers.contains(&kind));
@@ -269,8 +269,8 @@ impl Live {
                 self.terminal.set_mode(Mode::Line)?;
                 self.show_prompt()?;
             }
-            b'd' if let Some(Question { server, approval, .. }) = asked => {
-                // If the server is gone, the watcher tells.
+            b'd' if let Some(PendingRequest { server, approval, .. }) = asked => {
+                // If the server is gone, the watcher reports that.
                 _ = watcher.send(server, &Command::Diff { request: approval.request });
             }
             _ if asked.is_some() => self.screen.ring()?,
@@ -279,18 +279,18 @@ impl Live {
         Ok(Continue(()))
     }
 
-    /// Sends the user's answer to the first question.
+    /// Sends the user's answer to the first request.
     fn answer(
         &mut self,
         answer: AnswerKind,
         message: Option<String>,
         watcher: &Watcher,
     ) -> io::Result<()> {
-        let Some(question) = self.questions.front_mut() else { return Ok(()) };
-        let request = question.approval.request;
-        question.answer = Some(answer);
-        // If the server is gone, the watcher tells. It also tells which answer counts.
-        _ = watcher.send(&question.server, &Command::Answer(Answer { request, answer, message }));
+        let Some(pending) = self.requests.front_mut() else { return Ok(()) };
+        let request = pending.approval.request;
+        pending.answer = Some(answer);
+        // If the server is gone, the watcher reports that. It also reports which answer counts.
+        _ = watcher.send(&pending.server, &Command::Answer(Answer { request, answer, message }));
         self.phase = Phase::Answered;
         self.screen.clear_prompt()
     }
@@ -318,9 +318,9 @@ impl Live {
         Ok(())
     }
 
-    /// The first question has ended, or with `None` its server.
+    /// The first request has ended, or with `None` its server.
     fn end(&mut self, end: Option<RequestEnd>) -> io::Result<()> {
-        let Some(question) = self.questions.pop_front() else { return Ok(()) };
+        let Some(pending) = self.requests.pop_front() else { return Ok(()) };
         if let Phase::Idle = self.phase {
             return Ok(());
         }
@@ -330,9 +330,9 @@ impl Live {
         }
         self.phase = Phase::Idle;
         let own = match end {
-            Some(RequestEnd::Once) => question.answer == Some(AnswerKind::Once),
-            Some(RequestEnd::Session) => question.answer == Some(AnswerKind::Session),
-            Some(RequestEnd::No) => question.answer == Some(AnswerKind::No),
+            Some(RequestEnd::Once) => pending.answer == Some(AnswerKind::Once),
+            Some(RequestEnd::Session) => pending.answer == Some(AnswerKind::Session),
+            Some(RequestEnd::No) => pending.answer == Some(AnswerKind::No),
             _ => true,
         };
         let by = if own { "" } else { " by another viewer" };
@@ -346,11 +346,11 @@ impl Live {
         self.screen.print(&lines)
     }
 
-    /// Forgets all servers and questions.
+    /// Forgets all servers and requests.
     fn reset(&mut self) -> io::Result<()> {
         self.screen.clear_prompt()?;
         self.terminal.set_mode(Mode::Keys)?;
-        self.questions.clear();
+        self.requests.clear();
         self.phase = Phase::Idle;
         self.lines.forget();
         let held: Vec<_> = self.held.drain(..).collect();
@@ -358,14 +358,14 @@ impl Live {
     }
 
     fn show_prompt(&mut self) -> io::Result<()> {
-        let Some(question) = self.questions.front() else { return Ok(()) };
+        let Some(pending) = self.requests.front() else { return Ok(()) };
         let echoes = matches!(self.phase, Phase::Message);
         let prompt = if echoes {
             "Message for the agent (Ctrl-D goes back): ".to_owned()
         } else {
-            let takes_session = question.approval.answers.contains(&AnswerKind::Session);
+            let takes_session = pending.approval.answers.contains(&AnswerKind::Session);
             let session = if takes_session { ", [s]ession" } else { "" };
-            let more = match self.questions.len() - 1 {
+            let more = match self.requests.len() - 1 {
                 0 => String::new(),
                 more => format!(" ({more} more)"),
             };

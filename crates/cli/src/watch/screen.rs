@@ -1,4 +1,4 @@
-//! What the live view prints: lines that scroll, and below them a prompt.
+//! The output of the live view: lines that scroll, and a prompt below them.
 
 use std::io::{self, Write as _};
 
@@ -58,12 +58,12 @@ impl Screen {
         write_out("\x07")
     }
 
-    /// What clears a prompt.
+    /// The escape sequence that clears a prompt.
     fn clearing(&self, prompt: Option<&Prompt>) -> &'static str {
         match prompt {
             None => "",
             Some(prompt) if self.escapes && !prompt.echoes => "\r\x1b[K",
-            // What the user has typed may take several lines.
+            // The user's input may take several lines.
             Some(_) => "\n",
         }
     }

@@ -42,10 +42,10 @@ pub(super) enum Mode {
     Line,
 }
 
-/// What a terminal has for the program.
+/// An event from the terminal.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// What the user typed: one key, several at once, or a line with its end.
+    /// Input of the user: one key, several at once, or a line with its end.
     Typed(Vec<u8>),
     /// The user ended the input, or the terminal is gone.
     End,

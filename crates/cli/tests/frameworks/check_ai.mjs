@@ -12,9 +12,9 @@ const { createMCPClient, ElicitationRequestSchema } = await load("@ai-sdk/mcp");
 const { Experimental_StdioMCPTransport: Stdio } = await load("@ai-sdk/mcp/mcp-stdio");
 
 const steps = {};
-const check = (step, works, said) => {
+const check = (step, works, printed) => {
   steps[step] = Boolean(works);
-  if (!works) console.error(`${step}: ${JSON.stringify(said)}`);
+  if (!works) console.error(`${step}: ${JSON.stringify(printed)}`);
 };
 
 const base = mkdtempSync(join(tmpdir(), "pinfold-"));
@@ -39,12 +39,12 @@ const call = async (tools, name, args) => {
   return result.content.map((block) => block.text).join("");
 };
 check("list", ["Read", "Edit", "Grep"].every((name) => name in tools), Object.keys(tools));
-let said = await call(tools, "Read", { file_path: file });
-check("read", said.includes("     1\tone\n     2\t  two\n"), said);
-said = await call(tools, "Edit", { file_path: file, old_string: "one", new_string: "1" });
-check("edit", readFileSync(file, "utf8") === "1\n  two\nthree\n", said);
-said = await call(tools, "Edit", { file_path: file, old_string: "  Two", new_string: "2" });
-check("refused edit", said.includes("old_string not found") && said.includes("     2\t  two"), said);
+let printed = await call(tools, "Read", { file_path: file });
+check("read", printed.includes("     1\tone\n     2\t  two\n"), printed);
+printed = await call(tools, "Edit", { file_path: file, old_string: "one", new_string: "1" });
+check("edit", readFileSync(file, "utf8") === "1\n  two\nthree\n", printed);
+printed = await call(tools, "Edit", { file_path: file, old_string: "  Two", new_string: "2" });
+check("refused edit", printed.includes("old_string not found") && printed.includes("     2\t  two"), printed);
 await client.close();
 
 const asked = [];
@@ -54,8 +54,8 @@ asking.onElicitationRequest(ElicitationRequestSchema, async (request) => {
   return { action: "accept", content: { answer: "allow once" } };
 });
 const path = join(root, "new.txt");
-said = await call(await asking.tools(), "Write", { file_path: path, content: "new\n" });
-check("approval", asked.length > 0 && existsSync(path), said);
+printed = await call(await asking.tools(), "Write", { file_path: path, content: "new\n" });
+check("approval", asked.length > 0 && existsSync(path), printed);
 await asking.close();
 // The server may still save what it has read.
 rmSync(base, { recursive: true, force: true, maxRetries: 9, retryDelay: 100 });

@@ -188,8 +188,8 @@ fn a_token_can_be_kept_in_a_file() {
         let arguments = ["--http", "127.0.0.1:0", "--token-file", file.to_str().unwrap()];
         let output = place.command(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(why) && said.contains("keys/token"), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains(why) && printed.contains("keys/token"), "{printed}");
     };
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     refused("chmod 600");

@@ -96,7 +96,7 @@ fn requests_that_stand_alone_belong_to_the_conversation_that_they_name() {
         let refused = call("a", Some(wrong), "Read", read(&path));
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    // What belongs to no conversation is answered, too.
+    // Requests without a conversation are answered, too.
     let list = web.alone("tools/list", json!({}), alone("a"));
     assert_eq!(list.header("content-type"), Some("application/json"));
     assert_eq!(list.message()["result"]["tools"].as_array().unwrap().len(), 10);

@@ -1,4 +1,4 @@
-//! What the journal keeps, where, and what it survives.
+//! The journal's directory, its limits, and its failures.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -86,8 +86,8 @@ fn a_journal_that_fails_stops_the_change_or_is_said() {
     let refused = call(&[]);
     assert_eq!(refused["error"], "write_failed", "{refused}");
     assert_eq!(place.read("a").unwrap(), "old");
-    let said = call(&["--journal-failure", "warn"]);
-    assert!(said["message"].as_str().unwrap().contains("cannot be undone"), "{said}");
+    let printed = call(&["--journal-failure", "warn"]);
+    assert!(printed["message"].as_str().unwrap().contains("cannot be undone"), "{printed}");
     assert_eq!(place.read("a").unwrap(), "new");
     let arguments = json!({"path": "a", "content": "newer"}).to_string();
     let output =
@@ -213,6 +213,29 @@ fn a_change_that_was_noted_and_never_made_is_passed_over() {
     let output = place.undo(&[]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(place.names(), ["a"]);
+}
+
+#[test]
+fn an_undo_that_was_noted_and_never_made_leaves_the_change_to_undo() {
+    let place = Place::new();
+    for content in ["one\n", "two\n", "three\n"] {
+        place.call("file.write", json!({"path": "a.txt", "content": content}));
+    }
+    assert!(place.undo(&[]).status.success());
+    assert_eq!(place.read("a.txt").unwrap(), "two\n");
+    // As if the process had been killed after it had noted the undo.
+    let log = place.0.path().join("state/pinfold/journal/log.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let last = text.trim_end().rfind('\n').unwrap() + 1;
+    assert!(text[last..].contains("made"), "{text}");
+    fs::write(&log, &text[..last]).unwrap();
+    fs::write(place.ws().join("a.txt"), "three\n").unwrap();
+    let undone = place.undo(&[]);
+    assert!(undone.status.success(), "{undone:?}");
+    assert_eq!(place.read("a.txt").unwrap(), "two\n");
+    // And as if it had been killed after it had made it.
+    assert!(place.undo(&[]).status.success());
+    assert_eq!(place.read("a.txt").unwrap(), "one\n");
 }
 
 /// Appends an entry to the log as a process would that was killed before it made the change.

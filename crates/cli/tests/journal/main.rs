@@ -1,4 +1,4 @@
-//! The journal through the command line: what it keeps, what it takes back, and what it survives.
+//! The journal through the command line: entries, undo, and killed processes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -100,8 +100,8 @@ fn every_kind_of_change_can_be_taken_back_and_that_too() {
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8(output.stderr).unwrap();
     let journal = place.0.path().join("state/pinfold/journal");
-    let said = "pinfold: there is no change to take back\npinfold: the journal is ";
-    assert_eq!(message, format!("{said}{}\n", journal.display()));
+    let printed = "pinfold: there is no change to undo\npinfold: the journal is ";
+    assert_eq!(message, format!("{printed}{}\n", journal.display()));
 
     // Undoing is a change as well.
     let undone: Vec<String> =
@@ -163,9 +163,12 @@ fn a_dry_run_tells_and_show_shows() {
     let log = place.log();
     let id = log[0]["id"].as_str().unwrap();
     let output = place.undo(&["--dry-run"]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.starts_with(&format!("[Dry Run] Would undo {id} and restore a.txt\n")), "{told}");
-    assert!(told.contains("-2\n+two"), "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.starts_with(&format!("[Dry Run] Would undo {id} and restore a.txt\n")),
+        "{printed}"
+    );
+    assert!(printed.contains("-2\n+two"), "{printed}");
     assert_eq!(place.read("a.txt").unwrap(), "one\n2\n");
     assert_eq!(place.log().len(), 1);
     let output = place.pinfold("show").arg(id).output().unwrap();
@@ -222,8 +225,11 @@ fn what_was_undone_is_in_the_audit_log() {
     }
     let lines = fs::read_to_string(&log).unwrap();
     let lines: Vec<Value> = lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    let told: Vec<_> = lines.iter().map(|line| (&line["tool"], &line["outcome"])).collect();
-    assert_eq!(told, [(&json!("undo"), &json!("ok")), (&json!("undo"), &json!("file_not_found"))]);
+    let outcomes: Vec<_> = lines.iter().map(|line| (&line["tool"], &line["outcome"])).collect();
+    assert_eq!(
+        outcomes,
+        [(&json!("undo"), &json!("ok")), (&json!("undo"), &json!("file_not_found"))]
+    );
 }
 
 #[test]

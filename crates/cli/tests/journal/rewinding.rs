@@ -1,4 +1,4 @@
-//! Checkpoints, and many changes that are taken back at once.
+//! Checkpoints, and many changes that are undone at once.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ removed       new/n.txt  (+0 -2 lines)
 moved back    sub/b.bin to b.bin
 ";
     let preview = place.undo(&["--since", "turn 1", "--dry-run"]);
-    let total = "[Dry Run] Would take back 5 changes: 5 paths, +2 -4 lines\n";
+    let total = "[Dry Run] Would undo 5 changes: 5 paths, +2 -4 lines\n";
     assert_eq!(text(&preview.stdout), format!("{expected}{total}"), "{preview:?}");
     assert_eq!(place.names(), changed);
 
@@ -77,7 +77,7 @@ moved back    sub/b.bin to b.bin
     assert!(place.undo(&["--since", checkpoint["id"].as_str().unwrap()]).status.success());
     assert!(is_as_before(&place));
     let nothing = place.undo(&["--since", "turn 1"]);
-    assert_eq!(text(&nothing.stdout), "There was nothing to take back\n");
+    assert_eq!(text(&nothing.stdout), "There was nothing to undo\n");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_somebody_else_changed_is_named_and_then_nothing_is_done() {
     assert_eq!(refused.status.code(), Some(1));
     let expected = "\
 pinfold: `a.txt` is left as it is: its content has changed since
-pinfold: nothing was changed; `--leave-out-conflicts` takes back the rest
+pinfold: nothing was changed; `--leave-out-conflicts` undoes the rest
 ";
     assert_eq!(text(&refused.stderr), expected);
     assert_eq!(text(&refused.stdout), "");
@@ -142,17 +142,17 @@ fn the_changes_of_one_session_are_listed_and_taken_back() {
 #[test]
 fn what_cannot_be_taken_back_is_said() {
     let place = workspace();
-    for (arguments, code, said) in [
+    for (arguments, code, printed) in [
         (&["--since", "none"][..], 1, "the journal has no change `none` in this workspace"),
-        (&["--session", "none"], 1, "there is no change to take back"),
+        (&["--session", "none"], 1, "there is no change to undo"),
         (&["x", "--since", "y"], 2, "cannot be used with"),
         (&["x", "--session", "y"], 2, "cannot be used with"),
-        (&["--leave-out-conflicts"], 2, "goes with `--since` or `--session`"),
+        (&["--leave-out-conflicts"], 2, "needs `--since` or `--session`"),
         (&["--since", "y", "--no-journal"], 2, "there is no journal"),
     ] {
         let refused = place.undo(arguments);
         assert_eq!(refused.status.code(), Some(code), "{refused:?}");
-        assert!(text(&refused.stderr).contains(said), "{refused:?}");
+        assert!(text(&refused.stderr).contains(printed), "{refused:?}");
     }
     let refused = place.pinfold("checkpoint").arg("--no-journal").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));

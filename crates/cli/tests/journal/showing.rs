@@ -1,4 +1,4 @@
-//! What `show` shows, and to whom; and what is said of names.
+//! `pinfold show`: its output, its permissions, and unusual names.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Who may see the page: the one-time key, the cookie, host and origin.
+//! Access to the page: the one-time key, the cookie, host and origin.
 
 use pinfold_testkit::mcp::Reply;
 
@@ -128,7 +128,7 @@ fn foreign_hosts_origins_and_sites_are_refused() {
         assert_eq!(post(&page, "pause", &headers, pause).status, 403, "{site}");
         assert_eq!(get(&page, "events", &[cookie, ("Sec-Fetch-Site", site)]).status, 403);
     }
-    // What a form of another page can send.
+    // Requests that a form of another page can send.
     assert_eq!(post(&page, "pause", &[cookie, json], pause).status, 403, "no origin");
     let form = ("Content-Type", "text/plain");
     assert_eq!(post(&page, "pause", &[cookie, origin, form], pause).status, 415);

@@ -1,4 +1,4 @@
-//! What the page asks its server for, without a browser.
+//! The requests of the page, without a browser.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 
@@ -92,7 +92,7 @@ fn changes_are_listed_in_parts_shown_and_undone() {
     );
     let newest = page.changes(&json!({"limit": 2}));
     assert_eq!((&newest[0]["undoes"], &newest[1]["undone"]), (&json!(id), &json!(true)));
-    // An older change cannot be undone before the later ones, and it is said why.
+    // An older change cannot be undone before the later ones, and the answer says why.
     let older = json!({"what": {"change": all[3]["id"]}, "preview": true});
     let (status, refused) = page.undo(&older);
     assert_eq!(

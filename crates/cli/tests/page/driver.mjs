@@ -35,7 +35,7 @@ async function tab({ page, url }) {
 async function added(context, url) {
   const page = await context.newPage();
   const known = { page, problems: [] };
-  // What the Content-Security-Policy stops is reported on the console.
+  // Violations of the Content-Security-Policy are reported on the console.
   page.on("console", (message) => message.type() === "error" && known.problems.push(message.text()));
   page.on("pageerror", (error) => known.problems.push(String(error)));
   page.on("dialog", (dialog) => {

@@ -46,7 +46,7 @@ fn changes_are_undone_and_that_too_and_conflicts_are_named() {
     tab.wait("[role=option] >> nth=1 >> text=undone");
     assert_eq!(tab.count(".row.change.undone"), 1);
     assert_eq!(stage.content("a.txt"), "two\n");
-    // Somebody else changed the file since: it is said before anything is done.
+    // Another process changed the file since: the preview says so.
     fs::write(stage.file("b.txt"), "by hand\n").unwrap();
     tab.click("[role=option] >> text=b.txt");
     tab.wait("pin-detail h2 >> text=b.txt");

@@ -64,7 +64,7 @@ fn a_line_of_ten_megabytes_is_shown_in_part() {
     let id = server.ask("tools/call", write("long.txt", &line));
     tab.wait("pin-request .line.added");
     assert!(tab.text("pin-request").len() < 50_000);
-    // What is missing is counted, and the rest of it is a click away.
+    // Missing lines are counted, and a click shows them.
     assert!(tab.text("pin-request .line.added .code").contains(" characters not shown … "));
     tab.click("pin-request >> text=Show the whole diff");
     tab.wait("pin-request .cut >> text=characters not shown");

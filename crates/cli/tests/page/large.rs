@@ -52,7 +52,7 @@ fn ten_thousand_changes_are_a_list_of_which_little_exists() {
     tab.wait("text=1 change");
     tab.press("Escape");
     tab.press("j");
-    // Its content was never kept: that is said.
+    // The journal has no backup of it, and the page says so.
     tab.wait("pin-detail >> text=There is no diff");
     tab.assert_no_problems();
 }

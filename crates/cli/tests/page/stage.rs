@@ -83,7 +83,7 @@ impl Page {
         path.split_once('?').unwrap()
     }
 
-    /// A client that sends what it is told to.
+    /// A client that sends the test's requests.
     pub(crate) fn web(&self) -> Web {
         Web::at(self.address())
     }

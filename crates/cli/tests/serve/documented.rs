@@ -1,4 +1,4 @@
-//! What the documentation and the registry say about the server.
+//! The statements of the documentation and the registry about the server.
 
 use std::fs;
 use std::path::Path;

@@ -87,7 +87,7 @@ fn what_is_no_message_is_answered_and_the_server_goes_on() {
         let answer = server.read().unwrap();
         assert_eq!(error_code(&answer), code, "{answer} to {}", String::from_utf8_lossy(line));
     }
-    // A request that can be told apart gets its id back.
+    // An error answer has the request's id where that can be parsed.
     server.send_raw(b"{\"jsonrpc\":\"1.0\",\"id\":\"seven\",\"method\":\"ping\"}");
     assert_eq!(server.read().unwrap()["id"], "seven");
     // A value that cannot be represented is a bad argument of that request.
@@ -227,14 +227,14 @@ fn a_client_is_told_what_it_wants_to_know() {
     let mut server = Lines::initialized(&mut serve(dir.path(), &[]), json!({}));
     let call = json!({"name": "Read", "arguments": {"file_path": dir.path().join("a.txt")}});
     server.ask("tools/call", call.clone());
-    assert!(server.read().unwrap().get("result").is_some(), "nothing is said unasked");
-    for (level, told) in [("debug", true), ("info", false), ("emergency", false)] {
+    assert!(server.read().unwrap().get("result").is_some(), "nothing is printed unasked");
+    for (level, is_sent) in [("debug", true), ("info", false), ("emergency", false)] {
         let set = server.request("logging/setLevel", json!({"level": level}));
         assert_eq!(set["result"], json!({}));
         server.ask("tools/call", call.clone());
         let first = server.read().unwrap();
-        assert_eq!(first["method"] == "notifications/message", told, "{level}: {first}");
-        if told {
+        assert_eq!(first["method"] == "notifications/message", is_sent, "{level}: {first}");
+        if is_sent {
             assert_eq!(first["params"]["data"]["tool"], "Read");
             assert_eq!(first["params"]["data"]["outcome"], "ok");
             assert_eq!(first["params"]["data"]["params"], "a.txt");
@@ -246,7 +246,7 @@ fn a_client_is_told_what_it_wants_to_know() {
 #[test]
 fn standard_error_is_quiet_unless_asked() {
     let dir = workspace(&[("a.txt", "one\n")]);
-    let said = |level: Option<&str>| {
+    let printed = |level: Option<&str>| {
         let mut command = serve(dir.path(), &[]);
         command.envs(level.map(|level| ("PINFOLD_LOG", level))).stderr(Stdio::piped());
         let mut server = Lines::initialized(&mut command, json!({}));
@@ -257,8 +257,8 @@ fn standard_error_is_quiet_unless_asked() {
         assert!(server.end().0.success());
         std::io::read_to_string(&mut error).unwrap()
     };
-    assert_eq!(said(None), "");
-    let info = said(Some("pinfold_mcp=info"));
+    assert_eq!(printed(None), "");
+    let info = printed(Some("pinfold_mcp=info"));
     assert!(info.contains("file_not_found") && !info.contains("\x1b"), "{info}");
     assert!(info.contains("compared with the disk on each search"), "{info}");
     let wrong = serve(dir.path(), &[]).env("PINFOLD_LOG", "a=b=c").output().unwrap();

@@ -44,7 +44,7 @@ fn what_a_server_read_counts_for_the_next_one_of_the_same_parent() {
     assert_eq!(call("Edit", edit("one", "1"))["success"], true);
     assert_eq!(call("Edit", edit("two", "2"))["success"], true);
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n");
-    // What nobody read is not known, and what changed since is refused.
+    // A file that no server has read is refused, and so is one that changed since.
     let other = json!({"file_path": dir.path().join("b.txt"), "content": "x\n"});
     assert_eq!(call("Write", other)["metadata"]["code"], "not_read");
     fs::write(&path, "1\nchanged by the user\n").unwrap();

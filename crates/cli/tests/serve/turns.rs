@@ -15,7 +15,7 @@ use crate::served::{serve, text, workspace};
 fn what_was_asked_before_the_input_ended_is_answered() {
     let dir = workspace(&[("a.txt", "one\n")]);
     let mut server = Lines::start(&mut serve(dir.path(), &[]));
-    // What comes before a conversation belongs to none.
+    // Requests before `initialize` belong to no conversation.
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     server.ask("initialize", initialize(json!({})));
     let path = dir.path().join("a.txt");

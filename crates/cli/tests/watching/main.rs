@@ -1,4 +1,4 @@
-//! Viewers of a running server: what they are told, and what their answers do.
+//! Viewers of a running server: the events that they get, and the effect of their answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -136,13 +136,16 @@ fn a_viewer_sees_calls_and_changes() {
         };
         assert_eq!((ended.tool.as_str(), ended.outcome.as_str()), (tool, outcome));
     }
-    // One that opens now is told who serves.
+    // A viewer that connects now gets the server's description.
     let found = connect(&dir.path().join("feed"), &HashSet::new(), false).remove(0).1;
-    let Some(Ok(Event::Server(told))) = found.events().unwrap().next() else { panic!() };
-    assert_eq!((told.clients, told.transport.as_str()), (vec!["testkit".to_owned()], "stdio"));
-    assert_eq!(told.roots, [dir.path().join("ws").canonicalize().unwrap().to_str().unwrap()]);
-    assert_eq!((told.mode.as_str(), told.paused), ("secure-file-access", false));
-    assert!(told.journal.unwrap().ends_with("/journal"));
+    let Some(Ok(Event::Server(received))) = found.events().unwrap().next() else { panic!() };
+    assert_eq!(
+        (received.clients, received.transport.as_str()),
+        (vec!["testkit".to_owned()], "stdio")
+    );
+    assert_eq!(received.roots, [dir.path().join("ws").canonicalize().unwrap().to_str().unwrap()]);
+    assert_eq!((received.mode.as_str(), received.paused), ("secure-file-access", false));
+    assert!(received.journal.unwrap().ends_with("/journal"));
 }
 
 #[test]
@@ -161,7 +164,7 @@ fn a_viewer_approves_and_denies_before_the_client_is_asked() {
     viewer.answer(&request, AnswerKind::Once, None);
     assert_eq!(result(&mut server, id)["success"], true);
     assert_eq!(viewer.ended(), RequestEnd::Once);
-    // A no, and what the model is told.
+    // A denial, and the message for the model.
     let id = server.ask("tools/call", write("three\n"));
     let request = viewer.request();
     viewer.answer(&request, AnswerKind::No, Some("use b.txt"));

@@ -20,7 +20,7 @@ fn watch(dir: &TempDir, more: &[&str]) -> Process {
     process
 }
 
-/// A server in which changes ask, whose client cannot.
+/// A server in which changes need approval, whose client cannot ask.
 fn asking(dir: &TempDir) -> Lines {
     Lines::initialized(&mut serve(dir, &["--mode", "default"]), json!({}))
 }
@@ -150,7 +150,7 @@ fn changes_are_paused_and_resumed() {
     let mut server = Lines::initialized(&mut serve(&dir, &mode), json!({}));
     let mut screen = watched(&dir);
     screen.keys("p");
-    screen.until("changes are paused: every change asks");
+    screen.until("changes are paused: each needs your approval");
     let id = server.ask("tools/call", write("two\n"));
     screen.until("(`file.write`; changes are paused)");
     screen.until("[y]es, [n]o, ");
@@ -284,7 +284,7 @@ fn what_agents_and_files_say_cannot_command_the_terminal() {
     }
     screen.keys("q");
     assert_eq!(screen.ended(), Ok(0));
-    // What the program itself sends: the bell, and what clears a prompt.
+    // The program's own control sequences: the bell, and the one that clears a prompt.
     let own = screen.seen.replace("\r\u{1b}[K", "").replace(": \u{7}", ": ");
     let hidden = |it: char| it.is_control() && it != '\n';
     let hidden = |it: char| hidden(it) || "\u{202e}\u{200b}\u{2066}".contains(it);
@@ -438,17 +438,17 @@ fn programs_read_lines_of_json_and_are_not_asked() {
     let mut piped = Piped::start(&dir, &["--json"]);
     assert_eq!(piped.next(), r#"{"type":"no_server","others":0}"#);
     let mut server = asking(&dir);
-    let mut told = piped.next_json();
-    assert_eq!((&told["type"], &told["paused"]), (&json!("server"), &json!(false)));
-    let id = told["server"].clone();
-    assert!(id.as_str().unwrap().starts_with(&told["pid"].to_string()), "{told}");
+    let mut received = piped.next_json();
+    assert_eq!((&received["type"], &received["paused"]), (&json!("server"), &json!(false)));
+    let id = received["server"].clone();
+    assert!(id.as_str().unwrap().starts_with(&received["pid"].to_string()), "{received}");
     let refused = answer(&server.request("tools/call", write("two\n")));
     assert!(message(&refused).contains("nobody can be"), "{refused}");
-    while told["type"] == "server" {
-        told = piped.next_json();
+    while received["type"] == "server" {
+        received = piped.next_json();
     }
     assert_eq!(
-        [&told["type"], &told["server"], &told["tool"], &told["parameters"]],
+        [&received["type"], &received["server"], &received["tool"], &received["parameters"]],
         [&json!("call_started"), &id, &json!("file.write"), &json!("a.txt")]
     );
     let ended = piped.next_json();

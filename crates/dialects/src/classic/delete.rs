@@ -36,7 +36,7 @@ impl Tool for Delete {
         changed(summary, path, &done.receipt, json!({}))
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }

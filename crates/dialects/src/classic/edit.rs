@@ -69,8 +69,8 @@ impl Tool for Edit {
         reply(&done, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.file_path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.file_path.as_str())
     }
 }
 
@@ -95,9 +95,9 @@ impl Tool for MultiEdit {
         reply(&done, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let edits = count(self.edits.len() as u64, "edit");
-        format!("{} {edits}", ctx.brief(self.file_path.as_str()))
+        format!("{} {edits}", ctx.short_path(self.file_path.as_str()))
     }
 }
 

@@ -1,11 +1,12 @@
 //! `Glob`
 
 use pinfold::operations;
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::limits;
 use crate::tool_context::AbsolutePath;
 use crate::words::{count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
@@ -36,7 +37,7 @@ impl Tool for Glob {
 
     fn reply(&self, done: Done<operations::Find>, ctx: &ToolContext<'_>) -> ToolResult {
         let found = done.outcome;
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
         // The first line has no newline before it.
         let mut lines = fit(budget + 1, paths, |path| path.len() + 1);
@@ -46,7 +47,7 @@ impl Tool for Glob {
             let how = "name one in path or pattern to look inside";
             lines.extend(skipped(&found.skipped, how).map(|text| format!("({text})")));
             if !self.pattern.contains(['/', '{']) && !self.pattern.contains("**") {
-                lines.push(format!("(`**/{}` looks at all levels)", ctx.brief(&self.pattern)));
+                lines.push(format!("(`**/{}` looks at all levels)", ctx.short_path(&self.pattern)));
             }
         }
         if shown < found.total {
@@ -72,11 +73,11 @@ impl Tool for Glob {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let pattern = ctx.brief(&self.pattern);
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let pattern = ctx.short_path(&self.pattern);
         match &self.path {
             None => pattern,
-            Some(path) => format!("{pattern} in {}", ctx.brief(path.as_str())),
+            Some(path) => format!("{pattern} in {}", ctx.short_path(path.as_str())),
         }
     }
 }

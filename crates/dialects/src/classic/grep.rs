@@ -1,14 +1,15 @@
 //! `Grep`
 
 use pinfold::operations::{self, AnswerWith, Matched, Searched};
-use pinfold::{BinaryNote, Done, Error, PageLine, Role, limits};
+use pinfold::{BinaryNote, Done, Error, PageLine, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::matches::{self, compact, matching, nothing_found};
+use crate::limits;
+use crate::matches::{self, compact_params, matching, nothing_found};
 use crate::tool_context::{AbsolutePath, RelativePath};
-use crate::words::{brief, count, fit, skipped, unread, withheld};
+use crate::words::{count, fit, shortened, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Searches file contents with ripgrep's regex engine. Git-ignored files only where `path` or `glob`
@@ -81,7 +82,7 @@ impl Tool for Grep {
             .with_answer(self.answer())
             .with_skip(self.offset.unwrap_or(0))
             .with_max_results((max_results > 0).then_some(max_results))
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
             .with_max_count_bytes(Some(ctx.max_count_bytes()))
             .with_line_cost(if self.numbers.unwrap_or(true) { numbered_cost } else { plain_cost }))
     }
@@ -124,11 +125,11 @@ impl Tool for Grep {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let path = self.path.as_ref().map(AbsolutePath::as_str);
-        let mut text = compact(&self.pattern, path, ctx);
+        let mut text = compact_params(&self.pattern, path, ctx);
         for filter in [&self.glob, &self.r#type].into_iter().flatten() {
-            text.push_str(&format!(" {}", brief(filter).escape_debug()));
+            text.push_str(&format!(" {}", shortened(filter).escape_debug()));
         }
         text
     }
@@ -174,7 +175,7 @@ impl Grep {
         more: impl Fn(&Matched) -> String,
     ) -> String {
         let row = |file: &Matched| format!("{}{}\n", ctx.absolute(&file.place), more(file));
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let rows = fit(budget, searched.files.iter().map(row), String::len);
         searched.files.truncate(rows.len());
         searched.shown = rows.len() as u64;

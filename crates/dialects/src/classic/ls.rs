@@ -1,11 +1,12 @@
 //! `LS`
 
 use pinfold::operations::{self, Include, ListEntry, ListOrder};
-use pinfold::{Done, Error, Kind, escaped, limits};
+use pinfold::{Done, Error, Kind, escaped};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::limits;
 use crate::tool_context::AbsolutePath;
 use crate::words::{count, fit, human_size, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
@@ -39,7 +40,7 @@ impl Tool for List {
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> ToolResult {
         let listed = done.outcome;
         let path = ctx.absolute(&listed.place);
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let lines = fit(budget, listed.entries.iter().map(line), String::len);
         let shown = lines.len() as u64;
         let lines = lines.concat();
@@ -73,8 +74,8 @@ impl Tool for List {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.path.as_str());
         match self.ignore.as_deref() {
             None | Some([]) => path,
             Some(globs) => format!("{path} without {}", count(globs.len() as u64, "glob")),

@@ -40,8 +40,9 @@ impl Tool for Move {
         changed(summary, to, &done.receipt, json!({}))
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let [from, to] = [&self.source, &self.destination].map(|path| ctx.brief(path.as_str()));
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let [from, to] =
+            [&self.source, &self.destination].map(|path| ctx.short_path(path.as_str()));
         format!("{from} → {to}")
     }
 }

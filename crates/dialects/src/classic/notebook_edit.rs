@@ -10,7 +10,7 @@ use serde_json::json;
 use super::changed;
 use crate::change_summary::ChangeSummary;
 use crate::tool_context::AbsolutePath;
-use crate::words::brief;
+use crate::words::shortened;
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Replaces, inserts or deletes one cell of a Jupyter notebook that has been read before. Outputs and
@@ -94,14 +94,19 @@ impl Tool for NotebookEdit {
         changed(summary, path, &done.receipt, facts)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let mode = match self.mode() {
             EditMode::Replace => "replace",
             EditMode::Insert => "insert",
             EditMode::Delete => "delete",
         };
-        let cell = self.cell_id.as_deref().map(|cell| format!(" {}", brief(cell).escape_debug()));
-        format!("{} {mode}{}", ctx.brief(self.notebook_path.as_str()), cell.unwrap_or_default())
+        let cell =
+            self.cell_id.as_deref().map(|cell| format!(" {}", shortened(cell).escape_debug()));
+        format!(
+            "{} {mode}{}",
+            ctx.short_path(self.notebook_path.as_str()),
+            cell.unwrap_or_default()
+        )
     }
 }
 

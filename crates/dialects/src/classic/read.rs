@@ -4,14 +4,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pinfold::media::{Extracted, Notebook, Picture};
 use pinfold::operations::{self, Opened, PastEnd, Reading};
-use pinfold::{Done, Error, Page, PageEnd, Place, Style, limits};
+use pinfold::{Done, Error, Page, PageEnd, Place, Style};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Image;
+use crate::limits;
 use crate::tool_context::AbsolutePath;
-use crate::words::{brief, count, malformed, with_notices};
+use crate::words::{count, malformed, shortened, with_notices};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Reads a file: text with line numbers, as `cat -n` does (number and tab are not part of the file);
@@ -43,7 +44,7 @@ impl Tool for Read {
             .with_first(self.offset())
             .with_lines(Some(self.limit()))
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         Ok(operations::Open::from(read)
             .with_has_window(self.offset.is_some() || self.limit.is_some())
@@ -62,10 +63,10 @@ impl Tool for Read {
         result
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.file_path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.file_path.as_str());
         match (&self.pages, self.offset, self.limit) {
-            (Some(pages), ..) => format!("{path} pages {}", brief(pages).escape_debug()),
+            (Some(pages), ..) => format!("{path} pages {}", shortened(pages).escape_debug()),
             (None, None, None) => path,
             _ => format!("{path} {}:{}", self.offset(), self.limit()),
         }
@@ -82,7 +83,7 @@ fn page_range(text: &str) -> Result<(u64, u64), Error> {
         }
     };
     range.ok_or_else(|| {
-        let pages = brief(text).escape_debug().to_string();
+        let pages = shortened(text).escape_debug().to_string();
         Error::InvalidArgument(format!("`pages` must be like `3` or `2-5`, not `{pages}`"))
     })
 }

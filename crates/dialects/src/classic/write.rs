@@ -47,7 +47,7 @@ impl Tool for Write {
         changed(summary, path, &done.receipt, facts)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.file_path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.file_path.as_str())
     }
 }

@@ -1,10 +1,11 @@
 //! `file.list`
 
 use pinfold::operations::{self, FindOrder, FoundFiles};
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::tool_context::RelativePath;
 use crate::words::{fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::{Tool, ToolContext};
@@ -64,7 +65,7 @@ impl Tool for List {
         let found = done.outcome;
         /// JSON overhead of a file in bytes, besides its path.
         const OVERHEAD: usize = 80;
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let files = found.files.iter().map(|file| File {
             path: ctx.relative(&file.place),
             size: file.size,
@@ -85,13 +86,13 @@ impl Tool for List {
         Reply { files, directories, withheld: withheld(&found.skipped), message }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = self.path.as_ref().map(|path| ctx.brief(path.as_str()));
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = self.path.as_ref().map(|path| ctx.short_path(path.as_str()));
         match (path, &self.pattern) {
             (None, None) => ".".into(),
             (Some(path), None) => path,
-            (None, Some(pattern)) => ctx.brief(pattern),
-            (Some(path), Some(pattern)) => format!("{} in {path}", ctx.brief(pattern)),
+            (None, Some(pattern)) => ctx.short_path(pattern),
+            (Some(path), Some(pattern)) => format!("{} in {path}", ctx.short_path(pattern)),
         }
     }
 }
@@ -101,6 +102,6 @@ impl List {
     fn deeper(&self, found: &FoundFiles, ctx: &ToolContext<'_>) -> Option<String> {
         let pattern = self.pattern.as_ref().filter(|_| found.total == 0)?;
         let one_level = !pattern.contains(['/', '{']) && !pattern.contains("**");
-        one_level.then(|| format!("`**/{}` looks at all levels", ctx.brief(pattern)))
+        one_level.then(|| format!("`**/{}` looks at all levels", ctx.short_path(pattern)))
     }
 }

@@ -46,8 +46,9 @@ impl Tool for Move {
         Reply { success: true, message: summary.message() }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let [from, to] = [&self.source, &self.destination].map(|path| ctx.brief(path.as_str()));
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let [from, to] =
+            [&self.source, &self.destination].map(|path| ctx.short_path(path.as_str()));
         format!("{from} → {to}")
     }
 }

@@ -67,11 +67,11 @@ impl Tool for Patch {
         Reply { success: true, patches_applied: self.patches.len(), message: summary.message() }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         let patches = match self.patches.len() {
             1 => "1 patch".into(),
             several => format!("{several} patches"),
         };
-        format!("{} {patches}", ctx.brief(self.path.as_str()))
+        format!("{} {patches}", ctx.short_path(self.path.as_str()))
     }
 }

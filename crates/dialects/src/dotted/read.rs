@@ -1,10 +1,11 @@
 //! `file.read`
 
 use pinfold::operations;
-use pinfold::{Done, Error, PageEnd, Style, limits};
+use pinfold::{Done, Error, PageEnd, Style};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::tool_context::RelativePath;
 use crate::words::malformed;
 use crate::{Tool, ToolContext};
@@ -51,7 +52,7 @@ impl Tool for Read {
             .with_first(self.offset.unwrap_or(1))
             .with_lines(self.limit)
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Read>, _: &ToolContext<'_>) -> Reply {
@@ -66,8 +67,8 @@ impl Tool for Read {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.path.as_str());
         match (self.offset, self.limit) {
             (None, None) => path,
             (offset, None) => format!("{path} {}:", offset.unwrap_or(1)),

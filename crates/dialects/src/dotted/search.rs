@@ -1,11 +1,12 @@
 //! `file.search`
 
 use pinfold::operations::{self, AnswerWith};
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::matches::{compact, context, matches, message};
+use crate::limits;
+use crate::matches::{compact_params, context, matches, message};
 use crate::tool_context::RelativePath;
 use crate::words::withheld;
 use crate::{Tool, ToolContext};
@@ -69,14 +70,14 @@ impl Tool for Search {
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
             .with_max_results(Some(self.max_results.unwrap_or(limits::DEFAULT_SEARCH_RESULTS)))
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
         let searched = done.outcome;
         let lines = context(self.context_lines);
         let matches: Vec<_> =
-            matches(&searched, lines as u64, ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            matches(&searched, lines as u64, ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
                 .into_iter()
                 .map(|found| {
                     let path = ctx.relative(found.place);
@@ -104,7 +105,7 @@ impl Tool for Search {
         Reply { truncated: shown < searched.total, matches, withheld, message }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), ctx)
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        compact_params(&self.pattern, self.path.as_ref().map(RelativePath::as_str), ctx)
     }
 }

@@ -48,7 +48,7 @@ impl Tool for Write {
         Reply { success: true, bytes_written: summary.bytes_written, message: summary.message() }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }

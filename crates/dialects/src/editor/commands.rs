@@ -92,9 +92,9 @@ impl<const UNDO: bool> DispatchTool for Editor<UNDO> {
         self.0.problem(error)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.0.path.as_str());
-        format!("{} {path}", crate::words::brief(&self.0.command).escape_debug())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.0.path.as_str());
+        format!("{} {path}", crate::words::shortened(&self.0.command).escape_debug())
     }
 }
 
@@ -162,7 +162,7 @@ impl Arguments {
     }
 }
 
-/// What stands before the lines of a file.
+/// The text before the lines of a file.
 pub(super) fn heading(file: &CommandFile) -> String {
     format!("Here's the result of running `cat -n` on {}:", file.shown)
 }

@@ -1,13 +1,14 @@
 //! `glob`
 
 use pinfold::operations::Find;
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::ignore_files;
+use crate::limits;
 use crate::tool_context::RelativePath;
-use crate::words::{brief, fit, unread};
+use crate::words::{fit, shortened, unread};
 use crate::{Tool, ToolContext};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`.
@@ -44,7 +45,7 @@ impl Tool for Glob {
 
     fn reply(&self, done: Done<Find>, ctx: &ToolContext<'_>) -> String {
         let found = done.outcome;
-        let pattern = brief(&self.pattern);
+        let pattern = shortened(&self.pattern);
         let directory = ctx.searched_directory(self.dir_path.as_ref());
         if found.total == 0 {
             let mut text =
@@ -56,7 +57,7 @@ impl Tool for Glob {
             text.extend(unread(&found.skipped).map(|note| format!("\n({note})")));
             return text;
         }
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let paths = found.files.iter().map(|file| ctx.absolute(&file.place));
         let paths = fit(budget, paths, |path| path.len() + 1);
         let (shown, total) = (paths.len() as u64, found.total);
@@ -81,11 +82,11 @@ impl Tool for Glob {
         super::search_problem(error, self.dir_path.as_ref(), ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let pattern = brief(&self.pattern).escape_debug().to_string();
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let pattern = shortened(&self.pattern).escape_debug().to_string();
         match &self.dir_path {
             None => pattern,
-            Some(path) => format!("{pattern} in {}", ctx.brief(path.as_str())),
+            Some(path) => format!("{pattern} in {}", ctx.short_path(path.as_str())),
         }
     }
 }

@@ -1,16 +1,17 @@
 //! `grep_search`
 
 use pinfold::operations::{AnswerWith, Search, Searched};
-use pinfold::{Error, IgnoreFiles, PageLine, Role, limits};
+use pinfold::{Error, IgnoreFiles, PageLine, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::answer::Blocks;
-use crate::matches::{compact, context, matching, nothing_found};
+use crate::limits;
+use crate::matches::{compact_params, context, matching, nothing_found};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
-use crate::words::{brief, fit, skipped, unread};
+use crate::words::{fit, shortened, skipped, unread};
 
 /// Searches the content of files for a regex. Few matches are shown with the lines around them.
 #[derive(Deserialize, JsonSchema)]
@@ -86,8 +87,8 @@ impl DispatchTool for GrepSearch {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        compact(&self.pattern, self.dir_path.as_ref().map(RelativePath::as_str), ctx)
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        compact_params(&self.pattern, self.dir_path.as_ref().map(RelativePath::as_str), ctx)
     }
 }
 
@@ -148,7 +149,7 @@ impl GrepSearch {
             .with_max_per_file(self.max_matches_per_file)
             .with_answer(answer)
             .with_max_results(Some(self.max_matches()))
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
             .with_max_count_bytes(Some(ctx.max_count_bytes()))
             .with_line_cost(line_cost))
     }
@@ -159,9 +160,9 @@ impl GrepSearch {
             if path.as_str().is_empty() { ".".into() } else { ctx.given(path.as_str()) }
         });
         let filter = self.include_pattern.as_ref();
-        let filter = filter.map(|glob| format!(" (filter: \"{}\")", brief(glob)));
+        let filter = filter.map(|glob| format!(" (filter: \"{}\")", shortened(glob)));
         let filter = filter.unwrap_or_default();
-        format!("for pattern \"{}\" in path \"{path}\"{filter}", brief(&self.pattern))
+        format!("for pattern \"{}\" in path \"{path}\"{filter}", shortened(&self.pattern))
     }
 
     /// The remark that matches were left out.
@@ -183,7 +184,7 @@ impl GrepSearch {
     }
 
     fn names(&self, searched: &Searched, ctx: &ToolContext<'_>) -> String {
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let paths = searched.files.iter().map(|file| ctx.relative(&file.place));
         let paths = fit(budget, paths, |path| path.len() + 1);
         let files = searched.matching_files;

@@ -1,11 +1,12 @@
 //! `list_directory`
 
 use pinfold::operations::{Include, List, ListEntry, ListOrder};
-use pinfold::{Done, Error, Kind, escaped, limits};
+use pinfold::{Done, Error, Kind, escaped};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::ignore_files;
+use crate::limits;
 use crate::tool_context::RelativePath;
 use crate::words::{fit, unread};
 use crate::{Tool, ToolContext};
@@ -60,7 +61,7 @@ impl Tool for ListDirectory {
         if listed.total == 0 && ignored + listed.skipped.withheld == 0 {
             return format!("Directory {path} is empty.");
         }
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         let lines = fit(budget, listed.entries.iter().map(line), |line| line.len() + 1);
         let mut text = format!("Directory listing for {path}:\n{}", lines.join("\n"));
         if ignored > 0 {
@@ -87,8 +88,8 @@ impl Tool for ListDirectory {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.dir_path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.dir_path.as_str())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds placeholders that stand for text that a model left out.
 
-/// What a placeholder says before its dots.
+/// The words of a placeholder before its dots.
 const PHRASES: [&str; 7] = [
     "rest of",
     "rest of method",
@@ -31,12 +31,12 @@ fn placeholder(line: &str) -> Option<&'static str> {
         let inner = text.strip_prefix(open).and_then(|inner| inner.strip_suffix(close));
         text = inner.unwrap_or(text).trim();
     }
-    let (said, rest) = text.split_once("...")?;
+    let (phrase_text, rest) = text.split_once("...")?;
     if !rest.trim().chars().all(|character| character == '.') {
         return None;
     }
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    PHRASES.into_iter().find(|phrase| *phrase == said)
+    let phrase_text = phrase_text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    PHRASES.into_iter().find(|phrase| *phrase == phrase_text)
 }
 
 #[cfg(test)]

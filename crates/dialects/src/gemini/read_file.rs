@@ -1,13 +1,14 @@
 //! `read_file`
 
 use pinfold::operations::{PastEnd, Read};
-use pinfold::{Error, Page, PageEnd, limits};
+use pinfold::{Error, Page, PageEnd};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::answer::{Block, Blocks};
 use crate::attachment::attachment;
+use crate::limits;
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
 use crate::words::malformed;
@@ -43,7 +44,7 @@ impl DispatchTool for ReadFile {
         let read = Read::new(path.clone())
             .with_first(first)
             .with_lines(Some(self.asked().unwrap_or(limits::DEFAULT_READ_LINES)))
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         match ctx.session.perform_with(&read, ctx.call) {
             Ok(done) => Ok(self.text(done.outcome.page, ctx)),
@@ -64,15 +65,15 @@ impl DispatchTool for ReadFile {
                 "Could not read file because the provided path is a directory, not a file.".into()
             }
             Error::Binary { mime, .. } => {
-                let path = ctx.brief(self.file_path.as_str());
+                let path = ctx.short_path(self.file_path.as_str());
                 format!("Cannot display content of binary file: {path} ({mime})")
             }
             _ => return None,
         })
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.file_path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.file_path.as_str());
         match (self.start_line, self.end_line) {
             (None, None) => path,
             (first, Some(last)) => format!("{path} {}-{last}", first.unwrap_or(1)),

@@ -66,7 +66,7 @@ impl Tool for WriteFile {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.file_path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.file_path.as_str())
     }
 }

@@ -11,7 +11,7 @@ use crate::attachment::image;
 use crate::change_summary::ChangeSummary;
 use crate::file_commands::{CommandFile, required, unknown_command};
 use crate::tool::{DispatchTool, Hints};
-use crate::words::brief;
+use crate::words::shortened;
 
 /// Keeps notes for later conversations, as files below `/memories`. `view` shows a file with line
 /// numbers, or what is in a directory. `create` makes a new file. `str_replace` replaces text that is
@@ -127,10 +127,10 @@ impl DispatchTool for Memory {
         })
     }
 
-    fn compact(&self, _: &ToolContext<'_>) -> String {
+    fn compact_params(&self, _: &ToolContext<'_>) -> String {
         let paths = [&self.path, &self.old_path, &self.new_path].into_iter().flatten();
-        let paths = paths.map(|path| format!(" {}", brief(path).escape_debug()));
-        format!("{}{}", brief(&self.command).escape_debug(), paths.collect::<String>())
+        let paths = paths.map(|path| format!(" {}", shortened(path).escape_debug()));
+        format!("{}{}", shortened(&self.command).escape_debug(), paths.collect::<String>())
     }
 }
 
@@ -144,7 +144,7 @@ fn memory_file(path: &str) -> Result<CommandFile, Error> {
 }
 
 fn not_in_memory(path: &str) -> String {
-    format!("Path must start with {TOP}, got: {}", pinfold::RawPath::from(brief(path)))
+    format!("Path must start with {TOP}, got: {}", pinfold::RawPath::from(shortened(path)))
 }
 
 /// The same error, with suggestions as the model knows paths.
@@ -160,7 +160,7 @@ fn with_memory_paths(error: Error) -> Error {
 }
 
 impl Memory {
-    /// What is wrong, with paths as they were given.
+    /// The error message, with paths as they were given.
     fn with_given_paths(&self, error: &Error) -> String {
         let given = [&self.path, &self.old_path, &self.new_path].into_iter().flatten();
         let files = given.filter_map(|given| memory_file(given).ok());

@@ -1,4 +1,4 @@
-//! What is in a directory of the memory, with sizes.
+//! The listing of a directory of the memory, with sizes.
 
 use pinfold::operations::{Include, List};
 use pinfold::{Error, Kind};

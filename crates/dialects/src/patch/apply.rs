@@ -1,6 +1,8 @@
 //! `apply_patch`
 
-use pinfold::operations::{ChangeFiles, Existing, FileChange, FileOutcome, Then, Update, Write};
+use pinfold::operations::{
+    AfterUpdate, ChangeFiles, Existing, FileChange, FileOutcome, Update, Write,
+};
 use pinfold::patch::{FilePatch, Patch};
 use pinfold::{Done, Error, ReadRule};
 use schemars::JsonSchema;
@@ -70,15 +72,15 @@ impl ApplyPatch {
                     .with_read_rule(ctx.read_rule(ReadRule::Require));
                 FileChange::Write(write)
             }
-            FilePatch::Delete { chunks, .. } => {
-                FileChange::Update(Update::new(path, chunks.clone()).with_then(Then::Delete))
-            }
+            FilePatch::Delete { chunks, .. } => FileChange::Update(
+                Update::new(path, chunks.clone()).with_after(AfterUpdate::Delete),
+            ),
             FilePatch::Update { move_to, chunks, .. } => {
-                let then = match move_to {
-                    Some(to) => Then::MoveTo(raw_path(to)?),
-                    None => Then::Stay,
+                let after = match move_to {
+                    Some(to) => AfterUpdate::MoveTo(raw_path(to)?),
+                    None => AfterUpdate::Stay,
                 };
-                FileChange::Update(Update::new(path, chunks.clone()).with_then(then))
+                FileChange::Update(Update::new(path, chunks.clone()).with_after(after))
             }
         })
     }
@@ -125,11 +127,11 @@ impl Tool for ApplyPatch {
         words::problem(error, &self.patch().ok()?)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
         /// Paths that are named; a patch can have hundreds.
         const MAX_PATHS: usize = 3;
         let Ok(patch) = self.patch() else { return "(not a patch)".into() };
-        let named = patch.files.iter().take(MAX_PATHS).map(|file| ctx.brief(file.path()));
+        let named = patch.files.iter().take(MAX_PATHS).map(|file| ctx.short_path(file.path()));
         let named = named.collect::<Vec<_>>().join(", ");
         match patch.files.len().saturating_sub(MAX_PATHS) {
             0 => named,
@@ -150,15 +152,15 @@ fn line<'f>(file: &'f FilePatch, outcome: &FileOutcome) -> (char, &'f str) {
     }
 }
 
-/// Notes what is to be said of a file besides its mark.
+/// Adds the notes on a file, besides its status letter.
 fn note(file: &FilePatch, outcome: &FileOutcome, several: bool, notes: &mut PatchNotes) {
     let path = file.path();
     let (changed, other_names) = match outcome {
         FileOutcome::Write(written) => (written.changed, written.other_names),
         FileOutcome::Update(updated) => {
             let of_several = several.then(|| path.to_owned());
-            let loose = updated.loose.iter();
-            notes.loose.extend(loose.map(|(kind, lines)| (*kind, of_several.clone(), *lines)));
+            let lenient = updated.lenient.iter();
+            notes.lenient.extend(lenient.map(|(kind, lines)| (*kind, of_several.clone(), *lines)));
             (updated.changed, updated.other_names)
         }
         _ => (true, 0),

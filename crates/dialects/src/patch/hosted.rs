@@ -36,7 +36,7 @@ pub fn hosted_patch(operation: &Value) -> Result<String, String> {
     };
     let end = if diff.is_empty() || diff.ends_with('\n') { "" } else { "\n" };
     let patch = format!("*** Begin Patch\n*** {marker} File: {path}\n{diff}{end}*** End Patch\n");
-    // What is no patch, `apply_patch` refuses in its own words.
+    // `apply_patch` refuses text that is no patch.
     let Ok(parsed) = Patch::parse(&patch) else { return Ok(patch) };
     match parsed.files.as_slice() {
         [FilePatch::Update { move_to: Some(_), .. }] => {

@@ -1,11 +1,12 @@
 //! `list_dir`
 
 use pinfold::operations::{Tree, TreeEntry};
-use pinfold::{Error, Kind, limits};
+use pinfold::{Error, Kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ToolContext;
+use crate::limits;
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
 use crate::words::{fit, unread};
@@ -50,7 +51,7 @@ impl DispatchTool for ListDir {
             let depth = below.to_string().matches('/').count();
             format!("\n{}{}", "  ".repeat(depth), name(entry))
         });
-        let lines = fit(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES), lines, String::len);
+        let lines = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), lines, String::len);
         let (shown, next) = (lines.len() as u64, offset + lines.len() as u64);
         let mut text = format!("Absolute path: {}{}", ctx.absolute(&tree.place), lines.concat());
         if next <= total || tree.truncated {
@@ -74,8 +75,8 @@ impl DispatchTool for ListDir {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.dir_path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.dir_path.as_str())
     }
 }
 

@@ -1,11 +1,12 @@
 //! `read_file`
 
 use pinfold::operations::{PastEnd, Read};
-use pinfold::{Error, PageEnd, Style, limits};
+use pinfold::{Error, PageEnd, Style};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ToolContext;
+use crate::limits;
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
 use crate::words::{count, malformed, with_notices};
@@ -40,7 +41,7 @@ impl DispatchTool for ReadFile {
             .with_lines(Some(self.limit.unwrap_or(limits::DEFAULT_READ_LINES)))
             .with_style(Style::Labelled)
             .with_max_line_bytes(Some(MAX_LINE_BYTES))
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES))
             .with_past_end(PastEnd::Refuse);
         let page = ctx.session.perform_with(&read, ctx.call)?.outcome.page;
         let mut notices = Vec::new();
@@ -66,8 +67,8 @@ impl DispatchTool for ReadFile {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.file_path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.file_path.as_str());
         match (self.offset, self.limit) {
             (None, None) => path,
             (offset, limit) => {

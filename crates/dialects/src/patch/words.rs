@@ -3,24 +3,24 @@
 use pinfold::patch::{FilePatch, ParseError, ParseProblem, Patch, UnifiedError};
 use pinfold::{Denial, Error, RawPath};
 
-use crate::hint::{Refusal, Vocabulary};
+use crate::hint::{FailedCall, HintNames};
 
 /// The beginning of an error that was found before anything was changed.
 const FAILED: &str = "apply_patch verification failed: ";
 
-/// What is wrong, and what to try next.
-pub(crate) fn message(error: &Error, refusal: &Refusal, vocabulary: &Vocabulary) -> String {
-    match (error, &refusal.problem) {
+/// The error message, with its hint.
+pub(crate) fn message(error: &Error, call: &FailedCall, hint_names: &HintNames) -> String {
+    match (error, &call.problem) {
         // Lines of the patch end these, so the hint is a paragraph of its own.
-        (Error::NoMatch { .. }, Some(problem)) => vocabulary.message_below(problem, error, refusal),
+        (Error::NoMatch { .. }, Some(problem)) => hint_names.message_below(problem, error, call),
         (Error::ManyMatches { .. }, Some(problem)) => format!(
             "{problem}\nAdd context lines until they are unique, or a line `@@ ` with the line above \
              them that is in the file once, such as the head of the function."
         ),
         // This one says already what there is.
         (Error::OutOfRange { .. }, Some(problem)) => problem.clone(),
-        (_, Some(problem)) => vocabulary.message_after(problem.clone(), error, refusal),
-        (_, None) => vocabulary.message(error, refusal),
+        (_, Some(problem)) => hint_names.message_after(problem.clone(), error, call),
+        (_, None) => hint_names.message(error, call),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn unified_error(UnifiedError { line, problem }: &UnifiedError) -> Er
     Error::InvalidArgument(format!("{FAILED}invalid patch at line {line}: {problem}"))
 }
 
-/// What is wrong with a patch, with what it says about the file.
+/// The error message for a patch, with the lines that it has for the file.
 pub(super) fn problem(error: &Error, patch: &Patch) -> Option<String> {
     let words = match error {
         Error::ChangedTwice { path } => format!("invalid patch: multiple operations target {path}"),
@@ -109,7 +109,10 @@ fn cause(error: &Error) -> Option<(&RawPath, String)> {
         | Error::Dangling { path } => (path, "No such file or directory (os error 2)".into()),
         Error::IsDirectory { path } => (path, "Is a directory (os error 21)".into()),
         Error::NotADirectory { path } => (path, "Not a directory (os error 20)".into()),
-        Error::AccessDenied { path, .. } => (path, "Permission denied (os error 13)".into()),
+        Error::AccessDenied { path, why } => {
+            let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            (path, format!("Permission denied (os error 13){why}"))
+        }
         Error::NotRegular { path, .. }
         | Error::Binary { path, .. }
         | Error::NotRead { path, .. }
@@ -122,7 +125,7 @@ fn cause(error: &Error) -> Option<(&RawPath, String)> {
     })
 }
 
-/// What the patch says about a file.
+/// The lines of the patch for a file.
 fn file<'p>(patch: &'p Patch, path: &RawPath) -> Option<&'p FilePatch> {
     patch.files.iter().find(|file| file.paths().any(|known| known == path.as_str()))
 }

@@ -1,12 +1,13 @@
 //! `edit_file`
 
 use pinfold::operations::{Edit, Read};
-use pinfold::{DiffFormat, Error, MatchMode, ReadRule, Replacement, limits};
+use pinfold::{DiffFormat, Error, MatchMode, ReadRule, Replacement};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::change_summary::ChangeSummary;
+use crate::limits;
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
@@ -105,8 +106,8 @@ impl DispatchTool for EditFile {
         })
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 

@@ -6,11 +6,11 @@ use pinfold::operations::Info;
 use pinfold::{Error, RawPath, escaped};
 
 use crate::answer::Blocks;
-use crate::hint::{Refusal, Vocabulary};
+use crate::hint::{FailedCall, HintNames};
 use crate::reference::path::ReferencePath;
 use crate::{Answer, ToolContext, code};
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static HINT_NAMES: HintNames = HintNames {
     read_tool: "read_text_file",
     list_tool: "list_directory",
     find_glob: "pattern",
@@ -22,13 +22,13 @@ static VOCABULARY: Vocabulary = Vocabulary {
 };
 
 /// The answer to a call that failed.
-pub(super) fn fault(error: &Error, refusal: &Refusal) -> Answer {
-    Blocks::failure(message(error, refusal), code(error))
+pub(super) fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    Blocks::failure(message(error, call), code(error))
 }
 
-/// What is wrong and what to try next.
-pub(super) fn message(error: &Error, refusal: &Refusal) -> String {
-    let problem = refusal.problem.clone().or_else(|| without_arguments(error, refusal));
+/// The error message, with its hint.
+pub(super) fn message(error: &Error, call: &FailedCall) -> String {
+    let problem = call.problem.clone().or_else(|| without_arguments(error, call));
     match (error, problem) {
         // These say already what to do.
         (Error::ManyMatches { .. } | Error::EmptyOld { .. }, Some(problem)) => problem,
@@ -44,14 +44,14 @@ pub(super) fn message(error: &Error, refusal: &Refusal) -> String {
         (Error::ParentMissing { parent, .. }, Some(problem)) => {
             format!("{problem}; create the directory `{parent}` with create_directory first")
         }
-        (_, Some(problem)) => VOCABULARY.message_after(problem, error, refusal),
-        (_, None) => VOCABULARY.message(error, refusal),
+        (_, Some(problem)) => HINT_NAMES.message_after(problem, error, call),
+        (_, None) => HINT_NAMES.message(error, call),
     }
 }
 
-/// What is wrong with a call that did not come as far as its tool.
-fn without_arguments(error: &Error, refusal: &Refusal) -> Option<String> {
-    match (error, refusal.tool) {
+/// The error message for a call that did not reach its tool.
+fn without_arguments(error: &Error, call: &FailedCall) -> Option<String> {
+    match (error, call.tool) {
         (Error::UnknownTool { name, .. }, _) => {
             Some(format!("MCP error -32602: Tool {name} not found"))
         }

@@ -51,8 +51,8 @@ impl Tool for GetFileInfo {
         SystemCall::Of("stat", &self.path).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -81,7 +81,7 @@ impl DispatchTool for ListAllowedDirectories {
         None
     }
 
-    fn compact(&self, _: &ToolContext<'_>) -> String {
+    fn compact_params(&self, _: &ToolContext<'_>) -> String {
         String::new()
     }
 }

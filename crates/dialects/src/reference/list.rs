@@ -1,12 +1,14 @@
 //! `list_directory` and `list_directory_with_sizes`
 
 use std::cmp::{Ordering, Reverse};
+use std::fmt::Write as _;
 
 use pinfold::operations::{self, ListEntry, Listed};
-use pinfold::{Done, Error, Kind, limits};
+use pinfold::{Done, Error, Kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::limits;
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
@@ -46,22 +48,34 @@ impl Tool for ListDirectory {
     type Reply = Text;
 
     fn operation(&self, _: &ToolContext<'_>) -> Result<operations::List, Error> {
-        Ok(operations::List::new(self.path.raw()))
+        Ok(operations::List::new(self.path.raw()).with_details(false))
     }
 
     fn reply(&self, done: Done<operations::List>, ctx: &ToolContext<'_>) -> Text {
         let listed = done.outcome;
-        let lines = listed.entries.iter().map(|entry| format!("{} {}", tag(entry), name(entry)));
-        let lines = fit(ctx.budget(limits::MAX_OUTPUT_BYTES) + 1, lines, |line| line.len() + 1);
-        Text { note: note(&listed, lines.len()), text: lines.join("\n") }
+        let budget = ctx.budget(limits::MAX_OUTPUT_BYTES);
+        let (mut text, mut shown) = (String::new(), 0);
+        for entry in &listed.entries {
+            let end = text.len();
+            let line_break = if shown > 0 { "\n" } else { "" };
+            write!(text, "{line_break}{} {}", tag(entry), entry.place.path.name())
+                .expect("a String takes anything");
+            // The first line is always included.
+            if text.len() > budget && shown > 0 {
+                text.truncate(end);
+                break;
+            }
+            shown += 1;
+        }
+        Text { note: note(&listed, shown), text }
     }
 
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         SystemCall::Of("scandir", &self.path).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -106,8 +120,8 @@ impl Tool for ListDirectoryWithSizes {
         SystemCall::Of("scandir", &self.path).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -120,7 +134,7 @@ fn name(entry: &ListEntry) -> String {
     entry.place.path.name().to_string()
 }
 
-/// What a list leaves out.
+/// The note on entries that a list leaves out.
 fn note(listed: &Listed, shown: usize) -> Option<String> {
     let how = "search it with search_files";
     let missing = left_out(shown as u64, listed.total, "entries", how);

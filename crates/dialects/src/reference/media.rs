@@ -65,8 +65,8 @@ impl Tool for ReadMediaFile {
         SystemCall::Of("open", &self.path).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 

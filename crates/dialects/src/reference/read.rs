@@ -1,11 +1,12 @@
 //! `read_text_file`, `read_file` and `read_multiple_files`
 
 use pinfold::operations::{self, PastEnd, Reading};
-use pinfold::{Done, Error, PageEnd, limits};
+use pinfold::{Done, Error, PageEnd};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::hint::Refusal;
+use crate::hint::FailedCall;
+use crate::limits;
 use crate::reference::Text;
 use crate::reference::error_text::{SystemCall, message};
 use crate::reference::path::ReferencePath;
@@ -81,9 +82,11 @@ impl Window {
             .with_lines(self.head.or(self.limit))
             .with_tail(self.tail)
             .with_budget(ctx.budget(limits::MAX_OUTPUT_BYTES))
-            // What a program reads to write it back must not be cut within a line.
+            // A program may write the text back, so no line is cut.
             .with_max_line_chars(Some(usize::MAX))
             .with_binary_as_text(true)
+            // The answer has no total: it takes no more of the file than the lines that it shows.
+            .with_whole(ctx.requires_reads)
             .with_past_end(PastEnd::Refuse))
     }
 
@@ -156,8 +159,8 @@ impl Tool for ReadTextFile {
         self.window().problem(&self.path, error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -180,8 +183,8 @@ impl Tool for ReadFile {
         Window::new(self.tail, self.head).problem(&self.path, error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -206,21 +209,21 @@ impl Tool for ReadMultipleFiles {
                 format!("{}:\n{content}{next}\n", path.shown())
             }
             Err(error) => {
-                let refusal = Refusal {
+                let call = FailedCall {
                     tool: Some(Self::NAME),
                     read_only: true,
                     portable: ctx.session.settings().portable_names,
                     problem: SystemCall::Of("open", path).problem(&error, ctx),
-                    door_hint: None,
+                    front_end_hint: None,
                 };
-                format!("{}: Error - {}", path.shown(), message(&error, &refusal))
+                format!("{}: Error - {}", path.shown(), message(&error, &call))
             }
         });
         files.collect::<Vec<_>>().join("\n---\n").into()
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let paths: Vec<_> = self.paths.iter().map(|path| ctx.brief(path.as_str())).collect();
-        crate::words::brief(&paths.join(", "))
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let paths: Vec<_> = self.paths.iter().map(|path| ctx.short_path(path.as_str())).collect();
+        crate::words::shortened(&paths.join(", "))
     }
 }

@@ -1,10 +1,11 @@
 //! `search_files`
 
 use pinfold::operations::{self, FindOrder};
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::limits;
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
@@ -62,7 +63,7 @@ impl Tool for SearchFiles {
         SystemCall::Of("scandir", &self.path).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        format!("{} in {}", ctx.brief(&self.pattern), ctx.brief(self.path.as_str()))
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        format!("{} in {}", ctx.short_path(&self.pattern), ctx.short_path(self.path.as_str()))
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use pinfold::operations::{Tree, TreeEntries};
-use pinfold::{Error, Kind, RawPath, limits};
+use pinfold::{Error, Kind, RawPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::ToolContext;
+use crate::limits;
 use crate::reference::Text;
 use crate::reference::error_text::SystemCall;
 use crate::reference::path::ReferencePath;
@@ -67,8 +68,8 @@ impl DispatchTool for DirectoryTree {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 

@@ -46,8 +46,8 @@ impl Tool for WriteFile {
         SystemCall::Of(call, &self.path).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -91,8 +91,8 @@ impl Tool for CreateDirectory {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }
 
@@ -128,8 +128,9 @@ impl Tool for MoveFile {
         SystemCall::Rename(&self.source, &self.destination).problem(error, ctx)
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let [from, to] = [&self.source, &self.destination].map(|path| ctx.brief(path.as_str()));
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let [from, to] =
+            [&self.source, &self.destination].map(|path| ctx.short_path(path.as_str()));
         format!("{from} → {to}")
     }
 }

@@ -1,10 +1,11 @@
 //! `list_directory`
 
 use pinfold::operations::{self, Include, ListOrder};
-use pinfold::{Done, Error, Kind, limits};
+use pinfold::{Done, Error, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::tool_context::RelativePath;
 use crate::words::{fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::{Tool, ToolContext};
@@ -88,7 +89,7 @@ impl Tool for List {
             // A directory's own size says nothing about its contents.
             size: if entry.kind == Kind::Directory { 0 } else { entry.size },
         });
-        let entries = fit(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES), entries, |entry| {
+        let entries = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), entries, |entry| {
             entry.name.len() + entry.path.len() + OVERHEAD
         });
         let how = "set `includeHidden`, or name one in `path` to look inside";
@@ -102,11 +103,11 @@ impl Tool for List {
         Reply { entries, total, truncated: shown < total, withheld, message }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.path.as_str());
         match &self.glob {
             None => path,
-            Some(glob) => format!("{} in {path}", ctx.brief(glob)),
+            Some(glob) => format!("{} in {path}", ctx.short_path(glob)),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `read_file`
 
 use pinfold::operations;
-use pinfold::{Done, Error, PageEnd, limits};
+use pinfold::{Done, Error, PageEnd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::tool_context::RelativePath;
 use crate::words::malformed;
 use crate::{Tool, ToolContext};
@@ -58,7 +59,7 @@ impl Tool for Read {
             }
             last => last.map(|last| last - first + 1),
         };
-        let budget = ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES);
+        let budget = ctx.budget(limits::DEFAULT_OUTPUT_BYTES);
         Ok(operations::Read::new(self.path.raw()?)
             .with_first(first)
             .with_lines(lines)
@@ -78,8 +79,8 @@ impl Tool for Read {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        let path = ctx.brief(self.path.as_str());
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        let path = ctx.short_path(self.path.as_str());
         let number = |line: Option<u64>| line.map(|line| line.to_string()).unwrap_or_default();
         match (self.start_line, self.end_line) {
             (None, None) => path,

@@ -1,11 +1,12 @@
 //! `search_files`
 
 use pinfold::operations::{self, AnswerWith};
-use pinfold::{Done, Error, limits};
+use pinfold::{Done, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::matches::{compact, context, matches, message};
+use crate::limits;
+use crate::matches::{compact_params, context, matches, message};
 use crate::tool_context::RelativePath;
 use crate::words::withheld;
 use crate::{Tool, ToolContext};
@@ -87,7 +88,7 @@ impl Tool for Search {
             .with_glob(self.glob.clone())
             .with_answer(AnswerWith::Lines { before: lines, after: lines })
             .with_max_results(Some(limits::MAX_SCOPED_RESULTS))
-            .with_budget(ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES)))
+            .with_budget(ctx.budget(limits::DEFAULT_OUTPUT_BYTES)))
     }
 
     fn reply(&self, done: Done<operations::Search>, ctx: &ToolContext<'_>) -> Reply {
@@ -95,7 +96,7 @@ impl Tool for Search {
         let matches = matches(
             &searched,
             context(self.context_lines) as u64,
-            ctx.budget(limits::MAX_CLASSIC_OUTPUT_BYTES),
+            ctx.budget(limits::DEFAULT_OUTPUT_BYTES),
         );
         let has_context = context(self.context_lines) > 0;
         let matches = matches.into_iter().map(|found| Match {
@@ -117,7 +118,7 @@ impl Tool for Search {
         }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        compact(&self.pattern, self.path.as_ref().map(RelativePath::as_str), ctx)
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        compact_params(&self.pattern, self.path.as_ref().map(RelativePath::as_str), ctx)
     }
 }

@@ -59,7 +59,7 @@ impl Tool for Write {
         Reply { path, bytes: done.outcome.bytes, message }
     }
 
-    fn compact(&self, ctx: &ToolContext<'_>) -> String {
-        ctx.brief(self.path.as_str())
+    fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
+        ctx.short_path(self.path.as_str())
     }
 }

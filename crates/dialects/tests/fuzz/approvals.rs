@@ -132,10 +132,10 @@ fn check(path: &Path, approves: bool, answer: &Value, questions: &[Question]) {
         let expected = format!("deletes a file of {} bytes", before.as_ref().unwrap().len());
         return assert_eq!(*preview, expected, "{what}");
     };
-    let said = preview.lines().find(|line| line.starts_with("after: "));
-    if let Some(said) = said.filter(|_| !preview.starts_with("---")) {
+    let printed = preview.lines().find(|line| line.starts_with("after: "));
+    if let Some(printed) = printed.filter(|_| !preview.starts_with("---")) {
         let hash = pinfold_confine::hash(&after);
-        assert!(said.ends_with(&format!("{} bytes, blake3 {hash}", after.len())), "{what}");
+        assert!(printed.ends_with(&format!("{} bytes, blake3 {hash}", after.len())), "{what}");
     } else {
         assert_eq!(applied(before.as_deref().unwrap_or_default(), preview), after, "{what}");
     }

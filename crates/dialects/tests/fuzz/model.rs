@@ -16,14 +16,14 @@ const DIRECTORIES: [&str; 4] = ["", "a/", "a/b/", "c/"];
 const FILES: [&str; 3] = ["f", "g", "h"];
 const LINKS: [&str; 2] = ["l", "m"];
 
-/// What is there: files, and links with their targets as they are written.
+/// The model of a directory: files, and symlinks with their targets as they are written.
 #[derive(Clone, Default)]
 struct Model {
     files: BTreeMap<String, String>,
     links: BTreeMap<String, String>,
 }
 
-/// What a path leads to.
+/// The file or directory that a path leads to.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     File(String),

@@ -16,7 +16,7 @@ use pinfold_testkit::provided;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How many searches the test makes if it is not told how long to go on.
+/// How many searches the test makes without `PINFOLD_FUZZ_SECONDS`.
 const STEPS: u64 = 60;
 
 /// Says to this program that it is the process that changes the tree.
@@ -255,7 +255,7 @@ fn query(random: &mut Random) -> (Value, Vec<&'static str>) {
 }
 
 /// The sessions that are compared: one that has it all, a second one beside it, one on a part of the workspace, one
-/// with two roots, and one that may not read everything. Each with what `rg` is told to get the same.
+/// with two roots, and one that may not read everything. Each with the arguments of `rg` that give the same.
 fn sessions(root: &Path) -> Vec<(Toolbox, Vec<PathBuf>, &'static [&'static str])> {
     let deny = vec!["Read(*.log)".into(), "Read(/d2)".into()];
     let settings =
@@ -331,7 +331,7 @@ pub(crate) fn never_stale() {
     while goes_on(seed) {
         if changer.change(seed) {
             // Happens in the background some seconds after a search: nothing tells of a link that is made outside.
-            sessions.iter().for_each(|(toolbox, ..)| toolbox.session().workspace().sweep_trees());
+            sessions.iter().for_each(|(toolbox, ..)| toolbox.session().workspace().recheck_trees());
         }
         let mut random = Random(!seed);
         let (toolbox, roots, more) = &sessions[random.below(sessions.len())];

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pinfold::{ReadRule, Session, Settings};
-use pinfold_dialects::{Toolbox, dialects};
+use pinfold_dialects::{Toolbox, dialects_meant_by_all};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ impl Place {
             .with_read_before_write(Some(ReadRule::Off))
             .with_deadline_seconds(20);
         let session = Session::with_settings([&root], settings).unwrap();
-        Self { dir, root, tools: Toolbox::new(session, &dialects()) }
+        Self { dir, root, tools: Toolbox::new(session, &dialects_meant_by_all()) }
     }
 
     /// Calls a tool. Whatever it answers, it is no mistake of ours, and nothing from outside.
@@ -194,7 +194,7 @@ pub(crate) fn bytes(choices: &mut Choices) {
     let answer = place.call("Edit", &edit);
     let after = fs::read(&file).unwrap();
     if answer["success"] == true {
-        // What is before and after the text is as it was, to the byte.
+        // The bytes before and after the text are unchanged.
         let same = |mut one: std::slice::Iter<'_, u8>, mut other: std::slice::Iter<'_, u8>| {
             let mut count = 0;
             while let (Some(one), Some(other)) = (one.next(), other.next()) {
@@ -279,7 +279,7 @@ pub(crate) fn ignore_files(choices: &mut Choices) {
     fs::write(place.root.join(".gitignore"), &text).unwrap();
     let found = place.call("Glob", &json!({"pattern": "**/*"}));
     let searched = place.call("Grep", &json!({"pattern": "main|two"}));
-    // What one of them shows, the other does too.
+    // Both show the same lines.
     for name in ["a.txt", "sub/b.rs"] {
         let shown = |answer: &Value| {
             let path = place.root.join(name).display().to_string();

@@ -1,40 +1,39 @@
-//! The rounds of a call without a connection: the client repeats the call with each answer, and with a signed state.
+//! The rounds of a call by stateless requests: the client repeats the call with each answer, and with a signed state.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, RequestStateCodec, Root, SealOptions};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::{APPROVE, approval_answer};
-use crate::limits;
+use crate::{StateMarks, limits};
 
-/// What the client carries from one round of a call to the next. It is signed, and bound to one call.
+/// The state that the client sends back with the next round of a call. It is signed, and bound to one call.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct CallState {
     /// The client's roots, if it was asked for them: it does not send them again.
     pub(crate) roots: Option<Vec<Root>>,
     /// The requests that were approved, and whether for the session.
-    approved: Vec<(Asked, bool)>,
+    approved: Vec<(ApprovalId, bool)>,
     /// The request that the next answer is for.
-    asked: Asked,
+    asked: ApprovalId,
 }
 
-/// What identifies a request.
+/// Identifies an approval request in all rounds of a call.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-struct Asked {
-    /// Another content is another request.
+struct ApprovalId {
+    /// The request's hash: another content is another request.
     digest: String,
-    /// Of the access and the path, whatever the content.
+    /// The hash of the access and the path, whatever the content.
     subject: String,
 }
 
-impl Asked {
-    fn about(request: &ApprovalRequest) -> Self {
+impl ApprovalId {
+    fn of(request: &ApprovalRequest) -> Self {
         let subject = format!("{} {}", request.access.name(), request.path.display());
         let subject = blake3::hash(subject.as_bytes()).to_hex().to_string();
         Self { digest: request.request_hash.clone(), subject }
@@ -42,13 +41,14 @@ impl Asked {
 }
 
 impl CallState {
-    /// What a state is bound to: a call with these arguments, in this session.
-    pub(crate) fn binding(session: &str, request: &CallToolRequestParams) -> Vec<u8> {
-        let call = json!([session, request.name, request.arguments]).to_string();
-        blake3::hash(call.as_bytes()).as_bytes().to_vec()
+    /// The data that a state is bound to: the tool, the arguments and the conversation.
+    pub(crate) fn binding(conversation: &str, request: &CallToolRequestParams) -> Vec<u8> {
+        let call = (conversation, &request.name, &request.arguments);
+        let call = serde_json::to_vec(&call).expect("it is JSON already");
+        blake3::hash(&call).as_bytes().to_vec()
     }
 
-    /// The state that came with a call; the default if it has none.
+    /// Checks and decodes the state that came with a call. Without one, it is the default.
     pub(crate) fn open(
         codec: Option<&RequestStateCodec>,
         binding: &[u8],
@@ -75,22 +75,54 @@ impl CallState {
 }
 
 /// The states that came with an answer, for as long as they are valid: each is good for one answer.
-#[derive(Debug, Default)]
-pub(crate) struct UsedStates(Mutex<HashMap<blake3::Hash, Instant>>);
+#[derive(Debug)]
+pub(crate) struct UsedStates {
+    own: Mutex<HashMap<blake3::Hash, Instant>>,
+    shared: Option<Arc<dyn StateMarks>>,
+}
 
 impl UsedStates {
-    /// Whether this is the first use of a state.
-    fn is_first_use(&self, state: &str) -> bool {
-        let now = Instant::now();
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        used.retain(|_, when| now.duration_since(*when) < 2 * limits::APPROVAL_WAIT);
-        used.insert(blake3::hash(state.as_bytes()), now).is_none()
+    /// `shared` is for states that other processes accept, too.
+    pub(crate) fn new(shared: Option<Arc<dyn StateMarks>>) -> Self {
+        Self { own: Mutex::default(), shared }
+    }
+
+    /// Whether the state of a request may be used: it has one, and no earlier request has answered it. A request
+    /// with an answer uses its state up.
+    pub(crate) async fn claim(&self, request: &CallToolRequestParams) -> bool {
+        let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
+        match (&request.request_state, answer) {
+            // An answer without a state belongs to no question.
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(state), Some(_)) => self.is_first_use(state).await,
+        }
+    }
+
+    async fn is_first_use(&self, state: &str) -> bool {
+        let (now, hash) = (Instant::now(), blake3::hash(state.as_bytes()));
+        let first = {
+            let mut used = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            used.retain(|_, when| now.duration_since(*when) < 2 * limits::APPROVAL_WAIT);
+            used.insert(hash, now).is_none()
+        };
+        let Some(shared) = self.shared.clone().filter(|_| first) else { return first };
+        let marked = move || shared.is_first_use(&hash.to_hex());
+        match tokio::task::spawn_blocking(marked).await {
+            Ok(Ok(first)) => first,
+            Ok(Err(error)) => {
+                // The user is asked again.
+                tracing::error!("cannot mark an approval as used: {error}");
+                false
+            }
+            Err(_) => false,
+        }
     }
 }
 
-/// The user's answers in earlier rounds of a call.
+/// Finds answers in the earlier rounds of a call. For a request without one, the result of this round asks the client.
 #[derive(Debug)]
-pub(crate) struct EarlierAnswers {
+pub(crate) struct RepeatedCallApprover {
     /// Whether an approval can be for the session.
     pub(super) session_grants: bool,
     answers: Mutex<Answers>,
@@ -98,29 +130,23 @@ pub(crate) struct EarlierAnswers {
 
 #[derive(Debug, Default)]
 struct Answers {
-    approved: Vec<(Asked, bool)>,
+    approved: Vec<(ApprovalId, bool)>,
     /// The request that was denied in this round, and the user's reason.
-    denied: Option<(Asked, Option<String>)>,
+    denied: Option<(ApprovalId, Option<String>)>,
     /// The request that the client has to ask about next.
     asked: Option<ApprovalRequest>,
 }
 
-impl EarlierAnswers {
+impl RepeatedCallApprover {
     pub(super) fn new(
         state: &CallState,
-        used: &UsedStates,
+        is_first_use: bool,
         session_grants: bool,
         request: &CallToolRequestParams,
     ) -> Result<Self, ErrorData> {
         let mut answers = Answers::default();
         let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
-        // An answer without a state, or with one that was used before, answers nothing.
-        let unused = match (&request.request_state, answer) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(state), Some(_)) => used.is_first_use(state),
-        };
-        if unused {
+        if is_first_use {
             answers.approved = state.approved.clone();
             if let Some(answer) = answer {
                 let answer = serde_json::from_value(answer.clone()).map_err(|error| {
@@ -140,7 +166,7 @@ impl EarlierAnswers {
 
     /// The user's answer to a request, if an earlier round of the call asked for it.
     pub(crate) fn find(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
-        let asked = Asked::about(request);
+        let asked = ApprovalId::of(request);
         let answers = self.lock();
         if let Some((_, session)) = answers.approved.iter().find(|(known, _)| *known == asked) {
             return Some(if *session { ApprovalAnswer::Session } else { ApprovalAnswer::Once });
@@ -156,7 +182,7 @@ impl EarlierAnswers {
     ) -> Option<(ApprovalRequest, CallState)> {
         let mut answers = self.lock();
         let request = answers.asked.take()?;
-        let asked = Asked::about(&request);
+        let asked = ApprovalId::of(&request);
         Some((request, CallState { roots, approved: answers.approved.clone(), asked }))
     }
 
@@ -165,10 +191,10 @@ impl EarlierAnswers {
     }
 }
 
-impl Approver for EarlierAnswers {
+impl Approver for RepeatedCallApprover {
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         self.find(request).unwrap_or_else(|| {
-            let (asked, mut request) = (Asked::about(request), request.clone());
+            let (asked, mut request) = (ApprovalId::of(request), request.clone());
             let mut answers = self.lock();
             // The engine knows only what was approved in this round.
             let mut approved = answers.approved.iter();

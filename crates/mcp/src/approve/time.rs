@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 
 use crate::limits;
 
-/// How long a call has spent in approval requests. That time does not count against its deadline.
+/// How long a call has spent in approval requests. That time does not count against its deadline. The engine counts it
+/// too, on the call's thread; the task that answers for a thread that hangs cannot ask that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApprovalTime {
     /// The time of finished requests, and when the pending one began.

@@ -11,7 +11,9 @@ use http::StatusCode;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 
-use super::{Endpoint, Refusal};
+use super::body::Refusal;
+use super::endpoint::Endpoint;
+use crate::caller::Caller;
 use crate::limits;
 
 impl<H: ServerHandler + Send + 'static> Endpoint<H> {
@@ -19,35 +21,54 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         self.sessions.sessions.read().await.contains_key(id)
     }
 
-    /// Makes room for one more session, since many clients never end theirs: ends the one that was idle longest.
-    pub(super) async fn make_room(&self) -> Result<(), Refusal> {
-        let (count, idle) = self.idle().await;
-        if count < self.options.sessions {
+    /// Makes room for one more session, since many clients never end theirs: ends the one that was idle longest, of
+    /// the same token if that has as many as it may have.
+    pub(super) async fn make_room(&self, caller: &Caller) -> Result<(), Refusal> {
+        let (all, mut idle) = self.idle().await;
+        let own = self.activity.of_token(caller);
+        let full = all >= self.options.max_sessions;
+        let own_full = caller.max_sessions.is_some_and(|max| own.len() >= max);
+        if !full && !own_full {
             return Ok(());
+        }
+        if own_full {
+            idle.retain(|(_, id)| own.iter().any(|own| **own == **id));
         }
         if let Some((_, id)) = idle.into_iter().max_by_key(|(idle, _)| *idle)
             && self.end(&id, self.options.session_busy).await
         {
             return Ok(());
         }
+        if let Some(max) = caller.max_sessions.filter(|_| own_full) {
+            let why =
+                format!("this token may have {max} sessions; end one, or wait until one ends");
+            return Err((StatusCode::TOO_MANY_REQUESTS, why));
+        }
         let why = "there are too many sessions; end one, or wait until one ends";
         Err((StatusCode::SERVICE_UNAVAILABLE, why.into()))
     }
 
+    /// Ends the sessions of callers that are not to be kept, also those in use. The caller holds `session_start`.
+    pub(super) async fn end_others(&self, keep: impl Fn(&Caller) -> bool) {
+        for id in self.activity.forget_others(keep) {
+            self.close(&id.into()).await;
+        }
+    }
+
     /// Ends sessions that were idle for too long. Never returns.
-    pub(super) async fn sweep(&self) {
+    pub(super) async fn end_idle_sessions(&self) {
         let every = (self.options.session_idle / 2)
-            .clamp(limits::http::MIN_SWEEP_INTERVAL, limits::http::MAX_SWEEP_INTERVAL);
+            .clamp(limits::http::MIN_IDLE_CHECK_INTERVAL, limits::http::MAX_IDLE_CHECK_INTERVAL);
         loop {
             tokio::time::sleep(every).await;
-            let _beginning = self.beginning.lock().await;
+            let _session_start = self.session_start.lock().await;
             for (_, id) in self.idle().await.1 {
                 self.end(&id, self.options.session_idle).await;
             }
         }
     }
 
-    /// How many sessions there are, and which of them are idle, for how long. The caller holds `beginning`.
+    /// How many sessions there are, and which of them are idle, for how long. The caller holds `session_start`.
     async fn idle(&self) -> (usize, Vec<(Duration, SessionId)>) {
         let sessions: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
         (sessions.len(), self.activity.idle(sessions))
@@ -58,12 +79,16 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
     async fn end(&self, id: &SessionId, idle: Duration) -> bool {
         let ends = self.activity.forget(id, idle);
         if ends {
-            let closed = self.sessions.close_session(id);
-            if tokio::time::timeout(limits::UNREAD_WAIT, closed).await.is_err() {
-                tracing::debug!("a session does not close");
-            }
+            self.close(id).await;
         }
         ends
+    }
+
+    async fn close(&self, id: &SessionId) {
+        let closed = self.sessions.close_session(id);
+        if tokio::time::timeout(limits::UNREAD_WAIT, closed).await.is_err() {
+            tracing::debug!("a session does not close");
+        }
     }
 }
 
@@ -73,6 +98,7 @@ pub(crate) struct SessionActivity(Arc<Mutex<HashMap<String, Activity>>>);
 
 #[derive(Debug)]
 struct Activity {
+    owner: Caller,
     last: Instant,
     requests: usize,
 }
@@ -98,29 +124,33 @@ impl Drop for Request {
 
 impl SessionActivity {
     /// Adds a session.
-    pub(crate) fn add(&self, session: &str) {
-        self.lock().insert(session.to_owned(), Activity { last: Instant::now(), requests: 0 });
+    pub(crate) fn add(&self, session: &str, owner: &Caller) {
+        let activity = Activity { owner: owner.clone(), last: Instant::now(), requests: 0 };
+        self.lock().insert(session.to_owned(), activity);
     }
 
-    /// Notes that a session is used now, if it exists.
-    pub(crate) fn note(&self, session: &str) {
-        self.touch(session, 0);
+    /// Counts a request of a session, if that exists and is the caller's.
+    pub(crate) fn begin(&self, session: &str, caller: &Caller) -> Option<ActiveRequest> {
+        let mut known = self.lock();
+        let it = known.get_mut(session).filter(|it| it.owner.is_same(caller))?;
+        it.last = Instant::now();
+        it.requests += 1;
+        drop(known);
+        let request = Request { session: session.to_owned(), activity: self.clone() };
+        Some(ActiveRequest(Arc::new(request)))
     }
 
-    /// Counts a request of a session, if that exists.
-    pub(crate) fn begin(&self, session: &str) -> Option<ActiveRequest> {
-        let request = || Request { session: session.to_owned(), activity: self.clone() };
-        self.touch(session, 1).then(|| ActiveRequest(Arc::new(request())))
+    /// The sessions of a token, in whatever mode.
+    pub(crate) fn of_token(&self, caller: &Caller) -> Vec<String> {
+        let known = self.lock();
+        let own = known.iter().filter(|(_, it)| it.owner.token == caller.token);
+        own.map(|(id, _)| id.clone()).collect()
     }
 
-    fn touch(&self, session: &str, more: usize) -> bool {
-        match self.lock().get_mut(session) {
-            Some(it) => {
-                *it = Activity { last: Instant::now(), requests: it.requests + more };
-                true
-            }
-            None => false,
-        }
+    /// Forgets the sessions of callers that are not to be kept, and returns them.
+    pub(crate) fn forget_others(&self, keep: impl Fn(&Caller) -> bool) -> Vec<String> {
+        let mut known = self.lock();
+        known.extract_if(|_, it| !keep(&it.owner)).map(|(id, _)| id).collect()
     }
 
     /// Which of these sessions are idle, and for how long. A session that was never added counts as idle since the start.
@@ -154,6 +184,8 @@ impl SessionActivity {
 
 #[cfg(test)]
 mod tests {
+    use pinfold::Mode;
+
     use super::*;
 
     fn idle(activity: &SessionActivity, sessions: &[&str]) -> Vec<String> {
@@ -163,10 +195,11 @@ mod tests {
 
     #[test]
     fn a_session_is_not_idle_until_its_last_request_is_dropped() {
-        let activity = SessionActivity::default();
-        activity.add("one");
-        activity.add("two");
-        let (first, second) = (activity.begin("one").unwrap(), activity.begin("one").unwrap());
+        let (activity, caller) = (SessionActivity::default(), Caller::default());
+        activity.add("one", &caller);
+        activity.add("two", &caller);
+        let begin = || activity.begin("one", &caller).unwrap();
+        let (first, second) = (begin(), begin());
         let again = first.clone();
         for held in [first, second] {
             drop(held);
@@ -177,17 +210,31 @@ mod tests {
         assert_eq!(idle(&activity, &["one", "two"]), ["one", "two"]);
         assert!(!activity.forget("one", Duration::MAX));
         assert!(activity.forget("one", Duration::ZERO));
-        assert!(activity.begin("one").is_none());
+        assert!(activity.begin("one", &caller).is_none());
+    }
+
+    #[test]
+    fn a_session_is_its_callers_alone() {
+        let activity = SessionActivity::default();
+        let caller = |token: &str, mode| Caller { token: token.into(), mode, max_sessions: None };
+        let (owner, other) = (caller("a", None), caller("b", None));
+        activity.add("one", &owner);
+        activity.add("two", &other);
+        assert!(activity.begin("one", &owner).is_some());
+        assert!(activity.begin("one", &other).is_none());
+        assert!(activity.begin("one", &caller("a", Some(Mode::Plan))).is_none());
+        assert_eq!(activity.of_token(&owner), ["one"]);
+        assert_eq!(activity.forget_others(|caller| caller.is_same(&other)), ["one"]);
+        assert!(activity.begin("two", &other).is_some());
     }
 
     #[test]
     fn unknown_sessions_are_not_stored() {
-        let activity = SessionActivity::default();
-        assert!(activity.begin("made up").is_none());
-        activity.note("made up");
+        let (activity, caller) = (SessionActivity::default(), Caller::default());
+        assert!(activity.begin("made up", &caller).is_none());
         assert!(activity.lock().is_empty());
-        activity.add("ended");
-        let request = activity.begin("ended");
+        activity.add("ended", &caller);
+        let request = activity.begin("ended", &caller);
         assert_eq!(idle(&activity, &["unknown"]), ["unknown"]);
         drop(request);
         assert!(activity.lock().is_empty());

@@ -1,6 +1,6 @@
 // Requests to the server of the page.
 
-import type { AnswerKind, Change, Diff, Listed, Query, UndoOutcome, UndoWhat, VersionName } from "./types.ts";
+import type { AnswerKind, Change, Diff, Listed, Query, UndoOutcome, UndoSubject, VersionName } from "./types.ts";
 
 async function answer<T>(response: Promise<Response>): Promise<T> {
   let got: Response;
@@ -32,5 +32,5 @@ export const api = {
     post<object>("answer", { server, request, answer, message: message || null }),
   wholeDiff: (server: string, request: number) => post<object>("diff", { server, request }),
   pause: (server: string | null, paused: boolean) => post<object>("pause", { server, paused }),
-  undo: (what: UndoWhat, how: { preview: boolean; leave_out: boolean }) => post<UndoOutcome>("undo", { what, ...how }),
+  undo: (what: UndoSubject, how: { preview: boolean; leave_out: boolean }) => post<UndoOutcome>("undo", { what, ...how }),
 };

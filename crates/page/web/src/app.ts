@@ -156,7 +156,7 @@ export class PinApp extends LitElement {
         return html`<p class="banner" role="alert">This page is of an earlier run of <code>pinfold page</code>. Run it again and open the new link.</p>`;
       default:
         return this.live.paused
-          ? html`<p class="banner paused" role="status">Changes are paused: every change asks, until you resume them.</p>`
+          ? html`<p class="banner paused" role="status">Changes are paused: each needs your approval until you resume them.</p>`
           : nothing;
     }
   }
@@ -164,7 +164,7 @@ export class PinApp extends LitElement {
   private renderView(): TemplateResult {
     switch (this.at.view) {
       case "changes":
-        return html`<pin-changes .with=${this.at.with} .told=${this.live.changes}></pin-changes>`;
+        return html`<pin-changes .with=${this.at.with} .changeCount=${this.live.changes}></pin-changes>`;
       case "file":
         return html`<pin-file .path=${this.at.with.get("path") ?? ""}></pin-file>`;
       case "now":

@@ -20,7 +20,7 @@ export const MARKS: Record<Change["kind"], string> = { created: "+", changed: "~
 export class PinChanges extends LitElement {
   static override properties = {
     with: { attribute: false },
-    told: { attribute: false },
+    changeCount: { attribute: false },
     changes: { state: true },
     more: { state: true },
     state: { state: true },
@@ -28,10 +28,10 @@ export class PinChanges extends LitElement {
     current: { state: true },
   };
 
-  /** What the address says: a session, a path, words, a time, the id of a change. */
+  /** The filters in the address: a session, a path, words, a time, the id of a change. */
   with = new URLSearchParams();
-  /** Counts what servers told of changes: then the newest are loaded anew. */
-  told = 0;
+  /** The number of changes that servers have reported. When it grows, the newest changes are loaded again. */
+  changeCount = 0;
   changes: Change[] = [];
   more = false;
   state: "loading" | "loaded" | "failed" = "loading";
@@ -61,7 +61,7 @@ export class PinChanges extends LitElement {
     if (changed.has("with")) {
       this.current = this.with.get("id") ?? this.current;
       void this.load();
-    } else if (changed.has("told")) {
+    } else if (changed.has("changeCount")) {
       clearTimeout(this.timer);
       this.timer = window.setTimeout(() => void this.refresh(), TYPING);
     }
@@ -83,11 +83,11 @@ export class PinChanges extends LitElement {
   /** Loads the newest changes; as many as there are now, so that the list does not jump. */
   private async load(): Promise<void> {
     const load = ++this.loads;
-    const wanted = this.changes.length;
+    const shown = this.changes.length;
     try {
       let listed = await api.changes(this.query);
       const changes = listed.changes;
-      while (listed.more && changes.length < wanted && load === this.loads) {
+      while (listed.more && changes.length < shown && load === this.loads) {
         listed = await api.changes({ ...this.query, before: changes.at(-1)?.id ?? "" });
         changes.push(...listed.changes);
       }
@@ -202,7 +202,7 @@ export class PinChanges extends LitElement {
       const filtered = [...this.with.keys()].some((name) => name !== "id");
       return filtered
         ? html`<p class="empty">No change matches. <a href=${go("changes")}>Show all</a></p>`
-        : html`<p class="empty">No changes yet. What agents change through Pinfold appears here, and can be undone.
+        : html`<p class="empty">No changes yet. Changes that agents make through Pinfold appear here, and can be undone.
             ${this.journals.length ? html`<br /><span class="muted">Journal: ${this.journals.map(visible).join(", ")}</span>` : html`<br />The journal is off: see the setting <code>journal</code>.`}</p>`;
     }
     const at = this.changes.findIndex((change) => change.id === this.current);

@@ -12,7 +12,7 @@ const ROW_HEIGHT = 20;
 
 export type DiffMode = "unified" | "split";
 
-/** The way in which the user wants to see diffs. */
+/** The view of diffs that the user has chosen. */
 export function diffMode(): DiffMode {
   return localStorage.getItem("diff") === "split" ? "split" : "unified";
 }

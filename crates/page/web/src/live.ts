@@ -1,4 +1,4 @@
-// What is live: servers, calls and approval requests, from the server's events.
+// The servers, calls and approval requests, from the server's events.
 
 import type { ApprovalRequest, Call, CallEnd, LiveChange, Server } from "./types.ts";
 
@@ -29,7 +29,7 @@ export class Live {
   requests: ApprovalRequest[] = [];
   /** Servers that run and were not chosen. */
   others = 0;
-  /** Counts the changes that servers have told. */
+  /** The number of changes that servers have reported. */
   changes = 0;
   private byKey = new Map<string, Call>();
 

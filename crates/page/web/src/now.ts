@@ -145,7 +145,7 @@ export class PinNow extends LitElement {
         <h3>${server.clients.length ? server.clients.map(visible).join(", ") : "No client yet"}</h3>
         <button class="quiet" @click=${pause} aria-label="${server.paused ? "Resume" : "Pause"} changes of process ${server.pid}">${server.paused ? "Resume" : "Pause"}</button>
       </div>
-      ${server.paused ? html`<p class="warn">Paused: every change asks.</p>` : nothing}
+      ${server.paused ? html`<p class="warn">Paused: every change needs your approval.</p>` : nothing}
       <p class="roots">${server.roots.map((root) => html`<code>${visible(root)}</code>`)}</p>
       <p class="muted">${server.mode} · ${server.dialects.join(", ")} · ${server.transport} · process ${server.pid} · since ${timeOf(server.started)}${server.journal ? nothing : " · no journal, so no undo"}</p>
       ${sessions.size

@@ -93,7 +93,7 @@ export class PinRequest extends LitElement {
       } else if (event.key === "Escape") this.denying = false;
     };
     return html`<div class="denying">
-      <label>What the agent is told <span class="muted">(may be empty)</span>
+      <label>Message for the agent <span class="muted">(may be empty)</span>
         <textarea rows="2" maxlength="4000" @keydown=${keys}></textarea>
       </label>
       <div class="buttons">

@@ -4,7 +4,7 @@ export type View = "now" | "changes" | "file";
 
 export interface Route {
   view: View;
-  /** What the view shows: a session, a path, the id of a change. */
+  /** The filters of the view: a session, a path, the id of a change. */
   with: URLSearchParams;
 }
 

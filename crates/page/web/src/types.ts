@@ -1,4 +1,4 @@
-// What the server sends: the events of feeds (docs/WATCHING.md), and the journal.
+// The types of the server's messages: the events of feeds (docs/WATCHING.md), and the journal.
 
 export interface Server {
   id: string;
@@ -120,7 +120,7 @@ export interface Diff {
 
 export type VersionName = { before: string } | { after: string } | "now";
 
-export type UndoWhat = { change: string } | { session: string };
+export type UndoSubject = { change: string } | { session: string };
 
 export interface UndoOutcome {
   files: { path: string; what: string; back_to: string | null; lines: [added: number, removed: number] | null }[];

@@ -6,7 +6,7 @@ import { api } from "./api.ts";
 import "./diff-view.ts";
 import { failed, tell } from "./notice.ts";
 import { count, visible } from "./text.ts";
-import type { UndoOutcome, UndoWhat } from "./types.ts";
+import type { UndoOutcome, UndoSubject } from "./types.ts";
 
 export class PinUndo extends LitElement {
   static override properties = { preview: { state: true }, problem: { state: true }, busy: { state: true } };
@@ -14,7 +14,7 @@ export class PinUndo extends LitElement {
   preview: UndoOutcome | null = null;
   problem = "";
   busy = false;
-  private what: UndoWhat | null = null;
+  private what: UndoSubject | null = null;
   private heading = "";
 
   protected override createRenderRoot(): HTMLElement {
@@ -22,7 +22,7 @@ export class PinUndo extends LitElement {
   }
 
   /** Shows what an undo would do. */
-  async open(what: UndoWhat, title: string): Promise<void> {
+  async open(what: UndoSubject, title: string): Promise<void> {
     [this.what, this.heading, this.preview, this.problem, this.busy] = [what, title, null, "", false];
     this.requestUpdate();
     await this.updateComplete;
@@ -38,7 +38,7 @@ export class PinUndo extends LitElement {
     if (!this.what || this.busy) return;
     this.busy = true;
     try {
-      // Only files that the user was told of are left out.
+      // Only files that the preview has shown are left out.
       const leave_out = (this.preview?.refused.length ?? 0) > 0;
       const done = await api.undo(this.what, { preview: false, leave_out });
       this.close();
@@ -99,6 +99,6 @@ function renderFile(file: UndoOutcome["files"][number]): TemplateResult {
 }
 
 /** Shows what an undo would do, and lets the user do it. */
-export function askUndo(what: UndoWhat, title: string): void {
+export function askUndo(what: UndoSubject, title: string): void {
   void document.querySelector<PinUndo>("pin-undo")?.open(what, title);
 }

@@ -2,17 +2,17 @@
 
 use pinfold::{Denial, Error};
 
-/// What helps after an error of a server that asks viewers, if anything does.
+/// The hint after an error of a server that asks viewers, if there is one.
 pub(crate) fn with_viewers(error: &Error) -> Option<String> {
     let Error::Denied { denial: Denial::NoApprover { .. }, .. } = error else {
-        return door_hint(error);
+        return front_end_hint(error);
     };
-    let flags = door_hint(error).map(|flags| format!("{flags}; or ")).unwrap_or_default();
+    let flags = front_end_hint(error).map(|flags| format!("{flags}; or ")).unwrap_or_default();
     Some(format!("{flags}run pinfold watch or pinfold page to be asked"))
 }
 
-/// The flags that help after an error, if any do.
-pub(crate) fn door_hint(error: &Error) -> Option<String> {
+/// The flags and settings that help after an error, if there are any.
+pub(crate) fn front_end_hint(error: &Error) -> Option<String> {
     match error {
         Error::Denied { denial: Denial::NoApprover { allow: Some(allow), .. }, .. } => {
             // The user may paste it into a shell, and the agent has chosen the file's name.
@@ -23,6 +23,9 @@ pub(crate) fn door_hint(error: &Error) -> Option<String> {
             "start Pinfold with a `--root` that the client has open, or with `--client-roots ignore`"
                 .into(),
         ),
+        Error::RootReplaced { .. } => {
+            Some("start the server again, or set `landlock = \"off\"`".into())
+        }
         _ => None,
     }
 }
@@ -37,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_is_told_to_type_is_safe() {
+    fn a_hint_is_safe_to_paste_into_a_shell() {
         let dir = tempfile::tempdir().unwrap();
         let permissions = Permissions {
             mode: Mode::Ask,
@@ -46,7 +49,8 @@ mod tests {
         };
         let settings = Settings::default().with_permissions(permissions);
         let session = Session::with_settings([dir.path()], settings).unwrap();
-        let hint = |path: &str| door_hint(&session.perform(&Write::new(path, "x")).unwrap_err());
+        let hint =
+            |path: &str| front_end_hint(&session.perform(&Write::new(path, "x")).unwrap_err());
         let quoted = hint("x'; touch PWNED; echo '").unwrap();
         assert!(quoted.contains(r"--allow 'Write(/x'\''; touch PWNED; echo '\'')'"), "{quoted}");
         assert_eq!(hint("x\u{1b}[2J"), None);

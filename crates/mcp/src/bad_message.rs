@@ -16,7 +16,7 @@ pub(crate) fn too_many_values(text: &[u8]) -> bool {
 }
 
 /// The answer to a text with too many values. `None` if it is a notification.
-pub(crate) fn too_many(text: &[u8]) -> Option<Fault> {
+pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
     let max = limits::MAX_MESSAGE_VALUES;
     let problem = format!("a message can have {max} values; this one has more");
     let id = match Envelope::parse(text) {
@@ -30,7 +30,7 @@ pub(crate) fn too_many(text: &[u8]) -> Option<Fault> {
 }
 
 /// The error to answer, and the id of the request if it can be read.
-pub(crate) type Fault = Box<(ErrorData, Option<RequestId>)>;
+pub(crate) type BadMessage = Box<(ErrorData, Option<RequestId>)>;
 
 /// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate
 /// pair, invalid UTF-8 or a number that no float can hold may be in it.
@@ -47,7 +47,7 @@ impl Envelope {
 }
 
 /// The answer to a text that is no message, given the error of the parser. `None` if it is a notification.
-pub(crate) fn fault(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
+pub(crate) fn bad_message(text: &[u8], problem: &serde_json::Error) -> Option<BadMessage> {
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,
         Err(problem) => return unreadable_value(text, &problem),
@@ -67,7 +67,7 @@ pub(crate) fn fault(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
 
 /// The answer to a text that does not parse. If only a value in it cannot be represented, it is a request all the
 /// same.
-fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<Fault> {
+fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<BadMessage> {
     let Some(Envelope { id, method: Some(_) }) = Envelope::parse(text) else {
         let problem = format!("this is not JSON: {problem}");
         return Some(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
@@ -91,7 +91,7 @@ mod tests {
 
     fn answered(text: impl AsRef<[u8]>) -> Option<(i32, Option<RequestId>)> {
         let problem = serde_json::from_slice::<Value>(text.as_ref()).unwrap_err();
-        let (error, id) = *fault(text.as_ref(), &problem)?;
+        let (error, id) = *bad_message(text.as_ref(), &problem)?;
         Some((error.code.0, id))
     }
 
@@ -111,7 +111,7 @@ mod tests {
         let many = "0,".repeat(limits::MAX_MESSAGE_VALUES + 1);
         let id = |text: String| {
             assert!(too_many_values(text.as_bytes()));
-            too_many(text.as_bytes()).map(|fault| fault.1)
+            too_many(text.as_bytes()).map(|bad_message| bad_message.1)
         };
         let params = format!(r#""method":"tools/call","params":[{many}0]"#);
         assert_eq!(id(format!(r#"{{{params},"id":7}}"#)), Some(Some(RequestId::Number(7))));

@@ -1,0 +1,176 @@
+//! The image in `deploy/Containerfile`: what the file says is done by hand, and the server runs in it.
+//!
+//! No engine for containers is needed: a directory is assembled as the file says, mounted read-only in a mount namespace,
+//! and the program runs in it as the user that the file names. That needs root.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pinfold_testkit::mcp::Web;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{Place, called, recipe};
+
+/// The instructions of the Containerfile.
+#[derive(Debug, Default)]
+struct Image {
+    copied: (String, String),
+    environment: Vec<(String, String)>,
+    user: u32,
+    directory: String,
+    volumes: Vec<String>,
+    command: Vec<String>,
+}
+
+impl Image {
+    fn parse(text: &str) -> Self {
+        let mut image = Self::default();
+        let list = |value: &str| serde_json::from_str::<Vec<String>>(value).unwrap();
+        for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            let (word, value) = line.split_once(' ').unwrap();
+            match word {
+                "FROM" => assert_eq!(value, "scratch"),
+                "COPY" => {
+                    let value = value.strip_prefix("--chmod=0555 ").unwrap();
+                    let (from, to) = value.split_once(' ').unwrap();
+                    image.copied = (from.into(), to.into());
+                }
+                "ENV" => {
+                    let pairs = value.split(' ').map(|pair| pair.split_once('=').unwrap());
+                    image.environment = pairs.map(|(key, it)| (key.into(), it.into())).collect();
+                }
+                "USER" => image.user = value.split_once(':').unwrap().0.parse().unwrap(),
+                "WORKDIR" => image.directory = value.into(),
+                "VOLUME" => image.volumes = list(value),
+                "ENTRYPOINT" | "CMD" => image.command.extend(list(value)),
+                "EXPOSE" => {}
+                "STOPSIGNAL" => assert_eq!(value, "SIGTERM"),
+                _ => panic!("{line}: what is to be done?"),
+            }
+        }
+        image
+    }
+}
+
+/// The libraries that a program loads. A static one, which the image is for, loads none.
+fn libraries(program: &Path) -> Vec<PathBuf> {
+    let output = Command::new("ldd").arg(program).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let paths = text.split_whitespace().filter(|word| word.starts_with('/'));
+    paths.map(|path| PathBuf::from(path.trim_end_matches(':'))).filter(|it| it != program).collect()
+}
+
+/// A PDF with a page, which a process of its own reads.
+fn pdf() -> String {
+    let setup = include_str!("../../../../scenarios/read/pdf/setup.json");
+    let setup: Value = serde_json::from_str(setup).unwrap();
+    setup["steps"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_image_serves_as_its_user_from_a_read_only_root() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("!!! THE IMAGE WAS NOT TRIED: only root can mount what it consists of !!!");
+        return;
+    }
+    let image = Image::parse(&recipe("Containerfile"));
+    let place = Place::new(&[]);
+    let root = place.path("image");
+    let given = std::env::var_os("PINFOLD_IMAGE_PROGRAM").map(PathBuf::from);
+    let is_given = given.is_some();
+    let program = given.unwrap_or_else(|| env!("CARGO_BIN_EXE_pinfold").into());
+    fs::create_dir_all(&root).unwrap();
+    assert_eq!(image.copied.0, "pinfold");
+    let inside = |path: &str| root.join(path.trim_start_matches('/'));
+    fs::copy(&program, inside(&image.copied.1)).unwrap();
+    fs::set_permissions(inside(&image.copied.1), fs::Permissions::from_mode(0o555)).unwrap();
+    let needed = libraries(&program);
+    assert!(!is_given || needed.is_empty(), "it is not static: {needed:?}");
+    for library in needed {
+        let copy = inside(library.to_str().unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(&library, copy).unwrap();
+    }
+    for mounted in ["/etc/pinfold", "/proc", "/dev", "/sys", "/tmp"] {
+        fs::create_dir_all(inside(mounted)).unwrap();
+    }
+    let mut mounts = format!("mount --bind '{0}' '{0}'\n", root.display());
+    let volumes: Vec<PathBuf> =
+        image.volumes.iter().map(|it| place.path("volumes").join(it.trim_matches('/'))).collect();
+    for (volume, path) in volumes.iter().zip(&image.volumes) {
+        fs::create_dir_all(volume).unwrap();
+        fs::create_dir_all(inside(path)).unwrap();
+        chown(volume, Some(image.user), Some(image.user)).unwrap();
+        mounts += &format!("mount --bind '{}' '{}'\n", volume.display(), inside(path).display());
+    }
+    fs::write(volumes[0].join("paper.pdf"), pdf()).unwrap();
+    let token = "the-token-of-the-image-in-a-test";
+    fs::write(inside("/etc/pinfold/tokens"), token).unwrap();
+    fs::set_permissions(inside("/etc/pinfold/tokens"), fs::Permissions::from_mode(0o600)).unwrap();
+    chown(inside("/etc/pinfold/tokens"), Some(image.user), Some(image.user)).unwrap();
+    // The mounts of every container.
+    mounts += &format!("mount -t proc proc '{}'\n", inside("/proc").display());
+    mounts +=
+        &format!("touch '{0}' && mount --bind /dev/null '{0}'\n", inside("/dev/null").display());
+    mounts += &format!("mount -o remount,bind,ro '{}'\n", root.display());
+    let user = image.user;
+    let script = format!(
+        "set -e\n{mounts}cd '{0}'\nexec chroot --userspec={user}:{user} '{0}' \"$@\"",
+        root.display()
+    );
+    let mut command = Command::new("unshare");
+    // A process namespace, as in a container: `/proc` shows only what is inside.
+    command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &script, "sh"]);
+    for word in &image.command {
+        command.arg(word.replace("0.0.0.0:8700", "0.0.0.0:0"));
+    }
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").envs(image.environment);
+    let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let mut log = String::new();
+    let port = loop {
+        let line = lines.next().unwrap_or_else(|| panic!("it ends:\n{log}")).unwrap();
+        log += &format!("{line}\n");
+        let message = serde_json::from_str(&line).unwrap_or(Value::Null)["message"].clone();
+        let address =
+            message.as_str().and_then(|it| it.strip_prefix("listening on http://0.0.0.0:"));
+        if let Some(port) = address.and_then(|it| it.strip_suffix("/mcp")) {
+            break port.to_owned();
+        }
+    };
+    let draining = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
+    let web = Web::opened(format!("127.0.0.1:{port}"), token, "/mcp");
+    assert_eq!(web.send("GET", "/readyz", &[], b"").body, "ok\n");
+    let session = web.session();
+    let path = |name: &str| format!("{}/{name}", image.directory);
+    let write = json!({"file_path": path("new.txt"), "content": "new\n"});
+    assert_eq!(called(&web, &session, "Write", &write)["success"], true);
+    assert_eq!(fs::metadata(volumes[0].join("new.txt")).unwrap().uid(), image.user);
+    let text = called(&web, &session, "Read", &json!({"file_path": path("paper.pdf")}));
+    assert_eq!(text["success"], true, "{text}");
+    // The program itself cannot be changed, nor anything else of the image.
+    let inner = child_of(process.id());
+    let status = fs::read_to_string(format!("/proc/{inner}/status")).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().split_whitespace().next().unwrap().to_owned()
+    };
+    assert_eq!(field("Uid:"), image.user.to_string());
+    assert_eq!(field("CapEff:"), "0000000000000000");
+    let mounts = fs::read_to_string(format!("/proc/{inner}/mountinfo")).unwrap();
+    let top = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/")).unwrap();
+    assert!(top.split(' ').nth(5).unwrap().starts_with("ro"), "{mounts}");
+    kill_process(Pid::from_raw(inner).unwrap(), Signal::TERM).unwrap();
+    assert!(process.wait().unwrap().success());
+    draining.join().unwrap();
+}
+
+/// The process that another has started.
+fn child_of(parent: u32) -> i32 {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    children.split_whitespace().next().unwrap().parse().unwrap()
+}

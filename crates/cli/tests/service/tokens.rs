@@ -1,0 +1,163 @@
+//! Tokens: hashed at rest, rotated without a restart, limited to a mode.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use pinfold_testkit::mcp::alone;
+use serde_json::json;
+
+use crate::{Place, called, eventually, holder, is_let_in, read, structured};
+
+#[test]
+fn a_token_is_printed_once_and_kept_as_a_hash() {
+    let place = Place::new(&["one"]);
+    let token = place.token("one", "agent", &["--read-only", "--max-sessions", "3"]);
+    let file = place.token_file("one");
+    let kept = fs::read_to_string(&file).unwrap();
+    assert!(token.len() == 64 && !kept.contains(&token), "{kept}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    place.token("one", "agent", &["--keep-old"]);
+    place.token("one", "second", &["--max-calls-per-second", "5"]);
+    let listed = || {
+        let output = place.pinfold(&["token", "list"]).arg(&file).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(listed(), "agent: mode plan, 3 sessions, 1 old valid\nsecond: 5 calls a second\n");
+    let remove = |name: &str| {
+        place.pinfold(&["token", "remove"]).arg(&file).arg(name).output().unwrap().status.code()
+    };
+    assert_eq!((remove("agent"), remove("agent"), remove("second")), (Some(0), Some(2), Some(0)));
+    assert_eq!(listed(), "");
+    // The last one leaves a file that lets nobody in, and not one that a token is made for.
+    assert_eq!(fs::read_to_string(&file).unwrap(), "[tokens]\n");
+    let bad = place.pinfold(&["token", "new"]).arg(&file).arg("Not a name").output().unwrap();
+    assert_eq!(bad.status.code(), Some(2));
+    fs::write(&file, "0123456789abcdef0123456789abcdef\n").unwrap();
+    let plain = place.pinfold(&["token", "new"]).arg(&file).arg("a").output().unwrap();
+    assert!(String::from_utf8_lossy(&plain.stderr).contains("token in plain text"), "{plain:?}");
+}
+
+#[test]
+fn a_token_is_rotated_without_a_restart() {
+    let place = Place::new(&["one"]);
+    let old = place.token("one", "agent", &[]);
+    let server = place.serve(&[]);
+    assert!(server.token_line.starts_with("the hashes of the tokens are in "));
+    let old = holder(&server, "one", &old);
+    let session = old.session();
+    let reads = |web| {
+        called(web, &session, "file.read", &read("a.txt"))["content"].as_str()
+            == Some("     1\tone\n")
+    };
+    assert!(reads(&old));
+    // For a while both are good, and the session goes on with either.
+    let new = holder(&server, "one", &place.token("one", "agent", &["--keep-old"]));
+    eventually("the new token is not accepted", || is_let_in(&new));
+    assert!(reads(&old) && reads(&new));
+    // Then the old one ends.
+    let newest = holder(&server, "one", &place.token("one", "agent", &[]));
+    eventually("the old token is still accepted", || !is_let_in(&old) && !is_let_in(&new));
+    assert!(reads(&newest));
+    // The session ends with the token's name.
+    place.token("one", "other", &[]);
+    let remove =
+        place.pinfold(&["token", "remove"]).arg(place.token_file("one")).arg("agent").status();
+    assert!(remove.unwrap().success());
+    eventually("the removed token is still accepted", || !is_let_in(&newest));
+    let again = holder(&server, "one", &place.token("one", "agent", &[]));
+    eventually("a new token is not accepted", || is_let_in(&again));
+    assert_eq!(again.call(&session, "file.read", &read("a.txt")).status, 404);
+}
+
+#[test]
+fn a_plain_token_is_rotated_too() {
+    let place = Place::new(&["one"]);
+    fs::create_dir(place.path("keys")).unwrap();
+    let write = |text: &str| {
+        fs::write(place.path("new"), text).unwrap();
+        fs::set_permissions(place.path("new"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::rename(place.path("new"), place.token_file("one")).unwrap();
+    };
+    write("the-first-token-of-this-test\n");
+    let server = place.serve(&[]);
+    let first = holder(&server, "one", "the-first-token-of-this-test");
+    let second = holder(&server, "one", "the-second-token-of-this-test");
+    assert!(is_let_in(&first) && !is_let_in(&second));
+    write("the-second-token-of-this-test\n");
+    eventually("the second is not let in", || is_let_in(&second) && !is_let_in(&first));
+}
+
+#[test]
+fn a_token_file_that_is_not_right_lets_nobody_in() {
+    let place = Place::new(&["one", "two"]);
+    let (one, two) = (place.token("one", "agent", &[]), place.token("two", "agent", &[]));
+    let server = place.serve(&[]);
+    let (one, two) = (holder(&server, "one", &one), holder(&server, "two", &two));
+    let session = one.session();
+    let file = place.token_file("one");
+    let right = fs::read_to_string(&file).unwrap();
+    let ready = || server.send("GET", "/readyz", &[], b"").status;
+    let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    let wrongs: [&dyn Fn(); 4] = [
+        &|| fs::write(&file, right.replace("hashes", "hash")).unwrap(),
+        &|| fs::write(&file, "").unwrap(),
+        &|| mode(0o640),
+        &|| fs::remove_file(&file).unwrap(),
+    ];
+    for wrong in wrongs {
+        assert!(is_let_in(&one) && ready() == 200);
+        wrong();
+        eventually("somebody is let in", || !is_let_in(&one));
+        assert_eq!(ready(), 503);
+        // Others do not notice.
+        assert!(is_let_in(&two));
+        fs::write(&file, &right).unwrap();
+        mode(0o600);
+        eventually("nobody is let in", || is_let_in(&one) && ready() == 200);
+    }
+    // Whoever had a session has it still.
+    assert_eq!(called(&one, &session, "file.read", &read("a.txt"))["content"], "     1\tone\n");
+}
+
+#[test]
+fn a_token_can_be_limited_to_reading() {
+    let place = Place::new(&["one"]);
+    let plan = "[workspaces.two.permissions]\nmode = \"plan\"";
+    fs::create_dir_all(place.root("two")).unwrap();
+    place.configure(&(place.table("one", "") + &place.table("two", plan)));
+    let reader = place.token("one", "reader", &["--mode", "plan"]);
+    let writer = place.token("one", "writer", &[]);
+    let loud = place.token("two", "loud", &["--mode", "bypassPermissions"]);
+    let server = place.serve(&[]);
+    let write = json!({"path": "new.txt", "content": "new\n"});
+    let outcomes = |web: &pinfold_testkit::mcp::Web| {
+        let params = json!({"name": "file.write", "arguments": write});
+        let named = {
+            let mut meta = alone("same");
+            meta.insert("pinfold/session".into(), json!("same"));
+            structured(&web.alone("tools/call", params.clone(), meta))
+        };
+        let client = structured(&web.alone("tools/call", params, alone("same")));
+        let session = called(web, &web.session(), "file.write", &write);
+        [named, client, session].map(|answer| answer["error"].as_str().map(str::to_owned))
+    };
+    let denied = || Some("permission_denied".to_owned());
+    let writer = holder(&server, "one", &writer);
+    assert_eq!(outcomes(&writer), [None, None, None]);
+    let reader = holder(&server, "one", &reader);
+    assert_eq!(outcomes(&reader), [denied(), denied(), denied()]);
+    assert_eq!(
+        called(&reader, &reader.session(), "file.read", &read("a.txt"))["content"],
+        "     1\tone\n"
+    );
+    // A token's mode never allows more than the workspace's.
+    assert_eq!(outcomes(&holder(&server, "two", &loud)), [denied(), denied(), denied()]);
+    // A mode that changes ends the sessions that began in the other one.
+    let session = writer.session();
+    let file = place.token_file("one");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("[tokens.writer]", "[tokens.writer]\nmode = \"plan\"")).unwrap();
+    let status = || writer.call(&session, "file.write", &write).status;
+    eventually("the session goes on in the old mode", || status() == 404);
+    assert_eq!(outcomes(&writer), [denied(), denied(), denied()]);
+}

@@ -1,0 +1,85 @@
+//! The caller of a request: its token, and the limits of that.
+
+use std::sync::Arc;
+
+use pinfold::{Mode, Session};
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+
+/// The caller of a request, by its token. On standard input and output there is one client, without a token.
+///
+/// Sessions and conversations belong to a caller: another token never reaches them, nor the same one in another mode.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Caller {
+    /// The name of the token.
+    pub(crate) token: Arc<str>,
+    /// The mode that the token limits its calls to.
+    pub(crate) mode: Option<Mode>,
+    /// How many sessions the token may have.
+    pub(crate) max_sessions: Option<usize>,
+}
+
+impl Caller {
+    /// The caller of a request: over HTTP the endpoint has put it there.
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
+        #[cfg(feature = "http")]
+        if let Some(head) = context.extensions.get::<http::request::Parts>() {
+            return head.extensions.get::<Self>().cloned().unwrap_or_default();
+        }
+        _ = context;
+        Self::default()
+    }
+
+    /// Whether what belongs to one of them is the other's, too.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.token == other.token && self.mode == other.mode
+    }
+
+    /// A session in the caller's mode, if that allows less than the session's.
+    pub(crate) fn limit(&self, session: Session) -> Session {
+        let own = session.settings().permissions.mode;
+        match self.mode {
+            Some(mode) if allows(mode) < allows(own) => session.in_mode(mode),
+            _ => session,
+        }
+    }
+}
+
+/// How much a mode allows, against other modes.
+fn allows(mode: Mode) -> u8 {
+    match mode {
+        Mode::Plan => 0,
+        Mode::DontAsk => 1,
+        Mode::Ask => 2,
+        Mode::AcceptEdits => 3,
+        Mode::SecureFileAccess => 4,
+        Mode::BypassPermissions => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinfold::Settings;
+
+    use super::*;
+
+    #[test]
+    fn a_token_never_allows_more_than_the_workspace() {
+        let dir = tempfile::tempdir().unwrap();
+        for (own, token, expected) in [
+            (Mode::SecureFileAccess, None, Mode::SecureFileAccess),
+            (Mode::SecureFileAccess, Some(Mode::Plan), Mode::Plan),
+            (Mode::SecureFileAccess, Some(Mode::BypassPermissions), Mode::SecureFileAccess),
+            (Mode::Plan, Some(Mode::AcceptEdits), Mode::Plan),
+            (Mode::DontAsk, Some(Mode::Ask), Mode::DontAsk),
+            (Mode::BypassPermissions, Some(Mode::AcceptEdits), Mode::AcceptEdits),
+        ] {
+            let mut settings = Settings::default();
+            settings.permissions.mode = own;
+            let session = Session::with_settings([dir.path()], settings).unwrap();
+            let caller = Caller { mode: token, ..Caller::default() };
+            let limited = caller.limit(session).settings().permissions.mode;
+            assert_eq!(limited, expected, "{own:?} {token:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The bodies of answers: their bytes are counted, and a call ends with the body of its answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+pub(super) type Body = BoxBody<Bytes, Infallible>;
+
+/// A body that reports the size of each frame. `held` is dropped with it.
+pub(super) struct CountedBody<F, T> {
+    pub(super) inner: Body,
+    pub(super) report: F,
+    pub(super) held: T,
+}
+
+impl<F: FnMut(usize) + Unpin, T: Unpin> HttpBody for CountedBody<F, T> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        _ = &self.held;
+        let frame = Pin::new(&mut self.inner).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            let bytes = data.len();
+            (self.report)(bytes);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    // `Content-Length` comes from it.
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A status and the reason, for a request that is refused.
+pub(super) type Refusal = (StatusCode, String);
+
+/// The answer to a request that is refused.
+pub(super) fn refusal(status: StatusCode, why: String) -> Response<Body> {
+    let mut response = plain(status, why + "\n");
+    let extra: Option<(HeaderName, _)> = match status {
+        StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            Some((RETRY_AFTER, HeaderValue::from_static("60")))
+        }
+        _ => None,
+    };
+    response.headers_mut().extend(extra.map(|(name, value)| (Some(name), value)));
+    response
+}
+
+/// An answer of text.
+pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed());
+    *response.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response
+}
+
+/// An answer of JSON.
+pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = plain(status, text);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,332 @@
+//! One workspace over HTTP: checks requests, keeps sessions and tokens within their limits, and hands requests to
+//! `rmcp`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use pinfold_guard::TokenHash;
+use rmcp::ServerHandler;
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::body::{Body, CountedBody, Refusal, json as json_answer, refusal};
+use super::sessions::SessionActivity;
+use super::tokens::{Admitted, Tokens, UsageByToken};
+use super::{HttpOptions, LimitReached};
+use crate::bad_message::{bad_message, too_many_values};
+use crate::limits;
+
+/// The lifecycle of a server, which all its endpoints share.
+#[derive(Clone, Debug)]
+pub(super) struct Lifecycle {
+    /// Cancelled when the server accepts no new calls.
+    pub(super) draining: CancellationToken,
+    /// Cancelled when the server ends.
+    pub(super) ended: CancellationToken,
+    /// The running calls. A call runs until its answer is sent, or, if the client is gone, until it has ended.
+    pub(super) calls: TaskTracker,
+}
+
+/// One workspace over HTTP.
+pub(super) struct Endpoint<H> {
+    /// The path, such as `/mcp` or `/mcp/NAME`.
+    pub(super) path: String,
+    /// The name of the workspace; empty for the unnamed one.
+    pub(super) name: Arc<str>,
+    inner: StreamableHttpService<H, LocalSessionManager>,
+    pub(super) sessions: Arc<LocalSessionManager>,
+    pub(super) options: HttpOptions,
+    tokens: watch::Receiver<Tokens>,
+    usage_by_token: UsageByToken,
+    lifecycle: Lifecycle,
+    /// Held while a session starts, and while idle sessions are ended.
+    pub(super) session_start: Mutex<()>,
+    pub(super) activity: SessionActivity,
+}
+
+impl<H: ServerHandler + Send + 'static> Endpoint<H> {
+    pub(super) fn new(
+        name: &str,
+        new_handler: impl Fn() -> H + Send + Sync + 'static,
+        tokens: watch::Receiver<Tokens>,
+        options: HttpOptions,
+        lifecycle: Lifecycle,
+    ) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        // `rmcp`'s keep-alive would end a session during a long call.
+        sessions.session_config.keep_alive = None;
+        let sessions = Arc::new(sessions);
+        // The guard has checked the host and the origin before.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            // A stateless request is answered as JSON. If it sends a notification before its result, `rmcp`
+            // falls back to SSE. In an HTTP session every request is answered as SSE, so an elicitation can go
+            // out before the result.
+            .with_json_response(true)
+            .with_max_request_body_bytes(options.max_body_bytes)
+            .with_cancellation_token(lifecycle.ended.clone());
+        let inner = StreamableHttpService::new(move || Ok(new_handler()), sessions.clone(), config);
+        Self {
+            path: if name.is_empty() { "/mcp".to_owned() } else { format!("/mcp/{name}") },
+            name: name.into(),
+            inner,
+            sessions,
+            options,
+            tokens,
+            usage_by_token: UsageByToken::default(),
+            lifecycle,
+            session_start: Mutex::default(),
+            activity: SessionActivity::default(),
+        }
+    }
+
+    /// Admits a request with this token, if it is one of this workspace.
+    pub(super) fn admit(&self, given: Option<&TokenHash>) -> Option<Admitted> {
+        self.usage_by_token.admit(&self.tokens.borrow(), given)
+    }
+
+    /// Whether the tokens are known.
+    pub(super) fn knows_tokens(&self) -> bool {
+        !matches!(*self.tokens.borrow(), Tokens::Unknown)
+    }
+
+    /// Ends the sessions whose token was removed or has another mode now. Returns when the channel of tokens is closed.
+    pub(super) async fn follow_tokens(&self) {
+        let mut tokens = self.tokens.clone();
+        while tokens.changed().await.is_ok() {
+            let now = tokens.borrow_and_update().clone();
+            self.usage_by_token.forget_others(&now);
+            let _session_start = self.session_start.lock().await;
+            self.end_others(|caller| UsageByToken::is_current(&now, caller)).await;
+        }
+    }
+
+    /// Answers a request that was admitted.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        admitted: Admitted,
+    ) -> Response<Body> {
+        let (mut head, body) = request.into_parts();
+        // The request and the body of the answer hold it: a call ends when both are dropped. The event stream of a
+        // session is no call.
+        let call = (head.method == Method::POST).then(|| self.lifecycle.calls.token());
+        head.extensions.insert(call.clone());
+        let refused = |(status, why)| refusal(status, why);
+        let mut response = match self.checked(&head, body, &admitted).await {
+            Ok(body) => self.handle(head, body, &admitted).await.unwrap_or_else(refused),
+            Err(response) => response,
+        };
+        if self.lifecycle.draining.is_cancelled() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let (usage, metrics, name) =
+            (admitted.usage, self.options.metrics.clone(), self.name.clone());
+        let report = move |bytes| {
+            usage.add_bytes(bytes);
+            if let Some(metrics) = &metrics {
+                metrics.sent(&name, bytes);
+            }
+        };
+        response.map(|inner| CountedBody { inner, report, held: call }.boxed())
+    }
+
+    /// The body of a request, if the limits and the state of the server allow it.
+    async fn checked(
+        &self,
+        head: &http::request::Parts,
+        body: Incoming,
+        admitted: &Admitted,
+    ) -> Result<Bytes, Response<Body>> {
+        let refused = |(status, why)| refusal(status, why);
+        // A `POST` may carry an answer or a notification for a running call.
+        if self.lifecycle.draining.is_cancelled() && head.method == Method::GET {
+            return Err(ending(None));
+        }
+        let length = head.headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: usize| length > self.options.max_body_bytes) {
+            return Err(refused(self.too_long()));
+        }
+        let body = self.body(body).await.map_err(refused)?;
+        if let Some(metrics) = &self.options.metrics {
+            metrics.received(&self.name, body.len());
+        }
+        if self.lifecycle.draining.is_cancelled() && head.method == Method::POST {
+            let message = MessageHead::parse(&body);
+            if message.method.is_some() && message.id.is_some() {
+                return Err(ending(message.id));
+            }
+        }
+        if head.method == Method::POST {
+            let counted = admitted.usage.count(&admitted.limits, Instant::now());
+            counted.map_err(|limit| limit_reached(&limit, &body))?;
+            admitted.usage.add_bytes(body.len());
+        }
+        if too_many_values(&body) {
+            let why = format!("a message can have {} values", limits::MAX_MESSAGE_VALUES);
+            return Err(refused((StatusCode::PAYLOAD_TOO_LARGE, why)));
+        }
+        Ok(body)
+    }
+
+    async fn handle(
+        &self,
+        mut head: http::request::Parts,
+        body: Bytes,
+        admitted: &Admitted,
+    ) -> Result<Response<Body>, Refusal> {
+        let caller = &admitted.caller;
+        head.extensions.insert(caller.clone());
+        let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
+        let session_start = match session {
+            Some(session) if self.has_session(session).await => {
+                // A session of another caller does not exist for this one, nor does one that is about to end.
+                let Some(active) = self.activity.begin(session, caller) else {
+                    return Err(no_session());
+                };
+                // The handler holds the head of the request for as long as it handles it.
+                if head.method == Method::POST {
+                    head.extensions.insert(active);
+                }
+                None
+            }
+            Some(_) if head.method == Method::DELETE => return Err(no_session()),
+            Some(_) => None,
+            // One at a time, so that no other session takes the room that is made for this one.
+            None if MessageHead::parse(&body).method.as_deref() == Some("initialize") => {
+                Some(self.session_start.lock().await)
+            }
+            None => None,
+        };
+        if session_start.is_some() {
+            self.make_room(caller).await?;
+        }
+        let (method, json) = (head.method.clone(), is_json(&head.headers));
+        let request = Request::from_parts(head, Full::new(body.clone()));
+        let mut response = self.inner.handle(request).await;
+        if session_start.is_some()
+            && let Some(session) = response.headers().get("mcp-session-id")
+            && let Ok(session) = session.to_str()
+        {
+            self.activity.add(session, caller);
+        }
+        match (method, response.status()) {
+            // The session has ended by now; some clients complain about "accepted".
+            (Method::DELETE, StatusCode::ACCEPTED) => {
+                *response.status_mut() = StatusCode::NO_CONTENT
+            }
+            // `rmcp` answers so to bodies that it cannot parse, too.
+            (Method::POST, StatusCode::UNSUPPORTED_MEDIA_TYPE) if json => {
+                response = unparsed(&body);
+            }
+            _ => {}
+        }
+        Ok(response)
+    }
+
+    fn too_long(&self) -> Refusal {
+        let limit = self.options.max_body_bytes;
+        let why = format!("a body can have {limit} bytes (`max_body_bytes` in `[http]`)");
+        (StatusCode::PAYLOAD_TOO_LARGE, why)
+    }
+
+    /// Reads the body, if it arrives in time and is not too long.
+    async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
+        let limit = self.options.max_body_bytes;
+        let body = Limited::new(body, limit).collect();
+        match tokio::time::timeout(limits::http::BODY_WAIT, body).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_long()),
+            Ok(Err(error)) => {
+                Err((StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))
+            }
+            Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not come in time".into())),
+        }
+    }
+}
+
+fn no_session() -> Refusal {
+    (StatusCode::NOT_FOUND, "there is no such session".into())
+}
+
+/// The method and the id of a message.
+#[derive(Default, Deserialize)]
+struct MessageHead {
+    #[serde(default)]
+    id: Option<RequestId>,
+    #[serde(default)]
+    method: Option<String>,
+}
+
+impl MessageHead {
+    /// Both are `None` if the body is no message.
+    fn parse(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+}
+
+/// The answer to a new request while the server shuts down.
+fn ending(id: Option<RequestId>) -> Response<Body> {
+    let why = "the server is shutting down; send the request again, to another server";
+    let error = ErrorData::new(SERVER_ENDS, why, Some(json!({"error": "server_ends"})));
+    retry(StatusCode::SERVICE_UNAVAILABLE, error, id, Duration::from_secs(1))
+}
+
+/// The answer to a request over a limit of its token.
+pub(super) fn limit_reached(
+    LimitReached { limit, wait }: &LimitReached,
+    body: &[u8],
+) -> Response<Body> {
+    let why = format!("this token may have {limit}; send the request again later");
+    let data = json!({"error": "too_many_requests", "limit": limit});
+    let error = ErrorData::new(TOO_MANY_REQUESTS, why, Some(data));
+    retry(StatusCode::TOO_MANY_REQUESTS, error, MessageHead::parse(body).id, *wait)
+}
+
+/// Codes that JSON-RPC leaves to servers.
+const TOO_MANY_REQUESTS: ErrorCode = ErrorCode(-32029);
+const SERVER_ENDS: ErrorCode = ErrorCode(-32030);
+
+/// An error of the protocol in an answer that proxies and clients of HTTP understand, too.
+fn retry(
+    status: StatusCode,
+    error: ErrorData,
+    id: Option<RequestId>,
+    wait: Duration,
+) -> Response<Body> {
+    let text = serde_json::to_vec(&ServerJsonRpcMessage::error(error, id)).unwrap_or_default();
+    let mut response = json_answer(status, text);
+    let seconds = wait.as_secs_f64().ceil().clamp(1.0, 3600.0) as u64;
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+/// The answer to a body that is no message: an ordinary one if it is known which request that answers.
+fn unparsed(body: &[u8]) -> Response<Body> {
+    let problem = serde_json::from_slice::<ClientJsonRpcMessage>(body).err();
+    let Some(bad_message) = problem.and_then(|problem| bad_message(body, &problem)) else {
+        return refusal(StatusCode::BAD_REQUEST, "the body is no message of the protocol".into());
+    };
+    let (error, id) = *bad_message;
+    let answers = error.code == ErrorCode::INVALID_PARAMS && id.is_some();
+    let status = if answers { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let text = serde_json::to_vec(&ServerJsonRpcMessage::error(error, id)).unwrap_or_default();
+    json_answer(status, text)
+}
