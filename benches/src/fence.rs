@@ -1,4 +1,4 @@
-//! What the fence costs: opening, reading and writing through it, against the same without its care.
+//! The cost of the fence: opening, reading and writing through it, against the same without its care.
 
 use std::fs;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ pub(crate) fn run() {
     let direct = root.join("src/deep/er/file.rs");
     let linked = root.join("link/er/file.rs");
 
-    for method in [OpenMethod::Kernel, OpenMethod::Walk] {
+    for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let workspace = Workspace::open([&root], Some(method)).unwrap();
         for (what, path) in [("plain path", &direct), ("path through a symlink", &linked)] {
             let raw = RawPath::from(path.to_str().unwrap());

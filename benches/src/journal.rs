@@ -1,4 +1,4 @@
-//! What a change, and a look at the newest one, cost with a long history in the journal.
+//! The cost of a change, and of finding the newest one, with a long history in the journal.
 //!
 //! Each sample is what `pinfold call`, `undo` or `log` does: a new session, one operation. Both journals are
 //! measured in turn, in one run; what counts is the ratio.

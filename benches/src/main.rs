@@ -11,6 +11,7 @@ mod edit;
 mod fence;
 mod journal;
 mod kept;
+mod load;
 mod packages;
 mod peers;
 mod read;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         "edit" => edit::run(),
         "fence" => fence::run(),
         "journal" => journal::run(),
+        "load" => return load::run(),
         "packages" => packages::run(),
         "peers" => peers::run(),
         "read" => read::run(),

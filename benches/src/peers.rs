@@ -115,7 +115,7 @@ fn prepare(root: &Path) {
     }
 }
 
-/// What each of them took, and how long its answers are.
+/// The time of each of them, and the length of its answers.
 fn measure(operation: &Operation, contenders: &mut [Contender]) -> Vec<Measured> {
     /// Whoever has taken so long need not try as often as the others.
     const LONG: Duration = Duration::from_secs(2);
@@ -148,11 +148,11 @@ fn measure(operation: &Operation, contenders: &mut [Contender]) -> Vec<Measured>
                 measured[number] = Measured { time: Some(time), bytes: Some(length) };
                 continue;
             }
-            let said: String = answer.chars().take(300).collect();
+            let printed: String = answer.chars().take(300).collect();
             let name = server.name();
-            assert!(server.is_peer(), "{name}, {}: {said}", operation.name);
+            assert!(server.is_peer(), "{name}, {}: {printed}", operation.name);
             // A server that fails has no time, however short.
-            eprintln!("{name} cannot {}: {said}", operation.name);
+            eprintln!("{name} cannot {}: {printed}", operation.name);
             (failed[number], measured[number]) = (true, Measured::default());
         }
     }

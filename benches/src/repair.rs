@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// The share of cases that must be mended, and of those whose reason must be named.
 const MIN_PERCENT: usize = 95;
 
-/// What came of one case.
+/// The outcome of one case.
 struct Repair {
     refused: bool,
     mended: bool,

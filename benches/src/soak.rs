@@ -1,6 +1,6 @@
 //! Many mixed calls on one server: whether its memory, its files or its threads grow.
 //!
-//! `soak [CALLS]`, 100,000 if not said, first on standard input and output and then over HTTP.
+//! `soak [CALLS]`, 100,000 by default, first on standard input and output and then over HTTP.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 /// How many files the calls are about.
 const FILES: usize = 50;
 
-/// What is measured, and how much more of it the second half of the calls may need than the first: what a pool of
+/// How many larger files searches look at: enough text for an index.
+const TEXTS: usize = 150;
+
+/// A measured quantity, and how much more of it the second half of the calls may need than the first: what a pool of
 /// threads needs from time to time, and far less than a few bytes for each call would come to.
 const MEASURED: [(&str, f64); 3] =
     [("memory (KB)", 3_000.0), ("open files", 4.0), ("threads", 8.0)];
@@ -25,10 +28,17 @@ pub(crate) fn run() -> ExitCode {
     let mut good = true;
     {
         prepare(&root);
-        let mut server = Lines::initialized(&mut serve(dir.path(), &root, &[]), json!({}));
+        let log = dir.path().join("log");
+        let mut command = serve(dir.path(), &root, &[]);
+        command.env("PINFOLD_LOG", "info").stderr(fs::File::create(&log).unwrap());
+        let mut server = Lines::initialized(&mut command, json!({}));
         let process = server.process().id();
         good &=
             drive("stdio", calls, process, &root, |tool, arguments| server.call(tool, arguments));
+        let log = fs::read_to_string(log).unwrap();
+        let is_indexed = log.contains("the index has ");
+        println!("  the tree has {} index", if is_indexed { "an" } else { "NO" });
+        good &= is_indexed;
     }
     {
         prepare(&root);
@@ -48,6 +58,13 @@ fn prepare(root: &Path) {
     for number in 0..FILES {
         fs::write(root.join(format!("{number}.txt")), "one\ntwo\nthree\n".repeat(50)).unwrap();
     }
+    fs::create_dir(root.join("texts")).unwrap();
+    for number in 0..TEXTS {
+        let line =
+            |line: usize| format!("old: line {line} of text {number}, word{}\n", line * number);
+        let text: String = (0..2000).map(line).collect();
+        fs::write(root.join(format!("texts/{number}.log")), text).unwrap();
+    }
 }
 
 fn serve(place: &Path, root: &Path, more: &[&str]) -> Command {
@@ -62,15 +79,14 @@ fn serve(place: &Path, root: &Path, more: &[&str]) -> Command {
 
 /// The call with a number: reads, changes, searches, and mistakes of every kind.
 fn call(number: usize, root: &Path) -> (&'static str, Value, bool) {
-    let file = root.join(format!("{}.txt", number / 12 % FILES));
-    match number % 12 {
+    let round = number / 15;
+    let file = root.join(format!("{}.txt", round % FILES));
+    let text = root.join(format!("texts/{}.log", round % TEXTS));
+    match number % 15 {
         0 => ("Read", json!({ "file_path": file }), true),
         1 => {
-            let (old, new) = if (number / 12 / FILES).is_multiple_of(2) {
-                ("one", "eins")
-            } else {
-                ("eins", "one")
-            };
+            let (old, new) =
+                if (round / FILES).is_multiple_of(2) { ("one", "eins") } else { ("eins", "one") };
             let edit = json!({"file_path": file, "old_string": old, "new_string": new, "replace_all": true});
             ("Edit", edit, true)
         }
@@ -89,11 +105,20 @@ fn call(number: usize, root: &Path) -> (&'static str, Value, bool) {
         10 => {
             ("Edit", json!({"file_path": file, "old_string": "nowhere", "new_string": ""}), false)
         }
+        11 => ("Grep", json!({"pattern": format!("word{}\\b", round % 10_000)}), true),
+        12 => ("Read", json!({"file_path": text, "limit": 10}), true),
+        13 => {
+            let [old, new] =
+                if (round / TEXTS).is_multiple_of(2) { ["old", "new"] } else { ["new", "old"] };
+            let edit = |word: &str| format!("{word}: line 7 of");
+            let edit = json!({"file_path": text, "old_string": edit(old), "new_string": edit(new)});
+            ("Edit", edit, true)
+        }
         _ => ("Grep", json!({"pattern": "("}), false),
     }
 }
 
-/// What a process has: kilobytes of memory, open files, threads.
+/// The resources of a process: kilobytes of memory, open files, threads.
 fn measured(process: u32) -> [f64; 3] {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let field = |name: &str| -> f64 {
@@ -105,7 +130,7 @@ fn measured(process: u32) -> [f64; 3] {
 }
 
 fn drive(
-    door: &str,
+    front_end: &str,
     calls: usize,
     process: u32,
     root: &Path,
@@ -120,12 +145,12 @@ fn drive(
             readings.push(measured(process));
         }
     }
-    println!("{door}: {calls} calls, after each tenth of them");
+    println!("{front_end}: {calls} calls, after each tenth of them");
     let mut good = true;
     for (what, (name, most)) in MEASURED.into_iter().enumerate() {
         let values: Vec<f64> = readings.iter().map(|reading| reading[what]).collect();
         let highest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-        // What the first half needs, the second half has to do with.
+        // The second half may not need more than the first.
         let (first, second) = values.split_at(values.len() / 2);
         let growth = highest(second) - highest(first);
         let verdict = if growth <= most { "steady" } else { "GROWS" };

@@ -1,7 +1,8 @@
 """Packs what `cargo xtask dist` has built: archives, npm packages, wheels, MCP bundles, Debian packages, sums, an SBOM.
 
-`pack.py PARTS OUT VERSION` finds a directory for each platform in PARTS, with `pinfold`, `pinfold.node` and
-`_native.abi3.so`. What it writes depends on nothing else but the repository: owners, times and orders are fixed.
+`pack.py PARTS OUT VERSION GLIBC` finds a directory for each platform in PARTS, with `pinfold`, which is static, and
+`pinfold.node` and `_native.abi3.so`, which need that version of glibc. What it writes depends on nothing else but the
+repository: owners, times and orders are fixed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -32,17 +34,19 @@ PLATFORMS = {
     "linux-arm64": {"machine": "aarch64", "cpu": "arm64", "deb": "arm64"},
 }
 
-# What was linked here needs no later C library than the one here.
-GLIBC = platform.libc_ver()[1]
-
 # A path in an archive, what it contains, and whether it is a program.
 Entry = tuple[str, bytes, bool]
 
 
-def write_tar(out: pathlib.Path | None, entries: list[Entry]) -> bytes:
-    """Writes a compressed tar archive, and returns its bytes."""
+def write_tar(out: pathlib.Path | None, entries: list[Entry], directories: bool = False) -> bytes:
+    """Writes a compressed tar archive, with entries of its directories if something needs them, and returns its bytes."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=EPOCH) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
+        above = {str(parent) for name, _, _ in entries for parent in pathlib.PurePath(name).parents if directories}
+        for name in sorted(above):
+            info = tarfile.TarInfo(name if name == "." else f"./{name}")
+            info.type, info.mtime, info.mode = tarfile.DIRTYPE, EPOCH, 0o755
+            tar.addfile(info)
         for name, content, is_program in sorted(entries):
             info = tarfile.TarInfo(name)
             info.size, info.mtime, info.mode = len(content), EPOCH, 0o755 if is_program else 0o644
@@ -78,21 +82,24 @@ def documents(prefix: str) -> list[Entry]:
     return [(prefix + name, (HOME / name).read_bytes(), False) for name in names]
 
 
-def generated(program: pathlib.Path) -> dict[str, bytes]:
-    """The man page and the shell completions, which the program prints itself."""
-    commands = {"pinfold.1": ["man"], "pinfold.bash": ["completions", "bash"]}
-    commands |= {"_pinfold": ["completions", "zsh"], "pinfold.fish": ["completions", "fish"]}
-    return {name: subprocess.run([program, *command], check=True, stdout=-1).stdout for name, command in commands.items()}
+def generated(program: list[str]) -> dict[str, bytes]:
+    """The manual pages and the shell completions, which the program prints itself."""
 
+    def printed(*command: str) -> bytes:
+        return subprocess.run([*program, *command], check=True, stdout=-1).stdout
 
-def npm_name(name: str) -> str:
-    return f"pinfold-{name}-gnu"
+    pages = {"pinfold.1": printed("man"), "pinfold.bash": printed("completions", "bash")}
+    pages |= {"_pinfold": printed("completions", "zsh"), "pinfold.fish": printed("completions", "fish")}
+    # The page of the program names those of its commands.
+    for name in re.findall(rb"pinfold\\-(\w+)\(1\)", pages["pinfold.1"]):
+        pages[f"pinfold-{name.decode()}.1"] = printed("man", name.decode())
+    return pages
 
 
 def npm_platform(out: pathlib.Path, parts: pathlib.Path, name: str, version: str) -> None:
-    package = npm_name(name)
+    package = f"pinfold-{name}"
     about = {"name": package, "version": version, "description": f"The native part of pinfold for {name}"}
-    about |= {"license": "MIT OR Apache-2.0", "os": ["linux"], "cpu": [PLATFORMS[name]["cpu"]], "libc": ["glibc"]}
+    about |= {"license": "MIT OR Apache-2.0", "os": ["linux"], "cpu": [PLATFORMS[name]["cpu"]]}
     entries: list[Entry] = [("package/package.json", write_json(about), False)]
     entries += [("package/pinfold", (parts / "pinfold").read_bytes(), True)]
     entries += [("package/pinfold.node", (parts / "pinfold.node").read_bytes(), False)]
@@ -106,7 +113,7 @@ def npm_main(out: pathlib.Path, version: str) -> None:
         del about[development]
     about["files"].remove("native")
     about["version"] = version
-    about["optionalDependencies"] = {npm_name(name): version for name in PLATFORMS}
+    about["optionalDependencies"] = {f"pinfold-{name}": version for name in PLATFORMS}
     entries: list[Entry] = [("package/package.json", write_json(about), False)]
     entries += files_below(NODE / "bin", "package/bin/") + files_below(NODE / "dist", "package/dist/")
     entries += [("package/README.md", (NODE / "README.md").read_bytes(), False)]
@@ -167,22 +174,21 @@ def bundle(out: pathlib.Path, parts: pathlib.Path, name: str, version: str) -> N
 
 def deb(out: pathlib.Path, parts: pathlib.Path, name: str, version: str, pages: dict[str, bytes]) -> None:
     program = (parts / "pinfold").read_bytes()
-    manual = gzip.compress(pages["pinfold.1"], mtime=EPOCH)
+    manuals = [(name, content) for name, content in pages.items() if name.endswith(".1")]
     data: list[Entry] = [
         ("./usr/bin/pinfold", program, True),
-        ("./usr/share/man/man1/pinfold.1.gz", manual, False),
         ("./usr/share/bash-completion/completions/pinfold", pages["pinfold.bash"], False),
         ("./usr/share/zsh/vendor-completions/_pinfold", pages["_pinfold"], False),
         ("./usr/share/fish/vendor_completions.d/pinfold.fish", pages["pinfold.fish"], False),
         ("./usr/share/doc/pinfold/copyright", (HOME / "LICENSE-MIT").read_bytes(), False),
     ]
+    data += [(f"./usr/share/man/man1/{page}.gz", gzip.compress(text, mtime=EPOCH), False) for page, text in manuals]
     size = sum(len(content) for _, content, _ in data) // 1024
     control = f"Package: pinfold\nVersion: {version}\nArchitecture: {PLATFORMS[name]['deb']}\nInstalled-Size: {size}\n"
-    control += f"Depends: libc6 (>= {GLIBC}), libgcc-s1\n"
     control += "Maintainer: Pinfold <pinfold@localhost>\nSection: utils\nPriority: optional\n"
     control += f"Description: file tools for AI agents\n {SUMMARY}.\n"
     members = [("debian-binary", b"2.0\n"), ("control.tar.gz", write_tar(None, [("./control", control.encode(), False)]))]
-    members += [("data.tar.gz", write_tar(None, data))]
+    members += [("data.tar.gz", write_tar(None, data, directories=True))]
     packed = b"!<arch>\n"
     for member, content in members:
         packed += f"{member:<16}{EPOCH:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode() + content
@@ -208,10 +214,11 @@ def sbom(out: pathlib.Path, version: str) -> None:
     (out / f"pinfold-{version}.cdx.json").write_bytes(write_json(content))
 
 
-def main(parts: pathlib.Path, out: pathlib.Path, version: str) -> None:
+def main(parts: pathlib.Path, out: pathlib.Path, version: str, glibc: str) -> None:
     platforms = [name for name in PLATFORMS if (parts / name).is_dir()]
     native = [name for name in platforms if PLATFORMS[name]["machine"] == platform.machine()]
-    pages = generated(parts / (native or platforms)[0] / "pinfold")
+    runner = [] if native else os.environ["PINFOLD_EMULATOR"].split(" ")
+    pages = generated([*runner, str(parts / (native or platforms)[0] / "pinfold")])
     for name in platforms:
         place = parts / name
         top = f"pinfold-{version}-{name}/"
@@ -220,7 +227,7 @@ def main(parts: pathlib.Path, out: pathlib.Path, version: str) -> None:
         write_tar(out / f"pinfold-{version}-{name}.tar.gz", entries)
         bundle(out, place, name, version)
         deb(out, place, name, version, pages)
-        wheel(out, place, f"manylinux_{GLIBC.replace('.', '_')}_{PLATFORMS[name]['machine']}", version)
+        wheel(out, place, f"manylinux_{glibc.replace('.', '_')}_{PLATFORMS[name]['machine']}", version)
         npm_platform(out, place, name, version)
     npm_main(out, version)
     npm_server(out, version)
@@ -234,4 +241,4 @@ def main(parts: pathlib.Path, out: pathlib.Path, version: str) -> None:
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:])

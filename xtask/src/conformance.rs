@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::packages::Packages;
 
-/// The last version of the protocol of each era. The suite runs what each of them asks for.
+/// The last version of the protocol of each era. The suite has tests for each.
 ///
-/// What does not apply is what it calls extensions: tasks (`tasks-*`) and skills (`sep-2640-*`).
-/// Pinfold has neither, so it does not declare them, and the suite runs them only when it is told to.
+/// Pinfold has neither of the extensions tasks (`tasks-*`) and skills (`sep-2640-*`) and does not declare them; the suite
+/// tests them only on request.
 const VERSIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 pub(crate) fn run(packages: &Packages) -> Result<()> {

@@ -1,82 +1,114 @@
-//! `cargo xtask dist`: what a release for this machine is, in `target/dist`.
+//! `cargo xtask dist`: what a release is, in `target/dist`.
+//!
+//! Programs are static, with musl: one file runs on every Linux. The native parts of the Node and Python packages are
+//! loaded by programs that have a C library already, so they are linked with an old version of glibc.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::packages::{OWN_CRATES, Packages};
+use crate::debian::{self, Debian, place};
+use crate::packages::Packages;
 use crate::release::home;
+use crate::toolchain::{Emulator, Toolchain};
+
+/// The machines that a release is for: what npm calls them, and the first word of their targets.
+const PLATFORMS: [(&str, &str); 2] = [("linux-x64", "x86_64"), ("linux-arm64", "aarch64")];
+
+/// Every system that is still maintained has this version of glibc or a later one.
+const GLIBC: &str = "2.17";
 
 /// Builds, packs, and with `--check` installs every file in a clean directory and uses it.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
-    let (profile, check) = match options {
+    let (flags, named): (Vec<&str>, Vec<&str>) =
+        options.iter().partition(|option| option.starts_with("--"));
+    let (profile, check) = match flags.as_slice() {
         [] => ("dist", false),
         ["--check"] => ("dist", true),
         // To try the packing: compiled as tests are.
         ["--debug", "--check"] => ("dev", true),
-        _ => bail!("`cargo xtask dist [--check]`"),
+        _ => bail!("`cargo xtask dist [--check] [PLATFORM…]`"),
     };
-    let platform = match (std::env::consts::OS, std::env::consts::ARCH) {
-        ("linux", "x86_64") => "linux-x64",
-        ("linux", "aarch64") => "linux-arm64",
-        (os, machine) => bail!("there are no packages for {os} on {machine}"),
-    };
-    let mut build = vec!["build", "--locked", "--profile", profile];
-    build.extend(OWN_CRATES.iter().flat_map(|name| ["--package", name]));
-    // Panics name source files, and must not name this machine's directories.
-    let flags = [home().display().to_string() + "=.", registry()? + "=registry"]
-        .map(|prefix| format!("--remap-path-prefix={prefix}"))
-        .join("\u{1f}");
-    let environment = [("CARGO_ENCODED_RUSTFLAGS", flags.as_str())];
-    // Other flags would compile everything anew, for nothing in a trial.
-    crate::run(&build, if profile == "dist" { &environment } else { &[] })?;
-    let built = home().join("target").join(if profile == "dev" { "debug" } else { profile });
-    let place = home().join("target/dist");
+    let known = PLATFORMS.map(|(platform, _)| platform);
+    if let Some(other) = named.iter().find(|name| !known.contains(name)) {
+        bail!("there is no platform `{other}`: {}", known.join(", "));
+    }
+    let debian = Debian::update()?;
+    let toolchain = Toolchain::set_up(&debian)?;
+    let out = home().join("target/dist");
     // A file of an earlier version would get into the sums.
     for old in ["parts", "files"] {
-        if place.join(old).exists() {
-            fs::remove_dir_all(place.join(old))?;
+        if out.join(old).exists() {
+            fs::remove_dir_all(out.join(old))?;
         }
     }
-    let (parts, files) = (place.join("parts").join(platform), place.join("files"));
-    fs::create_dir_all(&parts)?;
-    fs::create_dir_all(&files)?;
-    for (from, to) in [
-        ("pinfold", "pinfold"),
-        ("libpinfold_node.so", "pinfold.node"),
-        ("lib_native.so", "_native.abi3.so"),
-    ] {
-        fs::copy(built.join(from), parts.join(to))
-            .with_context(|| format!("cannot copy {from}"))?;
+    let chosen = PLATFORMS.into_iter().filter(|(name, _)| named.is_empty() || named.contains(name));
+    let mut environment = Vec::new();
+    for (platform, machine) in chosen {
+        build(&toolchain, machine, profile, &out.join("parts").join(platform))?;
+        if machine != std::env::consts::ARCH {
+            environment.extend(Emulator::set_up(&debian)?.environment());
+        }
     }
     let mut packages = Packages::default();
     packages.install_for_own()?;
     packages.build_layers()?;
-    let pack = [place.join("parts").as_path(), &files, Path::new(env!("CARGO_PKG_VERSION"))]
-        .map(|word| word.display().to_string());
-    script("pack.py", &pack)?;
+    let (parts, files) = (out.join("parts"), out.join("files"));
+    fs::create_dir_all(&files)?;
+    let version = Path::new(env!("CARGO_PKG_VERSION"));
+    let mut pack = script("pack.py");
+    debian::run(pack.args([&parts, &files]).arg(version).arg(GLIBC).envs(environment.clone()))?;
     if check {
-        script("check.py", &[files.display().to_string()])?;
+        debian::run(script("check.py").arg(&files).envs(environment))?;
     }
     println!("{}", files.display());
     Ok(())
 }
 
-/// Where cargo unpacks dependencies.
-fn registry() -> Result<String> {
-    let default = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
-    let own = std::env::var_os("CARGO_HOME").map(Into::into).or_else(default);
-    let own = own.context("neither `CARGO_HOME` nor `HOME` is set")?;
-    Ok(own.join("registry/src").display().to_string())
-}
-
-fn script(name: &str, arguments: &[String]) -> Result<()> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("dist").join(name);
-    let status = Command::new("python3").arg(script).args(arguments).status()?;
-    if !status.success() {
-        bail!("`{name}` ended with {status}");
+/// Compiles the program and the native parts of the packages for a machine.
+fn build(toolchain: &Toolchain, machine: &str, profile: &str, parts: &Path) -> Result<()> {
+    let program = compile(toolchain, &program_target(machine), &["pinfold-cli"], profile)?;
+    let target = format!("{machine}-unknown-linux-gnu.{GLIBC}");
+    let libraries = compile(toolchain, &target, &["pinfold-node", "pinfold-python"], profile)?;
+    fs::create_dir_all(parts)?;
+    for (built, part) in [
+        (program.join("pinfold"), "pinfold"),
+        (libraries.join("libpinfold_node.so"), "pinfold.node"),
+        (libraries.join("lib_native.so"), "_native.abi3.so"),
+    ] {
+        fs::copy(&built, parts.join(part))
+            .with_context(|| format!("cannot copy {}", built.display()))?;
     }
     Ok(())
+}
+
+/// The target of the static program for a machine.
+pub(crate) fn program_target(machine: &str) -> String {
+    format!("{machine}-unknown-linux-musl")
+}
+
+/// Compiles crates for a target, and gives the directory that they are in then.
+pub(crate) fn compile(
+    toolchain: &Toolchain,
+    target: &str,
+    crates: &[&str],
+    profile: &str,
+) -> Result<PathBuf> {
+    eprintln!("xtask: {} for {target}", crates.join(", "));
+    let mut build = toolchain.zig("zigbuild", target);
+    build.args(["--profile", profile]);
+    build.args(crates.iter().flat_map(|name| ["--package", name]));
+    debian::run(&mut build)?;
+    // Without the version of glibc.
+    let target = target.split('.').next().unwrap_or(target);
+    let profile = if profile == "dev" { "debug" } else { profile };
+    Ok(place().join("target").join(target).join(profile))
+}
+
+fn script(name: &str) -> Command {
+    let mut python = Command::new("python3");
+    python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("dist").join(name));
+    python
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
 use crate::packages::{once, pip, run as must};
@@ -99,10 +99,7 @@ pub(crate) fn run() -> Result<()> {
         }
         table.push('\n');
     }
-    let page = fs::read_to_string(PAGE)?;
-    let (before, rest) = page.split_once(MARKS[0]).context("the page has no mark")?;
-    let (_, after) = rest.split_once(MARKS[1]).context("the page has no second mark")?;
-    fs::write(PAGE, [before, MARKS[0], &table, MARKS[1], after].concat())?;
+    crate::write_between(Path::new(PAGE), MARKS, &table)?;
     print!("{table}");
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("; ")) }
 }
@@ -127,9 +124,9 @@ impl Framework {
         };
         command.env("MCP_USE_ANONYMIZED_TELEMETRY", "false");
         eprintln!("xtask: {}", self.script);
-        let said = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let report = said.lines().last().ok_or_else(|| anyhow!("`{}` failed", self.script))?;
+        let printed = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let report = printed.lines().last().ok_or_else(|| anyhow!("`{}` failed", self.script))?;
         Ok(serde_json::from_str(report)?)
     }
 

@@ -5,17 +5,22 @@
 mod api;
 mod checks;
 mod conformance;
+mod crash;
 mod cross;
+mod debian;
 mod dist;
+mod filesystems;
 mod frameworks;
+mod image;
 mod packages;
 mod release;
 mod test;
+mod toolchain;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use packages::{Packages, Profile};
 
@@ -28,16 +33,23 @@ cargo xtask features       checks the crates with each of their features alone, 
 cargo xtask conformance    the official conformance suite against the server: part of `test`
 cargo xtask screenshots    the pictures of the page in docs/images
 cargo xtask frameworks     agent frameworks against the server; writes the table in docs/CLIENTS.md
+cargo xtask crash          what is on the disk after a loss of power at any moment, on ext4 and XFS, as root
+cargo xtask filesystems    which promises hold on ext4, XFS, Btrfs, F2FS, overlayfs, FUSE, NFS …, as root; writes the
+                           table in docs/FILESYSTEMS.md; `[NAME…]` for some of the rows
 cargo xtask fuzz [SECONDS] random calls of every kind, 600 seconds for each by default
 cargo xtask coverage       which lines the tests reach, for each crate
 cargo xtask deny           licences, advisories, sources and duplicates of the dependencies
 cargo xtask cross check    lints everything for macOS and FreeBSD, with Debian's second Rust below `target`;
                            `[TARGET…]` for others
-cargo xtask dist           what a release for this machine is, in `target/dist`; `--check` installs each file
+cargo xtask cross test     the tests of the engine, the fence and the tools on an emulated ARM machine;
+                           `[CRATE…]` for some
+cargo xtask dist           what a release is, for both machines, in `target/dist`; `--check` installs each file;
+                           `[PLATFORM…]` for some: linux-x64, linux-arm64
+cargo xtask image          a static program and deploy/Containerfile in `target/image`, tried as root
 cargo xtask package        packs every crate, and builds the packed crates
 cargo xtask minimal        checks everything with the oldest dependencies that the manifests allow
 cargo xtask bench NAME     a benchmark, both sides in one run: fence, edit, search, read, journal,
-                           serve, packages, peers [--reference], documents DIR…, repair
+                           serve, load, packages, peers [--reference], documents DIR…, repair
 cargo xtask bench soak     many calls on one server: whether it grows";
 
 fn main() -> ExitCode {
@@ -52,12 +64,16 @@ fn main() -> ExitCode {
         ["conformance"] => Packages::install().and_then(|packages| conformance::run(&packages)),
         ["screenshots"] => screenshots(),
         ["frameworks"] => frameworks::run(),
+        ["crash", rest @ ..] => crash::run(rest),
+        ["filesystems", rest @ ..] => filesystems::run(rest),
         ["bench", name, rest @ ..] => bench(name, rest),
         ["fuzz", rest @ ..] => fuzz(rest),
         ["deny"] => release::deny(),
         ["coverage"] => release::coverage(),
         ["cross", "check", targets @ ..] => cross::check(targets),
+        ["cross", "test", crates @ ..] => cross::test(crates),
         ["dist", rest @ ..] => dist::run(rest),
+        ["image", rest @ ..] => image::run(rest),
         ["package", rest @ ..] => release::package(rest),
         ["minimal"] => release::minimal(),
         ["help" | "--help" | "-h"] => {
@@ -126,8 +142,9 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
         own.push(("PINFOLD_RG", tool("rg", "ripgrep", "15.2.0")?));
         own.push(("PINFOLD_FD", tool("fd", "fd-find", "10.5.0")?));
     }
-    if matches!(name, "peers" | "read" | "serve" | "soak") {
-        run(&["build", "--release", "--package", "pinfold-cli"], &[])?;
+    if matches!(name, "load" | "peers" | "read" | "serve" | "soak") {
+        // The program as it is installed.
+        run(&["build", "--profile", "dist", "--package", "pinfold-cli"], &[])?;
     }
     if name == "packages" {
         let mut packages = Packages::default();
@@ -142,13 +159,21 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
         let peer = tool("rust-mcp-filesystem", "rust-mcp-filesystem", "0.4.5")?;
         own.push(("PINFOLD_RUST_PEER", peer));
     }
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/pinfold");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/dist/pinfold");
     own.push(("PINFOLD_BIN", program.display().to_string()));
     let mut arguments =
         vec!["run", "--quiet", "--release", "--package", "pinfold-benches", "--", name];
     arguments.extend(rest);
     let environment: Vec<_> = own.iter().map(|(name, value)| (*name, value.as_str())).collect();
     run(&arguments, &environment)
+}
+
+/// Replaces what a page has between two marks.
+fn write_between(page: &Path, marks: [&str; 2], text: &str) -> Result<()> {
+    let old = std::fs::read_to_string(page)?;
+    let (before, rest) = old.split_once(marks[0]).context("the page has no mark")?;
+    let (_, after) = rest.split_once(marks[1]).context("the page has no second mark")?;
+    Ok(std::fs::write(page, [before, marks[0], text, marks[1], after].concat())?)
 }
 
 fn run(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {

@@ -1,6 +1,7 @@
-//! What tests need from other languages' registries, and Pinfold's own packages for these languages: all of it
+//! Packages that tests need from other languages' registries, and Pinfold's own packages for these languages: all of it
 //! installed below `target`, once for each version, or in `packages/node/node_modules`.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -37,6 +38,8 @@ pub(crate) struct Packages {
     page: bool,
     /// A browser for the tests of the page.
     browser: Option<PathBuf>,
+    /// Proxies for the tests with replicas, by the variables that name them.
+    proxies: Vec<(&'static str, PathBuf)>,
     missing: Vec<String>,
 }
 
@@ -73,11 +76,12 @@ pub(crate) fn build(profile: Profile) -> Result<()> {
 
 /// Puts the native parts that cargo built into the packages' directories.
 pub(crate) fn lay(profile: Profile) -> Result<()> {
+    let library = |name: &str| format!("{DLL_PREFIX}{name}{DLL_SUFFIX}");
     let parts = [
-        ("pinfold", "node/native/pinfold"),
-        ("libpinfold_node.so", "node/native/pinfold.node"),
-        ("pinfold", "python/python/pinfold/bin/pinfold"),
-        ("lib_native.so", "python/python/pinfold/_native.abi3.so"),
+        ("pinfold".to_owned(), "node/native/pinfold"),
+        (library("pinfold_node"), "node/native/pinfold.node"),
+        ("pinfold".to_owned(), "python/python/pinfold/bin/pinfold"),
+        (library("_native"), "python/python/pinfold/_native.abi3.so"),
     ];
     for (built, part) in parts {
         let (built, part) = (profile.directory().join(built), Path::new(OURS).join(part));
@@ -117,7 +121,29 @@ impl Packages {
         Ok(())
     }
 
-    /// What tests of the page have to be told.
+    /// Installs the proxies that replicas are tested behind.
+    pub(crate) fn install_proxies(&mut self) {
+        for (variable, program, package) in
+            [("PINFOLD_HAPROXY", "haproxy", "haproxy"), ("PINFOLD_NGINX", "nginx", "nginx-light")]
+        {
+            match debian_program(&[program], package) {
+                Some(path) => self.proxies.push((variable, path)),
+                None => {
+                    let way = format!(
+                        "there is no `{program}`, and only root can install it by `apt-get`"
+                    );
+                    self.missing.push(format!("tests of replicas behind {program} ({way})"));
+                }
+            }
+        }
+    }
+
+    /// The environment of tests with replicas.
+    pub(crate) fn proxy_environment(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.proxies.iter().map(|(variable, path)| (*variable, path.display().to_string()))
+    }
+
+    /// The environment of tests of the page.
     pub(crate) fn page_environment(&self) -> Vec<(&'static str, String)> {
         let modules = self.page.then(|| Path::new(PAGE).join("node_modules").display().to_string());
         let browser = self.browser.as_ref().map(|browser| browser.display().to_string());
@@ -141,7 +167,7 @@ impl Packages {
         install().map(Some).map_err(|problem| anyhow!("{what}: {problem}"))
     }
 
-    /// Compiles the TypeScript of the Node package. Gives what tests and benchmarks of the packages have to be told.
+    /// Compiles the TypeScript of the Node package. Returns the environment of tests and benchmarks of the packages.
     pub(crate) fn build_layers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut environment = Vec::new();
         if self.own_node {
@@ -224,13 +250,18 @@ fn in_place(name: &str, directory: &Path) -> Result<(), String> {
     once(&place, || quiet(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(directory)))
 }
 
-/// Chromium, which root can install on Debian.
+/// Chromium.
 fn browser() -> Option<PathBuf> {
+    debian_program(&["chromium", "chromium-browser", "google-chrome"], "chromium")
+}
+
+/// A program with one of these names, from a package that root can install on Debian.
+pub(crate) fn debian_program(names: &[&str], package: &str) -> Option<PathBuf> {
     let find = || {
-        let path = std::env::var_os("PATH")?;
-        let names = ["chromium", "chromium-browser", "google-chrome"];
-        let mut all = std::env::split_paths(&path).flat_map(|it| names.map(|name| it.join(name)));
-        all.find(|program| program.is_file())
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // Programs for administrators are not in everybody's path.
+        let mut places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+        places.find_map(|it| names.iter().map(|name| it.join(name)).find(|file| file.is_file()))
     };
     find().or_else(|| {
         let apt = |arguments: &[&str]| {
@@ -238,7 +269,7 @@ fn browser() -> Option<PathBuf> {
             quiet(apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive")).ok()
         };
         apt(&["update", "--quiet"])?;
-        apt(&["install", "--yes", "--quiet", "--no-install-recommends", "chromium"])?;
+        apt(&["install", "--yes", "--quiet", "--no-install-recommends", package])?;
         find()
     })
 }

@@ -103,7 +103,7 @@ pub(crate) fn minimal() -> Result<()> {
     cargo(&["check", "--workspace", "--locked"])
 }
 
-/// Which lines the tests of the crates reach that do the work. Fails if it is less than it should be. The doors are
+/// Which lines the tests of the crates reach that do the work. Fails if it is less than it should be. The front ends are
 /// tested as processes, which are not counted.
 pub(crate) fn coverage() -> Result<()> {
     const LEAST: f64 = 90.0;

@@ -30,6 +30,7 @@ pub(crate) fn run_all() -> Result<()> {
     packages::lay(Profile::Dev)?;
     let mut own = timed("TypeScript", || packages.build_layers())?;
     own.extend(packages.page_environment());
+    own.extend(packages.proxy_environment());
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
     let mut environment = vec![("PINFOLD_RG", rg.as_str())];
@@ -57,6 +58,7 @@ fn install() -> Result<(String, Packages)> {
     let mut packages = Packages::install()?;
     packages.install_for_own()?;
     packages.install_for_page()?;
+    packages.install_proxies();
     Ok((tool("rg", "ripgrep", "15.2.0")?, packages))
 }
 

@@ -167,8 +167,9 @@ pub(crate) fn text(answer: &str) -> String {
         ["text", "data"].iter().find_map(|key| Some(block[key].as_str()?.to_owned()))
     };
     let text: String = blocks.iter().filter_map(content).collect();
-    match answer["result"]["isError"] == true || answer.get("error").is_some() {
-        true => format!("ERROR {text} {}", answer["error"]),
-        false => text,
+    if answer["result"]["isError"] == true || answer.get("error").is_some() {
+        format!("ERROR {text} {}", answer["error"])
+    } else {
+        text
     }
 }

@@ -1,4 +1,4 @@
-//! What is measured, as each server is asked for it.
+//! The calls that are measured, in the form that each server takes.
 
 use std::path::Path;
 

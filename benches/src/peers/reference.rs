@@ -19,7 +19,7 @@ struct Row {
     rounds: usize,
     tool: &'static str,
     arguments: Value,
-    /// What puts the files back before each call; none for a tool that changes nothing.
+    /// Restores the files before each call; none for a tool that changes nothing.
     reset: Option<Box<dyn Fn()>>,
 }
 
@@ -97,7 +97,7 @@ impl Row {
     }
 }
 
-/// What the other benchmarks of servers do not need.
+/// Files that the other benchmarks of servers do not need.
 fn prepare_more(root: &Path) {
     // The original counts what follows the last line end as a line.
     let large = fs::read_to_string(root.join("large.txt")).unwrap();

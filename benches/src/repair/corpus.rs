@@ -2,7 +2,7 @@
 
 /// An edit of a file that is refused.
 pub(crate) struct Case {
-    /// What the model got wrong.
+    /// The model's mistake.
     pub(crate) kind: &'static str,
     pub(crate) file: String,
     pub(crate) old: String,

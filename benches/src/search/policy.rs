@@ -1,4 +1,4 @@
-//! What policy costs: the same call without rules, with Pinfold's own files below the root, and with twenty rules.
+//! The cost of policy: the same call without rules, with Pinfold's own files below the root, and with twenty rules.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is searched for: 18 queries, from those that an index answers at once to those that read every file.
+//! The queries: 18 of them, from those that an index answers at once to those that read every file.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(super) struct Query {
     pub(super) arguments: Value,
     /// `rg`'s arguments, without the pattern.
     pub(super) flags: Vec<&'static str>,
-    /// How many lines are wanted. `rg` is stopped after so many, and `Grep` counts no others.
+    /// The maximum number of lines. `rg` is stopped after so many, and `Grep` counts no others.
     pub(super) head: Option<usize>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn queries() -> Vec<Query> {
     ]
 }
 
-/// What is looked for by name: `Glob`'s pattern, and the directory and pattern of `fd`.
+/// The searches by name: `Glob`'s pattern, and the directory and pattern of `fd`.
 pub(super) const FINDS: [(&str, &str, &str); 6] = [
     ("**/*.h", "", "*.h"),
     ("**/Makefile", "", "Makefile"),

@@ -1,0 +1,205 @@
+//! `cargo xtask crash`: what is on the disk after a loss of power.
+//!
+//! Calls of the command line change files on ext4 and XFS, on a disk whose writes and flushes are recorded. Then the
+//! disk is made as it would be if the power had failed after each of the writes: all writes before the last flush are
+//! there, and of those after it the first ones, or some. Each such disk is mounted and looked at. A file has its old
+//! content or its new one, a set of changes is made or not, the journal can be read, and the newest change be undone.
+
+mod recorder;
+mod work;
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::packages::debian_program;
+use crate::release::home;
+use recorder::{Event, LoopDevice, Recorder};
+use work::{Durability, Work};
+
+/// A file system that is tried: its name, how it is made, the package for that, and how it is mounted.
+const FILE_SYSTEMS: [(&str, &[&str], &str, &str); 2] = [
+    ("ext4", &["mkfs.ext4", "-q", "-E", "nodiscard"], "e2fsprogs", "nodiscard"),
+    ("xfs", &["mkfs.xfs", "-q", "-K"], "xfsprogs", "nodiscard"),
+];
+
+/// The smallest disk that `mkfs.xfs` takes has 300 MB.
+const DISK_BYTES: u64 = 320 << 20;
+
+/// Runs everything in a mount namespace, as root, or `--inside` one file system.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    if let ["--inside", name] = arguments {
+        return inside(name);
+    }
+    if !arguments.is_empty() {
+        bail!("`cargo xtask crash` takes no arguments");
+    }
+    crate::run(&["build", "--package", "pinfold-cli"], &[])?;
+    let mut failed = false;
+    for (name, make, package, _) in FILE_SYSTEMS {
+        debian_program(&make[..1], package)
+            .with_context(|| format!("there is no `{}`; install `{package}`", make[0]))?;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe()?);
+        failed |= !command.args(["crash", "--inside", name]).status()?.success();
+    }
+    if failed {
+        bail!("a disk was not as it has to be");
+    }
+    Ok(())
+}
+
+fn inside(name: &str) -> Result<()> {
+    let known = FILE_SYSTEMS.iter().find(|it| it.0 == name);
+    let (name, make, _, options) = known.context("no such file system")?;
+    // In a namespace of its own, `/mnt` is this process's alone.
+    must(Command::new("mount").args(["-t", "tmpfs", "tmpfs", "/mnt"]))?;
+    for directory in ["/mnt/at", "/mnt/fuse"] {
+        fs::create_dir(directory)?;
+    }
+    let mut wrong = 0;
+    for durability in Durability::ALL {
+        let recording = record(make, options, durability)?;
+        wrong += recording.replay(name, options)?;
+    }
+    if wrong > 0 { bail!("{wrong} disks were not as they have to be") } else { Ok(()) }
+}
+
+/// What was done, and what that did to the disk.
+struct Recording {
+    before: Vec<u8>,
+    events: Vec<Event>,
+    work: Work,
+}
+
+fn record(make: &[&str], options: &str, durability: Durability) -> Result<Recording> {
+    let fresh = Path::new("/mnt/fresh");
+    fs::File::create(fresh)?.set_len(DISK_BYTES)?;
+    must(Command::new(make[0]).args(&make[1..]).arg(fresh))?;
+    let recorder = Recorder::mount(Path::new("/mnt/fuse"), fs::read(fresh)?)?;
+    fs::remove_file(fresh)?;
+    let device = LoopDevice::on(Path::new("/mnt/fuse/disk"))?;
+    let at = Path::new("/mnt/at");
+    must(Command::new("mount").args(["-o", options, &device.0]).arg(at))?;
+    let mut work = Work::prepare(at, &program(), durability)?;
+    must(&mut Command::new("sync"))?;
+    let before = recorder.content();
+    recorder.start();
+    work.perform(|| recorder.answered())?;
+    // What is still in memory is written in the end, too.
+    must(Command::new("umount").arg(at))?;
+    let events = recorder.take();
+    drop(device);
+    must(Command::new("umount").args(["--lazy", "/mnt/fuse"]))?;
+    Ok(Recording { before, events, work })
+}
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn yes(&mut self) -> bool {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.0 >> 63 == 1
+    }
+}
+
+impl Recording {
+    /// Looks at every disk that a loss of power could leave, and returns how many are wrong.
+    fn replay(&self, name: &str, options: &str) -> Result<u64> {
+        let base = PathBuf::from("/mnt/base");
+        let disk = fs::File::create(&base)?;
+        write_sparse(&disk, &self.before)?;
+        let (mut answered, mut looked, mut random) = (0, 0_u64, Random(1));
+        let mut wrong: Vec<(usize, String)> = Vec::new();
+        let mut unflushed: Vec<(u64, &[u8])> = Vec::new();
+        for (number, event) in self.events.iter().enumerate() {
+            let mut extra = Vec::new();
+            match event {
+                Event::Write { offset, data } => unflushed.push((*offset, data)),
+                Event::Flush => {
+                    // Some of the writes, in no order that they were made in.
+                    extra = unflushed.iter().copied().filter(|_| random.yes()).collect();
+                }
+                Event::Answered => answered += 1,
+            }
+            if matches!(event, Event::Flush) {
+                let problem = self.look(&base, &extra, options, answered)?;
+                wrong.extend(problem.map(|it| (number, format!("some writes: {it}"))));
+                looked += 1;
+                for (offset, data) in unflushed.drain(..) {
+                    disk.write_all_at(data, offset)?;
+                }
+            }
+            let problem = self.look(&base, &unflushed, options, answered)?;
+            wrong.extend(problem.map(|it| (number, it)));
+            looked += 1;
+        }
+        let how = self.work.durability;
+        println!(
+            "{name}, durability = \"{}\": {} calls, {} writes and flushes, {looked} disks, {} not as promised",
+            how.name(),
+            self.work.calls(),
+            self.events.len() - self.work.calls(),
+            wrong.len()
+        );
+        for (number, problem) in wrong.iter().take(8) {
+            println!("  after event {number}: {problem}");
+        }
+        // Nothing is promised for a loss of power without a flush.
+        Ok(if how == Durability::None { 0 } else { wrong.len() as u64 })
+    }
+
+    /// Mounts a copy of the disk with some writes more, and checks it.
+    fn look(
+        &self,
+        base: &Path,
+        writes: &[(u64, &[u8])],
+        options: &str,
+        answered: usize,
+    ) -> Result<Option<String>> {
+        let (copy, at) = (Path::new("/mnt/copy"), Path::new("/mnt/at"));
+        must(Command::new("cp").arg("--sparse=always").args([base, copy]))?;
+        let disk = fs::File::options().write(true).open(copy)?;
+        for (offset, data) in writes {
+            disk.write_all_at(data, *offset)?;
+        }
+        drop(disk);
+        let options = format!("loop,{options}");
+        let mounted = Command::new("mount").args(["-o", &options]).args([copy, at]).output()?;
+        if !mounted.status.success() {
+            let said = String::from_utf8_lossy(&mounted.stderr);
+            return Ok(Some(format!("it cannot be mounted: {}", said.trim())));
+        }
+        let problem = self.work.check(answered);
+        must(Command::new("umount").arg(at))?;
+        problem.map(Result::err)
+    }
+}
+
+/// Writes the blocks that are not empty.
+fn write_sparse(file: &fs::File, content: &[u8]) -> Result<()> {
+    file.set_len(content.len() as u64)?;
+    for (number, block) in content.chunks(4096).enumerate() {
+        if block.iter().any(|byte| *byte != 0) {
+            file.write_all_at(block, number as u64 * 4096)?;
+        }
+    }
+    Ok(())
+}
+
+fn program() -> PathBuf {
+    home().join("target/debug/pinfold")
+}
+
+fn must(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! `cargo xtask filesystems`: which promise holds on which file system.
+//!
+//! The tests of each promise run with their directories on each file system (`TMPDIR`), which is mounted in a mount
+//! namespace of its own: nothing of it is left on this machine. What this kernel does not have is mounted by Debian's
+//! kernel in a virtual machine. The table that is printed is the one in `docs/FILESYSTEMS.md`.
+
+mod machine;
+mod mounts;
+mod promises;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use crate::release::home;
+use crate::tool;
+use machine::Machine;
+use mounts::{Mount, ROWS, SPECIAL, all};
+use promises::Outcome;
+
+const MARKS: [&str; 2] = ["<!-- cargo xtask filesystems -->\n", "<!-- end -->\n"];
+
+/// A test program of each name, and the `rg` that searches are compared with.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    tests: BTreeMap<String, (PathBuf, PathBuf)>,
+    rg: String,
+}
+
+/// Where the command keeps its disks and the virtual machine.
+fn place() -> PathBuf {
+    home().join("target/filesystems")
+}
+
+/// Tries every file system, or those that are named, and writes their rows.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    if let ["--inside", name] = arguments {
+        return inside(name);
+    }
+    let known = |name: &&str| all().any(|row| row.name == *name);
+    if let Some(unknown) = arguments.iter().find(|name| !known(name)) {
+        let names: Vec<_> = all().map(|row| row.name).collect();
+        bail!("no file system `{unknown}`; there are {}", names.join(", "));
+    }
+    fs::create_dir_all(place())?;
+    Programs::build()?.save()?;
+    let chosen = |row: &&Mount| arguments.is_empty() || arguments.contains(&row.name);
+    let mut problems = Vec::new();
+    for row in all().filter(chosen) {
+        match try_row(row) {
+            Ok(outcomes) => {
+                problems.extend(row.problems(&outcomes));
+                let line = row.line(&outcomes);
+                println!("{line}");
+                write_row(row, &line)?;
+            }
+            Err(problem) => {
+                eprintln!("xtask: !!! {} WAS NOT TRIED: {problem:#} !!!", row.title);
+                problems.push(format!("{}: {problem:#}", row.title));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
+}
+
+/// Puts a row into the page, in the place of the one that it had. The others stay: they take long.
+fn write_row(row: &Mount, line: &str) -> Result<()> {
+    let page = home().join("docs/FILESYSTEMS.md");
+    let old = fs::read_to_string(&page)?;
+    let known = |row: &Mount| {
+        let start = format!("| {} |", row.title);
+        old.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
+    };
+    let tables = [(&ROWS[..], "file system"), (&SPECIAL, "mount")].map(|(rows, what)| {
+        let line_of = |it: &Mount| if it.name == row.name { Some(line.into()) } else { known(it) };
+        let lines = rows.iter().filter_map(line_of);
+        lines.fold(head(what, &rows[0]), |table, line| table + &line + "\n")
+    });
+    crate::write_between(&page, MARKS, &tables.join("\n"))
+}
+
+fn head(what: &str, first: &Mount) -> String {
+    let titles: String = first.columns.iter().map(|it| format!(" {} |", it.title)).collect();
+    format!("| {what} | mounted by |{titles}\n|{}\n", "---|".repeat(first.columns.len() + 2))
+}
+
+/// The outcomes of all promises on a file system, and which kernel it was.
+fn try_row(row: &Mount) -> Result<BTreeMap<String, Outcome>> {
+    eprintln!("xtask: {}", row.title);
+    let begin = Instant::now();
+    row.install()?;
+    let said = if row.is_known_here() {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe()?);
+        command.args(["filesystems", "--inside", row.name]);
+        lines_of(&mut command)?
+    } else {
+        lines_of(&mut Machine::set_up(row.packages)?.command(row.name)?)?
+    };
+    let mut outcomes = BTreeMap::new();
+    for line in said.lines().filter_map(|line| line.split_once("RESULT ")) {
+        let value: Value = serde_json::from_str(line.1)?;
+        if let Some(problem) = value["problem"].as_str() {
+            bail!("{problem}");
+        }
+        outcomes.insert(value["column"].as_str().unwrap_or_default().into(), Outcome::of(&value));
+    }
+    eprintln!("xtask: {}: {} s", row.title, begin.elapsed().as_secs());
+    Ok(outcomes)
+}
+
+/// Runs a program, shows what it prints, and returns that too.
+fn lines_of(command: &mut Command) -> Result<String> {
+    use std::io::{BufRead as _, BufReader};
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().context("it has no output")?;
+    let mut text = String::new();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).trim_end().to_owned();
+        eprintln!("       {line}");
+        writeln!(text, "{line}")?;
+    }
+    child.wait()?;
+    Ok(text)
+}
+
+/// In the namespace or in the virtual machine: mounts the file system, and prints a line for each promise.
+fn inside(name: &str) -> Result<()> {
+    let row = all().find(|row| row.name == name).context("no such file system")?;
+    let programs = Programs::load()?;
+    let at = match row.mount() {
+        Ok(at) => at,
+        Err(problem) => {
+            println!("RESULT {}", json!({"problem": format!("{problem:#}")}));
+            return Ok(());
+        }
+    };
+    for column in row.columns {
+        let outcome = column.run(&programs, &at)?;
+        println!("RESULT {}", outcome.to_json(column.title));
+    }
+    // A process that provides a file system would keep the namespace, and the disk with it.
+    Command::new("umount").args(["--recursive", "--lazy", "/mnt"]).status()?;
+    Ok(())
+}
+
+impl Programs {
+    /// Compiles the tests.
+    fn build() -> Result<Self> {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["test", "--no-run", "--message-format=json"]);
+        for package in ["pinfold-confine", "pinfold", "pinfold-dialects", "pinfold-cli"] {
+            cargo.args(["--package", package]);
+        }
+        let tests = all().flat_map(|row| row.columns).flat_map(|column| column.tests);
+        let names: BTreeSet<_> = tests.filter_map(|(test, _)| test.split('/').nth(1)).collect();
+        names.iter().for_each(|name| _ = cargo.args(["--test", name]));
+        cargo.stderr(Stdio::inherit());
+        let output = cargo.current_dir(home()).output()?;
+        if !output.status.success() {
+            bail!("the tests do not compile");
+        }
+        let mut tests = BTreeMap::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let message: Value = serde_json::from_str(line)?;
+            let (Some(program), Some(name)) =
+                (message["executable"].as_str(), message["target"]["name"].as_str())
+            else {
+                continue;
+            };
+            if message["target"]["kind"][0] != "test" {
+                continue;
+            }
+            let manifest = Path::new(message["manifest_path"].as_str().unwrap_or_default());
+            let (directory, package) = (manifest.parent().unwrap_or(manifest), manifest);
+            let package = package.parent().and_then(Path::file_name).unwrap_or_default();
+            let name = format!("{}/{name}", package.to_string_lossy());
+            tests.insert(name, (program.into(), directory.to_owned()));
+        }
+        Ok(Self { tests, rg: tool("rg", "ripgrep", "15.2.0")? })
+    }
+
+    fn save(&self) -> Result<()> {
+        let value = json!({"tests": self.tests, "rg": self.rg});
+        Ok(fs::write(place().join("programs.json"), value.to_string())?)
+    }
+
+    fn load() -> Result<Self> {
+        let value: Value =
+            serde_json::from_str(&fs::read_to_string(place().join("programs.json"))?)?;
+        Ok(Self {
+            tests: serde_json::from_value(value["tests"].clone())?,
+            rg: value["rg"].as_str().unwrap_or_default().into(),
+        })
+    }
+}

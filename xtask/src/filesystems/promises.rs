@@ -1,0 +1,168 @@
+//! The promises: which tests show each of them.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::{Value, json};
+
+use super::Programs;
+
+/// A promise, and the tests that show it: a test program and the names in it that count, all if there are none.
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    pub(crate) tests: &'static [(&'static str, &'static [&'static str])],
+}
+
+pub(crate) const PROMISES: [Column; 7] = [
+    Column {
+        title: "fence",
+        tests: &[("confine/fence", &[]), ("confine/narrowed", &[]), ("confine/walk", &[])],
+    },
+    Column { title: "races", tests: &[("confine/swap_race", &[]), ("confine/moved_roots", &[])] },
+    Column {
+        title: "atomic replace",
+        tests: &[
+            ("confine/writes", &[]),
+            ("confine/sweep", &[]),
+            ("confine/moves", &[]),
+            ("confine/trees", &[]),
+        ],
+    },
+    Column {
+        title: "faults at every call",
+        tests: &[("confine/faults", &[]), ("pinfold/commits", &[])],
+    },
+    Column { title: "change sets", tests: &[("pinfold/sets", &[]), ("pinfold/rewinds", &[])] },
+    Column { title: "journal and undo", tests: &[("cli/journal", &[])] },
+    Column {
+        title: "never stale",
+        tests: &[("confine/tree", &[]), ("dialects/fuzz", &["searches_are_never_stale"])],
+    },
+];
+
+/// What came of a promise.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) passed: u64,
+    pub(crate) failed: Vec<String>,
+    pub(crate) unfinished: Vec<String>,
+}
+
+/// How long a test may take.
+const TEST_LIMIT: Duration = Duration::from_secs(180);
+
+/// Tests that take longer than this are named: they are what makes a row slow.
+const SLOW: Duration = Duration::from_secs(5);
+
+impl Outcome {
+    pub(crate) fn of(value: &Value) -> Self {
+        let names = |key: &str| {
+            let names = value[key].as_array().into_iter().flatten();
+            names.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            passed: value["passed"].as_u64().unwrap_or_default(),
+            failed: names("failed"),
+            unfinished: names("unfinished"),
+        }
+    }
+
+    pub(crate) fn to_json(&self, column: &str) -> Value {
+        let Self { passed, failed, unfinished } = self;
+        json!({"column": column, "passed": passed, "failed": failed, "unfinished": unfinished})
+    }
+}
+
+/// A test of a program, which runs in a process of its own, as under `cargo nextest`.
+struct Test<'p> {
+    program: &'p Path,
+    directory: &'p Path,
+    name: String,
+    title: String,
+}
+
+impl Test<'_> {
+    /// `None` if it did not end in time.
+    fn passes(&self, rg: &str, at: &Path) -> Result<Option<bool>> {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", &TEST_LIMIT.as_secs().to_string()]);
+        let small = at.with_file_name("small");
+        if small.exists() {
+            // Root may use more than a quota, unless it lacks this capability.
+            command.args(["setpriv", "--bounding-set=-sys_resource"]);
+            // The journal is on another file system: on this one, what it keeps of deleted files counts too.
+            command.env("PINFOLD_SMALL_DISK", small);
+        } else {
+            command.env("TMPDIR", at);
+        }
+        command.arg(self.program).args([&self.name, "--exact"]).current_dir(self.directory);
+        command.env("PINFOLD_RG", rg).env("RUST_BACKTRACE", "0");
+        let begin = Instant::now();
+        let output = command.stdin(Stdio::null()).output()?;
+        let took = begin.elapsed();
+        if took > SLOW {
+            eprintln!("{}: {} s", self.title, took.as_secs());
+        }
+        if matches!(output.status.code(), Some(124 | 137)) {
+            return Ok(None);
+        }
+        if !output.status.success() {
+            let [said, also] =
+                [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+            eprintln!("{}: {}\n{said}{also}", self.title, output.status);
+        }
+        Ok(Some(output.status.success()))
+    }
+}
+
+impl Column {
+    /// The tests that are about a special mount.
+    pub(crate) const fn of(tests: &'static [(&'static str, &'static [&'static str])]) -> Self {
+        Self { title: "holds", tests }
+    }
+
+    /// Runs the tests with their directories below `at`, two at a time.
+    pub(crate) fn run(&self, programs: &Programs, at: &Path) -> Result<Outcome> {
+        let tests = Mutex::new(self.tests_in(programs)?.into_iter());
+        let outcome = Mutex::new(Outcome::default());
+        let work = || -> Result<()> {
+            loop {
+                let next = tests.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(test) = next else { return Ok(()) };
+                let passes = test.passes(&programs.rg, at)?;
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                match passes {
+                    Some(true) => outcome.passed += 1,
+                    Some(false) => outcome.failed.push(test.title),
+                    None => outcome.unfinished.push(test.title),
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(work);
+            work()?;
+            other.join().map_err(|_| anyhow!("a thread panicked"))?
+        })?;
+        Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn tests_in<'p>(&self, programs: &'p Programs) -> Result<Vec<Test<'p>>> {
+        let mut tests = Vec::new();
+        for (test, wanted) in self.tests {
+            let (program, directory) =
+                programs.tests.get(*test).with_context(|| format!("there is no test `{test}`"))?;
+            let list = Command::new(program).args(["--list", "--format", "terse"]).output()?;
+            let list = String::from_utf8(list.stdout)?;
+            for name in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+                if wanted.is_empty() || wanted.contains(&name) {
+                    let title = format!("{test}::{name}");
+                    tests.push(Test { program, directory, name: name.into(), title });
+                }
+            }
+        }
+        Ok(tests)
+    }
+}
