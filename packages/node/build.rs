@@ -1,4 +1,4 @@
-//! What a native module for Node needs from its linker.
+//! The linker flags of a native module for Node.
 
 fn main() {
     napi_build::setup();

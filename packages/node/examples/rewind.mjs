@@ -1,4 +1,4 @@
-// Takes back what an agent did in a turn that the user does not want. The model follows a script, so this runs without a key.
+// Undoes what an agent did in a turn that the user does not want. The model follows a script, so this runs without a key.
 import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { Session } from "pinfold";

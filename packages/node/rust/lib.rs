@@ -159,8 +159,8 @@ impl NativeSession {
 
     /// The arguments of a call on one line, for the user.
     #[napi]
-    pub fn compact(&self, tool: String, arguments: String) -> String {
-        self.0.compact(&tool, &arguments)
+    pub fn compact_params(&self, tool: String, arguments: String) -> String {
+        self.0.compact_params(&tool, &arguments)
     }
 
     /// The tools, as JSON text.

@@ -1,12 +1,12 @@
-//! The scenario corpus through the npm package: a process for each scenario, which `test/door.mjs` runs.
+//! The scenario corpus through the npm package: a process for each scenario, which `test/front_end.mjs` runs.
 
 use std::process::Command;
 
 use pinfold_testkit::{Door, Process, Stage, run_corpus};
 
 fn open(stage: &Stage) -> Option<Box<dyn Door>> {
-    let door = concat!(env!("CARGO_MANIFEST_DIR"), "/test/door.mjs");
-    Some(Box::new(Process::start(Command::new("node").arg(door).arg(stage.options()))))
+    let front_end = concat!(env!("CARGO_MANIFEST_DIR"), "/test/front_end.mjs");
+    Some(Box::new(Process::start(Command::new("node").arg(front_end).arg(stage.options()))))
 }
 
 fn main() {

@@ -25,7 +25,7 @@ export interface Settings {
    */
   dryRun?: boolean | null | undefined;
   /**
-   * What is flushed to the disk before a change is complete.
+   * How much is flushed to the disk before a change is complete.
    * `none`: Nothing: the change survives a crash of the process, but perhaps not a loss of power.
    * `data`: The content, before the rename: a loss of power leaves the old or the new content.
    * `full`: The directory too: a loss of power after the call leaves the new content.
@@ -40,7 +40,7 @@ export interface Settings {
   readBeforeWrite?: "require" | "off" | null | undefined;
   /**
    * How an edit finds the text that it replaces.
-   * `lenient`: The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation.
+   * `lenient`: The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation. A replacement of all occurrences replaces exact ones only.
    * `exact`: The exact text, whatever its line endings.
    * Default: `"lenient"`.
    */
@@ -63,7 +63,7 @@ export interface Settings {
    */
   maxJournalBytes?: number | null | undefined;
   /**
-   * What happens to a change that cannot be journalled.
+   * Whether a change that cannot be journalled is refused, or made with a warning.
    * `refuse`: The change is refused.
    * `warn`: The change is made, and the result warns that it cannot be undone.
    * Default: `"refuse"`.
@@ -77,7 +77,7 @@ export interface Settings {
    */
   maxLineChars?: number | null | undefined;
   /**
-   * What happens to PDF files.
+   * Whether the text of PDF files is extracted, or the files are refused.
    * `extract`: Their text is extracted.
    * `reject`: They are refused.
    * Default: `"extract"`.
@@ -115,7 +115,7 @@ export interface Settings {
   /** The audit log: a file that gets a line for every call. */
   audit?: string | null | undefined;
   /**
-   * What happens to changes while the audit log cannot be written.
+   * Whether changes are refused while the audit log cannot be written.
    * `refuse`: Changes are refused.
    * `ignore`: Changes are made.
    * Default: `"refuse"`.
@@ -125,12 +125,12 @@ export interface Settings {
   permissions?: {
     /**
      * Permission mode for operations that no rule matches.
-     * `default`: Reads are allowed; changes ask.
-     * `secure-file-access`: Reads and changes are allowed; protected paths ask.
-     * `acceptEdits`: As `secure-file-access`, but deleting asks.
+     * `default`: Reads are allowed; changes need approval.
+     * `secure-file-access`: Reads and changes are allowed; protected paths need approval.
+     * `acceptEdits`: As `secure-file-access`, but deleting needs approval.
      * `plan`: Changes are denied, whatever the rules say.
-     * `dontAsk`: Whatever would ask is denied.
-     * `bypassPermissions`: Nothing asks. The fence and deny rules hold.
+     * `dontAsk`: Operations that would need approval are denied.
+     * `bypassPermissions`: Nothing needs approval. The fence and deny rules hold.
      * Default: `"secure-file-access"`.
      */
     mode?: "default" | "secure-file-access" | "acceptEdits" | "plan" | "dontAsk" | "bypassPermissions" | null | undefined;

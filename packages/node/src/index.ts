@@ -60,7 +60,7 @@ export class Session {
   }
 
   /**
-   * Marks the present, so that `rewind` can take back all that is changed from now on. Resolves to the checkpoint's id.
+   * Adds a checkpoint: `rewind` can undo everything that is changed after it. Resolves to the checkpoint's id.
    * Needs the option `journal`; rejects with a `PinfoldError` without one.
    */
   async checkpoint(label = ""): Promise<string> {
@@ -68,8 +68,8 @@ export class Session {
   }
 
   /**
-   * Takes back all that this session has changed since a checkpoint, by its id or label, or after a change, by its id: all of it,
-   * or nothing if somebody else has changed one of the files since. Rejects with a `PinfoldError` if that cannot be planned.
+   * Undoes all changes of this session since a checkpoint, by its id or label, or after a change, by its id: all of them,
+   * or none if somebody else has changed one of the files since. Rejects with a `PinfoldError` if that cannot be planned.
    */
   async rewind(to: string, options: RewindOptions = {}): Promise<Rewound> {
     const { everybody, leaveOutConflicts, ...context } = options;
@@ -152,7 +152,7 @@ export class Session {
 
   /** The arguments of a call on one line, for the user. */
   formatCompactParams(tool: string, params: unknown): string {
-    return this.#native.compact(tool, stringify(params).text);
+    return this.#native.compactParams(tool, stringify(params).text);
   }
 
   /** Passes approval requests to the callback, if there is one. */
@@ -208,7 +208,7 @@ function failed({ error, metadata }: ToolResult): PinfoldError {
   return new PinfoldError(error ?? "", String(metadata?.["code"]));
 }
 
-/** What the model sees of a result, as blocks of Anthropic's messages. */
+/** The part of a result for the model, as blocks of Anthropic's messages. */
 function contentBlocks({ success, content, error, images = [] }: ToolResult): ContentBlock[] {
   const pictures = images.map(({ data, mediaType }) => ({
     type: "image" as const,

@@ -8,7 +8,7 @@ export interface NativeCall {
   decide(decision: string): void;
 }
 
-/** What `rust/lib.rs` exports: arguments and results are JSON text. */
+/** The exports of `rust/lib.rs`: arguments and results are JSON text. */
 export interface NativeSession {
   start(
     tool: string,
@@ -17,7 +17,7 @@ export interface NativeSession {
     call: NativeCall,
     ask: ((question: string) => void) | undefined,
   ): Promise<string>;
-  compact(tool: string, args: string): string;
+  compactParams(tool: string, args: string): string;
   describe(): string;
   schemas(format: string): string;
 }
@@ -28,18 +28,16 @@ export interface Native {
   schemas(format: string, dialects: string[]): string;
 }
 
-/** The packages of this platform. npm installs the one for the system's libc; other managers may install both. */
-const packages = ["gnu", "musl"].map((libc) => `pinfold-${process.platform}-${process.arch}-${libc}`);
+/** The package of this platform. Its program is static; its addon needs glibc. */
+const platformPackage = `pinfold-${process.platform}-${process.arch}`;
 
-/** The directories that may have the native part: the one that a checkout builds, then the platform's packages. */
+/** The directories that may have the native part: the one that a checkout builds, then the platform's package. */
 function directories(): string[] {
   const found = [join(__dirname, "..", "native")];
-  for (const name of packages) {
-    try {
-      found.push(dirname(require.resolve(`${name}/package.json`)));
-    } catch {
-      // Not installed.
-    }
+  try {
+    found.push(dirname(require.resolve(`${platformPackage}/package.json`)));
+  } catch {
+    // Not installed.
   }
   return found;
 }
@@ -48,7 +46,7 @@ function directories(): string[] {
 export function program(): string {
   const found = directories().map((directory) => join(directory, "pinfold")).find(existsSync);
   if (found === undefined) {
-    throw new Error(`none of these packages is installed: ${packages.join(", ")}`);
+    throw new Error(`the package ${platformPackage} is not installed`);
   }
   return found;
 }
@@ -66,5 +64,6 @@ export function load(): Native {
       }
     }
   }
-  throw new Error(["cannot load pinfold's native part", ...problems, `it is in one of ${packages.join(", ")}`].join("\n"));
+  const needs = `it is in the package ${platformPackage}, and needs glibc on Linux`;
+  throw new Error(["cannot load pinfold's native part", ...problems, needs].join("\n"));
 }

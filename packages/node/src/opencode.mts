@@ -54,7 +54,7 @@ export async function Pinfold(
       canUseToolCallback: (_tool, _args, question) => approvals.answer(question),
     });
     if (approvals.rejection !== undefined) {
-      // As opencode made it: it knows by the error that the user said no.
+      // Opencode's own error, by which it recognises a denial.
       throw approvals.rejection.error;
     }
     return ran(result, session.formatCompactParams(name, args));
@@ -73,7 +73,7 @@ class Approvals {
   readonly #start: string;
   readonly #args: Args;
   readonly #given = new Set<string>();
-  /** What `ask` rejected an approval request with. */
+  /** The error with which `ask` rejected an approval request. */
   rejection: { error: unknown } | undefined;
 
   constructor(context: Context, start: string, args: Args) {
@@ -82,7 +82,7 @@ class Approvals {
     this.#args = args;
   }
 
-  /** What opencode's own tools ask for before they read. The tools that change files are asked about with the diff. */
+  /** The permissions that opencode's own tools request before they read. For tools that change files, the request has the diff. */
   async beforeReading(name: string): Promise<void> {
     const subject = this.#args[name === "read" ? "filePath" : "pattern"];
     if (["read", "glob", "grep"].includes(name) && typeof subject === "string") {

@@ -111,15 +111,15 @@ export interface ToolResult<Data = unknown> {
   data?: Data;
 }
 
-/** How a rewind is made: the context of a call, and what is taken back. */
+/** The options of a rewind, beside the context of a call. */
 export interface RewindOptions extends ToolContext {
-  /** Whether the changes of other sessions are taken back, too. */
+  /** Whether the changes of other sessions are undone, too. */
   everybody?: boolean | undefined;
   /** Whether files that somebody else has changed are left as they are, instead of changing nothing. */
   leaveOutConflicts?: boolean | undefined;
 }
 
-/** What becomes of one path in a rewind. */
+/** A path to which a rewind undoes changes. */
 export interface RewoundFile {
   /** Its path as it is before the rewind. */
   path: string;
@@ -131,14 +131,14 @@ export interface RewoundFile {
   linesRemoved?: number;
 }
 
-/** What a rewind has done, or would do. */
+/** The outcome of a rewind, or of its dry run. */
 export interface Rewound {
   /** Whether it was made. Not in a dry run, nor if there are conflicts that were not to be left out. */
   done: boolean;
   dryRun: boolean;
   /** The id of the rewind itself, which \`pinfold undo\` undoes. */
   id?: string;
-  /** How many changes are taken back. */
+  /** How many changes are undone. */
   changes: number;
   files: RewoundFile[];
   /** Files that somebody else has changed since, and why they stay. */
@@ -194,7 +194,7 @@ export interface PatchCall {
   operation: PatchOperation;
 }
 
-/** What the item `apply_patch_call_output` says about a call, besides its `call_id`. */
+/** The fields of the item `apply_patch_call_output`, besides `type` and `call_id`. */
 export interface PatchResult {
   status: "completed" | "failed";
   output: string;

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Session } from "pinfold";
 import { workspace } from "./workspace.mjs";
 
-/** A session in which every change asks, and a call that makes one. */
+/** A session in which every change needs approval, and a call that makes one. */
 function asking(t, options = {}) {
   const root = workspace(t);
   const session = new Session({ root, permissions: { mode: "default" }, ...options });

@@ -1,4 +1,4 @@
-// What the documentation shows is what happens.
+// The examples in the documentation print what it shows.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -15,13 +15,13 @@ const editor = ["view .", "view greeting.txt", "str_replace greeting.txt"].map(
   (params) => `str_replace_based_edit_tool ${params}`,
 );
 const examples = { "ai-sdk": classic, anthropic: classic, "anthropic-editor": editor, gemini: classic, openai: classic };
-for (const [example, said] of Object.entries(examples)) {
+for (const [example, printed] of Object.entries(examples)) {
   test(`the example ${example} mends the file`, async () => {
     const environment = { ...process.env };
     for (const name of ["OPENAI", "ANTHROPIC", "GEMINI"]) delete environment[`${name}_API_KEY`];
     const file = join(home, "examples", `${example}.mjs`);
     const { stdout } = await run(process.execPath, [file], { env: environment });
-    assert.deepEqual(stdout.split("\n").slice(0, 3), said);
+    assert.deepEqual(stdout.split("\n").slice(0, 3), printed);
     assert.match(stdout, /\nHello, world!\n/);
   });
 }

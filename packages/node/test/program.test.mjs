@@ -50,7 +50,7 @@ test("the package has the command line, and clients are served by it", async (t)
   const { server, ask } = await serve();
   const call = { name: "Read", arguments: { file_path: join(root, "a.txt") } };
   assert.equal((await ask(2, "tools/call", call)).content[0].text, "     1\tone\n     2\ttwo\n");
-  // It ends when it is told to,
+  // It ends at SIGTERM,
   server.kill("SIGTERM");
   assert.deepEqual(await once(server, "exit"), [0, null]);
   // and says so if the program itself is killed.

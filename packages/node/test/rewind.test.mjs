@@ -8,7 +8,7 @@ import { workspace } from "./workspace.mjs";
 
 const opened = (t, root, more = {}) => new Session({ root, dialect: "dotted", journal: workspace(t), ...more });
 
-test("a turn is taken back, whatever was changed in it", async (t) => {
+test("a turn is undone, whatever was changed in it", async (t) => {
   const root = workspace(t, { "a.txt": "one\n", "dir/d.txt": "four\n" });
   writeFileSync(join(root, "b.bin"), Buffer.from([0, 1, 255]));
   const session = opened(t, root);
@@ -54,7 +54,7 @@ test("what somebody else changed is named, and then nothing is done", async (t) 
   assert.equal(readFileSync(join(root, "a.txt"), "utf8"), "theirs\n");
 });
 
-test("only the session's own changes are taken back, unless told otherwise", async (t) => {
+test("only the session's own changes are undone, unless `everybody` is set", async (t) => {
   const root = workspace(t);
   const journal = join(workspace(t), "journal");
   mkdirSync(journal);
@@ -79,7 +79,7 @@ test("a rewind that cannot be planned rejects, and no model can name it", async 
   }
 });
 
-test("the user is asked once about all that is taken back", async (t) => {
+test("the user is asked once about all that is undone", async (t) => {
   const root = workspace(t, { "a.txt": "one\n" });
   const asked = [];
   const canUseTool = (tool, args, question) => {

@@ -1,4 +1,4 @@
-"""Takes back what an agent did in a turn that the user does not want. The model follows a script, so this runs
+"""Undoes what an agent did in a turn that the user does not want. The model follows a script, so this runs
 without a key."""
 
 from __future__ import annotations

@@ -229,8 +229,8 @@ impl NativeTools {
     }
 
     /// The arguments of a call on one line, for the user.
-    fn compact(&self, tool: &str, arguments: &str) -> String {
-        self.0.compact(tool, arguments)
+    fn compact_params(&self, tool: &str, arguments: &str) -> String {
+        self.0.compact_params(tool, arguments)
     }
 
     /// The tools, as JSON text.

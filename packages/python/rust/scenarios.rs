@@ -1,4 +1,4 @@
-//! The scenario corpus through the Python package: a process for each scenario, which `tests/door.py` runs.
+//! The scenario corpus through the Python package: a process for each scenario, which `tests/front_end.py` runs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -10,9 +10,9 @@ use pinfold_testkit::{Door, Process, Stage, run_corpus};
 const PYTHON: &str = "PINFOLD_PYTHON_PACKAGE";
 
 fn open(stage: &Stage) -> Option<Box<dyn Door>> {
-    let door = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/door.py");
+    let front_end = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/front_end.py");
     let mut python = Command::new(std::env::var_os(PYTHON).unwrap());
-    Some(Box::new(Process::start(python.arg(door).arg(stage.options()))))
+    Some(Box::new(Process::start(python.arg(front_end).arg(stage.options()))))
 }
 
 fn main() {

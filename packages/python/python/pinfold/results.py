@@ -84,7 +84,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class RewoundFile:
-    """What becomes of one path in a rewind."""
+    """A path to which a rewind undoes changes."""
 
     # Its path as it is before the rewind.
     path: str
@@ -99,14 +99,14 @@ class RewoundFile:
 
 @dataclass(frozen=True)
 class Rewound:
-    """What a rewind has done, or would do."""
+    """The outcome of a rewind, or of its dry run."""
 
     # Whether it was made. Not in a dry run, nor if there are conflicts that were not to be left out.
     done: bool
     dry_run: bool
     # The id of the rewind itself, which `pinfold undo` undoes.
     id: str | None
-    # How many changes are taken back.
+    # How many changes are undone.
     changes: int
     files: list[RewoundFile]
     conflicts: list[Conflict]
@@ -130,7 +130,7 @@ def tool_result_block(tool_use_id: str, result: ToolResult) -> dict[str, Any]:
 
 
 def content_blocks(result: ToolResult) -> list[dict[str, Any]]:
-    """What the model sees of a result, as blocks of Anthropic's messages."""
+    """The part of a result for the model, as blocks of Anthropic's messages."""
     text = result.output if result.success else result.error or ""
     # The API refuses a block of text without text.
     content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
@@ -141,7 +141,7 @@ def content_blocks(result: ToolResult) -> list[dict[str, Any]]:
 
 
 class PatchResult(TypedDict):
-    """What the item `apply_patch_call_output` says about a call, besides its `call_id`."""
+    """The fields of the item `apply_patch_call_output`, besides `type` and `call_id`."""
 
     status: Literal["completed", "failed"]
     output: str

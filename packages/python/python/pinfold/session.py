@@ -141,7 +141,7 @@ class Session:
         return parse_result(answer)
 
     def checkpoint(self, label: str = "") -> str:
-        """Marks the present, so that `rewind` can take back all that is changed from now on. Returns the
+        """Adds a checkpoint: `rewind` can undo everything that is changed after it. Returns the
         checkpoint's id. Needs the setting `journal`; raises `PinfoldError` without one."""
         result = self._run(_Job(self, "checkpoint", {"label": label}, None, operation="checkpoint"))
         return cast("str", _data(result)["id"])
@@ -155,9 +155,9 @@ class Session:
         leave_out_conflicts: bool = False,
         context: ExecutionContext | None = None,
     ) -> Rewound:
-        """Takes back all that this session has changed since a checkpoint, by its id or label, or after a
-        change, by its id: all of it, or nothing if somebody else has changed one of the files since, unless
-        those are to be left out. With `everybody` the changes of other sessions are taken back, too. Raises
+        """Undoes all changes of this session since a checkpoint, by its id or label, or after a
+        change, by its id: all of them, or none if somebody else has changed one of the files since. With
+        `leave_out_conflicts`, such files are left as they are. With `everybody` the changes of other sessions are undone, too. Raises
         `PinfoldError` if that cannot be planned."""
         job = self._rewinding(to, dry_run, everybody, leave_out_conflicts, context)
         return rewound(_data(self._run(job)))
@@ -231,7 +231,7 @@ class Session:
 
     def format_compact_params(self, name: str, args: Mapping[str, Any]) -> str:
         """The arguments of a call on one line, for the user."""
-        return self._native.compact(name, _options(args))
+        return self._native.compact_params(name, _options(args))
 
 
 class Sessions:
@@ -279,7 +279,7 @@ class _Job:
         name: str,
         args: Mapping[str, Any],
         context: ExecutionContext | None,
-        # What to perform instead of calling a tool. No model can name it.
+        # The operation to perform instead of calling a tool. No model can name it.
         operation: str | None = None,
     ) -> None:
         context = context or ExecutionContext()
