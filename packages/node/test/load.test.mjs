@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -101,19 +101,21 @@ test("workers can be ended while questions are open, and leave no threads", asyn
 
 test("a call that is ended before its turn need not wait for it", async (t) => {
   const root = workspace(t);
-  for (let n = 0; n < 300; n += 1) writeFileSync(join(root, `${n}.txt`), "x\n".repeat(5000));
-  // Without an index, which would remember the result of the first one.
-  const session = new Session({ root, index: "off" });
-  // More than there are places, and each takes longer than making all of them: the last one waits.
-  const controller = new AbortController();
-  const pipe = Array.from({ length: 500 }, () =>
-    session.call("Grep", { pattern: "x" }, { signal: controller.signal }));
-  controller.abort();
-  const results = await Promise.all(pipe);
-  for (const result of results) {
-    assert.ok(result.success || result.metadata.code === "cancelled", result.error);
-  }
-  assert.equal(results.at(-1).metadata.code, "cancelled");
+  // Text, and then a hole that takes hours to read: a call that reads it ends when it is aborted, and not before.
+  const file_path = join(root, "endless.txt");
+  writeFileSync(file_path, "x\n".repeat(100_000));
+  truncateSync(file_path, 2 ** 43);
+  const session = new Session({ root, deadlineSeconds: 3600 });
+  const [first, second] = [new AbortController(), new AbortController()];
+  // More than the pool has places.
+  const running = Array.from({ length: 100 }, () => session.call("Read", { file_path }, { signal: first.signal }));
+  const waiting = session.call("Read", { file_path }, { signal: second.signal });
+  second.abort();
+  const early = await Promise.race([waiting, ...running]);
+  assert.equal(early, await waiting);
+  assert.equal(early.metadata.code, "cancelled");
+  first.abort();
+  for (const result of await Promise.all(running)) assert.equal(result.metadata.code, "cancelled");
 });
 
 test("a worker can be ended while its calls are under way", async (t) => {
