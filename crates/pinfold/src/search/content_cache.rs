@@ -5,7 +5,7 @@
 //! not been used for longest goes first.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher as _};
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::search::file_set::SetFile;
@@ -102,9 +102,7 @@ impl ContentCache {
 
     /// Keeps the content of a file, and forgets the one that it had before.
     pub(crate) fn put(&self, file: &SetFile, content: Content) {
-        let mut path = DefaultHasher::new();
-        file.file.place().hash(&mut path);
-        self.put_version(path.finish(), file.version, content);
+        self.put_version(file.path_hash(), file.version, content);
     }
 
     fn put_version(&self, path: u64, version: u64, content: Content) {

@@ -1,8 +1,9 @@
 //! Remembers which trigrams files contain, so that a search opens only files that can match.
 //!
-//! The content of a file is known by its version. A file whose present version is not known is always searched, so what
-//! is remembered never decides alone that a changed file does not match. Which files a search may look at was decided
-//! before, by its `FileSet`. The index is built by a thread in the background, which waits while a search runs.
+//! The content of a file is known by its version. A file whose present version is not indexed is always searched, so the
+//! index never decides that a changed file does not match. Which files a search may look at was decided before, by its
+//! `FileSet`. Of each path one version is indexed, and a segment with more outdated than current texts is dropped, so
+//! edits do not fill the memory. The index is built by a thread in the background, which waits while a search runs.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,14 +32,23 @@ pub(crate) struct ContentIndex {
 
 #[derive(Debug, Default)]
 struct State {
-    segments: Vec<Arc<Segment>>,
+    /// `None` for a segment that was dropped.
+    segments: Vec<Option<CountedSegment>>,
     /// By the version of the file.
     texts: HashMap<u64, IndexedText>,
-    bytes: usize,
+    /// The version that is indexed of each path, by a hash of the path.
+    versions: HashMap<u64, u64>,
     /// Changes with the texts.
     generation: u64,
     searches: u64,
     is_building: bool,
+}
+
+#[derive(Debug)]
+struct CountedSegment {
+    segment: Arc<Segment>,
+    /// How many of its texts are the indexed version of their path.
+    current: usize,
 }
 
 /// Where the trigrams of a file are.
@@ -92,9 +102,12 @@ impl ContentIndex {
 
     pub(crate) fn summary(&self) -> IndexSummary {
         let state = self.lock();
-        let State { texts, bytes, is_building, .. } = &*state;
-        let content_bytes = self.contents.bytes();
-        IndexSummary { files: texts.len(), bytes: *bytes, content_bytes, is_building: *is_building }
+        IndexSummary {
+            files: state.texts.len(),
+            bytes: state.bytes(),
+            content_bytes: self.contents.bytes(),
+            is_building: state.is_building,
+        }
     }
 
     /// The numbers of the files of a set in which a match is possible, in order; `None` if nothing is known.
@@ -110,10 +123,13 @@ impl ContentIndex {
         }
         let (coverage, segments) = {
             let state = self.lock();
-            if state.segments.is_empty() {
+            if state.texts.is_empty() {
                 return None;
             }
-            (state.coverage(set), state.segments.clone())
+            let segments = state.segments.iter();
+            let segments: Vec<_> =
+                segments.map(|known| Some(known.as_ref()?.segment.clone())).collect();
+            (state.coverage(set), segments)
         };
         let mut possible = coverage.unknown.clone();
         if spans_lines {
@@ -127,6 +143,7 @@ impl ContentIndex {
             possible.extend(refused.map(|(_, number)| number));
         }
         for (segment, files) in segments.iter().zip(&coverage.segments) {
+            let Some(segment) = segment else { continue };
             let numbers = segment.candidates(query, spans_lines).map(|text| files[text as usize]);
             possible.extend(numbers.filter(|number| *number != NO_FILE));
         }
@@ -145,13 +162,17 @@ impl ContentIndex {
         }
     }
 
-    /// Notes that a set was searched. From the second search on its files are indexed, if that is worth it.
+    /// Notes that a set was searched. From the second search on contents are kept, and the files are indexed if that
+    /// is worth it.
     pub(crate) fn learn(self: &Arc<Self>, set: &FileSet, max_bytes: Option<u64>) {
         let mut state = self.lock();
         state.searches += 1;
         if state.is_building || state.searches < 2 {
             return;
         }
+        let max_bytes = max_bytes.unwrap_or_else(default_max_bytes);
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        self.contents.limit(max_bytes.saturating_sub(state.bytes()));
         let coverage = state.coverage(set);
         let unknown = || {
             let files = coverage.unknown.iter().map(|number| &set.files[*number as usize]);
@@ -164,18 +185,16 @@ impl ContentIndex {
         } else {
             files > (set.files.len() / 50).max(256)
         };
-        let max_bytes = max_bytes.unwrap_or_else(default_max_bytes);
-        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        if worth && state.bytes >= max_bytes && state.texts.len() > 2 * set.files.len() {
-            // Most of it is about files as they were.
+        let is_full = state.bytes() >= max_bytes;
+        if worth && is_full && state.texts.len() > 2 * set.files.len() {
+            // Most of it is about files that are gone.
             let State { searches, generation, .. } = *state;
             *state = State { searches, generation: generation + 1, ..State::default() };
-        } else if !worth || state.bytes >= max_bytes {
+        } else if !worth || is_full {
             return;
         }
         state.is_building = true;
         let files: Vec<SetFile> = unknown().cloned().collect();
-        self.contents.limit(max_bytes.saturating_sub(state.bytes));
         drop(state);
         let index = self.clone();
         let build = move || {
@@ -192,32 +211,78 @@ impl ContentIndex {
     pub(super) fn add(
         &self,
         builder: SegmentBuilder,
-        added: &mut Vec<(u64, IndexedText)>,
+        added: &mut Vec<AddedText>,
         max_bytes: usize,
     ) -> bool {
-        /// The memory of an entry of the map.
-        const OVERHEAD: usize = 2 * size_of::<(u64, IndexedText)>();
         let segment = Arc::new(builder.build());
         let mut state = self.lock();
-        let number = state.segments.len() as u32;
-        state.bytes += segment.bytes() + added.len() * OVERHEAD;
-        state.segments.push(segment);
-        state.generation += 1;
-        let placed = added
-            .drain(..)
-            .map(|(version, text)| (version, IndexedText { segment: number, ..text }));
-        state.texts.extend(placed);
-        self.contents.limit(max_bytes.saturating_sub(state.bytes));
-        state.bytes < max_bytes
+        state.add(segment, added.drain(..));
+        let bytes = state.bytes();
+        self.contents.limit(max_bytes.saturating_sub(bytes));
+        bytes < max_bytes
     }
+}
+
+/// A text of a new segment.
+pub(super) struct AddedText {
+    /// The hash of the file's path.
+    pub(super) path: u64,
+    pub(super) version: u64,
+    pub(super) text: IndexedText,
 }
 
 impl State {
     fn coverage(&self, set: &FileSet) -> Arc<Coverage> {
-        let segments: Vec<_> = self.segments.iter().map(|segment| segment.len()).collect();
         set.coverage(self.generation, || {
-            Coverage::new(self.generation, &self.texts, &segments, &set.files)
+            let segments = self.segments.iter();
+            let lens: Vec<_> = segments
+                .map(|known| known.as_ref().map_or(0, |known| known.segment.len()))
+                .collect();
+            Coverage::new(self.generation, &self.texts, &lens, &set.files)
         })
+    }
+
+    /// How many bytes of memory the index takes.
+    fn bytes(&self) -> usize {
+        /// The memory of a text's entries in both maps.
+        const OVERHEAD: usize = 2 * (size_of::<(u64, IndexedText)>() + size_of::<(u64, u64)>());
+        let segments = self.segments.iter().flatten();
+        segments.map(|known| known.segment.bytes()).sum::<usize>() + self.texts.len() * OVERHEAD
+    }
+
+    fn add(&mut self, segment: Arc<Segment>, added: impl Iterator<Item = AddedText>) {
+        self.generation += 1;
+        let free = self.segments.iter().position(Option::is_none);
+        let number = free.unwrap_or(self.segments.len());
+        if free.is_none() {
+            self.segments.push(None);
+        }
+        self.segments[number] = Some(CountedSegment { segment, current: 0 });
+        for AddedText { path, version, text } in added {
+            if let Some(outdated) = self.versions.insert(path, version) {
+                self.forget(outdated);
+            }
+            // Two paths may lead to one file.
+            self.forget(version);
+            self.texts.insert(version, IndexedText { segment: number as u32, ..text });
+            if let Some(known) = &mut self.segments[number] {
+                known.current += 1;
+            }
+        }
+        for number in 0..self.segments.len() {
+            let is_outdated = |known: &mut CountedSegment| 2 * known.current < known.segment.len();
+            if self.segments[number].take_if(is_outdated).is_some() {
+                self.texts.retain(|_, text| text.segment as usize != number);
+                self.versions.retain(|_, version| self.texts.contains_key(version));
+            }
+        }
+    }
+
+    fn forget(&mut self, version: u64) {
+        let Some(text) = self.texts.remove(&version) else { return };
+        if let Some(known) = &mut self.segments[text.segment as usize] {
+            known.current -= 1;
+        }
     }
 }
 
@@ -229,4 +294,43 @@ fn is_indexed(file: &SetFile) -> bool {
 /// 3 % of the memory, and no more than is useful.
 fn default_max_bytes() -> u64 {
     memory_bytes().map_or(MAX_INDEX_BYTES / 2, |bytes| (bytes / 100 * 3).min(MAX_INDEX_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment with a text for each of these paths.
+    fn segment(
+        paths: std::ops::Range<u64>,
+        version_of: impl Fn(u64) -> u64,
+    ) -> (Arc<Segment>, Vec<AddedText>) {
+        let mut builder = SegmentBuilder::default();
+        let added = paths.map(|path| {
+            let text = builder.add(b"some text");
+            let text = IndexedText { segment: 0, text, longest_line: 9, has_nul: false };
+            AddedText { path, version: version_of(path), text }
+        });
+        let added: Vec<_> = added.collect();
+        (Arc::new(builder.build()), added)
+    }
+
+    #[test]
+    fn versions_that_are_gone_do_not_fill_the_memory() {
+        let mut state = State::default();
+        let (all, added) = segment(0..100, |path| path);
+        state.add(all, added.into_iter());
+        for round in 1..50 {
+            let paths = (round % 5) * 20..(round % 5) * 20 + 20;
+            let (some, added) = segment(paths, |path| 1_000 * round + path);
+            state.add(some, added.into_iter());
+            for (path, version) in &state.versions {
+                assert!(state.texts.contains_key(version), "{path}");
+            }
+            let counted: usize = state.segments.iter().flatten().map(|known| known.current).sum();
+            assert_eq!(counted, state.texts.len());
+        }
+        assert_eq!(state.texts.len(), 100, "every path was indexed again");
+        assert!(state.segments.len() <= 7, "{}", state.segments.len());
+    }
 }

@@ -4,6 +4,7 @@
 //! policy, and the tree, which has to be watched as a whole.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
@@ -30,6 +31,15 @@ pub(crate) struct SetFile {
     pub(crate) version: u64,
     pub(crate) len: u64,
     pub(crate) modified: SystemTime,
+}
+
+impl SetFile {
+    /// A hash of the file's path.
+    pub(crate) fn path_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.file.place().hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// The files that a search looks at.

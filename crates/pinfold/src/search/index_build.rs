@@ -10,7 +10,7 @@ use pinfold_index::SegmentBuilder;
 
 use crate::limits::{MAX_KEPT_FILE_BYTES, MAX_KEPT_TEXT_BYTES};
 use crate::search::content_cache::{Content, Traits, has_byte_order_mark};
-use crate::search::content_index::{ContentIndex, IndexedText};
+use crate::search::content_index::{AddedText, ContentIndex, IndexedText};
 use crate::search::file_set::SetFile;
 use crate::search::scan::fill;
 
@@ -71,7 +71,7 @@ impl Build<'_> {
                     return;
                 }
                 if let Some(text) = self.text(file, &mut opener, &mut buffer, &mut builder) {
-                    added.push((file.version, text));
+                    added.push(AddedText { path: file.path_hash(), version: file.version, text });
                 }
             }
         }

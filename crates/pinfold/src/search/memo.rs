@@ -36,6 +36,8 @@ struct State {
     /// By the versions of the files.
     results: HashMap<u64, FileResult, BuildHasherDefault<VersionHasher>>,
     bytes: usize,
+    /// The number of files of the largest set that was searched.
+    max_files: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +45,15 @@ struct FileResult {
     count: u64,
     lines: Option<Arc<Vec<Line>>>,
     note: Option<BinaryNote>,
+}
+
+impl FileResult {
+    /// The bytes of memory that it takes.
+    fn bytes(&self) -> usize {
+        let lines = self.lines.iter().flat_map(|lines| lines.iter());
+        2 * size_of::<(u64, Self)>()
+            + lines.map(|line| size_of::<Line>() + line.text.len()).sum::<usize>()
+    }
 }
 
 /// Versions are numbers in a row, so any of their bits do for a hash.
@@ -111,22 +122,79 @@ impl QueryMemo {
 
     /// Stores the results in files with these versions.
     pub(crate) fn put<'h>(&self, results: impl Iterator<Item = (u64, &'h Hits)>) {
-        /// The memory of a result without its lines.
-        const OVERHEAD: usize = 2 * size_of::<(u64, FileResult)>();
         let mut state = self.lock();
         for (version, hits) in results {
-            let lines = hits.lines.iter().flat_map(|lines| lines.iter());
-            let size: usize = lines.map(|line| size_of::<Line>() + line.text.len()).sum();
-            if size > MAX_MEMO_FILE_BYTES {
+            let (count, lines, note) = (hits.count, hits.lines.clone(), hits.note);
+            let result = FileResult { count, lines, note };
+            let bytes = result.bytes();
+            if bytes > MAX_MEMO_FILE_BYTES {
                 continue;
             }
             if state.bytes >= MAX_MEMO_BYTES {
-                // Most of it is about files as they were, or the tree is too large.
+                // The tree is too large.
                 *state = State::default();
             }
-            state.bytes += OVERHEAD + size;
-            let (count, lines, note) = (hits.count, hits.lines.clone(), hits.note);
-            state.results.insert(version, FileResult { count, lines, note });
+            state.bytes += bytes;
+            state.results.insert(version, result);
+        }
+    }
+
+    /// Forgets the results in all but these versions, which are those that files have now, if there are many others.
+    pub(crate) fn forget_outdated(&self, versions: impl ExactSizeIterator<Item = u64>) {
+        let mut state = self.lock();
+        state.max_files = state.max_files.max(versions.len());
+        if state.results.len() > 2 * state.max_files + 256 {
+            let mut old = std::mem::take(&mut state.results);
+            let kept = versions.filter_map(|version| old.remove_entry(&version));
+            state.results = kept.collect();
+            state.bytes = state.results.values().map(FileResult::bytes).sum();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_in_outdated_versions_do_not_pile_up() {
+        let memo = QueryMemo { query: query(), state: Mutex::default() };
+        let hits = Hits { count: 1, lines: None, first: 0, note: None };
+        let versions = |round: u64| (0..10).map(move |file| 10 * round + file);
+        for round in 0..1_000 {
+            memo.put(versions(round).map(|version| (version, &hits)));
+            let current: Vec<u64> = versions(round).collect();
+            memo.forget_outdated(current.iter().copied());
+            assert!(memo.get(versions(round)).iter().all(Option::is_some));
+        }
+        let state = memo.lock();
+        assert!(state.results.len() < 300, "{}", state.results.len());
+        assert_eq!(state.bytes, state.results.values().map(FileResult::bytes).sum::<usize>());
+    }
+
+    #[test]
+    fn a_search_of_a_part_forgets_nothing_of_the_whole() {
+        let memo = QueryMemo { query: query(), state: Mutex::default() };
+        let hits = Hits { count: 1, lines: None, first: 0, note: None };
+        memo.put((0..1_000).map(|version| (version, &hits)));
+        let all: Vec<u64> = (0..1_000).collect();
+        memo.forget_outdated(all.iter().copied());
+        memo.forget_outdated(all[..3].iter().copied());
+        assert!(memo.get(0..1_000).iter().all(Option::is_some));
+    }
+
+    fn query() -> Query {
+        Query {
+            search_pattern: SearchPattern {
+                pattern: "x".into(),
+                literal: true,
+                ignore_case: false,
+                multiline: false,
+            },
+            exclude: None,
+            max_matches: None,
+            mode: ScanMode::Files,
+            max_line_chars: 2_000,
         }
     }
 }

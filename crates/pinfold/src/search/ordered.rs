@@ -124,6 +124,9 @@ pub(crate) fn search_in_order(
         }
         shared.run(total);
     });
+    if let Some(memo) = memo {
+        memo.forget_outdated(set.files.iter().map(|file| file.version));
+    }
     let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     match state.failure {
         Some(error) => Err(error),
