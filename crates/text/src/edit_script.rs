@@ -8,10 +8,14 @@ use std::time::{Duration, Instant};
 use similar::DiffOp;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 
+/// So few lines are always compared to the end, in some milliseconds: the result depends on no clock.
+const MAX_UNTIMED_LINES: usize = 2_000;
+
 /// The operations that turn `old` into `new`. After `max_time` they are still correct, but maybe not the fewest.
 pub(crate) fn edit_script(old: &[u32], new: &[u32], max_time: Duration) -> Vec<DiffOp> {
     let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
-    let deadline = Some(Instant::now() + max_time);
+    let is_timed = old.len() + new.len() > MAX_UNTIMED_LINES;
+    let deadline = is_timed.then(|| Instant::now() + max_time);
     match myers::diff_deadline(&mut hook, old, 0..old.len(), new, 0..new.len(), deadline) {
         Ok(()) => hook.into_inner().into_inner().into_ops(),
     }
@@ -34,6 +38,19 @@ pub(crate) fn edit_script_of_lines(old: &[&str], new: &[&str], max_time: Duratio
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn short_texts_are_compared_to_the_end_whatever_the_time() {
+        let old: Vec<u32> = (0..900).collect();
+        let new: Vec<u32> = old.iter().map(|line| line + line % 2 * 10_000).collect();
+        let script = edit_script(&old, &new, Duration::ZERO);
+        let equal: usize = script
+            .iter()
+            .filter(|op| op.tag() == similar::DiffTag::Equal)
+            .map(|op| op.old_range().len())
+            .sum();
+        assert_eq!(equal, 450);
+    }
 
     proptest! {
         #[test]
