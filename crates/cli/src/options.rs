@@ -272,7 +272,7 @@ impl DialectOptions {
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
 pub(crate) struct JournalDirectory {
-    /// Directory of the journal
+    /// Directory of the journal; `false` keeps none
     ///
     /// Default: pinfold/journal in the user's state directory.
     #[arg(long, value_name = "DIR")]
@@ -281,8 +281,14 @@ pub(crate) struct JournalDirectory {
 
 impl Group for JournalDirectory {
     fn apply(&self, settings: &mut Settings) {
-        if let Some(directory) = &self.journal {
-            settings.journal = Some(JournalSetting::Directory(directory.clone()));
+        // As in the configuration file. A directory with such a name is `./false`.
+        let setting = |journal: &PathBuf| match journal.to_str() {
+            Some("true") => JournalSetting::Usual(true),
+            Some("false") => JournalSetting::Usual(false),
+            _ => JournalSetting::Directory(journal.clone()),
+        };
+        if let Some(journal) = &self.journal {
+            settings.journal = Some(setting(journal));
         }
     }
 }

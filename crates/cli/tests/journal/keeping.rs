@@ -47,6 +47,19 @@ fn files_that_are_not_the_journals_stay_in_its_directory() {
 }
 
 #[test]
+fn the_flag_takes_what_the_setting_takes() {
+    for (flag, entries) in [("true", 1), ("false", 0)] {
+        let place = Place::new();
+        let arguments = json!({"path": "a", "content": "new"}).to_string();
+        let mut command = place.pinfold("call");
+        command.args(["--journal", flag, "file.write", &arguments]).current_dir(place.ws());
+        assert!(command.output().unwrap().status.success());
+        assert_eq!(place.log().len(), entries, "{flag}");
+        assert!(!place.ws().join(flag).exists(), "{flag} is no directory");
+    }
+}
+
+#[test]
 fn a_journal_on_another_file_system_keeps_copies() {
     let place = Place::new();
     let Ok(far) = TempDir::new_in("/dev/shm") else {
