@@ -132,6 +132,8 @@ pub const MAX_COUNT_BYTES: u64 = 256 * 1024 * 1024;
 pub const MAX_INDEX_BYTES: u64 = 256 * 1024 * 1024;
 /// Less text is searched as quickly without an index.
 pub(crate) const MIN_INDEXED_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of changed files that are indexed again. Until then a search reads them from memory, in half a millisecond.
+pub(crate) const MIN_REINDEXED_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of a file that is indexed: a larger one is always searched.
 pub(crate) const MAX_INDEXED_FILE_BYTES: u64 = 32 * 1024 * 1024;
 

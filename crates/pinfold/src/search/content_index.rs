@@ -13,7 +13,9 @@ use std::thread;
 use pinfold_confine::memory_bytes;
 use pinfold_index::{Segment, SegmentBuilder, TextId};
 
-use crate::limits::{MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MIN_INDEXED_BYTES};
+use crate::limits::{
+    MAX_INDEX_BYTES, MAX_INDEXED_FILE_BYTES, MIN_INDEXED_BYTES, MIN_REINDEXED_BYTES,
+};
 use crate::search::Compiled;
 use crate::search::content_cache::ContentCache;
 use crate::search::coverage::{Coverage, NO_FILE};
@@ -183,7 +185,7 @@ impl ContentIndex {
         let worth = if state.texts.is_empty() {
             bytes >= MIN_INDEXED_BYTES
         } else {
-            files > (set.files.len() / 50).max(256)
+            files > (set.files.len() / 50).max(256) || bytes >= MIN_REINDEXED_BYTES
         };
         let is_full = state.bytes() >= max_bytes;
         if worth && is_full && state.texts.len() > 2 * set.files.len() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pinfold::operations::{AnswerWith, Find, FindOrder, Search, Searched};
-use pinfold::{IndexMode, Permissions, Session, Settings};
+use pinfold::{IndexMode, IndexSummary, Permissions, Session, Settings};
 use tempfile::TempDir;
 
 use crate::{search, write};
@@ -95,19 +95,47 @@ fn sessions(dir: &TempDir) -> [Session; 2] {
     })
 }
 
+/// Searches, and waits until the files are indexed.
+fn indexed(session: &Session) -> IndexSummary {
+    for _ in 0..3 {
+        search(session, &Search::new("nowhere_at_all"));
+    }
+    let begin = Instant::now();
+    loop {
+        let summary = session.index_summary();
+        if !summary.is_building && summary.files > 0 {
+            return summary;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "{summary:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn files_that_change_are_indexed_again_and_do_not_fill_the_memory() {
+    let dir = large();
+    let [remembering, _] = sessions(&dir);
+    let first = indexed(&remembering);
+    for round in 0..8 {
+        let mut random = Random(100 + round);
+        let long = text(&mut random, 10_000);
+        for number in 0..45 {
+            let content = format!("{long}round_{round}_of_{number}\n");
+            write(dir.path(), &format!("long/{number}.c"), content.as_bytes());
+        }
+        let now = indexed(&remembering);
+        assert_eq!(now.files, first.files, "round {round}");
+        assert!(now.bytes < 2 * first.bytes + (4 << 20), "round {round}: {now:?}");
+        let last = search(&remembering, &Search::new(format!("round_{round}_of_44")));
+        assert_eq!(last.matches, 1, "round {round}");
+    }
+}
+
 #[test]
 fn an_indexed_search_is_never_stale() {
     let dir = large();
     let [remembering, forgetful] = sessions(&dir);
-    for _ in 0..3 {
-        search(&remembering, &Search::new("nowhere_at_all"));
-    }
-    let begin = Instant::now();
-    while remembering.index_summary().is_building || remembering.index_summary().files == 0 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", remembering.index_summary());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let summary = remembering.index_summary();
+    let summary = indexed(&remembering);
     assert!(summary.files > 1_000 && summary.bytes < 8 << 20, "{summary:?}");
     assert!(summary.content_bytes > 8 << 20, "a tree of this size is kept as a whole: {summary:?}");
     let lines = AnswerWith::Lines { before: 0, after: 0 };
