@@ -4,7 +4,7 @@
 //! does not have one of them, the process works without it: [`restrict_files`] and [`deny_system_calls`] then
 //! return the reason.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(target_os = "linux")]
 mod files;
@@ -67,4 +67,16 @@ pub fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
     let Rlimit { current, maximum } = getrlimit(resource);
     let lowest = [current, maximum].into_iter().flatten().fold(max, u64::min);
     setrlimit(resource, Rlimit { current: Some(lowest), maximum: Some(lowest) })
+}
+
+/// Lets glibc's allocator use a few arenas only, before threads are started. By default it has eight for each core, and
+/// each keeps memory that others could use: a server needs half of it without them.
+pub fn limit_allocator_arenas() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code, reason = "no safe function does this")]
+    {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        // SAFETY: `mallopt` takes two numbers, and changes a setting of the allocator under its own lock.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, cores.clamp(2, 4) as libc::c_int) };
+    }
 }
