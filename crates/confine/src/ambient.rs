@@ -1,6 +1,6 @@
 //! The user's own files outside the workspace: configuration, secrets, logs, the terminal.
 //!
-//! No function here may be given a path that came from an agent.
+//! No function in this file may get a path from an agent.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -33,13 +33,13 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Creates a directory that only its owner may enter, and the directories above it.
+/// Creates a directory that only its owner may enter, and missing directories above it.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates a file that only its owner may read, and the directories above it. An existing file is
-/// replaced if `replace` is set, and is an error otherwise. Nobody reads half of it.
+/// Creates a file that only its owner may read, and missing directories above it. If the file exists, it is replaced
+/// if `replace` is set; otherwise this is an error. The replacement is atomic.
 pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         make_private_directory(parent)?;
@@ -57,8 +57,8 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     written
 }
 
-/// Creates an empty file in a directory, once: `false` if it is there. Files in the directory that are older than
-/// `max_age` are removed.
+/// Creates an empty file in a directory. Returns `false` if it already exists. Removes files in the directory that
+/// are older than `max_age`.
 pub fn mark_once(directory: &Path, name: &str, max_age: Duration) -> io::Result<bool> {
     make_private_directory(directory)?;
     for entry in fs::read_dir(directory)? {
@@ -77,13 +77,13 @@ pub fn mark_once(directory: &Path, name: &str, max_age: Duration) -> io::Result<
     }
 }
 
-/// The device and inode that a path leads to now. Another directory at the same path has others.
+/// The device and inode that a path currently leads to. They identify a directory.
 pub fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     let meta = fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
-/// The user id of a directory's owner; `None` if there is no directory.
+/// The user id of a directory's owner. Returns `None` if there is no directory.
 pub fn owner(directory: &Path) -> Option<u32> {
     let meta = fs::symlink_metadata(directory).ok()?;
     meta.is_dir().then(|| meta.uid())
@@ -97,33 +97,32 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Has other threads of the machine run before the calling one, for work that nobody waits for.
+/// Lowers the priority of the calling thread, for work that nobody waits for.
 pub fn lower_priority() {
-    /// Above the priority of programs that should only run on an idle machine.
+    /// Lower than normal, but higher than that of programs that should only run on an idle machine.
     #[cfg(target_os = "linux")]
     const NICE: i32 = 10;
-    // On Linux this is about the calling thread alone.
+    // On Linux this applies to the calling thread only.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// Whether this process may create and remove entries in a directory; the error says why not.
+/// Fails if this process may not create and remove entries in a directory.
 pub fn may_write(directory: &Path) -> Result<(), crate::Error> {
     Ok(rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)?)
 }
 
-/// The type of the file system that a directory is on, such as `ext4`, as the kernel names it. `None` where that
-/// cannot be known.
+/// The type of a directory's file system, such as `ext4`, as the kernel names it. Returns `None` if it is unknown.
 pub fn file_system_type(directory: &Path) -> Option<String> {
     let directory = fs::canonicalize(directory).ok()?;
     file_system_in(&fs::read_to_string("/proc/self/mountinfo").ok()?, &directory)
 }
 
-/// Looks a directory up in the text of `mountinfo`: the deepest mount counts, and of two at one place the later.
+/// Finds a directory in the text of `mountinfo`. The deepest mount counts, and the later one of two at the same path.
 fn file_system_in(mounts: &str, directory: &Path) -> Option<String> {
     let mount = |line: &str| {
         let (place, source) = line.split_once(" - ")?;
-        // The kernel writes blanks and the like as octal numbers.
+        // The kernel writes blanks and other special characters as octal numbers.
         let place = place.split(' ').nth(4)?.replace("\\040", " ").replace("\\134", "\\");
         let inside = directory.starts_with(&place);
         inside.then(|| (place.len(), source.split(' ').next().unwrap_or_default().to_owned()))
@@ -131,8 +130,8 @@ fn file_system_in(mounts: &str, directory: &Path) -> Option<String> {
     mounts.lines().filter_map(mount).max_by_key(|(depth, _)| *depth).map(|(_, name)| name)
 }
 
-/// Every symlink on a path, and the path that it resolves to, whether or not that exists. A change
-/// to any of them changes where the path leads.
+/// Every symlink on a path, and the path that it resolves to, even if that does not exist. A change to any of them
+/// changes where the path leads.
 pub fn symlinks_and_target(path: &Path) -> Vec<PathBuf> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut ways = Vec::new();
@@ -163,27 +162,28 @@ pub fn symlinks_and_target(path: &Path) -> Vec<PathBuf> {
     ways
 }
 
-/// How long `append` waits for other processes. A line takes no time, unless its process was stopped.
+/// How long `append` waits for other processes. Appending a line takes almost no time, unless its process was
+/// stopped.
 const OTHERS_LINES: Duration = Duration::from_millis(100);
 
 /// A log that only its owner may read.
 #[derive(Debug)]
 pub struct LogFile {
     file: fs::File,
-    /// Whether its end can be read. A pipe's or a device's cannot.
+    /// Whether its end can be read. The end of a pipe or device cannot.
     can_look: bool,
-    /// Whether the last line that this process wrote is partial.
+    /// Whether this process has written its last line only in part.
     partial: Mutex<bool>,
 }
 
 impl LogFile {
     /// Opens or creates the file, and removes other users' access to it.
     ///
-    /// A symlink is refused: its owner would choose which file is written to and has its mode
-    /// changed. `/dev/stderr` and the like are symlinks that the system made.
+    /// A symlink is refused, because its owner could choose which file is written to and gets another mode.
+    /// `/dev/stderr` and similar symlinks of the system are accepted.
     pub fn open(path: &Path) -> io::Result<Self> {
         let of_system = path.starts_with("/dev") || path.starts_with("/proc");
-        // `NONBLOCK`: a pipe may have no reader.
+        // `O_NONBLOCK`, since a pipe may have no reader.
         let mut flags = rustix::fs::OFlags::NONBLOCK;
         flags.set(rustix::fs::OFlags::NOFOLLOW, !of_system);
         let mut options = OpenOptions::new();
@@ -198,10 +198,10 @@ impl LogFile {
         let metadata = file.metadata()?;
         let (partial, can_look) = (Mutex::new(false), false);
         if !metadata.is_file() {
-            // Opened for writing only: a pipe that this process could read would never lack a reader.
+            // Opened for writing only. If this process could read the pipe, the pipe would always have a reader.
             return Ok(Self { file, can_look, partial });
         }
-        // Standard error may be a file of the user's, whose mode is not ours to change.
+        // Standard error may be the user's own file, and Pinfold does not change its mode.
         if !of_system && metadata.permissions().mode() & 0o077 != 0 {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
         }
@@ -216,7 +216,7 @@ impl LogFile {
         }
     }
 
-    /// Appends a line, which ends with a newline. Ends a partial line first.
+    /// Appends a line, which ends with a newline. Completes a partial line first.
     pub fn append(&self, line: &str) -> io::Result<()> {
         let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.can_look {
@@ -226,7 +226,7 @@ impl LogFile {
         }
         let begin = Instant::now();
         let deadline = Deadline::lasting_while(move || begin.elapsed() < OTHERS_LINES);
-        // A line out of order is better than a missing one.
+        // A line in the wrong order is better than a missing one.
         let turn =
             LogLock::wait(&self.file, &deadline).unwrap_or_else(|_| LogLock::take(&self.file));
         turn.add(line)?;
@@ -234,7 +234,7 @@ impl LogFile {
     }
 }
 
-/// Opens the terminal that controls this process, if it has one, for reading and writing.
+/// Opens the controlling terminal of this process, if it has one, for reading and writing.
 pub fn terminal() -> io::Result<fs::File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
@@ -300,7 +300,7 @@ mod tests {
         fs::create_dir_all(root.join("real/deep")).unwrap();
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         std::os::unix::fs::symlink("../link/deep/file", root.join("real/other")).unwrap();
-        // And nothing else: policy denies each of these paths and everything below it.
+        // There are no others, since policy denies each of these paths and everything below it.
         let ways = ["link", "real/other", "link", "real/deep/file"].map(|way| root.join(way));
         assert_eq!(symlinks_and_target(&root.join("link/other")), ways);
         assert_eq!(symlinks_and_target(&root.join("none/at/all")), [root.join("none/at/all")]);

@@ -1,4 +1,4 @@
-//! When a call has to end: its deadline passed, or it was cancelled.
+//! The end of a call: its deadline has passed, or it was cancelled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// Checked again and again by whatever may take long. The default never passes.
+/// The deadline of a call. Every step that may take long checks it. The default never passes.
 #[derive(Clone, Default)]
 pub struct Deadline(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
-/// How long a wait lasts between two checks.
+/// How long a waiting step sleeps between two checks.
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
 impl Deadline {
-    /// Passes once `lasts` returns false.
+    /// A deadline that has passed once `lasts` returns false.
     pub fn lasting_while(lasts: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(lasts)))
     }

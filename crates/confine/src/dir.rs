@@ -34,8 +34,8 @@ impl Dir {
         Ok(Self { fd, identity })
     }
 
-    /// As [`Self::new`]; another handle of this thread on the same directory serves for both. The changes of a
-    /// set hold their directories until the last is made, and a process has only so many handles.
+    /// As [`Self::new`], but if this thread has the directory open already, both share one handle. The changes of a
+    /// set keep their directories open until the last is made, and a process has a limited number of handles.
     pub(crate) fn shared(fd: OwnedFd) -> Result<Arc<Self>> {
         let dir = Self::new(fd)?;
         OPEN.with_borrow_mut(|open| {
@@ -74,12 +74,12 @@ impl Dir {
         sys::open_at(&self.fd, b".", sys::DIRECTORY)
     }
 
-    /// Flushes its entries, so that they survive a loss of power.
+    /// Flushes the directory, so that its entries survive a loss of power.
     pub(crate) fn sync(&self) -> Result<()> {
         Ok(sys::sync_dir(self.readable()?)?)
     }
 
-    /// Whether this process may change its entries.
+    /// Fails if this process may not change its entries.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match sys::may_write(&self.fd, b".") {
             Err(Errno::ACCESS | Errno::PERM) => Err(Error::DirectoryDenied),
@@ -97,7 +97,7 @@ impl Dir {
             if entries.len() == max {
                 return ControlFlow::Break(());
             }
-            // The kernel gives names only.
+            // The kernel may return only names.
             let kind = kind_of(&self.fd, name, kind);
             entries.extend(Name::parse(name).map(|name| Entry { name, kind }));
             ControlFlow::Continue(())
@@ -106,10 +106,10 @@ impl Dir {
     }
 }
 
-/// An entry's kind. `listed` is the type that `getdents` gave.
+/// An entry's kind. `listed` is the type from `getdents`.
 pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     match listed {
-        // Some file systems do not give it.
+        // Some file systems do not return it.
         FileType::Unknown => {
             sys::stat_at(dir, name).map_or(Kind::Device, |stat| Metadata::of(&stat).kind)
         }
@@ -117,11 +117,11 @@ pub(crate) fn kind_of(dir: &OwnedFd, name: &[u8], listed: FileType) -> Kind {
     }
 }
 
-/// With more directories than this, those that are closed are forgotten.
+/// With more directories than this, closed ones are removed from the map.
 const MAX_OPEN: usize = 256;
 
 thread_local! {
-    /// The directories that changes of this thread hold.
+    /// The directories that changes of this thread have open.
     static OPEN: RefCell<HashMap<Identity, Weak<Dir>>> = RefCell::default();
 }
 

@@ -1,7 +1,7 @@
 //! The errors of this crate.
 //!
-//! No variant carries the path that was asked for: the caller knows it as it was given, and that is
-//! the only spelling that a message may repeat.
+//! No variant has the requested path: the caller knows it as it was given, and a message may repeat only that
+//! spelling.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::Kind;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the path was refused, or what failed.
+/// The reason why a path was refused or a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path leads out of the workspace.
@@ -24,12 +24,12 @@ pub enum Error {
     /// The root's path no longer leads to a directory that can be opened.
     #[error("the workspace root `{0}` is gone")]
     RootGone(String),
-    /// Another directory took the place of a root, and the kernel does not let this process open it.
+    /// Another directory has taken the place of a root, and the kernel does not let this process open it.
     #[error(
         "the workspace root `{0}` was replaced, and the kernel denies access to the new directory"
     )]
     RootReplaced(String),
-    /// Nothing is there.
+    /// Nothing is at the path.
     #[error("not found")]
     NotFound,
     /// The symlink's target does not exist.
@@ -38,16 +38,16 @@ pub enum Error {
     /// More symlinks than the kernel would follow.
     #[error("too many links")]
     TooManyLinks,
-    /// A directory is there instead of a file.
+    /// The path is a directory, and a file was expected.
     #[error("is a directory")]
     IsDirectory,
-    /// A file is there instead of a directory.
+    /// The path is a file, and a directory was expected.
     #[error("not a directory")]
     NotADirectory,
-    /// A device, pipe or socket is there.
+    /// The path is a device, pipe or socket.
     #[error("not a regular file, but a {}", .0.name())]
     NotRegular(Kind),
-    /// Something is there already.
+    /// Something already exists at the path.
     #[error("already exists")]
     Exists,
     /// The directory has entries.
@@ -56,39 +56,39 @@ pub enum Error {
     /// A move would lead to another file system.
     #[error("it is on another file system")]
     CrossDevice,
-    /// It is larger than the limit.
+    /// The file is larger than the limit.
     #[error("too large")]
     TooLarge,
-    /// The file is no longer as it was found.
+    /// The file has changed since it was found.
     #[error("changed meanwhile")]
     Changed,
     /// The file's directory was moved, removed or replaced during the call. The change was rolled
     /// back.
     #[error("its directory was moved during the call")]
     DirectoryMoved,
-    /// The directory stayed locked by another process for too long.
+    /// Another process kept the directory locked for too long.
     #[error("locked by another process")]
     Busy,
     /// The deadline has passed, or the call was cancelled.
     #[error("it took too long")]
     TimedOut,
-    /// The directory that the file is in may not be changed.
+    /// The file's directory may not be changed.
     #[error("its directory may not be written to")]
     DirectoryDenied,
-    /// Nothing on the file system may be changed.
+    /// The file system is read-only.
     #[error("its file system is mounted read-only")]
     ReadOnly,
-    /// Something is mounted there, which cannot be replaced.
+    /// The path is a mount point, which cannot be replaced.
     #[error("it is a mount point, which cannot be replaced or removed")]
     MountPoint,
-    /// The content could not be put back after a conflict: both versions are still there.
+    /// A rollback after a conflict failed. Both versions still exist.
     #[error("the content before this call is now in `{kept}` in the same directory")]
     RollbackFailed {
-        /// The name of the file that holds the other version, in the same directory.
+        /// The name of the file with the other version, in the same directory.
         kept: String,
     },
-    /// The names in the directory could not be changed back, so the old content was written into the new
-    /// file. The file has its old content.
+    /// The names in the directory could not be changed back, so the old content was written into the new file. The
+    /// file has its old content.
     #[error(
         "its directory cannot be changed any more: the file has its old content again, and `{copy}` in the \
          same directory, which could not be removed, has it too"
@@ -97,13 +97,13 @@ pub enum Error {
         /// The name of the old file, in the same directory.
         copy: String,
     },
-    /// A file or symlink that was created could not be removed again after a failure.
+    /// A created file or symlink could not be removed after a failure.
     #[error(
         "its directory cannot be changed any more: what was created is still there{}",
         if *.emptied { ", as an empty file" } else { "" }
     )]
     CreatedRemains {
-        /// Whether it was made an empty file.
+        /// Whether the file was emptied.
         emptied: bool,
     },
     /// A file or directory could not be moved back after a conflict.
@@ -119,7 +119,7 @@ pub enum Error {
         /// The owner's group.
         gid: u32,
     },
-    /// The operating system refused permission.
+    /// The operating system denied access.
     #[error("permission denied")]
     Denied,
     /// The disk or a quota is full.
@@ -141,7 +141,7 @@ impl From<Errno> for Error {
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
             Errno::NAMETOOLONG => Self::BadPath("has a name that is too long for the file system"),
             Errno::BUSY => Self::MountPoint,
-            // The kernel's own text, "Invalid cross-device link", would mislead.
+            // The kernel's text, "Invalid cross-device link", would mislead.
             Errno::XDEV => Self::Outside,
             other => Self::Os(other.into()),
         }

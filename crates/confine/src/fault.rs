@@ -1,6 +1,6 @@
-//! System calls that fail on purpose, so that tests can see what is left behind.
+//! Lets system calls fail, so that tests can check the files afterwards.
 //!
-//! Only calls of the current thread are counted and failed.
+//! Only calls of the current thread are counted and fail.
 
 use std::cell::RefCell;
 
@@ -9,18 +9,18 @@ use rustix::io::{Errno, Result};
 /// The kind of failure.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// The call fails with this error number, before it does anything.
+    /// The call fails with this error number, and has no effect.
     Errno(i32),
-    /// If the call writes, it writes only half of the bytes; any other call is left alone.
+    /// If the call writes, it writes only half of the bytes. Other calls are not affected.
     ShortWrite,
-    /// The process ends before the call, as if it had been killed: nothing is cleaned up.
+    /// The process ends before the call, as if it had been killed. Nothing is cleaned up.
     Exit,
 }
 
-/// The call that fails.
+/// Which calls fail.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
-    /// The n-th call from now on, counting from 1, once.
+    /// The n-th call from now on, counting from 1. Only this one fails.
     Nth(u64),
     /// Every call of this name.
     Every(&'static str),
@@ -41,7 +41,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Notes a call, and gives what another process does just before it.
+    /// Records a call. Returns the action of another process just before it.
     fn due(&mut self, name: &'static str) -> Option<Meanwhile> {
         self.calls.push(name);
         let times = self.calls.iter().filter(|call| **call == name).count();
@@ -60,19 +60,19 @@ thread_local! {
 pub struct Report<T> {
     /// The result of the code under test.
     pub result: T,
-    /// The name of the n-th call, if it came to that.
+    /// The name of the n-th call, if there was one.
     pub fired: Option<&'static str>,
     /// Every call that was made, in order.
     pub calls: Vec<&'static str>,
 }
 
-/// The calls to fail or to be killed at, one after the other: each, or with `PINFOLD_TEST_STRIDE=N` every N-th. That is
-/// for machines on which a process takes long to start.
+/// The numbers of the calls at which a test lets a call fail or is killed. With `PINFOLD_TEST_STRIDE=N`, only every
+/// N-th, for machines on which a process takes long to start.
 pub fn each_call() -> impl Iterator<Item = u64> {
     (1..).step_by(stride())
 }
 
-/// How often a test tries a race: as often as it usually does, or with `PINFOLD_TEST_STRIDE=N` an N-th of that.
+/// How often a test tries a race. With `PINFOLD_TEST_STRIDE=N`, an N-th of the usual number.
 pub fn rounds(usual: usize) -> usize {
     usual / stride()
 }
@@ -82,12 +82,12 @@ fn stride() -> usize {
     set.unwrap_or(1).max(1)
 }
 
-/// Runs `code`, makes some of its system calls fail, and returns which calls were made.
+/// Runs `code` and lets some of its system calls fail.
 pub fn inject<T>(faults: &[(When, Fault)], code: impl FnOnce() -> T) -> Report<T> {
     run(Plan { faults: faults.to_vec(), ..Plan::default() }, code)
 }
 
-/// As [`inject`] and [`interleave`] at once.
+/// Combines [`inject`] and [`interleave`].
 pub fn inject_while<T>(
     faults: &[(When, Fault)],
     meanwhile: Vec<Meanwhile>,
@@ -96,7 +96,7 @@ pub fn inject_while<T>(
     run(Plan { meanwhile, faults: faults.to_vec(), ..Plan::default() }, code)
 }
 
-/// Runs `code` while others do things between its system calls.
+/// Runs `code`, with actions of other processes between its system calls.
 pub fn interleave<T>(meanwhile: Vec<Meanwhile>, code: impl FnOnce() -> T) -> Report<T> {
     run(Plan { meanwhile, ..Plan::default() }, code)
 }

@@ -9,14 +9,14 @@ use crate::{Deadline, Error, Kind, Metadata, Result, sys};
 
 /// A regular file below a root.
 ///
-/// Reading starts at the beginning and keeps its own place; [`File::rewind`] starts again.
+/// Reading starts at the beginning. The position belongs to this value; [`File::rewind`] resets it.
 #[derive(Debug)]
 pub struct File {
     fd: OwnedFd,
     meta: Metadata,
     position: u64,
     at_end: bool,
-    /// Its whole content, if that was read when it was opened.
+    /// Its whole content, if it was read when the file was opened.
     content: Option<Vec<u8>>,
 }
 
@@ -46,8 +46,8 @@ impl File {
         &self.meta
     }
 
-    /// Notes that this process made a hard link, which changes ctime. Fails if anything else changed. `now` is the
-    /// metadata of the link.
+    /// Records that this process made a hard link, which changes ctime. Fails if anything else has changed. `now` is
+    /// the metadata of the link.
     pub(crate) fn note_new_link(&mut self, now: &Metadata) -> Result<()> {
         if !self.meta.same_stat(now) {
             return Err(Error::Changed);
@@ -60,19 +60,19 @@ impl File {
         &self.fd
     }
 
-    /// Goes back to the beginning.
+    /// Seeks to the beginning.
     pub fn rewind(&mut self) {
         self.position = 0;
         self.at_end = false;
     }
 
-    /// Goes to an offset in bytes from the beginning.
+    /// Seeks to an offset in bytes.
     pub fn seek_to(&mut self, place: u64) {
         self.position = place;
         self.at_end = false;
     }
 
-    /// Its whole content. Fails if it has grown since it was opened: a writer may never end.
+    /// Its whole content. Fails if it has grown since it was opened, since a writer may never end.
     ///
     /// The allocator gets zeroed pages from the system, so the buffer is not filled twice.
     pub(crate) fn read_whole(&mut self) -> Result<Vec<u8>> {
@@ -92,7 +92,7 @@ impl File {
         Err(Error::Changed)
     }
 
-    /// The hash of its whole content, as it is now.
+    /// The hash of its current content.
     pub(crate) fn hash(&self, deadline: &Deadline) -> Result<Hash> {
         const BUFFER: u64 = 128 * 1024;
         let mut hasher = Hasher::new();
@@ -111,7 +111,7 @@ impl File {
 }
 
 impl From<File> for OwnedFd {
-    /// The handle itself, whose own offset is still at the beginning.
+    /// Returns the handle, whose own offset is still 0.
     fn from(file: File) -> Self {
         file.fd
     }
@@ -130,8 +130,7 @@ impl Read for File {
             None => sys::read_from(&self.fd, buffer, self.position)?,
         };
         self.position += read as u64;
-        // A short read of a regular file means its end. If that is where `fstat` put it, no second
-        // call is needed to be sure.
+        // A short read of a regular file means its end. If `fstat` gave the same size, no second call is needed.
         self.at_end = read < buffer.len() && self.position >= self.meta.len;
         Ok(read)
     }

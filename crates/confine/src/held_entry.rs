@@ -1,4 +1,4 @@
-//! An entry of a directory that is held for one change, whatever it is: a file, a symlink or a directory.
+//! An entry of a directory, locked for one change: a file, a symlink or a directory.
 
 use std::sync::Arc;
 
@@ -20,21 +20,22 @@ pub(crate) struct HeldEntry {
     pub(crate) dir: Arc<Dir>,
     pub(crate) name: Name,
     pub(crate) meta: Metadata,
-    /// The target of a symlink, as it is stored.
+    /// The target of a symlink, as the link stores it.
     pub(crate) link_target: Option<Vec<u8>>,
     pub(crate) lock: FileLock,
 }
 
 impl Workspace {
-    /// Finds and locks an entry. A root is [`Error::IsDirectory`]: it is no entry of a directory in the workspace.
+    /// Finds and locks an entry. A root is [`Error::IsDirectory`], since it is not an entry of a directory in the
+    /// workspace.
     ///
-    /// Waits for others who change it, as long as `deadline` lasts.
+    /// Waits for other changes of the entry until `deadline`.
     pub(crate) fn hold_entry(&self, path: &RawPath, deadline: &Deadline) -> Result<HeldEntry> {
         for _ in 0..sys::MAX_RACES {
             let place = self.lstat(path)?.place;
             let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
             let dir = match self.root(place.root).open_below(&parent, sys::DIR_PATH) {
-                // Another process has just put a symlink there: resolve again.
+                // Another process has just put a symlink there, so the path is resolved again.
                 Err(Errno::LOOP) => continue,
                 other => Dir::shared(other?)?,
             };
@@ -55,7 +56,7 @@ impl Workspace {
         Err(Error::Changed)
     }
 
-    /// Finds and locks an empty directory that is to be removed. A symlink is not followed.
+    /// Finds and locks an empty directory for its removal. A symlink is not followed.
     pub fn directory_removal(
         &self,
         path: &RawPath,
@@ -68,13 +69,13 @@ impl Workspace {
         Ok(DirectoryRemoval { entry, deadline: deadline.clone() })
     }
 
-    /// Removes the directories above a place that are empty: at most so many, and never a root.
+    /// Removes the empty directories above a place. Removes at most `max` of them, and never a root.
     pub fn remove_empty_parents(&self, place: &Place, max: usize) {
         let mut path = place.path.clone();
         for _ in 0..max {
             let Some((parent, _)) = path.split() else { return };
             let Some((above, name)) = parent.split() else { return };
-            // `rmdir` fails unless it is empty, so nothing is lost.
+            // `rmdir` fails unless the directory is empty, so nothing is lost.
             let remove = || {
                 let dir = self.root(place.root).open_below(&above, sys::DIR_PATH)?;
                 match sys::remove_dir(dir, name.as_bytes()) {
@@ -90,7 +91,7 @@ impl Workspace {
     }
 }
 
-/// An empty directory that is to be removed: locked for that, with its state when it was found.
+/// An empty directory, locked for its removal, with its state when it was found.
 #[derive(Debug)]
 pub struct DirectoryRemoval {
     entry: HeldEntry,
@@ -98,7 +99,7 @@ pub struct DirectoryRemoval {
 }
 
 impl DirectoryRemoval {
-    /// Where it is.
+    /// Its place.
     pub fn place(&self) -> &Place {
         &self.entry.place
     }
@@ -108,12 +109,12 @@ impl DirectoryRemoval {
         &self.entry.meta
     }
 
-    /// Whether the operating system would let this process remove it, without trying.
+    /// Fails if the operating system would not let this process remove it. Does not try it.
     pub fn check_removable(&self) -> Result<()> {
         self.entry.dir.check_writable()
     }
 
-    /// Undoes [`Self::remove`]: a directory with the same mode is there again.
+    /// Undoes [`Self::remove`] by creating a directory with the same mode.
     pub fn put_back(&self) -> Result<()> {
         let HeldEntry { dir, name, meta, .. } = &self.entry;
         retry(|| sys::make_dir(dir.fd(), name.as_bytes())).ok_or(Error::Changed)?;
@@ -121,7 +122,7 @@ impl DirectoryRemoval {
         Ok(sys::change_mode(made, meta.mode)?)
     }
 
-    /// Removes it, if it is the directory that was found, and empty: otherwise it is [`Error::Changed`] or
+    /// Removes it, if it is still the same directory and empty. Otherwise fails with [`Error::Changed`] or
     /// [`Error::NotEmpty`].
     pub fn remove(&self, durability: Durability) -> Result<()> {
         let HeldEntry { location, dir, name, meta, .. } = &self.entry;
@@ -139,7 +140,7 @@ impl DirectoryRemoval {
             other => other?,
         }
         if durability == Durability::Full {
-            // It is gone; only a loss of power could bring it back.
+            // The directory is removed. Only a loss of power could restore it.
             let _ = dir.sync();
         }
         Ok(())

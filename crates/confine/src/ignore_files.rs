@@ -1,8 +1,7 @@
-//! Reads ignore files and matches the entries of a tree against them.
+//! Reads ignore files, and matches the entries of a tree against them.
 //!
-//! Only the matcher of the `ignore` crate is used. Its own walker opens ignore files by path, and
-//! would follow a symlink out of the root, wait at a pipe, or read a device without end; here they are
-//! read through the fence.
+//! Only the matcher of the `ignore` crate is used. The crate's own walker opens ignore files by path: it would follow
+//! a symlink out of the root, block on a pipe, or read a device without end. Here they are read through the fence.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,8 +17,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::{File, Kind, RelPath, Workspace, sys};
 
-/// The names of ignore files, by precedence: a match of the first kind, at any level, overrides the
-/// others.
+/// The names of ignore files, by precedence. A match of the first kind, at any level, overrides the others.
 const IGNORE_FILES: [&[u8]; KINDS] = [b".geminiignore", b".rgignore", b".ignore", b".gitignore"];
 const KINDS: usize = 4;
 
@@ -39,7 +37,7 @@ impl IgnoreFiles {
     pub const USUAL: Self = Self { gemini: false, general: true, git: true };
     /// Every kind.
     pub const ALL: Self = Self { gemini: true, ..Self::USUAL };
-    /// None, and of the names that are always skipped only `.git`.
+    /// None. Of the names that are always skipped, only `.git` is skipped.
     pub const NONE: Self = Self { gemini: false, general: false, git: false };
 
     /// Whether each kind in [`IGNORE_FILES`] is obeyed.
@@ -48,24 +46,24 @@ impl IgnoreFiles {
     }
 }
 
-/// Bytes of an ignore file that are read. The largest in use have some tens of kilobytes.
+/// The maximum number of bytes read from an ignore file. The largest in use have some tens of kilobytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Longer lines are no patterns, and deeper braces overflow the stack of the compiler.
+/// Longer lines are not patterns, and deeper braces overflow the stack of the glob compiler.
 const MAX_LINE_BYTES: usize = 4096;
 const MAX_BRACE_DEPTH: usize = 16;
 
-/// More patterns take too long to compile.
+/// The maximum number of lines. More patterns take too long to compile.
 const MAX_LINES: usize = 10_000;
 
-/// The ignore files that apply to one directory's entries: its own, and those above it.
+/// The ignore files that apply to a directory's entries: its own, and those above it.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     above: Option<Arc<Self>>,
-    /// The length of the directory's path, which the patterns are relative to.
+    /// The length of the directory's path. The patterns are relative to it.
     prefix: usize,
     files: [Option<Arc<Patterns>>; KINDS],
-    /// Of which kinds there are files, here or above.
+    /// Which kinds of files exist, here or above.
     present: [bool; KINDS],
 }
 
@@ -79,24 +77,24 @@ struct Patterns {
     patterns: Gitignore,
     /// The hash of the file.
     hash: Hash,
-    /// Whether there was more than is read.
+    /// Whether the file is longer than the part that was read.
     cut: bool,
 }
 
-/// Patterns that were compiled before, by the hash of the file that they were in: compiling takes
-/// longer than walking over a small tree, and ignore files rarely change.
+/// Cache of compiled patterns, by the hash of their file. Compiling takes longer than walking a small tree, and
+/// ignore files rarely change.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreCache(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     patterns: HashMap<Hash, Option<Arc<Patterns>>>,
-    /// How many bytes the files had.
+    /// The size of the files.
     bytes: usize,
 }
 
 impl IgnoreCache {
-    /// Compiled patterns take some ten times as much as the file that they were in.
+    /// The maximum size of the files. Compiled patterns take about ten times as much.
     const MAX_BYTES: usize = 1024 * 1024;
 
     fn compiled(&self, content: &[u8]) -> Option<Arc<Patterns>> {
@@ -126,7 +124,7 @@ pub(crate) enum IgnoreMatch {
 }
 
 impl Rules {
-    /// The rules for a directory's entries, if it has ignore files itself; those above it otherwise.
+    /// The rules for a directory's entries, including its own ignore files if it has any.
     pub(crate) fn below(
         above: &Arc<Self>,
         dir: &RelPath,
@@ -141,7 +139,7 @@ impl Rules {
         Arc::new(Self::new(above, prefix, files))
     }
 
-    /// The same rules if others are above them; `from` are those that are above them now.
+    /// The same rules below other ones: `from` are the rules above them now, and `to` replaces these.
     pub(crate) fn moved(self: &Arc<Self>, from: &Arc<Self>, to: &Arc<Self>) -> Arc<Self> {
         if Arc::ptr_eq(self, from) {
             return to.clone();
@@ -154,20 +152,20 @@ impl Rules {
         Self { above: Some(above.clone()), prefix, files, present }
     }
 
-    /// Whether a walk that obeys these ignore files sees the same as one that obeys the usual ones.
+    /// Whether a walk with these ignore files has the same results as one with the usual ones.
     pub(crate) fn is_usual(&self, obeyed: IgnoreFiles) -> bool {
         let kinds = obeyed.kinds().into_iter().zip(IgnoreFiles::USUAL.kinds()).zip(self.present);
         kinds.into_iter().all(|((obeyed, usual), present)| obeyed == usual || !present)
     }
 
-    /// Rules with the same key are equal, as long as those above them are kept.
+    /// Rules with the same key are equal, as long as the rules above them are kept.
     pub(crate) fn key(&self) -> RulesKey {
         let above = self.above.as_ref().map_or(0, |above| Arc::as_ptr(above) as usize);
         let hashes = self.files.each_ref().map(|file| file.as_ref().map(|file| file.hash));
         (above, self.prefix, hashes)
     }
 
-    /// How many of the ignore files that are not among those `above` were not read to their end.
+    /// How many ignore files were not read to their end, without those of `above`.
     pub(crate) fn cut(self: &Arc<Self>, above: &Arc<Self>) -> u64 {
         if Arc::ptr_eq(self, above) {
             return 0;
@@ -175,8 +173,8 @@ impl Rules {
         self.files.iter().flatten().filter(|patterns| patterns.cut).count() as u64
     }
 
-    /// The rules for the entries of a directory that the caller named: without the rules above it
-    /// if those ignore all of its entries.
+    /// The rules for the entries of a directory that the caller named. If the rules above it ignore all of its
+    /// entries, they do not apply.
     fn for_named(
         self: Arc<Self>,
         dir: &RelPath,
@@ -190,7 +188,7 @@ impl Rules {
         if closed { none } else { self }
     }
 
-    /// Matches the entry at `path`, relative to the root, with the ignore files that are obeyed.
+    /// Matches the entry at `path`, relative to the root, against the ignore files that are obeyed.
     pub(crate) fn matched(
         &self,
         path: &[u8],
@@ -216,7 +214,7 @@ impl Rules {
     }
 }
 
-/// Whether a name is that of an ignore file.
+/// Whether this is the name of an ignore file.
 pub(crate) fn is_ignore_file(name: &[u8]) -> bool {
     IGNORE_FILES.contains(&name)
 }
@@ -231,10 +229,10 @@ fn compiled(content: &[u8], hash: Hash) -> Option<Patterns> {
             cut = true;
             break;
         }
-        // The `ignore` crate stops reading at what is not UTF-8, and so does ripgrep.
+        // The `ignore` crate stops reading at invalid UTF-8, and so does ripgrep.
         let Ok(line) = std::str::from_utf8(line) else { break };
         if line.len() <= MAX_LINE_BYTES && brace_depth(line) <= MAX_BRACE_DEPTH {
-            // A line that is no pattern is dropped. The others stay.
+            // An invalid line is dropped, and the others stay.
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
     }
@@ -242,7 +240,7 @@ fn compiled(content: &[u8], hash: Hash) -> Option<Patterns> {
     Some(Patterns { patterns, hash, cut })
 }
 
-/// How deep the braces of a pattern are nested, at most.
+/// The maximum nesting depth of a pattern's braces.
 pub fn brace_depth(pattern: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;
@@ -258,7 +256,7 @@ pub fn brace_depth(pattern: &str) -> usize {
 }
 
 impl Workspace {
-    /// The rules that hold in a directory, from its root down. None from above the root.
+    /// The rules that apply in a directory, from its root down. Ignore files above the root do not apply.
     pub(crate) fn rules_for(&self, root: usize, dir: &RelPath, obeyed: IgnoreFiles) -> Arc<Rules> {
         let tree = self.root(root).tree();
         let none = tree.no_rules();
@@ -277,7 +275,7 @@ impl Workspace {
         if dir.is_root() { rules } else { rules.for_named(dir, none, obeyed) }
     }
 
-    /// The content of an ignore file: a regular file, or a symlink to one inside.
+    /// The content of an ignore file, which is a regular file or a symlink to one inside the workspace.
     pub(crate) fn ignore_file(
         &self,
         root: usize,
@@ -294,7 +292,7 @@ impl Workspace {
             Kind::Symlink => self.linked_file(root, path, name).ok()?.1,
             _ => return None,
         };
-        // One byte more than is read shows that there is more.
+        // One more byte shows whether the file is longer.
         let mut content = Vec::new();
         file.take(MAX_BYTES + 1).read_to_end(&mut content).ok()?;
         Some(content)

@@ -1,9 +1,9 @@
-//! The fence: everything that Pinfold does to a disk, it does here.
+//! The fence: all of Pinfold's file system access is in this crate.
 //!
-//! A [`Workspace`] has an open handle on each root directory. Every access starts at such a handle
-//! and follows no symlink: symlinks are read and resolved here, and their targets are opened as
-//! paths of their own. So nothing outside the roots is ever opened, whatever a path says and whatever
-//! other processes swap meanwhile, and a [`RelPath`] always names the file itself, never an alias.
+//! A [`Workspace`] has an open handle on each root directory. Every access starts at such a handle and follows no
+//! symlink: symlinks are read and resolved here, and their targets are opened as paths of their own. So nothing
+//! outside the roots is ever opened, whatever a path contains and whatever other processes swap meanwhile, and a
+//! [`RelPath`] always names the file itself, never an alias.
 
 #![cfg_attr(not(target_vendor = "apple"), forbid(unsafe_code))]
 #![cfg_attr(target_vendor = "apple", deny(unsafe_code))]

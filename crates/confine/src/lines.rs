@@ -1,7 +1,7 @@
 //! Appends lines to a log that other processes append to as well.
 //!
-//! Where the log can be locked, a line is written whole or not at all. A partial line that another process
-//! left is ended first, so that it never becomes the beginning of the next line.
+//! If the log can be locked, a line is written completely or not at all. A partial line of another process is ended
+//! first, so it never becomes the beginning of the next line.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::sys::{self, Locked};
 use crate::temp_file::retry;
 use crate::{Deadline, Metadata, Result};
 
-/// A log that is locked for appending, where the file system has locks.
+/// A log that is locked for appending, if the file system has locks.
 #[derive(Debug)]
 pub(crate) struct LogLock<F: AsFd> {
     file: Locked<F>,
@@ -25,11 +25,11 @@ pub(crate) struct LogLock<F: AsFd> {
     known_whole: bool,
 }
 
-/// How much of a log is read to find its last line. One that is longer is not found whole.
+/// How many bytes at the end of a log are read to find its last line. A longer line is not found.
 const MAX_LAST_LINE: u64 = 512;
 
 impl<F: AsFd> LogLock<F> {
-    /// Waits for the lock. Without locks in the file system, it appends unlocked.
+    /// Waits for the lock. If the file system has no locks, appends without one.
     pub(crate) fn wait(file: F, deadline: &Deadline) -> Result<Self> {
         let alone = loop {
             match sys::try_lock(&file) {
@@ -50,13 +50,13 @@ impl<F: AsFd> LogLock<F> {
         Self { file: Locked(file), alone: false, known_len: None, known_whole: false }
     }
 
-    /// Notes its length now, and the length that it had when its last line was known to be whole.
+    /// Sets its current length, and its length when the last line was known to be whole.
     pub(crate) fn set_len(&mut self, len: u64, whole_at: u64) {
         self.known_len = self.alone.then_some(len);
         self.known_whole = self.alone && len == whole_at;
     }
 
-    /// Its last line without the newline; empty if there is none.
+    /// Its last line without the newline. Empty if there is none.
     pub(crate) fn last_line(&self) -> rustix::io::Result<String> {
         let len = self.known_len.map_or_else(|| self.len(), Ok)?;
         let mut end = [0; MAX_LAST_LINE as usize];
@@ -67,12 +67,12 @@ impl<F: AsFd> LogLock<F> {
         Ok(text.lines().next_back().unwrap_or_default().to_owned())
     }
 
-    /// Appends a line, which ends with a newline. Returns the log's length, if that is known.
+    /// Appends a line, which ends with a newline. Returns the log's length, if it is known.
     pub(crate) fn add(&self, line: &str) -> rustix::io::Result<Option<u64>> {
         let len = self.known_len.map_or_else(|| self.len(), Ok)?;
         let partial = !self.known_whole && self.is_partial(len)?;
         write(&self.file, line, partial).1.inspect_err(|_| {
-            // Only under the lock: otherwise it could cut off another process's line.
+            // Only under the lock. Without it, this could cut off another process's line.
             if self.alone {
                 retry(|| sys::truncate(&self.file, len));
             }
@@ -86,7 +86,7 @@ impl<F: AsFd> LogLock<F> {
         if self.alone || !partial {
             return Ok(partial);
         }
-        // Without the lock, another process may be writing it right now.
+        // Without the lock, another process may be writing the line just now.
         std::thread::sleep(Duration::from_millis(1));
         self.ends_within_a_line(self.len()?)
     }
@@ -104,8 +104,8 @@ impl<F: AsFd> LogLock<F> {
     }
 }
 
-/// Writes a line in one call, so that lines of several processes do not mix. Ends a `partial` line first.
-/// Also returns whether the last line is partial now.
+/// Writes a line in one call, so that lines of several processes do not mix. Ends a `partial` line first. Also
+/// returns whether the last line is partial now.
 pub(crate) fn write(file: impl AsFd, line: &str, partial: bool) -> (bool, rustix::io::Result<()>) {
     let whole = if partial { format!("\n{line}") } else { line.to_owned() };
     let (written, done) = sys::write_counting(file, whole.as_bytes());

@@ -1,9 +1,10 @@
-//! The locks of a change: on its file against other changes of this process, on its directory against other processes.
+//! The locks of a change: on its file against other changes in this process, and on its directory against other
+//! processes.
 //!
-//! A file is locked by the identity of its directory and its folded name there, so two spellings of one path share a
-//! lock, also on file systems that fold letter case or Unicode forms. Where a file system does not, changes of `a` and
-//! `A` wait for each other, which costs nothing but time. A directory is locked with `flock`, from before the exchange
-//! until the old version is gone.
+//! The key of a file's lock is the identity of its directory and its folded name, so two spellings of one path share
+//! a lock even on file systems that fold case or Unicode forms. On other file systems, changes of `a` and `A` wait
+//! for each other, which costs only time. A directory is locked with `flock`, from before the exchange until the old
+//! version is deleted.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,10 +21,10 @@ use crate::dir::Dir;
 use crate::sys::Locked;
 use crate::{Deadline, Error, Identity, Name, Result, sys};
 
-/// With the process id: a forked process has copies of locks that none of its threads releases.
+/// Includes the process id, because a forked process has copies of locks that none of its threads releases.
 type Key = (u32, Identity, Vec<Vec<u8>>);
 
-/// Who holds a lock: a thread, with the name as it is spelled.
+/// The holder of a lock: a thread, and the name in its spelling.
 type Holder = (ThreadId, Vec<Name>);
 
 static HELD: Mutex<Option<HashMap<Key, Vec<Holder>>>> = Mutex::new(None);
@@ -45,7 +46,7 @@ impl FileLock {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let holders = held.get_or_insert_default().entry(key.clone()).or_default();
-            // A thread that changes `a` and `A` at once would wait for itself.
+            // Otherwise a thread that changes both `a` and `A` would wait for itself.
             if holders.iter().all(|other| other.0 == holder.0 && other.1 != holder.1) {
                 holders.push(holder.clone());
                 return Ok(Self { key, holder });
@@ -79,8 +80,8 @@ thread_local! {
     static SHARED: RefCell<Option<HashMap<Identity, Arc<Locked>>>> = const { RefCell::new(None) };
 }
 
-/// While this lives, a directory that the thread locks stays locked, and is locked only once: the changes of a set
-/// do not wait for each other, and no other process of Pinfold comes between them.
+/// While this exists, a directory that the thread locks stays locked, and is locked only once. So the changes of a
+/// set do not wait for each other, and no other Pinfold process comes between them.
 #[derive(Debug)]
 pub struct SharedLocks {
     /// The locks belong to the thread.
@@ -101,15 +102,15 @@ impl Drop for SharedLocks {
     }
 }
 
-/// A directory's lock. It belongs to a handle of its own, and is released with it.
+/// A directory's lock. It has a handle of its own, and is released when that is closed.
 #[derive(Debug)]
 pub(crate) struct DirLock {
-    /// `None` where the directory cannot be locked.
+    /// `None` if the directory cannot be locked.
     lock: Option<Arc<Locked>>,
 }
 
 impl DirLock {
-    /// The handle that the directory is locked by, which can be listed; `None` if it is not locked.
+    /// The handle of the lock, which can also be listed. `None` if the directory is not locked.
     pub(crate) fn handle(&self) -> Option<&OwnedFd> {
         self.lock.as_ref().map(|lock| &lock.0)
     }
@@ -145,7 +146,7 @@ impl Dir {
                     pause = (pause * 2).min(PAUSE);
                 }
                 Err(Errno::WOULDBLOCK) => return Err(Error::Busy),
-                // File systems without locks.
+                // The file system has no locks.
                 Err(errno) if sys::is_unlockable(errno) => {
                     return Ok(DirLock { lock: None });
                 }
@@ -179,7 +180,7 @@ mod tests {
                 scope.spawn(|| assert!(take(other).is_err(), "{one} {other}"));
                 scope.spawn(|| assert!(take("another").is_ok()));
             });
-            // Another file, where names are not folded.
+            // On a file system that does not fold names, this is another file.
             let second = take(other).unwrap();
             assert!(take(one).is_err() && take(other).is_err(), "{one} {other}");
             drop(lock);
@@ -205,7 +206,7 @@ mod tests {
         let deadline = Deadline::lasting_while(|| false);
         let lock = dir.lock(&deadline).unwrap();
         assert!(dir.lock(&deadline).is_err());
-        // As after a fork, this handle is not only the holder's.
+        // A copy of the handle, as a forked process has one.
         let Some(locked) = &lock.lock else { panic!("the file system has locks") };
         let elsewhere = locked.0.try_clone().unwrap();
         drop(lock);

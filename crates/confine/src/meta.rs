@@ -1,4 +1,4 @@
-//! A file's metadata, and whether two of them prove that its content is unchanged.
+//! A file's metadata, and whether it proves that the content is unchanged.
 
 use std::time::{Duration, SystemTime};
 
@@ -48,7 +48,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// Device and inode, which identify a file whatever its name.
+/// Device and inode, which identify a file under all of its names.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Identity {
     device: u64,
@@ -78,7 +78,7 @@ pub struct Metadata {
     pub identity: Identity,
     /// Its size in bytes.
     pub len: u64,
-    /// Its permission bits, set-user-id and the like included.
+    /// Its permission bits, including set-user-id, set-group-id and the sticky bit.
     pub mode: u32,
     /// Its owner.
     pub uid: u32,
@@ -90,20 +90,20 @@ pub struct Metadata {
     pub modified: SystemTime,
     /// When its inode was last changed (ctime). No program can set it.
     changed: SystemTime,
-    /// Whether the times are old enough for every later change to show in them.
+    /// Whether the times are old enough that every later change shows in them.
     settled: bool,
 }
 
-/// When a file was created, and last accessed.
+/// The times of a file's creation and last access.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Times {
-    /// When it was created, if the file system stores that.
+    /// The time of its creation, if the file system stores it.
     pub created: Option<SystemTime>,
-    /// When it was last accessed.
+    /// The time of its last access.
     pub accessed: SystemTime,
 }
 
-/// The coarsest timestamps of a file system are FAT's.
+/// FAT has the coarsest timestamps of all file systems.
 const SLOWEST_TICK: Duration = Duration::from_secs(2);
 
 impl Metadata {
@@ -125,7 +125,7 @@ impl Metadata {
         }
     }
 
-    /// The same from `statx`, which tells more in one call.
+    /// The same from `statx`, which returns more in one call.
     #[cfg(target_os = "linux")]
     pub(crate) fn of_statx(stat: &rustix::fs::Statx) -> Self {
         let time = |time: rustix::fs::StatxTimestamp| system_time(time.tv_sec, time.tv_nsec);
@@ -147,18 +147,18 @@ impl Metadata {
 
     /// Whether a later `stat` of the same file proves that its content is the same.
     ///
-    /// False does not mean that it changed: the times may be too recent to tell.
+    /// False does not prove a change: the times may be too recent.
     pub fn proven_unchanged(&self, later: &Self) -> bool {
         self.settled && self.same_times(later)
     }
 
-    /// As [`Self::proven_unchanged`], for a file that this process renamed in between, which
-    /// changes ctime on some file systems.
+    /// As [`Self::proven_unchanged`], for a file that this process has renamed in between. A rename changes ctime on
+    /// some file systems.
     pub(crate) fn proven_unchanged_but_renamed(&self, later: &Self) -> bool {
         self.settled && self.same_stat(later)
     }
 
-    /// Whether the times are old enough for every later change to show in them.
+    /// Whether the times are old enough that every later change shows in them.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
     }
@@ -168,12 +168,12 @@ impl Metadata {
         self.changed = now.changed;
     }
 
-    /// Whether everything is the same, however recent the times are.
+    /// Whether everything is equal, even if the times are recent.
     pub(crate) fn same_times(&self, later: &Self) -> bool {
         self.same_stat(later) && self.changed == later.changed
     }
 
-    /// Whether all but ctime is the same, so that it may be the same file with the same content.
+    /// Whether everything but ctime is equal, so that it may be the same file with the same content.
     pub(crate) fn same_stat(&self, later: &Self) -> bool {
         self.identity == later.identity
             && self.len == later.len

@@ -1,4 +1,4 @@
-//! A private file that the processes of one parent process share, and that goes with that parent.
+//! A private file that the child processes of one process share. It is removed after their parent has ended.
 
 use std::fs;
 use std::io;
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use crate::ambient::{LogFile, make_private_directory, read_secret, write_secret};
 
-/// Bytes of the file. The newer half is kept when there are more.
+/// The maximum size of the file. If it is larger, only the newer half is kept.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Files that are kept in the directory, of all parents.
+/// The maximum number of files in the directory, for all parents together.
 const MAX_FILES: usize = 64;
 
-/// Lines that every process with the same parent can add and read, while the parent lives.
+/// Lines that every process with the same parent can append and read while the parent runs.
 ///
-/// The file has the parent's process id and start time in its name, so a later process with the same id has another.
+/// The file name has the parent's process id and start time, so a later process with the same id has another file.
 #[derive(Debug)]
 pub struct ParentFile {
     path: PathBuf,
 }
 
 impl ParentFile {
-    /// The file of this process's parent in a directory. `None` if the parent's start time is not known. Creates
-    /// nothing.
+    /// The file of this process's parent in a directory. Returns `None` if the parent's start time is unknown.
+    /// Creates nothing.
     pub fn new(directory: &Path) -> Option<Self> {
         let parent = parent_id();
         let stat = fs::read_to_string(format!("/proc/{parent}/stat")).ok()?;
@@ -31,12 +31,12 @@ impl ParentFile {
         Some(Self { path: directory.join(format!("{parent}-{started}.jsonl")) })
     }
 
-    /// All lines, the oldest first. Fails if other users may read them.
+    /// All lines, oldest first. Fails if other users may read them.
     pub fn read(&self) -> io::Result<String> {
         read_secret(&self.path)
     }
 
-    /// Adds lines, and removes the files of parents that have ended.
+    /// Appends lines, and removes the files of parents that have ended.
     pub fn append(&self, lines: &str) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
             make_private_directory(directory)?;
@@ -54,13 +54,13 @@ impl ParentFile {
     }
 }
 
-/// When a process was started, in clock ticks since boot: field 22. The name in field 2 may hold anything.
+/// The start time of a process in clock ticks since boot: field 22. The name in field 2 may contain any character.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Removes files of processes that do not exist any more, and the oldest where there are too many.
+/// Removes the files of processes that have ended, and the oldest if there are too many.
 fn remove_stale(directory: &Path, own: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut live = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
         file.append("two\n").unwrap();
         assert_eq!(file.read().unwrap(), "one\ntwo\n");
         assert_eq!(fs::metadata(&file.path).unwrap().permissions().mode() & 0o777, 0o600);
-        // No process has this id: it is larger than the kernel's largest.
+        // No process has this id, since it is larger than the kernel's maximum.
         let dead = directory.join("4194305-1.jsonl");
         fs::write(&dead, "x\n").unwrap();
         file.append(&format!("{}\n", "x".repeat(100)).repeat(11_000)).unwrap();

@@ -1,4 +1,4 @@
-//! Creates the directories that a new file needs, and removes them if the file is not created.
+//! Creates the missing directories for a new file, and removes them if the file is not created.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::root::step_into;
 use crate::temp_file::retry;
 use crate::{Durability, Error, Name, Result, sys};
 
-/// The directory of a new file, and the directories that were created for it.
+/// The directory of a new file, with the directories that were created for it.
 pub(crate) struct Parents<'t> {
     start: &'t Arc<Dir>,
-    /// Below `start`, one in the other; the flag says whether this call created it.
+    /// The directories below `start`, each inside the one before it. The flag says whether this call created it.
     below: Vec<(Name, bool, Option<Arc<Dir>>)>,
-    /// The mode that directories are created with.
+    /// The mode of created directories.
     mode: u32,
     keep: bool,
 }
 
 impl<'t> Parents<'t> {
-    /// Creates the directories `missing`, one below the other.
+    /// Creates the directories `missing`, each below the one before it.
     pub(crate) fn make(
         start: &'t Arc<Dir>,
         missing: &[Name],
@@ -39,11 +39,11 @@ impl<'t> Parents<'t> {
             Ok(()) => true,
             // Another process created it first.
             Err(Errno::EXIST) => false,
-            // The directory above was removed, for example by a call that failed.
+            // The directory above was removed, for example by another call that failed.
             Err(Errno::NOENT) => return Err(Error::Changed),
             Err(other) => return Err(other.into()),
         };
-        // Noted before anything else can fail, so that it is removed then.
+        // Recorded before anything else can fail, so that it is removed in that case.
         self.below.push((name.clone(), made, None));
         let parent = self.dir();
         if made && durability == Durability::Full {
@@ -60,12 +60,12 @@ impl<'t> Parents<'t> {
         Ok(())
     }
 
-    /// The deepest directory that is open.
+    /// The deepest open directory.
     pub(crate) fn dir(&self) -> &Arc<Dir> {
         self.below.iter().rev().find_map(|(_, _, dir)| dir.as_ref()).unwrap_or(self.start)
     }
 
-    /// Keeps the directories: the file was created.
+    /// Keeps the directories, since the file was created.
     pub(crate) fn keep(mut self) {
         self.keep = true;
     }
@@ -76,7 +76,7 @@ impl Drop for Parents<'_> {
         while let Some((name, made, dir)) = self.below.pop() {
             drop(dir);
             if made && !self.keep {
-                // `rmdir` fails unless it is empty, so no other file is lost.
+                // `rmdir` fails unless the directory is empty, so no other file is lost.
                 retry(|| sys::remove_dir(self.dir().fd(), name.as_bytes()));
             }
         }

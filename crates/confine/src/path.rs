@@ -1,4 +1,4 @@
-//! Paths as a caller gives them, and paths that were checked.
+//! Paths as callers give them, and checked paths.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{Error, Result};
 
-/// A path as it was given. Nothing about it has been checked.
+/// A path as it was given. It has not been checked.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct RawPath(String);
 
@@ -23,7 +23,7 @@ impl RawPath {
         self.0.starts_with('/')
     }
 
-    /// Whether it can only mean a directory: it ends with a slash or a dot.
+    /// Whether it can only name a directory, since it ends with a slash or a dot.
     pub(crate) fn names_a_directory(&self) -> bool {
         let last = self.0.rsplit('/').next().unwrap_or_default();
         matches!(last, "" | "." | "..")
@@ -38,7 +38,7 @@ impl<S: Into<String>> From<S> for RawPath {
 
 impl fmt::Display for RawPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// As much of a path as helps anybody who reads a message.
+        /// The maximum length of a path in a message.
         const SHOWN: usize = 500;
         match self.0.char_indices().nth(SHOWN) {
             Some((cut, _)) => write!(out, "{}…", escaped(&self.0.as_bytes()[..cut])),
@@ -55,7 +55,7 @@ const MAX_NAME_BYTES: usize = 255;
 pub struct Name(Vec<u8>);
 
 impl Name {
-    /// The name, if it is one.
+    /// Parses a name.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         match bytes {
             b"" | b"." | b".." => Err(Error::BadPath("names no file")),
@@ -73,12 +73,11 @@ impl Name {
         &self.0
     }
 
-    /// The name in one spelling for all those that some file system takes for the same: without differences of letter
-    /// case and of Unicode form.
+    /// A common spelling for all names that some file system treats as the same. It folds case and Unicode form.
     pub(crate) fn folded(&self) -> Vec<u8> {
         match std::str::from_utf8(&self.0) {
             Ok(text) if !text.is_ascii() => {
-                // Upper case first: some letters differ in lower case only.
+                // Converts to upper case first, since some letters differ only in lower case.
                 let upper: String = text.nfkc().flat_map(char::to_uppercase).collect();
                 let folded: String = upper.chars().flat_map(char::to_lowercase).nfkc().collect();
                 folded.into_bytes()
@@ -102,9 +101,8 @@ impl fmt::Display for Name {
 
 /// A path below a root: names joined by `/`, without `.` or `..`.
 ///
-/// It is made of [`Name`]s only, so it cannot lead up. That no name in it is a symlink is checked
-/// whenever it is opened.
-/// The root itself is the path without names.
+/// It consists of [`Name`]s only, so it cannot lead up. Opening it checks that no name in it is a symlink. The root
+/// itself is the path without names.
 #[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RelPath(Vec<u8>);
 
@@ -138,7 +136,7 @@ impl RelPath {
         self.0.extend_from_slice(&name.0);
     }
 
-    /// The directory that it is in, and its name there; `None` for the root.
+    /// Its directory, and its name there. Returns `None` for the root.
     pub fn split(&self) -> Option<(Self, Name)> {
         if self.is_root() {
             return None;
@@ -148,12 +146,12 @@ impl RelPath {
         Some((Self(parent.to_vec()), Name(name.to_vec())))
     }
 
-    /// Its name in the directory that it is in; empty for the root.
+    /// Its last name. Empty for the root.
     pub fn name(&self) -> impl fmt::Display + '_ {
         escaped(name_of(&self.0))
     }
 
-    /// The part of it that is below a directory; all of it if it is not below that.
+    /// Its part below a directory, or the whole path if it is not below that directory.
     pub fn below(&self, directory: &Self) -> impl fmt::Display + '_ {
         let rest = self.0.strip_prefix(directory.as_bytes()).unwrap_or(&self.0);
         escaped(rest.strip_prefix(b"/").unwrap_or(rest))
@@ -165,7 +163,7 @@ impl RelPath {
         names.map(|name| Name(name.to_vec()))
     }
 
-    /// A path whose names came from directories that were listed one below the other.
+    /// A path whose names were read from directories, each below the one before it.
     pub(crate) fn proved(path: Vec<u8>) -> Self {
         Self(path)
     }
@@ -174,7 +172,7 @@ impl RelPath {
         self.names().map(Step::Name).collect()
     }
 
-    /// The path in the form that system calls take: `.` for the root.
+    /// The path for system calls: `.` for the root.
     pub(crate) fn for_kernel(&self) -> &[u8] {
         if self.is_root() { b"." } else { &self.0 }
     }
@@ -206,14 +204,14 @@ pub(crate) fn name_of(path: &[u8]) -> &[u8] {
     slash.map_or(path, |slash| &path[slash + 1..])
 }
 
-/// One step of a path that has not been proved yet.
+/// One step of an unchecked path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     Name(Name),
     Parent,
 }
 
-/// The steps of a path; empty names and `.` go nowhere and are left out.
+/// The steps of a path. Empty names and `.` are left out.
 pub(crate) fn steps(path: &[u8]) -> Result<Vec<Step>> {
     path.split(|byte| *byte == b'/')
         .filter(|name| !matches!(*name, b"" | b"."))
@@ -232,10 +230,9 @@ pub(crate) fn without_parent_steps(steps: &[Step]) -> Option<RelPath> {
     steps.iter().map(name).collect()
 }
 
-/// File names and paths as they may be printed: on one line, and readable whatever is in them.
+/// File names and paths for printing: on one line, and readable whatever they contain.
 ///
-/// Control characters, invisible marks that turn the direction of text, and bytes that are not UTF-8
-/// are written as escapes.
+/// Control characters, invisible marks that change the direction of text, and invalid UTF-8 are escaped.
 pub fn escaped(bytes: &[u8]) -> impl fmt::Display + '_ {
     Escaped(bytes)
 }
@@ -247,7 +244,7 @@ impl fmt::Display for Escaped<'_> {
         for chunk in self.0.utf8_chunks() {
             let valid = chunk.valid();
             let mut written = 0;
-            // Most names are plain ASCII, which is checked faster.
+            // Most names are plain ASCII, and this check is faster.
             if !valid.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
                 for (at, character) in valid.match_indices(is_escaped) {
                     write!(out, "{}{}", &valid[written..at], character.escape_default())?;
@@ -272,7 +269,7 @@ fn is_escaped(character: char) -> bool {
     character.is_control() || turns
 }
 
-/// The bytes of a path that came from the operating system.
+/// The bytes of a path from the operating system.
 pub(crate) fn bytes_of(path: &(impl AsRef<OsStr> + ?Sized)) -> &[u8] {
     path.as_ref().as_bytes()
 }

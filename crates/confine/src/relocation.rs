@@ -1,7 +1,7 @@
-//! Moves a file, a directory or a symlink to a place where nothing is.
+//! Moves a file, a directory or a symlink to a free path.
 //!
-//! The rename replaces nothing. What arrives must be what was found, and both directories must still be where
-//! their paths lead; otherwise it is moved back. So an error means that it is where it was.
+//! The rename replaces nothing. The entry at the new path must be the one that was found, and both directories must
+//! still be where their paths lead; otherwise it is moved back. So after an error, it is at its old path.
 
 use std::cell::OnceCell;
 
@@ -16,7 +16,7 @@ use crate::{
     Workspace, sys,
 };
 
-/// A file or directory to move, and the free place that it goes to: both locked.
+/// A file or directory to move, and its free new place. Both are locked.
 #[derive(Debug)]
 pub struct Relocation {
     source: HeldEntry,
@@ -25,20 +25,20 @@ pub struct Relocation {
     deadline: Deadline,
 }
 
-/// Why something cannot be moved.
+/// The reason why something cannot be moved.
 #[derive(Debug)]
 pub enum RelocationError {
-    /// It is about what was to be moved.
+    /// The error is about the old path.
     Source(Error),
-    /// It is about the place that it was to go to.
+    /// The error is about the new path.
     Destination(Error),
 }
 
 impl Workspace {
-    /// Finds and locks what is to be moved, and the place that it goes to, where nothing may be. A symlink is moved
-    /// itself. Directories that are missing above the new place are made.
+    /// Finds and locks the entry to move, and its new place, which must be free. A symlink is moved itself. Missing
+    /// directories above the new place are created by the move.
     ///
-    /// Waits for others who change them, as long as `deadline` lasts.
+    /// Waits for other changes of both until `deadline`.
     pub fn relocation(
         &self,
         from: &RawPath,
@@ -68,7 +68,7 @@ impl Workspace {
         }
         let hold_source = || self.hold_entry(from, deadline).map_err(Source);
         let hold_destination = || self.free_place(to, deadline).map_err(Destination);
-        // In the order of their paths, so that two moves do not wait for each other.
+        // Locked in the order of their paths, so that two moves cannot deadlock.
         let (source, destination) = if new.is_some_and(|new| new < old) {
             let destination = hold_destination()?;
             (hold_source()?, destination)
@@ -93,7 +93,7 @@ impl Workspace {
         }
     }
 
-    /// Whether a root is at a place or below it.
+    /// Whether there is a root at a place or below it.
     pub fn holds_a_root(&self, place: &Place) -> bool {
         let names = self.root(place.root).canonical_names().into_iter();
         let names: Vec<Name> = names.chain(place.path.names()).collect();
@@ -102,12 +102,12 @@ impl Workspace {
 }
 
 impl Relocation {
-    /// Where it is.
+    /// The old place.
     pub fn from(&self) -> &Place {
         &self.source.place
     }
 
-    /// Where it goes.
+    /// The new place.
     pub fn to(&self) -> &Place {
         self.destination.place()
     }
@@ -117,17 +117,17 @@ impl Relocation {
         &self.source.meta
     }
 
-    /// The target of a symlink, as it is stored.
+    /// The target of a symlink, as the link stores it.
     pub fn link_target(&self) -> Option<&[u8]> {
         self.source.link_target.as_deref()
     }
 
-    /// The names of the directories that the new place needs and that are not there.
+    /// The names of the missing directories above the new place.
     pub fn missing_parents(&self) -> &[Name] {
         self.destination.missing_parents()
     }
 
-    /// The hash of a file's content, computed once; `None` for anything else.
+    /// The hash of a file's content, computed once. `None` for other kinds.
     pub fn hash(&self) -> Result<Option<Hash>> {
         let HeldEntry { dir, name, meta, .. } = &self.source;
         if meta.kind != Kind::File {
@@ -144,7 +144,7 @@ impl Relocation {
         Ok(Some(*self.hash.get_or_init(|| hash)))
     }
 
-    /// Whether the operating system would let this process move it, without trying.
+    /// Fails if the operating system would not let this process move it. Does not try it.
     pub fn check_possible(&self) -> Result<()> {
         self.source.dir.check_writable()?;
         self.destination.dir.check_writable()
@@ -152,14 +152,14 @@ impl Relocation {
 
     /// Moves it.
     ///
-    /// [`Error::Changed`] means that it is not what was found, [`Error::Exists`] that something is at the new place
-    /// by now.
+    /// Fails with [`Error::Changed`] if it is not the entry that was found, and with [`Error::Exists`] if the new
+    /// place is taken by now.
     pub fn relocate(&self, durability: Durability) -> Result<()> {
         let parents = self.destination.make_parents(durability)?;
         let to = parents.dir();
         let _locks = self.lock(to)?;
         self.check_directories(to)?;
-        // The call may have been answered while a system call above hung: it must change nothing then.
+        // If a system call above has hung, the call may have been answered already. Then it must change nothing.
         self.deadline.check()?;
         let (old, new) = (self.source.name.as_bytes(), self.destination.name.as_bytes());
         match rename_to_free(self.source.meta.kind, &self.source.dir, old, to, new) {
@@ -177,7 +177,7 @@ impl Relocation {
         Ok(())
     }
 
-    /// Undoes [`Self::relocate`], if it is still there and its old place is free.
+    /// Undoes [`Self::relocate`], if the entry is still there and the old place is free.
     pub fn move_back(&self) -> Result<()> {
         let dir = self.destination.current_dir()?;
         let found = dir.meta(&self.destination.name)?;
@@ -189,8 +189,8 @@ impl Relocation {
         retry(back).ok_or(Error::NotMovedBack)
     }
 
-    /// Locks both directories against other processes: always in the same order, so that none waits for another
-    /// that waits for it.
+    /// Locks both directories against other processes, always in the same order, so that two processes cannot
+    /// deadlock.
     fn lock(&self, to: &Dir) -> Result<Vec<DirLock>> {
         let mut dirs = vec![&*self.source.dir, to];
         dirs.sort_by_key(|dir| dir.identity());
@@ -204,11 +204,12 @@ impl Relocation {
         self.destination.location.check(to)
     }
 
-    /// Whether what arrived is what was found, where the path leads, as durable as it has to be, and in time.
+    /// Fails unless the entry at the new path is the one that was found, the path leads there, the change is as
+    /// durable as required, and the deadline has not passed.
     fn verify(&self, to: &Dir, durability: Durability) -> Result<()> {
         let (known, found) = (&self.source.meta, to.meta(&self.destination.name)?);
         let same = match known.kind {
-            // Others may change what is inside: that moves along.
+            // Other processes may change its entries, which move with it.
             Kind::Directory => known.identity == found.identity,
             _ => known.same_stat(&found),
         };
@@ -224,7 +225,7 @@ impl Relocation {
     }
 }
 
-/// Renames, unless the new name is taken, which is `EEXIST`.
+/// Renames, unless the new name is taken (`EEXIST`).
 fn rename_to_free(
     kind: Kind,
     from: &Dir,
@@ -237,7 +238,7 @@ fn rename_to_free(
         other => return other,
     }
     if kind == Kind::Directory {
-        // A directory replaces nothing but an empty directory, and this one is ours.
+        // `rename` lets a directory replace only an empty directory, and this one is ours.
         sys::make_dir(to.fd(), new)?;
         let renamed = sys::rename_across(from.fd(), old, to.fd(), new);
         return renamed.inspect_err(|_| _ = retry(|| sys::remove_dir(to.fd(), new)));
@@ -256,8 +257,8 @@ fn rename_to_free(
             removed.inspect_err(|_| _ = retry(|| sys::remove(to.fd(), new)))
         }
         Err(errno @ (Errno::EXIST | Errno::NOENT | Errno::XDEV)) => Err(errno),
-        // Some file systems have neither. There a file that another process creates between these two calls
-        // is replaced.
+        // Some file systems have neither call. There, a file that another process creates between these two calls is
+        // replaced.
         Err(_) => match sys::stat_at(to.fd(), new) {
             Err(Errno::NOENT) => sys::rename_across(from.fd(), old, to.fd(), new),
             Err(other) => Err(other),

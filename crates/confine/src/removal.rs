@@ -14,7 +14,7 @@ use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace,
 };
 
-/// A file or symlink that is to be removed: locked for that, with its state when it was found.
+/// A file or symlink, locked for its removal, with its state when it was found.
 #[derive(Debug)]
 pub struct Removal {
     place: Place,
@@ -29,9 +29,9 @@ pub struct Removal {
 }
 
 impl Workspace {
-    /// Finds and locks what is to be removed. A symlink is not followed.
+    /// Finds and locks a file or symlink for its removal. A symlink is not followed.
     ///
-    /// Waits for others who change it, as long as `deadline` lasts.
+    /// Waits for other changes of it until `deadline`.
     pub fn removal(&self, path: &RawPath, deadline: &Deadline) -> Result<Removal> {
         let HeldEntry { place, location, dir, name, meta, link_target, lock } =
             self.hold_entry(path, deadline)?;
@@ -44,7 +44,7 @@ impl Workspace {
 }
 
 impl Removal {
-    /// Where it is.
+    /// Its place.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -54,7 +54,7 @@ impl Removal {
         &self.meta
     }
 
-    /// The target of a symlink, as it is stored.
+    /// The target of a symlink, as the link stores it.
     pub fn link_target(&self) -> Option<&[u8]> {
         self.link_target.as_deref()
     }
@@ -75,7 +75,8 @@ impl Removal {
         Ok(Some(*self.hash.get_or_init(|| hash)))
     }
 
-    /// All that the file holds, remembered as what the removal was planned on; `None` for a symlink.
+    /// The file's whole content. Its hash is remembered, because the removal is planned on this content. `None` for a
+    /// symlink.
     pub fn content(&self) -> Result<Option<Vec<u8>>> {
         if self.meta.kind != Kind::File {
             return Ok(None);
@@ -92,7 +93,7 @@ impl Removal {
         Ok(Some(bytes))
     }
 
-    /// The hash of the file that was found, if it has this name now.
+    /// The hash of the found file, if it has this name now.
     fn hash_under(&self, name: &Name) -> Result<Hash> {
         let file = self.dir.file(name)?;
         if !self.meta.same_stat(file.meta()) {
@@ -101,25 +102,25 @@ impl Removal {
         file.hash(&self.deadline)
     }
 
-    /// Hashes the content, unless the times alone will show whether it has changed.
+    /// Hashes the content, unless the times alone prove whether it has changed.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.meta.is_settled() {
             return Ok(());
         }
         match self.hash() {
-            // A file that can be removed may be unreadable: then only its times are compared.
+            // A file that may be removed may be unreadable. Then only its times are compared.
             Err(Error::Denied) => Ok(()),
             Err(Error::NotFound | Error::IsDirectory | Error::NotRegular(_)) => Err(Error::Changed),
             other => other.map(drop),
         }
     }
 
-    /// Whether the operating system would let this process remove it, without trying.
+    /// Fails if the operating system would not let this process remove it. Does not try it.
     pub fn check_removable(&self) -> Result<()> {
         self.dir.check_writable()
     }
 
-    /// Removes it. It is renamed to a temp name, verified, and deleted when the answer is dropped.
+    /// Removes it. It is renamed to a temp name, verified, and deleted when the result is dropped.
     pub fn remove(self, durability: Durability) -> Result<OldVersion> {
         self.prepare()?;
         let lock = self.dir.lock(&self.deadline)?;
@@ -157,7 +158,7 @@ impl Removal {
         }
         match self.hash.get() {
             Some(hash) if self.meta.same_stat(&found) => Ok(self.hash_under(aside)? == *hash),
-            // A symlink, which cannot be written to, or a file that this process may not read.
+            // This is a symlink, which cannot be written to, or a file that this process may not read.
             _ => Ok(self.meta.same_stat(&found)),
         }
     }

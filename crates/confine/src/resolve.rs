@@ -1,8 +1,8 @@
 //! Resolves symlinks and `..`, name by name.
 //!
-//! Only paths with symlinks or `..` in them come here. Each name is opened on its directory's handle;
-//! a symlink is read, and its target's steps are put before the rest. The result is a path without
-//! symlinks, which is then opened as any other: if another process swaps a name, that open fails.
+//! Only paths with symlinks or `..` are resolved here. Each name is opened on its directory's handle. A symlink is
+//! read, and the steps of its target are put before the rest. The result is a path without symlinks, which is then
+//! opened like any other: if another process swaps a name, that open fails.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use crate::path::{Step, steps};
 use crate::root::step_into;
 use crate::{Error, Name, Place, RelPath, Result, Workspace, sys};
 
-/// As many symlinks as the kernel follows before it gives up.
+/// The maximum number of symlinks, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// How to treat a symlink in the last place of a path.
+/// How to treat a symlink as the last component of a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Last {
     /// Follow it.
@@ -25,26 +25,26 @@ pub(crate) enum Last {
     Keep,
 }
 
-/// Where a path leads.
+/// The place that a path leads to.
 #[derive(Debug)]
 pub(crate) struct Resolved {
-    /// The deepest part of the path that exists.
+    /// The deepest existing part of the path.
     pub(crate) place: Place,
-    /// Names below it that do not exist.
+    /// The missing names below it.
     pub(crate) missing: Vec<Name>,
 }
 
 struct Walker<'w> {
     workspace: &'w Workspace,
     root: usize,
-    /// Handles below the root, with the names they were opened by.
+    /// Handles below the root, with the names that they were opened by.
     at: Vec<(Name, OwnedFd)>,
     ahead: VecDeque<PendingStep>,
     links: usize,
     races: usize,
 }
 
-/// A step that is still to be resolved, and whether it comes from a symlink.
+/// A step to resolve, and whether it comes from a symlink.
 struct PendingStep {
     step: Step,
     by_link: bool,
@@ -79,7 +79,7 @@ impl Walker<'_> {
             match step_into(dir, &name, sys::DIR_PATH) {
                 Ok(fd) => self.at.push((name, fd)),
                 Err(Errno::LOOP) => match sys::read_link(dir, name.as_bytes()) {
-                    // Another process replaced the symlink: try again.
+                    // Another process has replaced the symlink.
                     Err(Errno::INVAL | Errno::NOENT) => {
                         self.count_race()?;
                         self.ahead.push_front(PendingStep { step: Step::Name(name), by_link });
@@ -121,10 +121,10 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// A step above the root: fine only if it leads into a root again.
+    /// Handles a step above the root, which is allowed only if the path leads into a root again.
     ///
-    /// The root's canonical path has no symlinks in it, so `..` removes its last name. The steps that
-    /// are left keep their origin: a symlink, or the caller.
+    /// The root's canonical path has no symlinks, so `..` removes its last name. The remaining steps keep their
+    /// origin: a symlink, or the caller.
     fn leave_root(&mut self, by_link: bool) -> Result<()> {
         let mut names = self.workspace.root(self.root).canonical_names();
         names.pop();
@@ -144,8 +144,8 @@ impl Walker<'_> {
 
     /// The rest of the path does not exist, beginning with `name`.
     ///
-    /// The kernel would not get past a missing name. A `..` after it is still checked, by the names
-    /// alone: a path that leaves the workspace is outside, whatever exists of it.
+    /// The kernel would fail at a missing name. A `..` after it is still checked, by the names only: a path that
+    /// leaves the workspace is outside, whether or not it exists.
     fn missing_from(mut self, name: Name) -> Result<Resolved> {
         let mut missing = vec![name];
         while let Some(PendingStep { step, .. }) = self.ahead.pop_front() {
@@ -157,7 +157,7 @@ impl Walker<'_> {
         Ok(Resolved { missing, ..self.arrived(None) })
     }
 
-    /// The error for a path that has a `..` below a missing name.
+    /// The error for a path with `..` below a missing name.
     fn beyond_missing(self, mut missing: Vec<Name>) -> Error {
         missing.pop();
         let root = self.workspace.root(self.root).canonical_names();

@@ -27,7 +27,7 @@ pub enum OpenMethod {
     /// The kernel walks the whole path in one call: `openat2` (Linux 5.6 and later), or `openat` with
     /// `O_NOFOLLOW_ANY` on macOS.
     Kernel,
-    /// One `openat` for each name, where the kernel has no such call or a filter forbids it.
+    /// One `openat` for each name, if the kernel has no such call or a filter forbids it.
     NameByName,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Root {
     method: OpenMethod,
     /// Whether it is a read root, below which nothing is changed.
     read_root: bool,
-    /// Whether what is created below it is for the owner alone.
+    /// Whether files and directories that are created below it are private to the owner.
     private: bool,
-    /// The root that this one is in, and the path from there, if it was made by narrowing.
+    /// The outer root and the path from there, if this root was made by narrowing.
     outer: Option<(Arc<Self>, RelPath)>,
     opened: RwLock<Arc<OpenedRoot>>,
     tree: Tree,
@@ -49,16 +49,15 @@ pub(crate) struct Root {
 
 /// The directory that a root's path leads to.
 ///
-/// The open handle keeps the inode number from being used again, so the identity is unique.
+/// The open handle prevents reuse of the inode number, so the identity is unique.
 #[derive(Debug)]
 pub(crate) struct OpenedRoot {
     handle: OwnedFd,
     identity: Identity,
     canonical_names: Vec<Name>,
-    /// The path that these names make.
+    /// These names as a path.
     canonical_path: PathBuf,
-    /// The mount that the root is on, if its file system is known to wait for no network and no
-    /// other process.
+    /// The mount of the root, if its file system is known to be local.
     local_mount: Option<u64>,
 }
 
@@ -80,12 +79,12 @@ impl OpenedRoot {
 }
 
 impl Root {
-    /// Opens a root. The kernel's abilities decide on the method, unless it is given.
+    /// Opens a root. If no method is given, it depends on what the kernel supports.
     pub(crate) fn open(path: &Path, method: Option<OpenMethod>) -> Result<Self> {
         let mut given = std::path::absolute(path).map_err(Error::Os)?;
         let opened = open(&given)?;
         if given.components().any(|part| part == std::path::Component::ParentDir) {
-            // A `..` means something else after a symlink, so only the real path will do.
+            // After a symlink, `..` has another meaning, so only the real path can be used.
             given = path_of(&opened.canonical_names);
         }
         Ok(Self {
@@ -100,15 +99,15 @@ impl Root {
         })
     }
 
-    /// Opens the directory that the path leads to now, if that is not the one that is open.
+    /// Opens the directory that the path leads to now, if it differs from the open one.
     pub(crate) fn refresh(&self) -> Result<()> {
         let gone = || Error::RootGone(self.given.display().to_string());
         let opened = self.opened();
         let fresh = match &self.outer {
-            // One or two calls, since this is done for every tool call.
+            // This takes one or two system calls, since every tool call does it.
             None if self.is_where_it_was(&opened) => return Ok(()),
             None => open(&self.given).map_err(|_| gone())?,
-            // Only a look-up that follows no symlink proves that it is still in the outer root.
+            // Only a lookup that follows no symlink proves that it is still in the outer root.
             Some((outer, path)) => {
                 outer.refresh()?;
                 let handle = outer.open_below(path, sys::DIR_PATH).map_err(|_| gone())?;
@@ -125,8 +124,8 @@ impl Root {
         Ok(())
     }
 
-    /// Whether the given path and the real path both still lead to the open directory. It may have
-    /// been moved, and a symlink to its new place put in the old one.
+    /// Whether the given path and the real path both still lead to the open directory. It may have been moved and
+    /// replaced by a symlink to its new place.
     fn is_where_it_was(&self, opened: &OpenedRoot) -> bool {
         let leads = |stat: Result<_, Errno>| {
             stat.is_ok_and(|stat| Metadata::of(&stat).identity == opened.identity)
@@ -136,7 +135,7 @@ impl Root {
             && (is_real || leads(sys::stat_path(&self.given)))
     }
 
-    /// Whether the path below this root still leads to a directory that was opened before.
+    /// Whether a path below this root still leads to a directory that was opened before.
     pub(crate) fn leads_to(&self, path: &RelPath, directory: Identity) -> Result<bool> {
         match self.refresh() {
             Err(Error::RootGone(_) | Error::RootReplaced(_)) => return Ok(false),
@@ -152,16 +151,16 @@ impl Root {
         }
     }
 
-    /// The directory that was found when the root was last refreshed.
+    /// The directory that the last refresh found.
     pub(crate) fn opened(&self) -> Arc<OpenedRoot> {
         self.opened.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The part of this root that is inside a directory, which is given by the names of its real path: all of
-    /// it, a directory in it, or nothing.
+    /// The part of this root inside a directory, which is given by the names of its real path: the whole root, a
+    /// directory in it, or nothing.
     pub(crate) fn narrowed(self: &Arc<Self>, directory: &[Name]) -> Option<Arc<Self>> {
         let is_in = || self.canonical_names().starts_with(directory);
-        // A root that has nothing to do with it is not looked at: it may be on a mount that hangs.
+        // An unrelated root is not accessed, since it may be on a mount that hangs.
         if is_in() && self.refresh().is_ok() && is_in() {
             return Some(self.clone());
         }
@@ -173,7 +172,7 @@ impl Root {
         Self { read_root: true, ..self }
     }
 
-    /// The same root; what is created below it is for the owner alone.
+    /// The same root, with new files and directories private to the owner.
     pub(crate) fn for_owner(self) -> Self {
         Self { private: true, ..self }
     }
@@ -197,7 +196,7 @@ impl Root {
         let path: RelPath = below.iter().cloned().collect();
         let opened =
             OpenedRoot::new(self.open_below(&path, sys::DIR_PATH).ok()?, Vec::new()).ok()?;
-        // Below the outer root's given path, so that paths which start with that lead here.
+        // This is below the outer root's given path, so that paths which start with that lead here.
         let given_names: Vec<Name> = self.given_names.iter().chain(below).cloned().collect();
         Some(Arc::new(Self {
             given: path_of(&given_names),
@@ -212,14 +211,15 @@ impl Root {
     }
 
     fn best_method(handle: &OwnedFd) -> OpenMethod {
-        // ENOSYS: an old kernel, or a system without such a call. EPERM: a seccomp filter that does not know it.
+        // `ENOSYS`: an old kernel, or a system without such a call. `EPERM`: a seccomp filter that does not know the
+        // call.
         match sys::open_beneath(handle, b".", sys::DIR_PATH) {
             Ok(_) => OpenMethod::Kernel,
             Err(_) => OpenMethod::NameByName,
         }
     }
 
-    /// The tree that searches remember.
+    /// The tree that searches have cached.
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }
@@ -232,7 +232,7 @@ impl Root {
         self.method
     }
 
-    /// The names of the root's real path, which has no symlinks in it.
+    /// The names of the root's real path, which has no symlinks.
     pub(crate) fn canonical_names(&self) -> Vec<Name> {
         match &self.outer {
             None => self.opened().canonical_names.clone(),
@@ -262,8 +262,8 @@ impl Root {
         }
     }
 
-    /// How many of an absolute path's first steps name this root, by its given or its real path. Makes system calls only
-    /// if the names differ in case or Unicode form: on a file system that folds names, that may be the same directory.
+    /// How many of an absolute path's first steps name this root, by its given or its real path. Makes system calls
+    /// only if the names differ in case or Unicode form: a file system may fold such names to the same directory.
     pub(crate) fn matching_prefix(&self, path: &[Step]) -> Option<usize> {
         let leads = |names: &[Name]| {
             let first = path.get(..names.len())?;
@@ -283,9 +283,9 @@ impl Root {
         by_real_path.max(leads(&self.given_names))
     }
 
-    /// Opens what is at `path`. Fails with `ELOOP` if any part of it is a symlink.
+    /// Opens the entry at `path`. Fails with `ELOOP` if any part of the path is a symlink.
     pub(crate) fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The kernel takes no longer paths.
+        // The kernel does not accept longer paths.
         const MAX_KERNEL_BYTES: usize = 4000;
         match self.method {
             OpenMethod::Kernel if path.as_bytes().len() <= MAX_KERNEL_BYTES => {
@@ -295,8 +295,8 @@ impl Root {
         }
     }
 
-    /// As [`Self::open_below`], but fails with `EPIPE`, `ENXIO` or `ENODEV` for a pipe, socket or
-    /// device: opening one is seen by the process at its other end.
+    /// As [`Self::open_below`], but fails with `EPIPE`, `ENXIO` or `ENODEV` for a pipe, socket or device, because the
+    /// process at its other end would notice the open.
     pub(crate) fn open_checked(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let Some((parent, name)) = path.split() else {
             return self.open_below(path, flags);
@@ -316,7 +316,7 @@ impl Root {
         })
     }
 
-    /// Does something with a handle on a directory below this root. The root itself is open already.
+    /// Calls a function with a handle on a directory below this root. The root itself is already open.
     pub(crate) fn in_directory<T>(
         &self,
         path: &RelPath,
@@ -341,11 +341,11 @@ impl Root {
     }
 }
 
-/// Opens one name in a directory. Fails with `ELOOP` for a symlink, whatever the flags.
+/// Opens one name in a directory. Fails with `ELOOP` for a symlink, with any flags.
 pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<OwnedFd, Errno> {
     for _ in 0..sys::MAX_RACES {
         match sys::open_at(dir, name.as_bytes(), flags) {
-            // With `O_DIRECTORY`, a symlink is `ENOTDIR` as well.
+            // With `O_DIRECTORY`, the kernel also returns `ENOTDIR` for a symlink.
             Err(Errno::NOTDIR) => match Metadata::of(&sys::stat_at(dir, name.as_bytes())?).kind {
                 Kind::Symlink => return Err(Errno::LOOP),
                 // Another process has just replaced it.
@@ -358,13 +358,13 @@ pub(crate) fn step_into(dir: &OwnedFd, name: &Name, flags: OFlags) -> Result<Own
     Err(Errno::AGAIN)
 }
 
-/// Opens the directory that an absolute path leads to, symlinks followed.
+/// Opens the directory that an absolute path leads to. Symlinks are followed.
 fn open(given: &Path) -> Result<OpenedRoot> {
     for _ in 0..sys::MAX_RACES {
         let handle = sys::open_root(given)?;
         let canonical = std::fs::canonicalize(given).map_err(Error::Os)?;
         let opened = OpenedRoot::new(handle, names(&canonical)?)?;
-        // The names are those of this directory, and not of one that was there a moment before.
+        // Checks that the names belong to this directory, and not to one that was there a moment before.
         if sys::stat_path(&canonical).is_ok_and(|it| Metadata::of(&it).identity == opened.identity)
         {
             return Ok(opened);

@@ -1,7 +1,7 @@
-//! Sockets in directories that only their user may enter: those by which viewers reach running servers.
+//! Sockets in directories that only their user may enter. Viewers reach running servers by them.
 //!
-//! A socket gets its name once it accepts connections. So a socket that has a name and refuses them belongs to a
-//! process that is gone, and may be removed.
+//! A socket gets its name once it accepts connections. So a named socket that refuses them belongs to a process that
+//! has ended, and may be removed.
 
 use std::fs;
 use std::io;
@@ -14,8 +14,8 @@ use crate::make_private_directory;
 /// The end of a socket's name.
 const SUFFIX: &str = ".sock";
 
-/// Makes a directory for sockets if it is missing. Fails if it is not the user's own, and takes other users' access
-/// to it away.
+/// Creates a directory for sockets if it is missing. Fails if it belongs to another user, and removes other users'
+/// access to it.
 pub fn make_socket_directory(directory: &Path) -> io::Result<()> {
     make_private_directory(directory)?;
     let metadata = fs::symlink_metadata(directory)?;
@@ -38,8 +38,8 @@ pub fn listen_in(directory: &Path, name: &str) -> io::Result<(UnixListener, Path
     Ok((listener, path))
 }
 
-/// Connects to every socket in a directory that `selects` accepts, and removes those whose process is gone. A
-/// directory of another user has none.
+/// Connects to every socket in a directory that `selects` accepts, and removes those of ended processes. A directory
+/// of another user counts as empty.
 pub fn connect_all(
     directory: &Path,
     selects: impl Fn(&Path) -> bool,

@@ -1,11 +1,11 @@
 //! Removes the temp files that killed processes have left in a directory.
 //!
-//! A writer locks its temp file, and a displaced file is only there while the directory is locked. So
-//! a temp file that can be locked by the holder of the directory's lock was left behind. It is deleted
-//! only if its content is known to be superfluous: what Pinfold wrote, or a displaced file that is as
-//! the call found it and whose place the new file has taken. A file that was set aside goes back to
-//! its name if that is free, and if either the file itself or the directory proves that the name is
-//! Pinfold's: anybody can give a file such a name. Anything else stays, and is reported.
+//! A writer locks its temp file, and a displaced file exists only while the directory is locked. So if the holder of
+//! the directory's lock can lock a temp file, it was left behind. It is deleted only if nobody needs its content: new
+//! content that Pinfold wrote, or a displaced file that is as the call found it and whose place the new file has
+//! taken. A file that was set aside gets its name back if the name is free, and if the file itself or the directory
+//! proves that the temp name is Pinfold's, because anybody can give a file such a name. Any other file stays, and is
+//! reported.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -23,11 +23,11 @@ use crate::{Deadline, Identity, Kind, Metadata, Name, RawPath, Result, Workspace
 /// The directories that this process has swept.
 static SWEPT: Mutex<Option<HashSet<Identity>>> = Mutex::new(None);
 
-/// With more directories than this, the set starts anew.
+/// With more directories than this, the set is cleared.
 const MAX_SWEPT: usize = 10_000;
 
 impl Workspace {
-    /// Sweeps the directory of a path, so that a file which a killed process set aside has its name again.
+    /// Sweeps the directory of a path, so that a file which a killed process set aside gets its name back.
     pub fn sweep_parent(&self, path: &RawPath, deadline: &Deadline) -> Result<()> {
         let target = self.find_target(path, deadline)?;
         let lock = target.dir.lock(deadline)?;
@@ -37,10 +37,10 @@ impl Workspace {
 }
 
 impl Dir {
-    /// Sweeps the directory, once in the life of this process, and gives the names of files that
-    /// hold content that a killed process displaced and did not verify.
+    /// Sweeps the directory, once for each process. Returns the names of files with content that a killed process
+    /// displaced and did not verify.
     ///
-    /// Without the directory's lock nothing is known to be left behind, and everything stays.
+    /// Without the directory's lock, a temp file may be in use, and everything stays.
     pub(crate) fn sweep(
         &self,
         lock: &DirLock,
@@ -50,7 +50,7 @@ impl Dir {
         let mut unverified = Vec::new();
         let Some(dir) = lock.handle().filter(|_| self.is_first_sweep()) else { return unverified };
         let mut found = Vec::new();
-        // A failure is no reason to fail the call: no tool shows a temp file.
+        // A failure does not fail the call, since no tool shows a temp file.
         let _ = sys::list(dir, &mut Vec::new(), |name, _| {
             if own.is_none_or(|own| name != own.as_bytes())
                 && let Some(temp) = TempName::parse(name)
@@ -75,10 +75,10 @@ impl Dir {
         known.insert(self.identity())
     }
 
-    /// Gives the name under which unverified content is.
+    /// Returns the name of a file with unverified content.
     fn sweep_one(&self, temp: &TempName, name: Name, deadline: &Deadline) -> Option<Name> {
         let meta = self.meta(&name).ok()?;
-        // Pinfold gives such a name to nothing else.
+        // Pinfold gives such a name to no other kind.
         if !matches!(meta.kind, Kind::File | Kind::Symlink | Kind::Directory) {
             return None;
         }
@@ -94,12 +94,12 @@ impl Dir {
         }
         let is_displaced = content == TempContent::Displaced;
         let is_verified = || match meta.kind {
-            // It is only ever set aside as a whole, and goes back as it is.
+            // A directory is set aside as a whole, and put back as it is.
             Kind::Directory => temp.aside_of().is_some(),
             _ => temp.is_verified(|| self.file(&name).ok()?.hash(deadline).ok()),
         };
         let verified = is_displaced && is_verified();
-        // Nothing took its place: the change never happened.
+        // Nothing took its place, so the change did not happen.
         if let Some(target) = temp.aside_of()
             && (is_displaced || temp.is_made_for(self.identity()))
         {
@@ -116,7 +116,7 @@ impl Dir {
             let _ = sys::remove(self.fd(), name.as_bytes());
             return None;
         }
-        // Anything else may have this name by chance, or by design: it is not moved to another.
+        // Any other file may have this name by chance or by design, so it is not renamed.
         let kept = if is_displaced { keep(self, &name) } else { None };
         Some(kept.unwrap_or(name))
     }
@@ -137,7 +137,7 @@ impl Dir {
         }
     }
 
-    /// Whether an entry has this inode, so that the file that was to take another's place has done so.
+    /// Whether an entry has this inode. If so, the new file has taken its place.
     fn has_inode(&self, inode: u64) -> bool {
         let Ok(dir) = self.readable() else { return false };
         let mut found = false;
@@ -149,7 +149,7 @@ impl Dir {
         found
     }
 
-    /// Whether nobody is writing to a temp file any more.
+    /// Whether no process is writing to a temp file any more.
     pub(crate) fn is_abandoned(&self, name: &Name) -> bool {
         match sys::open_at(self.fd(), name.as_bytes(), OFlags::RDONLY) {
             Ok(file) => sys::check_temp_unlocked(&file).is_ok(),

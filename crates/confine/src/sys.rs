@@ -37,7 +37,7 @@ pub(crate) use platform::{
     open_cached, open_root_cached, read_cached, stat_cached, stat_with_times, sync_data, sync_dir,
 };
 
-/// Flags that every open has: never waits, never takes a terminal, is not inherited.
+/// Flags of every open: it does not block, takes no controlling terminal, and the handle is not inherited.
 const ALWAYS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Adds [`ALWAYS`]. With `O_PATH`, the kernel accepts only `O_CLOEXEC` of these flags.
@@ -66,15 +66,15 @@ pub(crate) fn open_root(path: &Path) -> Result<OwnedFd> {
     call("open", || fs::open(path, DIR_PATH | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Whether a directory cannot be opened although its mode allows that, so that the process itself is
-/// restricted, as by Landlock.
+/// Whether a directory cannot be opened although its mode allows it. Then the process itself is restricted, for
+/// example by Landlock.
 pub(crate) fn is_denied_by_policy(directory: &OwnedFd) -> bool {
     let readable = fs::accessat(directory, ".", Access::READ_OK, AtFlags::EACCESS);
     readable.is_ok()
         && open_at(directory, b".", DIRECTORY).is_err_and(|error| error == Errno::ACCESS)
 }
 
-/// The metadata of what an absolute path leads to, symlinks followed.
+/// The metadata at an absolute path. Symlinks are followed.
 pub(crate) fn stat_path(path: &Path) -> Result<Stat> {
     call("stat", || fs::stat(path))
 }
@@ -84,7 +84,7 @@ pub(crate) fn lstat_path(path: &Path) -> Result<Stat> {
     call("stat", || fs::lstat(path))
 }
 
-/// How often a look-up that raced with renames is tried before it is given up.
+/// How often a lookup that races with renames is tried.
 pub(crate) const MAX_RACES: usize = 100;
 
 /// Opens one name in a directory, or fails with `ELOOP` for a symlink.
@@ -94,13 +94,13 @@ pub(crate) fn open_at(dir: impl AsFd, name: &[u8], flags: OFlags) -> Result<Owne
     })
 }
 
-/// Creates a file that was not there.
+/// Creates a file. Fails if the name is taken.
 pub(crate) fn create_at(dir: impl AsFd, name: &[u8], mode: u32) -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | ALWAYS;
     call("create", || fs::openat(dir.as_fd(), name, flags, Mode::from_raw_mode(mode as _)))
 }
 
-/// Opens a log for adding to it, and creates it if it is not there.
+/// Opens a log for appending, and creates it if it is missing.
 pub(crate) fn append_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | ALWAYS;
     call("append", || fs::openat(dir.as_fd(), name, flags, Mode::from_raw_mode(0o600)))
@@ -110,7 +110,7 @@ pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
     call("ftruncate", || fs::ftruncate(file.as_fd(), len))
 }
 
-/// Sets when a file was last modified.
+/// Sets a file's modification time.
 pub(crate) fn set_modified(file: impl AsFd, modified: SystemTime) -> Result<()> {
     call("futimens", || fs::futimens(file.as_fd(), &only_modified(modified)))
 }
@@ -128,7 +128,7 @@ fn only_modified(modified: SystemTime) -> fs::Timestamps {
             tv_sec: since.as_secs().cast_signed(),
             tv_nsec: since.subsec_nanos().into(),
         },
-        // Before 1970.
+        // The time is before 1970.
         Err(_) => fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW },
     };
     fs::Timestamps { last_access: omit, last_modification: modified }
@@ -159,7 +159,7 @@ fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize> {
     })
 }
 
-/// Writes all of it, in as many calls as it takes.
+/// Writes all bytes, in as many calls as necessary.
 pub(crate) fn write_all(file: impl AsFd, bytes: &[u8]) -> Result<()> {
     write_counting(file, bytes).1
 }
@@ -182,8 +182,8 @@ pub(crate) fn seek_to(file: impl AsFd, position: u64) -> Result<()> {
     call("lseek", || fs::seek(file.as_fd(), fs::SeekFrom::Start(position)).map(|_| ()))
 }
 
-/// Where the next data of a file begins and ends, from a position on; `None` if there is only a hole, or the
-/// end. All of it is data where the file system knows no holes.
+/// The start and end of the next data in a file after a position. Returns `None` if the rest is a hole. On file
+/// systems without holes, everything is data.
 pub(crate) fn next_data(file: impl AsFd, from: u64) -> Result<Option<(u64, u64)>> {
     let seek = |to| call("lseek", || fs::seek(file.as_fd(), to));
     match seek(fs::SeekFrom::Data(from)) {
@@ -203,7 +203,7 @@ pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {
     call("fchmod", || fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode as _)))
 }
 
-/// The names of a file's extended attributes, each ended by NUL.
+/// The names of a file's extended attributes, each terminated by NUL.
 pub(crate) fn attribute_names(file: impl AsFd) -> Result<Vec<u8>> {
     sized("flistxattr", |buffer| fs::flistxattr(file.as_fd(), buffer))
 }
@@ -212,7 +212,7 @@ pub(crate) fn attribute(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>> {
     sized("fgetxattr", |buffer| fs::fgetxattr(file.as_fd(), name, buffer))
 }
 
-/// Gives a call a buffer that grows until it is large enough.
+/// Calls `make` with a buffer that grows until it is large enough.
 fn sized(name: &'static str, mut make: impl FnMut(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     let mut buffer = vec![0; 256];
     loop {
@@ -237,24 +237,23 @@ pub(crate) fn remove_attribute(file: impl AsFd, name: &[u8]) -> Result<()> {
     call("fremovexattr", || fs::fremovexattr(file.as_fd(), name))
 }
 
-/// Locks a directory or a log against every other handle on it, or fails with `EWOULDBLOCK`.
+/// Locks a directory or a log against all other handles. Fails with `EWOULDBLOCK` if it is locked.
 pub(crate) fn try_lock(handle: impl AsFd) -> Result<()> {
     call("flock", || fs::flock(handle.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }
 
-/// Locks a backup store, shared or exclusively, or fails with `EWOULDBLOCK`.
+/// Locks a backup store, shared or exclusive. Fails with `EWOULDBLOCK` if it is locked.
 pub(crate) fn lock_store(handle: impl AsFd, operation: FlockOperation) -> Result<()> {
     call("flock", || fs::flock(handle.as_fd(), operation))
 }
 
-/// A handle that something was locked by. The lock ends with this, also where a process that was forked
-/// meanwhile has the handle too.
+/// A handle with a lock. The lock is released when this is dropped, even if a forked process also has the handle.
 #[derive(Debug)]
 pub(crate) struct Locked<F: AsFd = OwnedFd>(pub(crate) F);
 
 impl<F: AsFd> Drop for Locked<F> {
     fn drop(&mut self) {
-        // No failure of this call leaves the lock.
+        // Even if this call fails, the lock is released when the handle is closed.
         let _ = fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -265,7 +264,7 @@ impl<F: AsFd> AsFd for Locked<F> {
     }
 }
 
-/// Locks a temp file for its writer, or fails with `EWOULDBLOCK` if another process has.
+/// Locks a temp file for its writer. Fails with `EWOULDBLOCK` if another process has locked it.
 pub(crate) fn try_lock_temp(temp: impl AsFd) -> Result<()> {
     call("lock_temp", || fs::flock(temp.as_fd(), FlockOperation::NonBlockingLockExclusive))
 }
@@ -277,12 +276,12 @@ pub(crate) fn check_temp_unlocked(temp: impl AsFd) -> Result<()> {
     call("lock_temp", || fs::flock(temp.as_fd(), FlockOperation::NonBlockingLockShared))
 }
 
-/// Whether this process may write to a name in a directory.
+/// Fails if this process may not write to a name in a directory.
 pub(crate) fn may_write(dir: impl AsFd, name: &[u8]) -> Result<()> {
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
     let may = || fs::accessat(dir.as_fd(), name, Access::WRITE_OK, flags);
     match call("faccessat", may) {
-        // Old kernels have no `faccessat2`: the change itself will fail.
+        // Old kernels have no `faccessat2`. Then the change itself fails.
         Err(Errno::NOSYS) => Ok(()),
         other => other,
     }
@@ -299,17 +298,17 @@ pub(crate) fn random() -> Result<[u8; 8]> {
     Ok(bytes)
 }
 
-/// Whether an absolute path may have symlinks in it.
+/// Whether an absolute path may contain symlinks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Symlinks {
     Follow,
     Refuse,
 }
 
-/// The metadata that the kernel has cached for a file.
+/// Metadata from the kernel's caches.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems do not say"))]
 pub(crate) struct Cached {
     pub(crate) meta: Metadata,
-    /// The id of the mount that it is reached by. No other mount gets it while a handle is open.
+    /// The id of its mount. It is not reused while a handle is open.
     pub(crate) mount: u64,
 }

@@ -16,16 +16,16 @@ use crate::{
     sys,
 };
 
-/// A file that exists or can be created: locked for one change, with its state when it was found.
+/// A file that exists or can be created, locked for one change, with its state when it was found.
 ///
-/// While it lives, no other change to the same file starts in this process.
+/// While this exists, no other change of the same file starts in this process.
 #[derive(Debug)]
 pub struct Target {
     place: Place,
     pub(crate) location: FoundDirectory,
-    /// The deepest directory of the path that exists.
+    /// The deepest existing directory of the path.
     pub(crate) dir: Arc<Dir>,
-    /// Directories that would have to be made below it.
+    /// The missing directories below it.
     pub(crate) missing: Vec<Name>,
     pub(crate) name: Name,
     pub(crate) original: Option<Original>,
@@ -33,7 +33,7 @@ pub struct Target {
     _lock: FileLock,
 }
 
-/// Where the directory of a change was found.
+/// The place where the directory of a change was found.
 #[derive(Debug)]
 pub(crate) struct FoundDirectory {
     pub(crate) root: Arc<Root>,
@@ -41,7 +41,7 @@ pub(crate) struct FoundDirectory {
 }
 
 impl FoundDirectory {
-    /// Fails if the path no longer leads to the directory: it was moved, removed or replaced.
+    /// Fails if the path no longer leads to the directory, because it was moved, removed or replaced.
     pub(crate) fn check(&self, dir: &Dir) -> Result<()> {
         let same = self.root.leads_to(&self.directory, dir.identity())?;
         if same { Ok(()) } else { Err(Error::DirectoryMoved) }
@@ -57,21 +57,20 @@ pub(crate) struct Original {
 }
 
 impl Workspace {
-    /// Finds and locks the file that a change is for. Symlinks are followed.
+    /// Finds and locks the file of a change. Symlinks are followed.
     ///
-    /// Waits for others who change it, as long as `deadline` lasts.
+    /// Waits for other changes of it until `deadline`.
     pub fn target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
         self.find_target(path, deadline)?.checked(path)
     }
 
-    /// As [`Self::target`], for a directory that is to be created. If one is there, it is
-    /// [`Error::IsDirectory`].
+    /// As [`Self::target`], for a directory to create. Fails with [`Error::IsDirectory`] if it exists.
     pub fn directory_target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
         let target = self.find_target(path, deadline)?;
         if target.original.is_some() { Err(Error::NotADirectory) } else { Ok(target) }
     }
 
-    /// As [`Self::target`], whether or not the path ends as a directory's does.
+    /// As [`Self::target`], but the path may end with a slash.
     pub(crate) fn find_target(&self, path: &RawPath, deadline: &Deadline) -> Result<Target> {
         let (root, steps) = self.parse_path(path)?;
         if let Some(straight) = without_parent_steps(&steps) {
@@ -140,7 +139,7 @@ impl Workspace {
         })
     }
 
-    /// The target in a directory that has to be created first.
+    /// The target in a directory that does not exist yet.
     fn target_with_missing_parents(
         &self,
         place: &Place,
@@ -167,7 +166,7 @@ impl Workspace {
     }
 }
 
-/// Refuses to create what would look like a temp file: it could be hidden, and swept.
+/// Refuses to create a file with the name of a temp file. It could be hidden and swept.
 fn check_new_name(name: &Name) -> Result<()> {
     match TempName::parse(name.as_bytes()) {
         Some(_) => Err(Error::BadPath("has the name of one of Pinfold's temp files")),
@@ -175,14 +174,14 @@ fn check_new_name(name: &Name) -> Result<()> {
     }
 }
 
-/// How many directories are created for one file: each is open until the file is there.
+/// The maximum number of directories created for one file. Each is open until the file exists.
 const MAX_PARENTS: usize = 100;
 
-/// Why a place cannot be the target.
+/// The reason why a place cannot be the target.
 enum TargetError {
     /// A symlink is in the path.
     Symlink,
-    /// The directory is not there.
+    /// The directory does not exist.
     NoParent,
     Error(Error),
 }
@@ -208,7 +207,7 @@ impl Target {
         }
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -223,17 +222,17 @@ impl Target {
         self.original.as_mut().map(|original| &mut original.file)
     }
 
-    /// The file's content; empty if there is no file. Its hash is remembered, because the change is
-    /// planned on this content.
+    /// The file's content. Empty if there is no file. Its hash is remembered, because the change is planned on this
+    /// content.
     pub fn content(&mut self) -> Result<Vec<u8>> {
         let Some(original) = &mut self.original else { return Ok(Vec::new()) };
         let bytes = original.file.read_whole()?;
-        // A change that is planned on these bytes must not replace others.
+        // The change that is planned on these bytes must not replace others.
         original.hash = OnceCell::from(blake3::hash(&bytes));
         Ok(bytes)
     }
 
-    /// The names of the directories that a new file would need and that are not there.
+    /// The names of the missing directories above a new file.
     pub fn missing_parents(&self) -> &[Name] {
         &self.missing
     }
@@ -243,7 +242,7 @@ impl Target {
         self.original.as_ref().map(Original::hash).transpose()
     }
 
-    /// Whether the operating system would let this process change the file, without trying.
+    /// Fails if the operating system would not let this process change the file. Does not try it.
     pub fn check_writable(&self) -> Result<()> {
         if self.original.is_some() {
             sys::may_write(self.dir.fd(), self.name.as_bytes())?;
@@ -253,7 +252,7 @@ impl Target {
 }
 
 impl Original {
-    /// The hash of the file's content now.
+    /// The hash of the file's current content.
     pub(crate) fn hash_now(&self) -> Result<Hash> {
         self.file.hash(&self.deadline)
     }

@@ -1,8 +1,8 @@
-//! The names of temp files, which identify the content.
+//! The names of temp files, which identify their content.
 //!
-//! A name has the inode of the file that Pinfold wrote, and a digest of the file that the call expects
-//! to displace. So another process can tell new content that may be deleted from a displaced file that
-//! may exist nowhere else, also on file systems without extended attributes.
+//! A name has the inode of the file that Pinfold wrote, and a digest of the file that the call expects to displace.
+//! So another process can distinguish new content, which may be deleted, from a displaced file that may exist nowhere
+//! else. This also works on file systems without extended attributes.
 
 use std::os::fd::OwnedFd;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use crate::{Hash, Identity, Kind, Metadata, Name, Result, sys};
 
 const PREFIX: &str = ".pinfold-";
 const SUFFIX: &str = ".tmp";
-/// Separates the digest from the file's own name, in names that have it.
+/// Separates the digest from the original name, in aside names.
 const ASIDE: &str = ".aside.";
 
 /// The parsed name of a temp file.
@@ -20,21 +20,21 @@ pub(crate) struct TempName {
     random: String,
     /// The inode of the file that Pinfold wrote.
     pub(crate) inode: Option<u64>,
-    /// The file that may be displaced, and so be under this name.
+    /// The file that may be displaced, and then has this name.
     displaces: Option<Digest>,
-    /// The name that the displaced file had, if nothing takes its place in the same step.
+    /// The original name of the displaced file, if nothing takes its place in the same step.
     aside_of: Option<Name>,
-    /// A digest of the directory and of this name. Nobody who makes up a name elsewhere, as in a
-    /// repository, knows it.
+    /// A digest of the directory and of this name. A file with a forged name, for example from a repository, does not
+    /// have the right one.
     directory: Option<u64>,
 }
 
-/// A file as it was when a call found it.
+/// The state of a file when a call found it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Digest {
-    /// Of its inode, size and modification time. A rename changes none of them.
+    /// The digest of its inode, size and modification time. A rename changes none of them.
     stat: u64,
-    /// Whether any later change to the file shows in its times.
+    /// Whether every later change of the file shows in its times.
     settled: bool,
     content: Option<u64>,
 }
@@ -57,15 +57,15 @@ fn first_bytes(hash: &Hash) -> u64 {
     hash.as_bytes()[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The kind of file that has a temp name.
+/// The kind of content that a temp file has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TempContent {
-    /// The file that Pinfold wrote, an empty one that it has just created, or one that it could not delete: nobody
+    /// The file that Pinfold wrote, an empty one that it has just created, or one that it could not delete. Nobody
     /// needs it.
     Written,
-    /// By its metadata, the file that the call expected to displace.
+    /// The file that the call expected to displace, judged by its metadata.
     Displaced,
-    /// Anything else: a file that another process saved, or one that is not Pinfold's at all.
+    /// Any other file: one that another process saved, or one that is not Pinfold's.
     Unknown,
 }
 
@@ -74,19 +74,20 @@ impl TempName {
         Ok(Self { random: format!("{:016x}", random_number()?), ..Self::default() })
     }
 
-    /// The same with the inode of a file that Pinfold wrote, and with the file that may be displaced.
+    /// The same name with the inode of a file that Pinfold wrote, and with the digest of the file that may be
+    /// displaced.
     pub(crate) fn with(self, inode: Option<u64>, displaces: Option<Digest>) -> Self {
         Self { inode, displaces, ..self }
     }
 
-    /// For the file `name` of a directory, which is moved aside and has to go back to its name if nothing
+    /// The same name for the file `name` of a directory, which is set aside. It has to get its name back if nothing
     /// takes its place.
     pub(crate) fn aside_in(self, directory: Identity, name: &Name) -> Self {
         let proof = self.directory_digest(directory, name);
         Self { aside_of: Some(name.clone()), directory: Some(proof), ..self }
     }
 
-    /// Whether the name was made for this directory, so that the file was set aside by Pinfold.
+    /// Whether the name was made for this directory, so that Pinfold set the file aside.
     pub(crate) fn is_made_for(&self, directory: Identity) -> bool {
         let proof = self.aside_of.as_ref().map(|name| self.directory_digest(directory, name));
         proof.is_some() && proof == self.directory
@@ -122,7 +123,7 @@ impl TempName {
         }
     }
 
-    /// Parses a name that [`Self::name`] made. `None` for any other name.
+    /// Parses a name that [`Self::name`] made. Returns `None` for any other name.
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         let rest = name.strip_prefix(PREFIX.as_bytes())?;
         let (fields, aside_of) =
@@ -149,10 +150,10 @@ impl TempName {
         Some(parsed)
     }
 
-    /// The kind of temp file that has this name and metadata.
+    /// The kind of content in a temp file with this name and metadata.
     pub(crate) fn content(&self, meta: &Metadata) -> TempContent {
         let created = !self.is_specific() && meta.len == 0 && meta.kind == Kind::File;
-        // Pinfold sets neither its new files aside, nor those that it is deleting.
+        // Pinfold sets aside neither its new files nor those that it is deleting.
         let own = self.aside_of.is_none() && matches!(meta.kind, Kind::File | Kind::Symlink);
         match self.displaces {
             _ if own && (created || self.inode == Some(meta.identity.inode())) => {
@@ -163,8 +164,7 @@ impl TempName {
         }
     }
 
-    /// Whether a file whose metadata are those of the displaced one has its content too. `hash`
-    /// reads it.
+    /// Whether a file with the metadata of the displaced one also has its content. `hash` reads it.
     pub(crate) fn is_verified(&self, hash: impl FnOnce() -> Option<Hash>) -> bool {
         match self.displaces {
             Some(Digest { content: Some(content), .. }) => {
@@ -179,7 +179,7 @@ impl TempName {
         self.aside_of.as_ref()
     }
 
-    /// Whether the name says more than that it is a temp file's: only Pinfold makes such names.
+    /// Whether the name has more than the prefix. Only Pinfold makes such names.
     pub(crate) fn is_specific(&self) -> bool {
         self.inode.is_some() || self.displaces.is_some()
     }
@@ -190,9 +190,9 @@ fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| lower)
 }
 
-/// Whether a directory's entry is one of Pinfold's own temp files, which no tool shows.
+/// Whether a directory entry is one of Pinfold's own temp files, which no tool shows.
 ///
-/// The name alone proves nothing: anybody can give a file or directory such a name.
+/// The name alone proves nothing, because anybody can give a file or directory such a name.
 pub(crate) fn is_own_temp(dir: &OwnedFd, name: &[u8]) -> bool {
     TempName::parse(name).is_some()
         && sys::stat_at(dir, name).is_ok_and(|stat| is_temp(name, &Metadata::of(&stat)))
@@ -208,12 +208,12 @@ pub(crate) fn is_new_content(name: &[u8], meta: &Metadata) -> bool {
     TempName::parse(name).is_some_and(|temp| temp.content(meta) == TempContent::Written)
 }
 
-/// A name that nothing else has, for content that the user has to see. It is never swept.
+/// A unique name for content that the user has to see. It is never swept.
 pub(crate) fn kept_name() -> Result<Name> {
     Name::parse(format!("{PREFIX}kept-{:016x}", random_number()?).as_bytes())
 }
 
-/// 256 random bits as text: a token, a key.
+/// 256 random bits as text, for a token or a key.
 pub fn random_secret() -> Result<String> {
     let words = [random_number()?, random_number()?, random_number()?, random_number()?];
     Ok(words.map(|word| format!("{word:016x}")).concat())

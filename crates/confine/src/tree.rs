@@ -1,8 +1,8 @@
-//! Remembers the directories of a root as they were listed, so that a later walk reads only what changed.
+//! Caches the directories of a root, so that a later walk reads only what changed.
 //!
-//! A remembered directory is used without a look at the disk only while it is watched: every change that was
-//! complete when [`Tree::refresh`] was called has been noted by then. All others (of small trees, of file systems
-//! that are not local, where the system refuses a watch) are compared with the disk by `stat` on each walk.
+//! A cached directory is used without access to the disk only while it is watched: [`Tree::refresh`] has processed
+//! every change that was complete when it was called. All other directories (of small trees, of file systems that are
+//! not local, or where the system refuses a watch) are compared with the disk by `stat` on each walk.
 
 mod node;
 mod recheck;
@@ -41,21 +41,21 @@ pub enum IndexMode {
     Off,
 }
 
-/// A tree with fewer entries is compared with the disk on each walk, and takes no watches. A `stat` of each of 1,000 files
-/// takes a quarter of a millisecond; of 3,000 a millisecond, which is more than a search with an index takes. A watch
-/// misses nothing that is complete, but for what `tree/recheck.rs` finds later.
+/// A tree with fewer entries is compared with the disk on each walk, and takes no watches. A `stat` of each of 1,000
+/// files takes a quarter of a millisecond; of 3,000 files a millisecond, which is more than a search with an index
+/// takes. A watch misses no complete change, except those that `tree/recheck.rs` finds later.
 const MIN_WATCHED_ENTRIES: usize = 1_000;
 
-/// Directories of larger trees are not remembered: each entry takes some hundred bytes.
+/// Directories of larger trees are not cached, since each entry takes some hundred bytes.
 const MAX_ENTRIES: usize = 1_000_000;
 
-/// More ignore files than any tree has that is worth remembering.
+/// No tree that is worth caching has more ignore files.
 const MAX_RULES: usize = 20_000;
 
 /// How many entries of one directory are listed between two checks of the deadline.
 const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 
-/// The remembered tree below a root.
+/// The cached tree below a root.
 #[derive(Debug, Default)]
 pub(crate) struct Tree(Mutex<State>);
 
@@ -68,16 +68,16 @@ pub struct TreeStamp {
     pub content: u64,
 }
 
-/// The size of a remembered tree.
+/// The size of a cached tree.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TreeSummary {
-    /// How many directories are remembered.
+    /// How many directories are cached.
     pub directories: usize,
     /// How many entries they have.
     pub entries: usize,
     /// How many of the directories are watched.
     pub watched: usize,
-    /// Why no more directories are watched, if the system refused.
+    /// The reason why no more directories are watched, if the system refused.
     pub refused: Option<&'static str>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Enter<'e> {
     /// The ignore files above the directory.
     pub(crate) above: &'e Arc<Rules>,
     pub(crate) mode: IndexMode,
-    /// Whether it may be watched: ignored directories are not.
+    /// Whether it may be watched. Ignored directories are not.
     pub(crate) may_watch: bool,
     pub(crate) deadline: &'e Deadline,
 }
@@ -110,7 +110,7 @@ impl Tree {
         self.lock().no_rules.clone()
     }
 
-    /// These rules, or equal ones that are known already.
+    /// These rules, or equal ones that are already known.
     pub(crate) fn interned(&self, rules: Arc<Rules>) -> Arc<Rules> {
         let mut state = self.lock();
         if Arc::ptr_eq(&rules, &state.no_rules) {
@@ -122,8 +122,8 @@ impl Tree {
         state.rules.entry(rules.key()).or_insert(rules).clone()
     }
 
-    /// Notes every change that was complete before this call, except those that no event tells of: see the
-    /// head of `tree/recheck.rs`. Returns the stamp of the tree as it is now.
+    /// Processes every change that was complete before this call, except those that cause no event: see the head of
+    /// `tree/recheck.rs`. Returns the current stamp of the tree.
     pub(crate) fn refresh(&self, root: &Root) -> TreeStamp {
         let mut state = self.lock();
         let identity = root.opened().identity();
@@ -136,15 +136,15 @@ impl Tree {
         state.stamp
     }
 
-    /// The files whose content or metadata changed since the tree had this stamp. `None` if there were too many
-    /// changes.
+    /// The files whose content or metadata changed since the tree had this stamp. Returns `None` if there were too
+    /// many changes.
     pub(crate) fn changed_files(&self, since: TreeStamp) -> Option<Vec<FileId>> {
         let state = self.lock();
         newest(&state.changed_files, state.stamp.content.checked_sub(since.content)?)
     }
 
-    /// The directories in which files came or went since the tree had this stamp. `None` if there were too many
-    /// changes, or others than of the names of files.
+    /// The directories in which files were created or removed since the tree had this stamp. Returns `None` if there
+    /// were too many changes, or changes of other kinds.
     pub(crate) fn changed_directories(&self, since: TreeStamp) -> Option<Vec<RelPath>> {
         let state = self.lock();
         let changes = state.stamp.names.checked_sub(since.names)?;
@@ -165,7 +165,7 @@ impl Tree {
         }
     }
 
-    /// Notes that a remembered file has several hard links.
+    /// Records that a cached file has several hard links.
     pub(crate) fn note_hard_link(&self, directory: &RelPath, node: &Arc<Node>, number: usize) {
         let mut state = self.lock();
         let known = state.hard_linked.get(&FileId::new(node, number));
@@ -177,12 +177,13 @@ impl Tree {
         }
     }
 
-    /// Notes that files which the last walk found are known by other names too. True if there are any.
+    /// Records that files which the last walk found have other names in the tree, too. Returns whether there are any.
     pub(crate) fn note_linked(&self) -> bool {
         self.lock().note_linked()
     }
 
-    /// A directory that a walk starts at: what is remembered about it is dropped if another directory is there now.
+    /// Checks a directory that a walk starts at. If another directory is there now, what is cached about it is
+    /// dropped.
     pub(crate) fn check_start(&self, root: &Root, path: &RelPath) {
         let Some(node) = self.lock().nodes.get(path).cloned() else { return };
         let now = root.open_below(path, sys::DIR_PATH).and_then(sys::stat);
@@ -191,7 +192,7 @@ impl Tree {
         }
     }
 
-    /// Enters a directory: as it is remembered if that is known to be true, else as it is on disk.
+    /// Enters a directory: the cached one if it is known to be current, otherwise the one on disk.
     pub(crate) fn enter(
         &self,
         workspace: &Workspace,
@@ -214,7 +215,7 @@ impl Tree {
             (known, state.unplaced)
         };
         let dir = root.open_below(path, sys::DIRECTORY).map_err(opening)?;
-        // Before it is looked at: whatever happens from here on is noted.
+        // The watch is added before the directory is read, so every later change causes an event.
         let epoch = self.watch(enter, &dir);
         let changes = known.as_ref().map(|node| node.changed_names().len());
         let meta = Metadata::of(&sys::stat(&dir)?);
@@ -238,7 +239,7 @@ impl Tree {
         Ok(Entered { node, is_watched: epoch != 0 && can_be_kept, handle: Some(dir) })
     }
 
-    /// The same directory below the ignore files that hold now.
+    /// The same directory below the current ignore files.
     fn below(&self, path: &RelPath, node: &Arc<Node>, above: &Arc<Rules>) -> Arc<Node> {
         if Arc::ptr_eq(&node.above, above) {
             return node.clone();
@@ -248,7 +249,7 @@ impl Tree {
         if let Some(known) = state.nodes.get_mut(path).filter(|known| Arc::ptr_eq(known, node)) {
             *known = moved.clone();
             state.note_hard_links(path, &moved);
-            // From here on only the new one gets events.
+            // From here on, only the new node gets events.
             state.note_names(None);
         }
         moved
@@ -263,8 +264,8 @@ impl Tree {
         if worth { state.watch.add(enter.path, dir) } else { 0 }
     }
 
-    /// Remembers a directory that was listed, unless another call did meanwhile. `before` is the node that was
-    /// remembered when the listing began, and how many changes of it were noted by then.
+    /// Caches a directory that was listed, unless another call did so meanwhile. `before` is the node that was cached
+    /// when the listing began, and the number of its changes by then.
     fn keep(
         &self,
         path: &RelPath,
@@ -306,7 +307,7 @@ fn newest<T: Clone>(log: &[T], number: u64) -> Option<Vec<T>> {
 }
 
 impl Node {
-    /// Whether a directory that is not watched proves to be as it was listed.
+    /// Whether a directory that is not watched is proven to be unchanged.
     fn is_unchanged(&self, now: &Metadata, dir: &OwnedFd) -> bool {
         let same = |(number, meta): &(usize, Metadata)| {
             let now = sys::stat_at(dir, self.name(*number));
@@ -316,8 +317,8 @@ impl Node {
     }
 }
 
-/// Lists a directory. The flag says whether it can be remembered: an ignore file that is a symlink may change
-/// where nobody looks.
+/// Lists a directory. The flag says whether it can be cached: an ignore file that is a symlink may change without
+/// being noticed.
 fn read(
     workspace: &Workspace,
     enter: &Enter<'_>,

@@ -1,9 +1,8 @@
-//! Removes a directory with all that is in it: all of it or nothing.
+//! Removes a directory with everything in it, or nothing.
 //!
-//! One rename sets the directory aside. What is in it must be what was found, entry by entry; otherwise it goes back
-//! to its name. So others see all of it or nothing of it, and an error means that all of it is there. It is deleted
-//! last, under a name that no sweep touches: a process that is killed meanwhile leaves the rest there for the user
-//! to see.
+//! One rename sets the directory aside. Its entries must be those that were found; otherwise it gets its name back.
+//! So other processes see all of it or nothing, and after an error all of it is there. It is deleted last, under a
+//! name that no sweep touches: a process that is killed meanwhile leaves the rest there, where the user can see it.
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -22,32 +21,32 @@ use crate::{
     Workspace, sys,
 };
 
-/// A directory that is to be removed with all that is in it: locked for that, with its state when it was found.
+/// A directory, locked for its removal with everything in it, with its state when it was found.
 #[derive(Debug)]
 pub struct TreeRemoval {
     top: HeldEntry,
-    /// By path, so that a directory comes before what is in it.
+    /// Sorted by path, so that a directory comes before its entries.
     entries: Vec<TreeEntry>,
     deadline: Deadline,
 }
 
-/// An entry of a directory that is to be removed, as it was found.
+/// An entry of a directory to remove, as it was found.
 #[derive(Debug)]
 pub struct TreeEntry {
     /// Its path below the directory.
     pub path: RelPath,
     /// Its metadata.
     pub meta: Metadata,
-    /// The target of a symlink, as it is stored.
+    /// The target of a symlink, as the link stores it.
     pub link_target: Option<Vec<u8>>,
     hash: OnceCell<Hash>,
 }
 
 impl Workspace {
-    /// Finds and locks a directory that is to be removed with all that is in it. A symlink is not followed, and
-    /// a symlink inside is an entry like any other. [`Error::TooLarge`] means that it has more than `max_entries`.
+    /// Finds and locks a directory for its removal with everything in it. Symlinks are not followed; a symlink inside
+    /// is an entry like any other. Fails with [`Error::TooLarge`] if it has more than `max_entries`.
     ///
-    /// Waits for others who change the directory's own entry, as long as `deadline` lasts.
+    /// Waits for other changes of the directory's own entry until `deadline`.
     pub fn tree_removal(
         &self,
         path: &RawPath,
@@ -73,7 +72,7 @@ impl Workspace {
     }
 }
 
-/// Whether an entry can be kept for an undo, and so be removed.
+/// Whether an entry can be backed up for an undo, and so be removed.
 fn is_removable(kind: Kind) -> bool {
     matches!(kind, Kind::File | Kind::Directory | Kind::Symlink)
 }
@@ -94,13 +93,13 @@ fn open(dir: &Dir, top: &Name, below: &RelPath) -> Result<Dir> {
 /// How to handle a temp file that another Pinfold process is writing.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum NewContent {
-    /// It has not taken its place yet, so it is no entry.
+    /// It has not taken its place yet, so it is not an entry.
     Skip,
-    /// It is about to take its place: the directory is changing.
+    /// It is about to take its place, so the directory is changing.
     Refuse,
 }
 
-/// All that is in the directory `top` of `dir`, by path.
+/// Everything in the directory `top` of `dir`, sorted by path.
 fn list(
     dir: &Dir,
     top: &Name,
@@ -114,7 +113,7 @@ fn list(
     while let Some(below) = waiting.pop() {
         deadline.check()?;
         let directory = open(dir, top, &below)?;
-        // Not every kernel tells mounts apart.
+        // Some kernels do not return mount ids.
         let id = sys::stat_cached(directory.fd()).map_or(0, |stat| stat.mount);
         let own_mount = (directory.identity().device(), id);
         if *mount.get_or_insert(own_mount) != own_mount {
@@ -144,7 +143,7 @@ fn list(
 }
 
 impl TreeEntry {
-    /// The entry of a directory; `None` for new content.
+    /// Finds an entry of a directory. Returns `None` for new content.
     fn find(
         directory: &Dir,
         below: &RelPath,
@@ -154,7 +153,7 @@ impl TreeEntry {
         let name = Name::parse(name)?;
         let meta = directory.meta(&name)?;
         if is_new_content(name.as_bytes(), &meta) {
-            // Temp files of killed processes go with the directory.
+            // Temp files of killed processes are removed with the directory.
             let is_fine = new_content == NewContent::Skip || directory.is_abandoned(&name);
             return if is_fine { Ok(None) } else { Err(Error::Changed) };
         }
@@ -165,14 +164,14 @@ impl TreeEntry {
         Ok(Some(Self { path: below.join(&name), meta, link_target, hash: OnceCell::new() }))
     }
 
-    /// Its name, and the directory that it is in.
+    /// Its directory, and its name there.
     fn split(&self) -> (RelPath, Name) {
         self.path.split().expect("an entry has a name")
     }
 }
 
 impl TreeRemoval {
-    /// Where the directory is.
+    /// The place of the directory.
     pub fn place(&self) -> &Place {
         &self.top.place
     }
@@ -187,7 +186,7 @@ impl TreeRemoval {
         &self.entries
     }
 
-    /// Leaves out the entries that will not be there any more when the directory is removed.
+    /// Drops the entries that will no longer exist when the directory is removed.
     pub fn retain(&mut self, stays: impl Fn(&RelPath) -> bool) {
         self.entries.retain(|entry| stays(&entry.path));
     }
@@ -205,12 +204,12 @@ impl TreeRemoval {
         Ok(Some(*entry.hash.get_or_init(|| hash)))
     }
 
-    /// The hash of a file now, with the directory under this name.
+    /// The current hash of a file. `top` is the current name of the directory.
     fn hash_below(&self, top: &Name, entry: &TreeEntry) -> Result<Hash> {
         self.file_below(top, entry)?.1.hash(&self.deadline)
     }
 
-    /// Opens a file and its directory, with the directory that is removed under this name.
+    /// Opens a file and its directory. `top` is the current name of the directory that is removed.
     fn file_below(&self, top: &Name, entry: &TreeEntry) -> Result<(Dir, crate::File)> {
         let (parent, name) = entry.split();
         let dir = open(&self.top.dir, top, &parent)?;
@@ -230,7 +229,7 @@ impl TreeRemoval {
         Ok((dir, entry.split().1, file, &self.deadline))
     }
 
-    /// Whether the operating system would let this process remove it, without trying.
+    /// Fails if the operating system would not let this process remove it. Does not try it.
     pub fn check_removable(&self) -> Result<()> {
         self.top.dir.check_writable()?;
         let inside = self.entries.iter().filter(|entry| entry.meta.kind == Kind::Directory);
@@ -240,13 +239,13 @@ impl TreeRemoval {
         Ok(())
     }
 
-    /// Removes it. It is renamed to a temp name, verified, and deleted when the answer is dropped.
+    /// Removes it. It is renamed to a temp name, verified, and deleted when the result is dropped.
     pub fn remove(&self, durability: Durability) -> Result<RemovedTree> {
         self.check_removable()?;
         for (number, entry) in self.entries.iter().enumerate() {
             if !entry.meta.is_settled() {
                 match self.hash(number) {
-                    // A process that may remove it need not be allowed to read it: then its times identify it.
+                    // A process that may remove a file may not be allowed to read it. Then its times identify it.
                     Err(Error::Denied) => {}
                     other => _ = other?,
                 }
@@ -269,7 +268,8 @@ impl TreeRemoval {
         Ok(RemovedTree { entry: Some(temp), name, entries, unverified, _lock: lock })
     }
 
-    /// Whether what was set aside is what was found, where the path leads, as durable as it has to be, and in time.
+    /// Fails unless the directory that was set aside is the one that was found, the path leads there, the change is
+    /// as durable as required, and the deadline has not passed.
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
         let HeldEntry { location, dir, meta, .. } = &self.top;
         let same_top = dir.meta(aside)?.identity == meta.identity;
@@ -307,12 +307,12 @@ impl TreeRemoval {
     }
 }
 
-/// A directory that was removed, still on the disk under a temp name. Dropping this deletes it.
+/// A removed directory, still on the disk under a temp name. Dropping this deletes it.
 ///
-/// The directory that it was in stays locked meanwhile, so that no other process takes it for left behind.
+/// The parent directory stays locked meanwhile, so that no other process sweeps it.
 #[derive(Debug)]
 pub struct RemovedTree {
-    /// `None` once it was put back.
+    /// `None` after it was put back.
     entry: Option<TempEntry>,
     name: Name,
     entries: Vec<(RelPath, Metadata)>,
@@ -322,7 +322,7 @@ pub struct RemovedTree {
 }
 
 impl RemovedTree {
-    /// It will not be put back any more: nor does a sweep, if this process is killed before it is deleted.
+    /// Gives up the rollback: from now on, neither this process nor a sweep puts the directory back.
     pub fn settle(&mut self) {
         if let Some(entry) = &mut self.entry
             && let Some(kept) = keep(&entry.dir, &entry.name)
@@ -331,7 +331,7 @@ impl RemovedTree {
         }
     }
 
-    /// Gives the directory its name back, unless that is taken.
+    /// Gives the directory its name back, unless the name is taken.
     pub fn put_back(mut self) -> Result<()> {
         let Some(mut entry) = self.entry.take() else { return Ok(()) };
         match entry.dir.put_back(&entry.name, &self.name) {
@@ -343,7 +343,7 @@ impl RemovedTree {
 
 impl Drop for RemovedTree {
     fn drop(&mut self) {
-        // Under the new name no sweep puts back what is half deleted.
+        // Under the new name, no sweep puts back a directory that is half deleted.
         self.settle();
         let Some(entry) = self.entry.take() else { return };
         let TempEntry { dir, name: top, .. } = &entry;
@@ -353,7 +353,7 @@ impl Drop for RemovedTree {
                 (0..3).any(|_| delete(dir, top, &parent, &name, meta).is_ok());
             }
         }
-        // Somebody who goes by an open handle may be about to find that it is gone.
+        // Another process with an open handle may still create an entry, until it finds that the directory is gone.
         for _ in 0..10 {
             remove_directory(dir, top);
             if dir.meta(top).is_err() {
@@ -364,7 +364,7 @@ impl Drop for RemovedTree {
     }
 }
 
-/// Deletes an entry below the directory `top`, unless somebody else has put another there since.
+/// Deletes an entry below the directory `top`, unless another process has replaced it.
 fn delete(dir: &Dir, top: &Name, parent: &RelPath, name: &Name, meta: &Metadata) -> Result<()> {
     let parent = open(dir, top, parent)?;
     if parent.meta(name)?.identity != meta.identity {
@@ -377,7 +377,7 @@ fn delete(dir: &Dir, top: &Name, parent: &RelPath, name: &Name, meta: &Metadata)
     Ok(())
 }
 
-/// Removes a directory in which nothing is but new content that a killed process left.
+/// Removes a directory that has at most new content of a killed process in it.
 fn remove_directory(dir: &Dir, name: &Name) {
     let remove = || sys::remove_dir(dir.fd(), name.as_bytes());
     match remove() {

@@ -1,8 +1,8 @@
-//! Walking a tree by directory handles, on several threads.
+//! Walks a tree by directory handles, on several threads.
 //!
-//! Every directory is opened below its root without following symlinks, and its entries are reached by
-//! single names on its handle: a directory that is swapped for a symlink does not lead the walk out.
-//! Symlinks are shown and never entered, so there are no circles.
+//! Every directory is opened below its root without following symlinks, and its entries are reached by single names
+//! on its handle. So a directory that is swapped for a symlink does not lead the walk out. Symlinks are reported and
+//! never entered, so there are no cycles.
 
 mod entry;
 mod in_order;
@@ -24,23 +24,23 @@ use crate::{
     Workspace,
 };
 
-/// More threads wait for each other rather than for the disk.
+/// The maximum number of threads. More would wait for each other, not for the disk.
 const MAX_THREADS: usize = 8;
 
 /// The options of a walk.
 pub struct Walk<'a> {
-    /// How many levels below the start are looked at; 1 is the start's own entries.
+    /// How many levels below the start are visited. 1 visits the start's own entries.
     pub depth: usize,
     /// Whether hidden entries are shown.
     pub hidden: bool,
     /// The caller's decision about an entry, made before the ignore files are matched.
     pub filter_decision: &'a (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-    /// Whether the caller may see an entry. Called for entries that the filter, the always skipped names
-    /// and the ignore files let through.
+    /// Decides whether the caller may see an entry. Called for entries that pass the filter, the names that are
+    /// always skipped, and the ignore files.
     pub visibility: &'a (dyn Fn(&Candidate<'_>) -> Visibility + Sync),
     /// The walk stops when it has passed.
     pub deadline: &'a Deadline,
-    /// Whether directories that earlier walks listed are remembered.
+    /// Whether the directories that walks have listed are cached.
     pub index: IndexMode,
     /// Which ignore files are obeyed.
     pub ignore_files: IgnoreFiles,
@@ -51,7 +51,7 @@ pub struct Walk<'a> {
 pub enum Visibility {
     /// It is shown.
     Visible,
-    /// Neither it nor anything below it is shown; it is counted as withheld.
+    /// Neither it nor anything below it is shown. It is counted as withheld.
     Withheld,
     /// Neither it nor anything below it is shown, and it is not counted.
     Uncounted,
@@ -60,7 +60,7 @@ pub enum Visibility {
 /// Whether an entry is shown, before the ignore files are matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FilterDecision {
-    /// It is shown whatever its name is and whatever ignore files match it.
+    /// It is shown, whatever its name and the ignore files.
     Force,
     /// It is shown even if it is hidden or ignored, unless it has a name that is always skipped.
     Include,
@@ -70,18 +70,18 @@ pub enum FilterDecision {
     Default,
 }
 
-/// How many entries a walk did not show, or not enter.
+/// How many entries a walk did not show or enter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Skipped {
     /// Because their names start with a dot.
     pub hidden: u64,
     /// Because an ignore file matches them, or they have a name that is always skipped.
     pub ignored: u64,
-    /// Because the system would not let us, or something went wrong.
+    /// Because of a missing permission or another error.
     pub unreadable: u64,
-    /// Because they are too deep down.
+    /// Because they are below the maximum depth.
     pub too_deep: u64,
-    /// Because they are too large for what was to be done with them.
+    /// Because they are too large.
     pub too_large: u64,
     /// Because the caller may not show them.
     pub withheld: u64,
@@ -107,32 +107,32 @@ pub trait Visitor: Send {
     /// Receives an entry. An error counts it as skipped.
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()>;
 
-    /// Whether a visit makes no system call. Then the entries of one directory are not worth another thread.
+    /// Whether a visit makes no system call. If so, the entries of one directory are not worth another thread.
     fn is_quick(&self) -> bool {
         false
     }
 
-    /// Receives an entry that is not shown because of its name, the ignore files, or the caller's
-    /// [`Walk::visibility`]. What is below it is not received.
+    /// Receives an entry that is not shown because of its name, the ignore files, or [`Walk::visibility`]. Entries
+    /// below it are not received.
     fn leave_out(&mut self, _: &Candidate<'_>, _: LeftOut) {}
 }
 
-/// Why a walk leaves an entry out.
+/// The reason why a walk leaves out an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LeftOut {
     /// Its name is hidden. [`Walk::filter_decision`] can include it.
     Hidden,
-    /// Its name is always skipped, or an ignore file says so. [`Walk::filter_decision`] can include it.
+    /// Its name is always skipped, or an ignore file matches it. [`Walk::filter_decision`] can include it.
     Ignored,
-    /// It may not be seen.
+    /// The caller may not see it.
     NotVisible,
 }
 
 impl Workspace {
-    /// Walks over what is below `starts`, which are directories. Gives back the visitors.
+    /// Walks the trees below `starts`, which are directories, and returns the visitors.
     ///
-    /// Fails with [`Error::Denied`](crate::Error::Denied) if there is one start and it cannot be
-    /// read; other directories that cannot be read are counted.
+    /// Fails with [`Error::Denied`](crate::Error::Denied) if there is one start and it cannot be read. Other
+    /// directories that cannot be read are counted.
     pub fn walk<V: Visitor>(
         &self,
         starts: &[Place],
@@ -143,8 +143,8 @@ impl Workspace {
         Ok((visitors, skipped))
     }
 
-    /// As [`Self::walk`]. Also tells whether every directory of the walk is watched: then another walk shows
-    /// the same as long as the [stamps](Self::tree_stamps) stay the same.
+    /// As [`Self::walk`]. Also returns whether every directory of the walk is watched. If so, another walk has the
+    /// same result as long as the [stamps](Self::tree_stamps) stay the same.
     pub fn walk_watched<V: Visitor>(
         &self,
         starts: &[Place],
@@ -159,14 +159,14 @@ impl Workspace {
         let worker = || Worker::new(self, walk, &work, new_visitor(), starts.len() == 1);
         let outcome = thread::scope(|scope| {
             let mut first = worker();
-            // A small tree is done before another thread has started.
+            // A small tree is done before another thread could start.
             first.run_until(|| work.waiting() >= 4);
             let more = if work.is_done() {
                 0
             } else {
                 thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS) - 1
             };
-            // Where the system gives no more threads, fewer do the work.
+            // If the system cannot start a thread, fewer threads do the work.
             let others: Vec<_> = (0..more)
                 .map_while(|_| {
                     let spawned = thread::Builder::new().spawn_scoped(scope, || {
@@ -197,13 +197,13 @@ impl Workspace {
         }
     }
 
-    /// Notes every change below the roots of these directories that was complete before this call. The stamps
+    /// Processes every change below the roots of these directories that was complete before this call. The stamps
     /// change with each change in a watched directory.
     pub fn tree_stamps(&self, starts: &[Place]) -> Vec<TreeStamp> {
         let stamps = starts.iter().map(|start| {
             let root = self.root(start.root);
             root.tree().refresh(root);
-            // Nobody may have watched the directories above it.
+            // The directories above it may not be watched.
             root.tree().check_start(root, &start.path);
             root.tree().recheck_if_due(root);
             root.tree().refresh(root)
@@ -211,40 +211,40 @@ impl Workspace {
         stamps.collect()
     }
 
-    /// Compares every remembered file of watched directories with the disk, as happens in the background some seconds
-    /// after each search.
+    /// Compares every cached file of watched directories with the disk. This also happens in the background some
+    /// seconds after each search.
     pub fn recheck_trees(&self) {
         for root in self.all_roots() {
             crate::tree::recheck(&Arc::downgrade(root));
         }
     }
 
-    /// Whether a walk over these directories found new hard links to files that had been looked at by other names.
-    /// Their versions have changed, since no event reports changes by the new name.
+    /// Whether a walk of these directories found new hard links to files that it knows by other names. Their versions
+    /// have changed, since no event reports changes through the new name.
     pub fn has_new_links(&self, starts: &[Place]) -> bool {
         let new = starts.iter().filter(|start| self.root(start.root).tree().note_linked());
         new.count() > 0
     }
 
-    /// The files below the root of a directory whose content or metadata changed since its tree had a stamp.
-    /// `None` if that is not known any more.
+    /// The files below the root of a directory whose content or metadata changed since its tree had a stamp. Returns
+    /// `None` if that is no longer known.
     pub fn changed_files(&self, start: &Place, since: TreeStamp) -> Option<Vec<FileId>> {
         self.root(start.root).tree().changed_files(since)
     }
 
-    /// The directories below the root of a directory in which files came or went since its tree had a stamp. `None`
-    /// if other names changed too, or if that is not known any more.
+    /// The directories below the root of a directory in which files were created or removed since its tree had a
+    /// stamp. Returns `None` if other names changed, too, or if that is no longer known.
     pub fn changed_directories(&self, start: &Place, since: TreeStamp) -> Option<Vec<RelPath>> {
         self.root(start.root).tree().changed_directories(since)
     }
 
-    /// The regular file inside that a remembered symlink leads to.
+    /// The regular file in the workspace that a cached symlink leads to.
     pub fn linked_to(&self, link: &RememberedFile) -> Result<(Place, File)> {
         let (root, parent, name) = link.parts();
         self.linked_file(root, parent, name)
     }
 
-    /// The summary of each root's remembered tree.
+    /// The summary of each root's cached tree.
     pub fn tree_summaries(&self) -> Vec<TreeSummary> {
         self.all_roots().map(|root| root.tree().summary()).collect()
     }
@@ -262,7 +262,7 @@ impl Workspace {
     }
 }
 
-/// The task that a walk begins with at one of its starts.
+/// The first task of a walk for one of its starts.
 fn start_task(workspace: &Workspace, place: &Place, walk: &Walk<'_>) -> Task {
     Task::Directory {
         root: place.root,
@@ -274,7 +274,7 @@ fn start_task(workspace: &Workspace, place: &Place, walk: &Walk<'_>) -> Task {
     }
 }
 
-/// Whether a directory that a walk starts at may be watched: what is below names that are always skipped is not.
+/// Whether a start of a walk may be watched. Directories below names that are always skipped are not.
 fn may_watch(start: &RelPath) -> bool {
     !start.as_bytes().split(|byte| *byte == b'/').any(|name| worker::SKIPPED_NAMES.contains(&name))
 }

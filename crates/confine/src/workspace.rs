@@ -1,4 +1,4 @@
-//! The workspace: one or more roots. Finds the root and the place that a path names.
+//! The workspace: one or more roots. Finds the root and the place of a path.
 
 mod lookup;
 
@@ -14,18 +14,18 @@ use crate::{Error, Name, OpenMethod, RawPath, RelPath, Result, make_private_dire
 pub use lookup::Stat;
 pub(crate) use lookup::opening;
 
-/// Several times as long as the deepest path that anybody uses: each name of it takes memory, and one
-/// or more system calls.
+/// The maximum length of a path, several times that of the deepest paths in use. Each name takes memory and one or
+/// more system calls.
 const MAX_PATH_BYTES: usize = 64 * 1024;
 
-/// The roots that everything happens below.
+/// The roots. All file access of tools is below them.
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Arc<Root>>,
-    /// The directory where relative paths start, if it is not the first root: the first root before the
-    /// workspace was narrowed, or a directory that [`Self::starting_at`] has set.
+    /// The directory where relative paths start, if it is not the first root: the first root of the workspace before
+    /// it was narrowed, or the directory of [`Self::starting_at`].
     base: Option<Arc<Root>>,
-    /// Whether it is a part of another.
+    /// Whether it is a part of another workspace.
     narrowed: bool,
     pub(crate) ignore_cache: IgnoreCache,
 }
@@ -33,16 +33,16 @@ pub struct Workspace {
 /// The place of a file or directory: a root, and the path below it, without symlinks.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Place {
-    /// The root's number, in the order in which they were given.
+    /// The root's number, in the order of the roots.
     pub root: usize,
     /// The path below it.
     pub path: RelPath,
 }
 
 impl Workspace {
-    /// Opens the roots. A root is a path: each call sees the directory that is there at the time.
+    /// Opens the roots. A root is a path: each call uses the directory that is there at the time.
     ///
-    /// A failure names the root that could not be opened by its number.
+    /// The error has the number of the root that could not be opened.
     pub fn open<P: AsRef<Path>>(
         roots: impl IntoIterator<Item = P>,
         method: Option<OpenMethod>,
@@ -55,8 +55,8 @@ impl Workspace {
         Ok(Self { roots, base: None, narrowed: false, ignore_cache: IgnoreCache::default() })
     }
 
-    /// Opens a directory for the owner alone: it is made with mode 0700 if it is missing, and what is created in it
-    /// gets 0700 and 0600.
+    /// Opens a directory that is private to its owner. It is created with mode 0700 if it is missing, and entries are
+    /// created in it with modes 0700 and 0600.
     pub fn open_private(directory: &Path) -> Result<Self> {
         make_private_directory(directory).map_err(Error::Os)?;
         let root = Arc::new(Root::open(directory, None)?.for_owner());
@@ -64,7 +64,7 @@ impl Workspace {
         Ok(Self { roots, base: None, narrowed: false, ignore_cache })
     }
 
-    /// Adds roots below which nothing is changed. A failure names the root by its number, counted on from the others.
+    /// Adds read roots, below which nothing is changed. The error has the number of the root, counting all roots.
     pub fn with_read_roots<P: AsRef<Path>>(
         mut self,
         roots: impl IntoIterator<Item = P>,
@@ -77,7 +77,7 @@ impl Workspace {
         Ok(self)
     }
 
-    /// Whether nothing may be changed at a real path, because the innermost root that it is in is a read root.
+    /// Whether the innermost root of a real path is a read root, where nothing may be changed.
     pub fn is_in_read_root(&self, real_path: &[u8]) -> bool {
         if !self.roots.iter().any(|root| root.is_read_root()) {
             return false;
@@ -95,16 +95,16 @@ impl Workspace {
             && self.roots.iter().any(|root| root.is_read_root() && depth(root) == innermost)
     }
 
-    /// The part of this workspace that is in some other directories too: of each of them what is
-    /// inside a root, and each root that is inside one of them. `None` if nothing is.
+    /// The part of this workspace that is also inside other directories: the part of each directory inside a root,
+    /// and each root inside one of them. Returns `None` if there is none.
     ///
-    /// The directories are found through the roots' handles, so even if they are
-    /// swapped meanwhile, the result is never wider than this.
+    /// The directories are found through the roots' handles. So even if they are swapped meanwhile, the result is
+    /// never wider than this workspace.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let to: Vec<_> = to.into_iter().filter_map(|path| real_names(path.as_ref())).collect();
         let mut roots = self.roots_in(&to);
         if roots.is_empty() {
-            // A root may have another real path by now.
+            // The real path of a root may have changed.
             self.roots.iter().for_each(|root| _ = root.refresh());
             roots = self.roots_in(&to);
         }
@@ -114,7 +114,7 @@ impl Workspace {
         (!roots.is_empty()).then_some(Self { roots, base, narrowed: true, ignore_cache })
     }
 
-    /// The parts of the roots that are in some directories, each once.
+    /// The parts of the roots inside some directories, without duplicates.
     fn roots_in(&self, directories: &[Vec<Name>]) -> Vec<Arc<Root>> {
         let mut roots: Vec<Arc<Root>> = Vec::new();
         for directory in directories {
@@ -128,8 +128,8 @@ impl Workspace {
         roots
     }
 
-    /// The same workspace, in which relative paths start at a directory of it. `None` if it is not in
-    /// it, or no directory.
+    /// The same workspace with another start of relative paths. Returns `None` if the directory is outside the
+    /// workspace, or not a directory.
     pub fn starting_at(&self, directory: &Path) -> Option<Self> {
         let directory = real_names(directory)?;
         let inside = || self.roots.iter().find_map(|root| root.inside(&directory));
@@ -147,17 +147,17 @@ impl Workspace {
         })
     }
 
-    /// Whether it is a part of another.
+    /// Whether it is a part of another workspace.
     pub fn is_narrowed(&self) -> bool {
         self.narrowed
     }
 
-    /// Whether relative paths start at a directory that was chosen, and is not a root.
+    /// Whether relative paths start at a chosen directory that is not a root.
     pub fn starts_within(&self) -> bool {
         self.base.is_some() && !self.narrowed
     }
 
-    /// Where relative paths start, as it was given.
+    /// The start of relative paths, as it was given.
     pub fn base(&self) -> &Path {
         let base = self.base.as_ref().or(self.roots.first());
         base.map_or(Path::new("/"), |root| root.given())
@@ -178,7 +178,7 @@ impl Workspace {
         self.roots.iter().map(|root| root.given())
     }
 
-    /// A place's real path, free of symlinks.
+    /// A place's real path, without symlinks.
     pub fn real_path(&self, place: &Place) -> Vec<u8> {
         let mut path = self.roots[place.root].canonical_path().into_os_string().into_vec();
         if !place.path.is_root() {
@@ -210,20 +210,20 @@ impl Workspace {
         &self.roots[number]
     }
 
-    /// The root that an absolute path leads into, and the steps that are left below it.
+    /// The root that an absolute path leads into, and the remaining steps below it.
     ///
-    /// Whole names are compared, and only here; from then on the handles decide.
+    /// Only this function compares names. After that, handles are used.
     pub(crate) fn enter(&self, path: Vec<Step>) -> Result<(usize, Vec<Step>)> {
         let leading = self.roots.iter().enumerate();
         let leading =
             leading.filter_map(|(number, root)| Some((root.matching_prefix(&path)?, number)));
-        // Of nested roots the inner one, and of equal ones the first.
+        // The innermost of nested roots, and the first of equal ones.
         let best = leading.max_by_key(|(names, number)| (*names, usize::MAX - number));
         let (names, number) = best.ok_or(Error::Outside)?;
         Ok((number, path[names..].to_vec()))
     }
 
-    /// The same place below the innermost root that it is in, so that it has one name only.
+    /// The same place below its innermost root, so that each place has one name.
     pub(crate) fn in_innermost_root(&self, place: Place) -> Place {
         if self.roots.len() == 1 {
             return place;
@@ -238,10 +238,10 @@ impl Workspace {
         }
     }
 
-    /// The root and the steps that a path means. A relative one starts at the base.
+    /// The root and the steps of a path. A relative path starts at the base.
     pub(crate) fn parse_path(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         let (root, below) = match self.find_root(path) {
-            // A root may have another real path by now.
+            // The real path of a root may have changed.
             Err(Error::Outside) => {
                 self.roots.iter().for_each(|root| _ = root.refresh());
                 self.find_root(path)?
@@ -252,8 +252,8 @@ impl Workspace {
         Ok((root, below))
     }
 
-    /// As [`Self::parse_path`], by the roots' names when they were last refreshed. Makes no system call, unless
-    /// the path spells the name of a root otherwise.
+    /// As [`Self::parse_path`], by the roots' names at the last refresh. Makes no system call, unless the path has
+    /// another spelling of a root's name.
     pub(crate) fn find_root(&self, path: &RawPath) -> Result<(usize, Vec<Step>)> {
         if path.as_str().is_empty() {
             return Err(Error::BadPath("is empty"));
@@ -264,7 +264,7 @@ impl Workspace {
         let steps = steps(path.as_str().as_bytes())?;
         match &self.base {
             _ if path.is_absolute() => self.enter(steps),
-            // The base of a narrowed workspace may be outside of it: `.` is then its first root.
+            // The base of a narrowed workspace may be outside it. Then `.` is its first root.
             Some(base) if !steps.is_empty() || !self.narrowed => {
                 let base = base.canonical_names().into_iter().map(Step::Name);
                 self.enter(base.chain(steps).collect())

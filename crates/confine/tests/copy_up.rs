@@ -1,5 +1,5 @@
-//! A file of an overlay's lower layer, which another process writes to during a call: the kernel copies it to the upper
-//! layer, and the open handle of the call still reads the old one.
+//! A file of an overlay's lower layer that another process writes to during a call: the kernel copies it to the upper
+//! layer, and the call's open handle still reads the old one.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
@@ -90,7 +90,7 @@ fn a_file_that_is_copied_up_while_it_is_read_is_old_or_new() {
         let (_, mut file) = workspace.file(&"f".into()).unwrap();
         append(&ws.join("f"));
         let mut text = String::new();
-        // The handle is of the lower file, which nobody changes any more.
+        // The handle is that of the lower file, which no longer changes.
         file.read_to_string(&mut text).unwrap();
         assert!(["old\n", "old\ntheirs\n"].contains(&text.as_str()), "{text:?}");
         let (_, mut again) = workspace.file(&"f".into()).unwrap();

@@ -1,4 +1,4 @@
-//! Every system call of a write fails once, in every way, and nothing is ever lost or left behind.
+//! Every system call of a write fails once, with several errors, and nothing is ever lost or left behind.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -160,7 +160,7 @@ fn what_cannot_be_put_back_is_kept_and_named() {
     target.replace(OLD, Durability::None).map(drop).unwrap();
     drop(target);
     let target = workspace.target(&"file".into(), &Default::default()).unwrap();
-    // The file is looked at before, inside and after the trade; every later trade fails.
+    // The file is checked before, during and after the exchange; every later exchange fails.
     let calls = inject(&[], || target.replace(NEW, Durability::None).map(drop)).calls;
     drop(target);
     let traded = calls.iter().position(|call| *call == "exchange").unwrap() as u64 + 1;

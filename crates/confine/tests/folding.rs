@@ -1,8 +1,8 @@
-//! File systems that take two spellings of a name for one file, as those of macOS do.
+//! File systems that treat two spellings of a name as one file, as on macOS.
 //!
-//! `PINFOLD_FOLDING_DIRECTORY` names a directory of such a file system. Without it, the tests mount an ext4 or FAT that
-//! folds names, which takes root and a kernel that has one of them (`CONFIG_UNICODE` or `CONFIG_VFAT_FS`); where that
-//! fails, they say that they were skipped. What a symlink can stand for is tested everywhere.
+//! `PINFOLD_FOLDING_DIRECTORY` names a directory on such a file system. Without it, the tests mount an ext4 or FAT
+//! that folds names, which needs root and a kernel with one of them (`CONFIG_UNICODE` or `CONFIG_VFAT_FS`). If that
+//! fails, they print that they were skipped. Cases that a symlink can simulate are tested everywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -15,7 +15,7 @@ use std::thread;
 use pinfold_confine::{Deadline, Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
-/// A directory in which `a` and `A` are one name; unmounted and removed in the end.
+/// A directory in which `a` and `A` are one name. It is unmounted and removed at the end.
 struct Folding {
     directory: TempDir,
     mounted: Option<TempDir>,
@@ -80,15 +80,15 @@ fn a_root_may_be_spelled_otherwise_if_that_is_the_same_directory() {
     for method in [OpenMethod::Kernel, OpenMethod::NameByName] {
         let workspace = Workspace::open([at("Root")], Some(method)).unwrap();
         assert!(matches!(read(&workspace, &at("root/f")), Err(Error::Outside)));
-        // A directory of that name that is another one.
+        // This is another directory with that name.
         fs::create_dir(at("root")).unwrap();
         fs::write(at("root/f"), "secret").unwrap();
         assert!(matches!(read(&workspace, &at("root/f")), Err(Error::Outside)));
         fs::remove_dir_all(at("root")).unwrap();
-        // As it is on a file system that folds names.
+        // Simulates a file system that folds names.
         symlink("Root", at("root")).unwrap();
         assert_eq!(read(&workspace, &at("root/f")).unwrap(), b"inside");
-        // The names have to be the same but for their spelling.
+        // The names must differ only in spelling.
         symlink("Root", at("other")).unwrap();
         assert!(matches!(read(&workspace, &at("other/f")), Err(Error::Outside)));
         fs::remove_file(at("root")).unwrap();

@@ -1,5 +1,5 @@
-//! Logs that a line did not fit into, or that somebody else left a partial line in: the lines before it stand, and the next
-//! one is whole.
+//! Logs with a line that did not fit, or with a partial line of another process: the lines before it stay, and the
+//! next one is whole.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -30,7 +30,7 @@ fn fails(errno: Errno) -> Fault {
     Fault::Errno(errno.raw_os_error())
 }
 
-/// The disk is full after half of a line, wherever in the course of `append` that is.
+/// The disk is full after half of a line, at every point of `append`.
 fn fill_up(append: impl Fn() -> bool, left: impl Fn()) {
     let full = (When::Every("write"), fails(Errno::NOSPC));
     let mut halves = 0;
@@ -121,7 +121,7 @@ fn half_a_line_in_a_pipe_gets_an_end() {
         String::from_utf8(all).unwrap()
     };
     let log = LogFile::open(&path).unwrap();
-    // More than any pipe holds.
+    // More than the capacity of any pipe.
     let long = format!("{}\n", "x".repeat(16 * 1024 * 1024));
     log.append(&long).unwrap_err();
     // It is full, and takes nothing at all.
@@ -147,7 +147,7 @@ fn a_symlink_is_not_a_log() {
     fs::remove_file(&target).unwrap();
     assert!(LogFile::open(&link).is_err());
     assert!(!target.exists(), "a dangling symlink was followed");
-    // In a directory that is reached through a symlink, a log is as good as any.
+    // A log in a directory behind a symlink works like any other.
     fs::create_dir(dir.path().join("real")).unwrap();
     symlink("real", dir.path().join("through")).unwrap();
     LogFile::open(&dir.path().join("through/log")).unwrap();

@@ -134,8 +134,8 @@ fn a_root_that_gets_another_real_path_is_known_by_that() {
     }
 }
 
-/// Moves a directory just before the n-th call of a kind, for every n: out of the root, where Landlock lets
-/// nothing be changed any more, or to another place in it.
+/// Moves a directory just before the n-th call of a kind, for every n: out of the root, where Landlock forbids
+/// changes, or to another place in it.
 fn move_at_every_call(
     landlock: Landlock,
     action: impl Fn(&Workspace) -> Result<(), Error> + Sync,
@@ -173,7 +173,7 @@ fn move_at_every_call(
             let others: Vec<_> = names(&moved).into_iter().filter(|name| name != "f").collect();
             let out_of_reach = landlock == Landlock::On && to == "../outside";
             match &report.result {
-                // Moved after the last look at where the path leads, or the path was made anew.
+                // Moved after the last lookup of the path, or the path was created again.
                 Ok(()) => {
                     let mut made = report.calls.iter().enumerate();
                     let _ = made.by_ref().filter(|(_, made)| **made == call).nth(nth - 1).unwrap();
@@ -217,7 +217,7 @@ fn a_directory_that_is_moved_does_not_take_the_change_with_it() {
     }
 }
 
-/// Moves the directory `a` out of the root just before a call, and gives the error and what is in it then.
+/// Moves the directory `a` out of the root just before a call. Returns the error, and the directory's entries.
 fn moved_at(
     landlock: Landlock,
     (call, nth): (&'static str, usize),

@@ -1,4 +1,4 @@
-//! Moving and making directories: nothing is replaced, and what fails is as it was.
+//! Moves, and creation of directories: nothing is replaced, and a failure changes nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 

@@ -53,7 +53,7 @@ fn what_is_in_both_stays() {
             (&["ws"], &["ws/f", "ws/a/f", "ws/b/c/f"], &["out/f"]),
             (&["."], &["ws/f", "ws/a/f", "ws/b/c/f"], &["out/f"]),
             (&["out", "ws/b"], &["ws/b/c/f"], &["out/f", "ws/f"]),
-            // By another name, and once only if it is named twice.
+            // By another name, and without duplicates.
             (&["to-a", "ws/a"], &["ws/a/f"], &["ws/f", "out/f"]),
         ] {
             let workspace = place.narrowed(method, to).unwrap();
@@ -130,7 +130,7 @@ fn a_swap_does_not_widen_it() {
                 fs::rename(place.path("ws/x"), place.path("ws/a")).unwrap();
             }
         });
-        // On a busy machine, longer: until it was what it had been at least once.
+        // On a busy machine this takes longer: until each case has occurred at least once.
         for round in 0..1_000_000 {
             if round >= rounds(2_000) && read > 0 {
                 break;
@@ -147,7 +147,7 @@ fn a_swap_does_not_widen_it() {
     assert!(read > 0, "it never was what it had been");
 }
 
-/// Ends the other thread also if this one panics.
+/// Also ends the other thread if this one panics.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

@@ -1,4 +1,4 @@
-//! A directory that is swapped with a link to outside, again and again, while calls run.
+//! A directory that is swapped with a link to outside repeatedly while calls run.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -17,7 +17,7 @@ use pinfold_confine::fault::rounds;
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
 use tempfile::TempDir;
 
-/// Longer than all that is ever inside, so that its size alone shows where it is from.
+/// Longer than any content inside, so its size shows where it is from.
 const SECRET: &str = "SECRET, and nobody's business";
 
 #[test]
@@ -59,15 +59,15 @@ fn race(method: OpenMethod, landlock: Landlock) {
     assert_eq!(fs::read_to_string(outside.join("f.txt")).unwrap(), SECRET);
     assert_eq!(fs::read_to_string(outside.join("deep/f.txt")).unwrap(), SECRET);
     let [inside, refused, looks] = counts;
-    // Without both, the race was not one.
+    // Without both, there was no race.
     assert!(inside > 0 && refused > 0, "{method:?}: {inside} inside, {refused} refused");
     assert!(looks > 0, "{method:?}");
 }
 
-/// Makes every kind of call, again and again, and counts those that worked, that were refused, and the looks.
+/// Makes every kind of call repeatedly. Counts the successful calls, the refused ones, and the checks.
 fn call_while_swapped(workspace: &Workspace, method: OpenMethod) -> [usize; 3] {
     let (mut inside, mut refused, mut looks) = (0, 0, 0);
-    // On a busy machine, longer: until each has happened.
+    // On a busy machine this takes longer: until each case has occurred.
     let rounds = rounds(1_000);
     for round in 0..100 * rounds {
         if round >= rounds && inside > 0 && refused > 0 && looks > 0 {
@@ -115,7 +115,7 @@ fn call_while_swapped(workspace: &Workspace, method: OpenMethod) -> [usize; 3] {
     [inside, refused, looks]
 }
 
-/// Ends the other thread also if this one panics.
+/// Also ends the other thread if this one panics.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

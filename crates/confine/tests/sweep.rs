@@ -1,7 +1,7 @@
 //! The temp files of killed processes, and the sweep that removes them.
 //!
-//! The processes are this test's own executable, run again with a task in its environment: a process
-//! sweeps a directory only once, and a killed one takes nothing of the test with it.
+//! The processes are this test's own executable, run again with a task in its environment: a process sweeps a
+//! directory only once, and killing one does not affect the test.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -55,14 +55,14 @@ fn only_what_is_surely_left_behind_is_swept() {
         names.sort_unstable();
         names.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    // Where directories cannot be locked, nobody knows what is left behind.
+    // If directories cannot be locked, a temp file may be in use.
     let no_locks = Fault::Errno(rustix::io::Errno::NOLCK.raw_os_error());
     let found = inject(&[(When::Every("flock"), no_locks)], write).result;
     assert_eq!(found, sorted(vec![&left, &written, created, users[0], users[1], users[2], "f"]));
     assert_eq!(write(), sorted(vec![&written, users[0], users[1], users[2], "f"]));
 }
 
-/// Anybody can give a file such a name: a repository that is checked out, for example.
+/// Anybody can give a file such a name, for example in a repository.
 #[test]
 fn a_name_alone_puts_nothing_in_the_place_of_another() {
     let dir = TempDir::new().unwrap();
@@ -96,11 +96,11 @@ const LONGER: &str = "newer content, which is longer than the old";
 const THEIRS: &str = "THR content";
 const ACTIONS: [&str; 3] = ["replace", "replace without exchange", "remove"];
 
-/// An action of an editor just before the call named here.
+/// An editor's action just before the given call.
 fn save(path: &Path, how: &str) {
     match how {
         "in place" => fs::write(path, THEIRS).unwrap(),
-        // As within one tick of the file system's clock: neither size nor modification time shows it.
+        // Within one tick of the file system's clock, neither size nor modification time changes.
         "in place, in the same tick" => {
             assert_eq!(OLD.len(), THEIRS.len());
             let modified = fs::metadata(path).unwrap().modified().unwrap();
@@ -233,12 +233,12 @@ fn kill_everywhere(action: &str, how: &str) {
         let mut left = names(dir.path());
         left.retain(|name| name != "file" && name != "other");
         if how == "not" || !saved {
-            // Old or new, and nothing else: removed files are gone or there.
+            // Old or new content, and nothing else. Removed files exist or not.
             let new = if action == "remove" { None } else { Some(NEW) };
             assert!([Some(OLD), new].contains(&file.as_deref()), "{what}: {file:?}");
             assert_eq!(left, [""; 0], "{what}");
         } else {
-            // The editor's save is in its place, or, if another file is there, under a name that was reported.
+            // The editor's save is in its place or, if another file is there, under a reported name.
             let kept = left.iter().any(|name| content(name).as_deref() == Some(THEIRS));
             assert!(kept || file.as_deref() == Some(THEIRS), "{what}: {file:?}");
             assert!(file.is_some(), "{what}");

@@ -1,4 +1,4 @@
-//! A walk over a remembered tree shows what a walk shows that remembers nothing, whatever happened in between.
+//! A walk of a cached tree has the same results as one without a cache, after any change.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -14,7 +14,7 @@ use pinfold_confine::{
 };
 use tempfile::TempDir;
 
-/// The data of a walk about each entry: its size and time, and its version where it is a file.
+/// A walk's data about each entry: its size and time, and the version of a file.
 type Shown = BTreeMap<String, (u64, std::time::SystemTime, u64)>;
 
 struct Show<'s>(&'s Mutex<Shown>);
@@ -34,7 +34,7 @@ fn walk(workspace: &Workspace, index: IndexMode, start: &RelPath) -> (Shown, Ski
     walk_without(b"", workspace, index, start)
 }
 
-/// A walk that does not look at entries with this name.
+/// A walk that does not `stat` entries with this name.
 fn walk_without(
     name: &[u8],
     workspace: &Workspace,
@@ -106,7 +106,7 @@ fn some_path(root: &Path, random: &mut Random) -> PathBuf {
     path.join(NAMES[random.below(NAMES.len())])
 }
 
-/// Changes something. Most of what is tried is impossible, and then nothing happens.
+/// Makes a change. Most attempts are impossible, and then nothing happens.
 fn mutate(root: &Path, outside: &Path, random: &mut Random) {
     let (path, other) = (some_path(root, random), some_path(root, random));
     let text = ["*.log\n", "a/\n", "!c.log\n", "", "some text\n"][random.below(5)];
@@ -232,7 +232,7 @@ fn an_ignore_file_that_changes_by_another_name_counts() {
     let (fresh, ..) = walk(&workspace, IndexMode::Off, &start);
     same_names(&remembered, &fresh);
     assert!(!fresh.contains_key("many/3/230.txt"));
-    // A link that is made later is known after a recheck.
+    // A later link is found by a recheck.
     fs::write(root.join("many/5/.ignore"), "").unwrap();
     walk(&workspace, IndexMode::Auto, &start);
     fs::hard_link(root.join("many/5/.ignore"), dir.path().join("later")).unwrap();
@@ -278,7 +278,7 @@ fn a_write_through_a_later_hard_link_is_seen_after_a_recheck() {
     let after = walk(&workspace, IndexMode::Auto, &start).0;
     assert_ne!(before["inside"].2, after["inside"].2);
     assert_eq!(after["inside"].0, 5);
-    // From here on it is looked at on each walk.
+    // From here on it is compared on each walk.
     fs::write(dir.path().join("outside"), "fifteen").unwrap();
     assert_eq!(walk(&workspace, IndexMode::Auto, &start).0["inside"].0, 7);
 }

@@ -1,4 +1,4 @@
-//! Removing a directory with all that is in it: all of it or nothing, whatever fails and whatever others do.
+//! Removal of a directory with everything in it, or nothing, whatever fails and whatever others do.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -140,7 +140,7 @@ fn what_others_do_meanwhile_is_not_lost() {
         assert_eq!(fs::read_to_string(dir.path().join(theirs)).unwrap(), "theirs", "{what}");
         let left = tree(dir.path());
         assert!(!left.iter().any(|(path, _)| path.contains(".pinfold-")), "{what}: {left:?}");
-        // All but what others took away is there, wherever they moved it.
+        // Everything that others did not remove still exists, wherever they moved it.
         let names = ["/sub/link", "/sub/empty", "/sub/b"];
         let is_there = |end: &&str| left.iter().any(|(path, _)| path.ends_with(*end));
         assert!(names.iter().all(is_there), "{what}: {left:?}");

@@ -1,6 +1,6 @@
-//! Small files that are read without ever waiting for a disk, a network or another process.
+//! Reads small files without ever waiting for a disk, a network or another process.
 //!
-//! The system calls are in `sys/linux.rs`: they answer from the kernel's caches, or fail.
+//! The system calls are in `sys/linux.rs`. They answer from the kernel's caches, or fail.
 
 use std::os::fd::OwnedFd;
 
@@ -14,12 +14,12 @@ use crate::temp_name::TempName;
 use crate::{File, Kind, Place, RawPath, RelPath, Result, Workspace, sys};
 
 impl Workspace {
-    /// Opens the regular file at a path and reads it, if that never waits for a disk or a network: it has at
-    /// most `max_bytes` bytes, no symlink is on the way from the root, it is on the root's own mount, of a
-    /// local file system, and the whole path and content are in the kernel's caches.
+    /// Opens and reads the regular file at a path, if that never waits for a disk or a network: it has at most
+    /// `max_bytes` bytes, the path has no symlink below the root, it is on the root's own mount of a local file
+    /// system, and the whole path and content are in the kernel's caches.
     ///
-    /// No other root is looked at, and the way to this one only in the caches: a mount that hangs on it, or
-    /// that another root is on, holds up nothing.
+    /// No other root is accessed, and the root's own path is looked up only in the caches. So a mount that hangs
+    /// blocks nothing.
     pub fn cached_file(&self, path: &RawPath, max_bytes: usize) -> Option<(Place, File)> {
         let (number, steps) = self.find_root(path).ok()?;
         let below = without_parent_steps(&steps).filter(|_| !path.names_a_directory())?;
@@ -33,11 +33,11 @@ impl Workspace {
             let fits = meta.kind == Kind::File && meta.len <= max_bytes as u64;
             (fits && is_on == mount).then_some(meta)
         };
-        // `O_PATH` first: opening a FIFO, or a file of a remote file system, could wait or have effects. The
+        // `O_PATH` first, since opening a FIFO or a file of a remote file system could wait or have effects. The
         // second open may find another file, so it is checked again.
         small_file(&root.open_cached(&below, sys::PATH_ONLY).ok()?)?;
         let fd = root.open_cached(&below, OFlags::RDONLY).ok()?;
-        // The metadata is from before the content is read, as for any other file: a later change shows.
+        // As for any other file, the metadata is from before the read, so a later change shows.
         let file = File::new(small_file(&fd)?, fd);
         let mut content = vec![0; usize::try_from(file.meta().len).ok()?];
         let mut filled = 0;
@@ -54,7 +54,7 @@ impl Workspace {
 
 impl Root {
     /// The mount of the root, if the kernel's caches show that the given path and the real path both still lead to
-    /// the open directory, and that is on a local file system. Never blocks, also if a path crosses a mount that
+    /// the open directory, and that it is on a local file system. Never blocks, even if a path crosses a mount that
     /// hangs.
     fn current_local_mount(&self) -> Option<u64> {
         let opened = self.opened();
@@ -85,7 +85,7 @@ impl Root {
     }
 }
 
-/// The mount that a handle is on, if its file system is a local one.
+/// The mount of a handle, if its file system is local.
 pub(super) fn local_mount(handle: &OwnedFd) -> Option<u64> {
     sys::is_local(handle).ok().filter(|local| *local)?;
     Some(sys::stat_cached(handle).ok()?.mount)

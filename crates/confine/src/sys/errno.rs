@@ -1,7 +1,7 @@
-//! Groups of `errno` values that mean the same on different systems.
+//! Groups of `errno` values with the same meaning on different systems.
 //!
-//! `ENOTSUP` and `EOPNOTSUPP` are one number on Linux and two on macOS; a missing attribute is `ENODATA` on Linux
-//! and `ENOATTR` on macOS.
+//! `ENOTSUP` and `EOPNOTSUPP` are one number on Linux and two on macOS. A missing attribute is `ENODATA` on Linux and
+//! `ENOATTR` on macOS.
 
 use rustix::io::Errno;
 

@@ -14,19 +14,19 @@ use crate::{Metadata, Times};
 /// An `O_PATH` handle on a directory, to open entries below it.
 pub(crate) const DIR_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// An `O_PATH` handle on anything.
+/// An `O_PATH` handle on an entry of any kind.
 pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 
-/// The kernel's own limit for the names and the value of extended attributes.
+/// The kernel's limit for the names and the value of extended attributes.
 pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
-/// Below the handle, following no symlink of any kind.
+/// Only paths below the handle, without any symlinks.
 const BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_SYMLINKS);
 
-/// Opens `path` below `root`. The kernel follows no symlink of any kind.
+/// Opens `path` below `root`. The kernel follows no symlinks.
 pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
-    // EAGAIN: a rename raced with the look-up.
+    // `EAGAIN`: a rename raced with the lookup.
     for _ in 0..MAX_RACES {
         let opened = call("openat2", || {
             fs::openat2(root.as_fd(), path, with_always(flags), Mode::empty(), BENEATH)
@@ -38,8 +38,8 @@ pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Resul
     Err(Errno::AGAIN)
 }
 
-/// As [`open_beneath`], but fails unless every name on the way is in the dentry cache.
-/// Some file systems still ask a server when the file is opened without `O_PATH`.
+/// As [`open_beneath`], but fails unless every component is in the dentry cache. Without `O_PATH`, some file systems
+/// still ask a server when the file is opened.
 pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
     call("openat2", || {
         let how = BENEATH | ResolveFlags::CACHED;
@@ -47,8 +47,8 @@ pub(crate) fn open_cached(root: impl AsFd, path: &[u8], flags: OFlags) -> Result
     })
 }
 
-/// Opens the directory that an absolute path leads to, if every name on the way is in the dentry cache and no
-/// server or process has to be asked whether it still is right.
+/// Opens the directory that an absolute path leads to, if every component is in the dentry cache, and no server or
+/// process has to be asked whether the entry is still valid.
 pub(crate) fn open_root_cached(path: &Path, symlinks: Symlinks) -> Result<OwnedFd> {
     let mut how = ResolveFlags::CACHED;
     how.set(ResolveFlags::NO_SYMLINKS, symlinks == Symlinks::Refuse);
@@ -60,14 +60,14 @@ pub(crate) fn stat_cached(file: impl AsFd) -> Result<Cached> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     let stat = call("statx", || fs::statx(file.as_fd(), c"", flags, mask))?;
-    // Kernels before 5.8 do not know the mount.
+    // Kernels before 5.8 do not return the mount id.
     if !StatxFlags::from_bits_retain(stat.stx_mask).contains(mask) {
         return Err(Errno::NOSYS);
     }
     Ok(Cached { meta: Metadata::of_statx(&stat), mount: stat.stx_mnt_id })
 }
 
-/// Whether a file is on a file system that neither a server nor another process provides.
+/// Whether a file is on a local file system: neither a server nor another process provides it.
 #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
 pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
     /// ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS and bcachefs.
@@ -82,24 +82,24 @@ pub(crate) fn is_local(file: impl AsFd) -> Result<bool> {
         0xca45_1a4e,
     ];
     let stat = call("fstatfs", || fs::fstatfs(file.as_fd()))?;
-    // Magic numbers have 32 bits; where the field has no more, large ones are negative.
+    // Magic numbers have 32 bits. If the field has no more, large ones are negative.
     Ok(LOCAL.contains(&(stat.f_type as u32)))
 }
 
-/// Reads at a position of a file what is in the page cache.
+/// Reads from the page cache at a position of a file.
 pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize> {
     call("preadv2", || {
         preadv2(file.as_fd(), &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT)
     })
 }
 
-/// The metadata of a file, when it was created, and last accessed. A symlink is not followed.
+/// The metadata of a file, and the times of its creation and last access. A symlink is not followed.
 #[allow(clippy::unnecessary_cast, reason = "field types differ between processors")]
 pub(crate) fn stat_with_times(dir: impl AsFd, name: &[u8]) -> Result<(Metadata, Times)> {
     let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = call("statx", || fs::statx(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, mask));
     let stat = match stat {
-        // A seccomp filter that does not know the call.
+        // A seccomp filter does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => {
             let stat = stat_at(dir, name)?;
             let accessed = system_time(stat.st_atime as i64, stat.st_atime_nsec as u32);
@@ -124,7 +124,7 @@ pub(super) fn rename_with(
     fs::renameat_with(from, old, to, new, flags)
 }
 
-/// Access lists are extended attributes here, and copied with them.
+/// On Linux, access lists are extended attributes and are copied with them.
 #[allow(clippy::unnecessary_wraps, reason = "other systems have something to do, which may fail")]
 pub(crate) fn copy_access_list(_: &OwnedFd, _: &OwnedFd) -> Result<()> {
     Ok(())
@@ -135,12 +135,12 @@ pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
     call("fdatasync", || fs::fdatasync(file.as_fd()))
 }
 
-/// Flushes a directory's names to the disk.
+/// Flushes a directory's entries to the disk.
 pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
     call("fsync", || fs::fsync(dir.as_fd()))
 }
 
-/// Calls `each` with every entry of a directory but `.` and `..`, until it breaks.
+/// Calls `each` with every entry of a directory except `.` and `..`, until it breaks.
 ///
 /// The buffer is reused from call to call.
 pub(crate) fn list(
@@ -148,14 +148,14 @@ pub(crate) fn list(
     buffer: &mut Vec<u8>,
     mut each: impl FnMut(&[u8], FileType) -> ControlFlow<()>,
 ) -> Result<()> {
-    // Room for a few hundred names: most directories take one call, and one to learn that it was all.
+    // Room for a few hundred names. Most directories take one call, and a second one that reports the end.
     const BUFFER: usize = 32 * 1024;
     buffer.clear();
     buffer.reserve(BUFFER);
     let mut entries = fs::RawDir::new(dir.as_fd(), buffer.spare_capacity_mut());
     loop {
         if entries.is_buffer_empty() {
-            // Only now will the next entry take a system call.
+            // Only now does the next entry take a system call.
             call("getdents", || Ok(()))?;
         }
         let entry = match entries.next() {

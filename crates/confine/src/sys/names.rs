@@ -1,4 +1,4 @@
-//! System calls that give, change and remove the names of files and directories.
+//! System calls that create, change and remove the names of files and directories.
 
 use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, Mode, RenameFlags};
@@ -33,7 +33,7 @@ pub(crate) fn exchange(dir: impl AsFd, one: &[u8], other: &[u8]) -> Result<()> {
     call("exchange", || rename_with(dir, one, dir, other, RenameFlags::EXCHANGE))
 }
 
-/// Renames unless the new name is taken, which is `EEXIST`.
+/// Renames, unless the new name is taken (`EEXIST`).
 pub(crate) fn rename_new(dir: impl AsFd, from: &[u8], to: &[u8]) -> Result<()> {
     rename_new_across(dir.as_fd(), from, dir.as_fd(), to)
 }

@@ -13,29 +13,29 @@ use super::{Cached, Symlinks, call, stat_at};
 use crate::meta::system_time;
 use crate::{Metadata, Times};
 
-/// A handle on a directory, to open entries below it: an ordinary one, since there is no `O_PATH`.
+/// A handle on a directory, to open entries below it. There is no `O_PATH`, so it is an ordinary one.
 pub(crate) const DIR_PATH: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// A handle on anything: an ordinary one, since there is no `O_PATH`.
+/// A handle on an entry of any kind. There is no `O_PATH`, so it is an ordinary one.
 pub(crate) const PATH_ONLY: OFlags = OFlags::RDONLY;
 
-/// A resource fork is an extended attribute, too. Ours is the limit: they rarely have more than some megabytes.
+/// A resource fork is an extended attribute, too. This limit is our own; they rarely have more than some megabytes.
 pub(crate) const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Opens `path` below `root`. The kernel follows no symlink anywhere in it; a path below a root has no `..`.
+/// Opens `path` below `root`. The kernel follows no symlink in it. A path below a root has no `..`.
 #[cfg(target_vendor = "apple")]
 pub(crate) fn open_beneath(root: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
     let flags = super::with_always(flags) | OFlags::NOFOLLOW_ANY;
     call("openat", || fs::openat(root.as_fd(), path, flags, fs::Mode::empty()))
 }
 
-/// This system has no such call: names are opened one by one.
+/// This system has no such call, so names are opened one by one.
 #[cfg(not(target_vendor = "apple"))]
 pub(crate) fn open_beneath(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> {
     Err(Errno::NOSYS)
 }
 
-/// No system call here promises to answer from caches alone, so the caller uses the ordinary ones.
+/// Always fails: no system call here promises to answer from caches alone. The caller uses the ordinary calls.
 pub(crate) fn open_cached(_: impl AsFd, _: &[u8], _: OFlags) -> Result<OwnedFd> {
     Err(Errno::AGAIN)
 }
@@ -55,12 +55,12 @@ pub(crate) fn read_cached(_: impl AsFd, _: &mut [u8], _: u64) -> Result<usize> {
     Err(Errno::AGAIN)
 }
 
-/// Never sure, so what depends on it takes the slower way that is always right.
+/// Always false, since it is unknown. The caller takes the slower path, which is always right.
 pub(crate) fn is_local(_: impl AsFd) -> Result<bool> {
     Ok(false)
 }
 
-/// The metadata of a file, and when it was last accessed. A symlink is not followed.
+/// The metadata of a file, and the time of its last access. A symlink is not followed.
 #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
 pub(crate) fn stat_with_times(dir: impl AsFd, name: &[u8]) -> Result<(Metadata, Times)> {
     let stat = stat_at(dir, name)?;
@@ -94,7 +94,7 @@ pub(super) fn rename_with(
     Err(Errno::NOSYS)
 }
 
-/// Copies a file's access list, which is no extended attribute here.
+/// Copies a file's access list, which is not an extended attribute here.
 #[cfg(target_vendor = "apple")]
 #[allow(unsafe_code, reason = "no safe function does this")]
 pub(crate) fn copy_access_list(from: &OwnedFd, to: &OwnedFd) -> Result<()> {
@@ -120,23 +120,23 @@ pub(crate) fn copy_access_list(_: &OwnedFd, _: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-/// Flushes a file's content to the disk. `fsync` leaves it in the cache of the disk itself on macOS.
+/// Flushes a file's content to the disk. On macOS, `fsync` alone leaves it in the disk's own cache.
 pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
     #[cfg(target_vendor = "apple")]
     match call("fdatasync", || fs::fcntl_fullfsync(file.as_fd())) {
-        // File systems of other kinds, and servers.
+        // Other kinds of file systems, and servers.
         Err(errno) if super::is_unsupported(errno) || errno == Errno::NOTTY => {}
         other => return other,
     }
     call("fsync", || fs::fsync(file.as_fd()))
 }
 
-/// Flushes a directory's names to the disk.
+/// Flushes a directory's entries to the disk.
 pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
     sync_data(dir)
 }
 
-/// Calls `each` with every entry of a directory but `.` and `..`, until it breaks.
+/// Calls `each` with every entry of a directory except `.` and `..`, until it breaks.
 pub(crate) fn list(
     dir: impl AsFd,
     _: &mut Vec<u8>,

@@ -1,7 +1,7 @@
-//! One directory as it was listed, and what is known about its entries.
+//! A cached directory and its entries.
 //!
-//! An entry's version changes whenever its content may have changed, and no two contents of a file share a
-//! version. So whatever was derived from the content of one version holds as long as the version does.
+//! An entry's version changes whenever its content may have changed, and no two contents of a file share a version.
+//! So data derived from the content of a version is valid as long as the version is current.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::ignore_files::{IgnoreMatch, Rules};
 use crate::{IgnoreFiles, Kind, Metadata, Result};
 
-/// A directory as it was listed.
+/// A cached directory.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// The directory's own metadata, from before it was listed.
     pub(crate) meta: Metadata,
     names: Vec<u8>,
-    /// By name.
+    /// Sorted by name.
     entries: Vec<Entry>,
-    /// The ignore files above the directory, which the remembered matches of its entries were made with.
+    /// The ignore files above the directory. The cached matches of its entries depend on them.
     pub(crate) above: Arc<Rules>,
-    /// Those and its own.
+    /// The ignore files above the directory, and its own.
     pub(crate) rules: Arc<Rules>,
-    /// Its own ignore files: their numbers among the entries, and their metadata from before they were read.
+    /// Its own ignore files: their indexes in the entries, and their metadata from before they were read.
     pub(crate) ignore_files: Vec<(usize, Metadata)>,
     /// The epoch of the watch on it; 0 if it is not watched.
     epoch: AtomicU64,
@@ -35,20 +35,20 @@ struct Entry {
     start: u32,
     end: u32,
     kind: Kind,
-    /// How the ignore files match it: an [`IgnoreMatch`], or [`UNMATCHED`].
+    /// How the ignore files match it: an [`IgnoreMatch`] or [`UNMATCHED`].
     matched: AtomicU8,
     state: Mutex<EntryState>,
 }
 
-/// The ignore files were not matched yet.
+/// The ignore files have not been matched yet.
 const UNMATCHED: u8 = u8::MAX;
 
 #[derive(Clone, Debug)]
 struct EntryState {
     version: u64,
-    /// Its metadata when it was last looked at.
+    /// Its metadata from the last `stat`.
     meta: Option<Box<Metadata>>,
-    /// Whether it was looked at while the directory was watched, and did not change since.
+    /// Whether that `stat` was made while the directory was watched, and no event has come since.
     current: bool,
 }
 
@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// The entries of a directory while it is listed.
+/// The entries of a directory during its listing.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     names: Vec<u8>,
@@ -100,7 +100,7 @@ impl Listing {
 }
 
 impl Node {
-    /// A directory with these entries, which are sorted.
+    /// A directory with these entries, which must be sorted.
     pub(crate) fn new(
         meta: Metadata,
         listing: Listing,
@@ -167,7 +167,7 @@ impl Node {
         self.entries.binary_search_by(by_name).ok()
     }
 
-    /// How the ignore files that are obeyed match the entry with this path. With the usual ones, it is matched once.
+    /// How the obeyed ignore files match the entry at this path. The result for the usual ones is cached.
     pub(crate) fn matched(&self, number: usize, path: &[u8], obeyed: IgnoreFiles) -> IgnoreMatch {
         let entry = &self.entries[number];
         if !self.rules.is_usual(obeyed) {
@@ -186,8 +186,8 @@ impl Node {
         }
     }
 
-    /// An entry's version and metadata. `stat` looks at it on disk, unless it was looked at before and
-    /// the directory `is_watched`.
+    /// An entry's version and metadata. Calls `stat`, unless the cached metadata is current and the directory
+    /// `is_watched`.
     pub(crate) fn meta_of(
         &self,
         number: usize,
@@ -195,14 +195,15 @@ impl Node {
         stat: impl FnOnce() -> Result<Metadata>,
     ) -> Result<(u64, Metadata)> {
         let before = self.entries[number].state().clone();
-        // A change in a directory changes the directory's own metadata, which only a watch on it reports.
+        // A change in a directory changes the directory's own metadata, and only a watch on the directory itself
+        // reports that.
         let is_watched = is_watched && self.kind(number) != Kind::Directory;
         if let Some(meta) = before.meta.filter(|_| is_watched && before.current) {
             return Ok((before.version, *meta));
         }
         let now = stat()?;
         let mut state = self.entries[number].state();
-        // If it changed since, another call has noted that, and this metadata may be older.
+        // If the version has changed, another call has recorded a change, and this metadata may be older.
         if state.version == before.version {
             let is_same = state.meta.as_ref().is_none_or(|meta| meta.proven_unchanged(&now));
             if !is_same {
@@ -214,7 +215,7 @@ impl Node {
         Ok((state.version, now))
     }
 
-    /// Takes metadata for current, which were read while the directory was watched.
+    /// Marks metadata as current that was read while the directory was watched.
     pub(crate) fn set_current(&self, number: usize, now: &Metadata) {
         let mut state = self.entries[number].state();
         if state.meta.as_ref().is_some_and(|meta| !meta.proven_unchanged(now)) {
@@ -224,18 +225,19 @@ impl Node {
         state.current = true;
     }
 
-    /// An entry's metadata, if it is taken for current.
+    /// An entry's metadata, if it is marked as current.
     pub(crate) fn current_meta(&self, number: usize) -> Option<Metadata> {
         let state = self.entries[number].state();
         state.meta.as_deref().filter(|_| state.current).copied()
     }
 
-    /// An entry's version. It says nothing about the disk, unless the directory is watched.
+    /// An entry's version. It is meaningful only if the directory is watched.
     pub(crate) fn version(&self, number: usize) -> u64 {
         self.entries[number].state().version
     }
 
-    /// Notes that the content or metadata of an entry changed. Returns its number, if there is one with that name.
+    /// Records that the content or metadata of an entry changed. Returns its index, if there is an entry with that
+    /// name.
     pub(crate) fn note_content(&self, name: &[u8]) -> Option<usize> {
         let number = self.find(name)?;
         self.note_content_of(number);
@@ -246,8 +248,7 @@ impl Node {
         *self.entries[number].state() = EntryState::new();
     }
 
-    /// Notes that a name came, went or means something else now; without a name, that anything may have
-    /// changed.
+    /// Records that a name was created, removed or replaced. Without a name, anything may have changed.
     pub(crate) fn note_change(&self, name: Option<&[u8]>) {
         match name {
             Some(name) => self.changed_names().push(name.to_vec()),
@@ -267,20 +268,20 @@ impl Node {
         self.changed_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether every change to it since it was listed has been noted.
+    /// Whether every change since it was listed has been recorded.
     pub(crate) fn is_watched(&self, epoch: u64) -> bool {
         epoch != 0 && self.epoch.load(Ordering::Acquire) == epoch && !self.has_changed()
     }
 
-    /// Notes that it has been watched since before it was listed or compared.
+    /// Records that it has been watched since before it was listed or compared.
     pub(crate) fn set_watched(&self, epoch: u64) {
-        // Entries that were listed before the watch began have to be compared once more.
+        // Entries that were read before the watch began have to be compared again.
         if self.epoch.swap(epoch, Ordering::AcqRel) != epoch {
             self.entries.iter().for_each(|entry| entry.state().current = false);
         }
     }
 
-    /// Takes over the versions of the entries that an older listing knows and that were not noted as changed.
+    /// Takes over the versions of unchanged entries from an older listing.
     pub(crate) fn take_over(&self, older: &Self) {
         let changed = older.changed_names();
         for number in 0..self.len() {

@@ -1,7 +1,7 @@
-//! Compares the remembered files of watched directories with the disk, in the background while searches are made.
+//! Compares the cached files of watched directories with the disk, in the background while searches are made.
 //!
-//! No event tells of a store through a shared mapping before the file is closed, nor of a write through a hard link
-//! that was made outside after the file was looked at. Both are seen here, some seconds later.
+//! Two changes cause no event: a store through a shared mapping before the file is closed, and a write through a hard
+//! link that was made outside after the file was read. A recheck finds both some seconds later.
 
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -13,18 +13,18 @@ use crate::ambient::lower_priority;
 use crate::root::Root;
 use crate::{Metadata, RelPath, sys};
 
-/// A recheck of a large tree takes a twentieth of a second.
+/// The interval between rechecks. A recheck of a large tree takes a twentieth of a second.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 impl Tree {
-    /// Starts a recheck, if the last one is long enough ago.
+    /// Starts a recheck, if the last one was long enough ago.
     pub(crate) fn recheck_if_due(&self, root: &Arc<Root>) {
         let mut state = self.lock();
         let is_due = state.last_recheck.is_none_or(|last| last.elapsed() >= INTERVAL);
         if !is_due || state.is_rechecking || state.watch.len() == 0 {
             return;
         }
-        // The first time everything has just been looked at.
+        // The first time, everything has just been read.
         if state.last_recheck.replace(Instant::now()).is_none() {
             return;
         }
@@ -44,7 +44,7 @@ impl Tree {
 
     fn compare(&self, root: &Root, path: &RelPath, node: &Arc<Node>) {
         let Ok(dir) = root.open_below(path, sys::DIR_PATH) else { return };
-        // Events tell of most changes, so times that are too recent to prove anything are no reason to look again.
+        // Most changes cause events, so recent times are not a reason to compare again.
         let is_same = |then: &Metadata, now: &Metadata| then.same_times(now);
         for number in 0..node.len() {
             if node.is_changed(number, &dir, is_same) {
@@ -54,7 +54,7 @@ impl Tree {
     }
 }
 
-/// Compares every remembered file that is taken for current. Ends early if nobody uses the root any more.
+/// Compares every cached file that is marked as current. Stops early if the root is no longer used.
 pub(crate) fn recheck(root: &Weak<Root>) -> Option<()> {
     let nodes: Vec<_> = {
         let root = root.upgrade()?;

@@ -1,4 +1,4 @@
-//! The remembered tree, and how events change it.
+//! The state of a cached tree, and how events change it.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -12,32 +12,32 @@ use crate::ignore_files::{Rules, RulesKey, is_ignore_file};
 use crate::root::Root;
 use crate::{FileId, Identity, Kind, Metadata, RelPath, sys};
 
-/// How many changes are listed: after more than that, every file is looked at.
+/// The maximum number of logged changes. After more of them, every file is compared.
 const MAX_LOGGED: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The directory that the root led to.
+    /// The directory of the root.
     pub(super) root: Option<Identity>,
     pub(super) nodes: HashMap<RelPath, Arc<Node>>,
-    /// How many entries all nodes have.
+    /// The number of entries in all nodes.
     pub(super) entries: usize,
     pub(super) watch: Watch,
     pub(super) no_rules: Arc<Rules>,
     pub(super) rules: HashMap<RulesKey, Arc<Rules>>,
-    /// Files with several hard links, which may change by a name outside the tree.
+    /// Files with several hard links. They may change by a name outside the tree.
     pub(super) hard_linked: HashMap<FileId, (RelPath, Weak<Node>)>,
-    /// Files with several hard links that were found since names of the same files were last looked for.
+    /// Files with several hard links that were found since [`State::note_linked`] was last called.
     pub(super) linked: HashSet<Identity>,
     pub(super) stamp: TreeStamp,
-    /// The files whose content changed, the newest last, up to [`MAX_LOGGED`].
+    /// The files whose content changed, newest last, up to [`MAX_LOGGED`].
     pub(super) changed_files: Vec<FileId>,
-    /// The directories in which names of files changed, the newest last, up to [`MAX_LOGGED`]; `None` for changes of
-    /// directories and ignore files, which are about more than one.
+    /// The directories in which names of files changed, newest last, up to [`MAX_LOGGED`]. `None` stands for a change
+    /// of a directory or an ignore file, which affects more than one.
     pub(super) changed_directories: Vec<Option<RelPath>>,
-    /// How many changes concerned directories that were not remembered at the time.
+    /// The number of changes in directories that were not cached at the time.
     pub(super) unplaced: u64,
-    /// When the remembered files were last compared with the disk in the background, and whether they are now.
+    /// When the last recheck in the background began, and whether it is still running.
     pub(super) last_recheck: Option<Instant>,
     pub(super) is_rechecking: bool,
 }
@@ -52,7 +52,7 @@ impl State {
         self.note_names(None);
     }
 
-    /// Notes that names of files changed in a directory; without one, that anything may have changed.
+    /// Records that names of files changed in a directory. Without a directory, anything may have changed.
     pub(super) fn note_names(&mut self, directory: Option<RelPath>) {
         self.stamp.names += 1;
         push_logged(&mut self.changed_directories, directory);
@@ -99,8 +99,8 @@ impl State {
         self.note_linked();
     }
 
-    /// Notes that files have more hard links than before: an event names only one of them.
-    /// True if there are any.
+    /// Records a change of the other names of files that have got more hard links, because an event has only one
+    /// name. Returns whether there are any.
     pub(super) fn note_linked(&mut self) -> bool {
         let linked = std::mem::take(&mut self.linked);
         if linked.is_empty() {
@@ -110,7 +110,7 @@ impl State {
         for node in self.nodes.values() {
             for number in 0..node.len() {
                 let meta = node.current_meta(number);
-                // Files that are known to have several names are looked at on each walk.
+                // Files that are known to have several names are compared on each walk.
                 if meta.is_some_and(|meta| meta.links == 1 && linked.contains(&meta.identity)) {
                     files.push((node.clone(), number));
                 }
@@ -120,7 +120,7 @@ impl State {
         !files.is_empty()
     }
 
-    /// Notes that a file changed without an event that names it.
+    /// Records a change of a file that no event has named.
     pub(super) fn note_file(&mut self, node: &Arc<Node>, number: usize) {
         node.note_content_of(number);
         self.stamp.log(&mut self.changed_files, FileId::new(node, number));
@@ -144,15 +144,15 @@ impl State {
         self.note_names(None);
     }
 
-    /// Notes that a directory is watched, and was listed or compared since.
+    /// Records that a directory is watched, and was listed or compared since.
     pub(super) fn note_watched(&mut self, directory: &RelPath, node: &Arc<Node>) {
-        // A walk need not look at ignore files, but they are compared like files that it looked at.
+        // A walk does not read the metadata of ignore files, but they are compared like other files.
         node.ignore_files.iter().for_each(|(number, meta)| node.set_current(*number, meta));
         self.note_hard_links(directory, node);
     }
 
-    /// Notes which files of a new listing have several hard links, as far as that is known from an older one: the new
-    /// one need not look at them.
+    /// Records which files of a new listing have several hard links, as far as an older listing knows. The new one
+    /// need not `stat` them.
     pub(super) fn note_hard_links(&mut self, directory: &RelPath, node: &Arc<Node>) {
         for number in 0..node.len() {
             let meta = node.current_meta(number);
@@ -179,7 +179,7 @@ impl State {
 }
 
 impl TreeStamp {
-    /// Notes that the content of a file changed.
+    /// Records that the content of a file changed.
     pub(super) fn log(&mut self, changed_files: &mut Vec<FileId>, file: FileId) {
         self.content += 1;
         push_logged(changed_files, file);
@@ -194,7 +194,7 @@ fn push_logged<T>(log: &mut Vec<T>, change: T) {
 }
 
 impl Node {
-    /// Whether a file that is taken for current is another on disk.
+    /// Whether a file that is marked as current differs on disk.
     pub(super) fn is_changed(
         &self,
         number: usize,
@@ -207,7 +207,7 @@ impl Node {
     }
 }
 
-/// A file that has another name too.
+/// The identity of a file that has another name, too.
 fn hard_link(root: &Root, directory: &RelPath, name: &[u8]) -> Option<Identity> {
     let dir = root.open_below(directory, sys::DIR_PATH).ok()?;
     let meta = Metadata::of(&sys::stat_at(&dir, name).ok()?);

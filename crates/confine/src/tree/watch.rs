@@ -1,7 +1,7 @@
 //! Watches directories with an inotify descriptor of Pinfold's own.
 //!
-//! The kernel queues an event within the system call that makes the change. So a reader that reads the queue until
-//! it is empty has seen every change that was complete before.
+//! The kernel queues an event within the system call that makes the change. So whoever reads the queue until it is
+//! empty has seen every change that was complete before.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -18,9 +18,9 @@ pub(crate) struct Event {
 #[derive(Debug)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only inotify tells"))]
 pub(crate) enum Change {
-    /// A name came, went, or means something else now. It was or is a directory, if the flag is set.
+    /// A name was created, removed or replaced. The flag says whether it was or is a directory.
     Name(Vec<u8>, bool),
-    /// The content or metadata of an entry changed. It is a directory, if the flag is set.
+    /// The content or metadata of an entry changed. The flag says whether it is a directory.
     Content(Vec<u8>, bool),
     /// The directory's own metadata changed.
     Itself,
@@ -33,13 +33,13 @@ pub(crate) enum Change {
 pub(crate) struct Watch {
     inotify: Option<OwnedFd>,
     paths: HashMap<i32, RelPath>,
-    /// The number of the descriptor: what was watched by an earlier one is not watched any more.
+    /// The number of the descriptor. Directories that an earlier descriptor watched are no longer watched.
     epoch: u64,
-    /// Why directories cannot be watched.
+    /// The reason why directories cannot be watched.
     refused: Option<&'static str>,
 }
 
-/// The queue has overflowed, so nothing is known about any directory.
+/// The queue has overflowed, so the state of all directories is unknown.
 #[derive(Debug)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only inotify tells"))]
 pub(crate) struct Overflow;
@@ -55,7 +55,7 @@ impl Watch {
         self.paths.len()
     }
 
-    /// Why directories are not watched, if that was tried.
+    /// The reason why directories are not watched, if that was tried.
     pub(crate) fn refused(&self) -> Option<&'static str> {
         self.refused
     }
@@ -72,7 +72,7 @@ mod inotify {
     use super::{Change, Event, Overflow, Watch};
     use crate::{RelPath, sys};
 
-    /// More directories than in any tree that is worth remembering.
+    /// The maximum number of watches. No tree that is worth caching has more directories.
     const MAX_WATCHES: usize = 100_000;
 
     const CHANGES: WatchFlags = WatchFlags::MODIFY
@@ -107,10 +107,10 @@ mod inotify {
                 self.epoch += 1;
             }
             let Some(descriptor) = &self.inotify else { return 0 };
-            // The link leads to the open directory itself, whatever its path leads to by now.
+            // The link leads to the open directory itself, even if another one has its path by now.
             let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
             match inotify::add_watch(descriptor, link.as_str(), CHANGES) {
-                // The directory is reached by two paths: only one can be watched.
+                // Two paths lead to this directory, and only one can be watched.
                 Ok(number) if self.paths.get(&number).is_some_and(|known| known != path) => 0,
                 Ok(number) => {
                     self.paths.insert(number, path.clone());
@@ -131,26 +131,26 @@ mod inotify {
             }
         }
 
-        /// Ends the watches on directories that `is_dropped` selects.
+        /// Removes the watches on directories that `is_dropped` selects.
         pub(crate) fn remove(&mut self, is_dropped: impl Fn(&RelPath) -> bool) {
             let Some(descriptor) = &self.inotify else { return };
             self.paths.retain(|number, path| {
                 let dropped = is_dropped(path);
                 if dropped {
-                    // It may have ended by itself.
+                    // The kernel may have removed the watch.
                     let _ = inotify::remove_watch(descriptor, *number);
                 }
                 !dropped
             });
         }
 
-        /// Ends all watches.
+        /// Removes all watches.
         pub(crate) fn clear(&mut self) {
             self.inotify = None;
             self.paths.clear();
         }
 
-        /// Everything that happened since the last time.
+        /// All events since the last call.
         pub(crate) fn drain(&mut self) -> Result<Vec<Event>, Overflow> {
             let mut events: Vec<Event> = Vec::new();
             let Some(descriptor) = &self.inotify else { return Ok(events) };

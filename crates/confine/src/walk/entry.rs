@@ -1,4 +1,4 @@
-//! The entries of a walk: a candidate, before the filters, and an entry that is shown.
+//! The entries of a walk: a candidate before the filters, and an entry that is shown.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -11,10 +11,10 @@ use crate::tree::{Entered, Node};
 use crate::workspace::opening;
 use crate::{Error, File, Kind, Metadata, Place, RelPath, Result, Workspace, sys};
 
-/// An entry that may be shown, or entered.
+/// An entry that may be shown or entered.
 #[derive(Debug)]
 pub struct Candidate<'c> {
-    /// The number of the root that it is below.
+    /// The number of its root.
     pub root: usize,
     pub(super) path: &'c [u8],
     pub(super) start: usize,
@@ -23,12 +23,12 @@ pub struct Candidate<'c> {
 }
 
 impl Candidate<'_> {
-    /// Its path, counted from its root.
+    /// Its path relative to the root.
     pub fn below_root(&self) -> &[u8] {
         self.path
     }
 
-    /// Its path, counted from where the walk started.
+    /// Its path relative to the start of the walk.
     pub fn below_start(&self) -> &[u8] {
         &self.path[self.start..]
     }
@@ -40,7 +40,7 @@ impl Candidate<'_> {
 }
 
 impl Place {
-    /// Bytes whose order is that of `rg --sort path`: by root, then name by name.
+    /// A key with the order of `rg --sort path`: by root, then name by name.
     pub fn sort_key(&self) -> Vec<u8> {
         sort_key(self.root, self.path.as_bytes())
     }
@@ -85,7 +85,7 @@ impl Listed {
     }
 }
 
-/// A directory whose entries a walk shows. It is opened when an entry is looked at.
+/// A directory whose entries a walk shows. It is opened when an entry is read.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) listed: Arc<Listed>,
@@ -114,7 +114,7 @@ impl Directory {
     }
 }
 
-/// Tells the files of a remembered tree apart, as long as it is remembered.
+/// Identifies a file in a cached tree, as long as the tree is cached.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct FileId {
     pub(crate) directory: usize,
@@ -127,7 +127,7 @@ impl FileId {
     }
 }
 
-/// A file that a walk found, to be opened later by a [`FileOpener`].
+/// A file that a walk found. A [`FileOpener`] can open it later.
 #[derive(Clone, Debug)]
 pub struct RememberedFile {
     directory: Arc<Listed>,
@@ -135,12 +135,12 @@ pub struct RememberedFile {
 }
 
 impl RememberedFile {
-    /// The number of the root that it is below.
+    /// The number of its root.
     pub fn root(&self) -> usize {
         self.directory.number
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn place(&self) -> Place {
         let Listed { number, path, node, .. } = &*self.directory;
         let mut bytes = path.as_bytes().to_vec();
@@ -156,7 +156,7 @@ impl RememberedFile {
         self.directory.number == directory.root && self.directory.path == directory.path
     }
 
-    /// Tells it from the other files of its tree.
+    /// Its identity in its tree.
     pub fn id(&self) -> FileId {
         FileId::new(&self.directory.node, self.entry as usize)
     }
@@ -166,13 +166,14 @@ impl RememberedFile {
         (*number, path, node.name(self.entry as usize))
     }
 
-    /// Its version. As long as its directory is watched, the version changes with its content.
+    /// Its version. While its directory is watched, the version changes with its content.
     pub fn version(&self) -> u64 {
         self.directory.node.version(self.entry as usize)
     }
 }
 
-/// Opens files that a walk found. Files of one directory should follow each other: its handle is kept.
+/// Opens files that a walk found. Files of one directory should be opened one after the other, since the directory's
+/// handle is kept.
 #[derive(Debug, Default)]
 pub struct FileOpener(Option<(Arc<Listed>, OwnedFd)>);
 
@@ -191,14 +192,14 @@ impl FileOpener {
         file.directory.file(file.entry as usize, handle)
     }
 
-    /// A file's version and metadata. What was derived from its content holds as long as the version does.
-    /// While its directory is watched, the metadata are remembered.
+    /// A file's version and metadata. Data derived from its content is valid as long as the version is the same.
+    /// While its directory is watched, the metadata is cached.
     pub fn meta(&mut self, file: &RememberedFile) -> Result<(u64, Metadata)> {
         file.directory.meta(file.entry as usize, || self.handle(&file.directory))
     }
 }
 
-/// Something that a walk has found.
+/// An entry that a walk has found.
 #[derive(Debug)]
 pub struct WalkEntry<'f> {
     pub(super) workspace: &'f Workspace,
@@ -211,7 +212,7 @@ pub struct WalkEntry<'f> {
 }
 
 impl WalkEntry<'_> {
-    /// Its path, counted from where the walk started.
+    /// Its path relative to the start of the walk.
     pub fn below_start(&self) -> &[u8] {
         &self.path[self.start..]
     }
@@ -221,7 +222,7 @@ impl WalkEntry<'_> {
         name_of(self.path)
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn place(&self) -> Place {
         Place { root: self.directory.listed.number, path: RelPath::proved(self.path.to_vec()) }
     }
@@ -251,14 +252,14 @@ impl WalkEntry<'_> {
         RememberedFile { directory: self.directory.listed.clone(), entry: self.number as u32 }
     }
 
-    /// The regular file inside that a symlink leads to.
+    /// The regular file in the workspace that a symlink leads to.
     pub fn linked_file(&self) -> Result<(Place, File)> {
         let path = RelPath::proved(self.path.to_vec());
         let (parent, _) = path.split().ok_or(Error::IsDirectory)?;
         self.workspace.linked_file(self.directory.listed.number, &parent, self.name())
     }
 
-    /// The target of a symlink, as it is stored.
+    /// The target of a symlink, as the link stores it.
     pub fn link_target(&self) -> Result<Vec<u8>> {
         Ok(sys::read_link(self.directory.handle()?, self.name())?)
     }

@@ -1,4 +1,4 @@
-//! A walk on one thread, in the order of `rg --sort path`, which can be ended at any entry.
+//! A walk on one thread, in the order of `rg --sort path`, which can stop at any entry.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::walk::worker::{MAX_DEPTH, PathBuffer, Task, Worker};
 use crate::walk::{Candidate, Skipped, Visitor, Walk, WalkEntry, start_task};
 use crate::{IndexMode, Kind, Place, RelPath, Result, Workspace};
 
-/// Receives the entries of a walk in order, and says whether it goes on.
+/// Receives the entries of a walk in order, and decides whether it goes on.
 pub type VisitInOrder<'v> = &'v mut dyn FnMut(&WalkEntry<'_>) -> Result<ControlFlow<()>>;
 
-/// The entries are given to a function instead.
+/// A visitor that receives nothing, since a function gets the entries.
 struct NoVisitor;
 
 impl Visitor for NoVisitor {
@@ -23,8 +23,8 @@ impl Visitor for NoVisitor {
 }
 
 impl Workspace {
-    /// Walks over what is below `starts`, which are directories in order, until `visit` breaks. Returns what was
-    /// skipped until then.
+    /// Walks the trees below `starts`, which are sorted directories, until `visit` breaks. Returns what was skipped
+    /// until then.
     pub fn walk_in_order(
         &self,
         starts: &[Place],

@@ -1,11 +1,11 @@
-//! The tasks of a walk, shared by its threads.
+//! The tasks of a walk, which its threads share.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::Error;
 
-/// Tasks, and how many of them are not done.
+/// Tasks, and the number of unfinished ones.
 pub(super) struct TaskQueue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -13,7 +13,7 @@ pub(super) struct TaskQueue<T> {
 
 pub(super) struct State<T> {
     tasks: Vec<T>,
-    /// Tasks that are waiting or being done: at zero, the walk is over.
+    /// The number of waiting and running tasks. At zero, the walk is over.
     open: usize,
     failed: Option<Error>,
 }
@@ -38,14 +38,14 @@ impl<T> TaskQueue<T> {
         }
     }
 
-    /// The next task. Waits for one as long as another thread may still add some.
+    /// The next task. Waits for one while another thread may still add tasks.
     pub(super) fn next(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
             if state.failed.is_some() || state.open == 0 {
                 return None;
             }
-            // The last one in: few directories are open at a time, however wide the tree.
+            // Takes the newest task, so that few directories are open at a time, even in a wide tree.
             if let Some(task) = state.tasks.pop() {
                 return Some(task);
             }
@@ -58,7 +58,7 @@ impl<T> TaskQueue<T> {
         self.changed.notify_all();
     }
 
-    /// How many tasks no thread has taken yet.
+    /// The number of tasks that no thread has taken yet.
     pub(super) fn waiting(&self) -> usize {
         self.lock().tasks.len()
     }
@@ -68,13 +68,13 @@ impl<T> TaskQueue<T> {
         self.lock().open == 0
     }
 
-    /// Why the walk ended before its end, if it did.
+    /// The error that ended the walk early, if there is one.
     pub(super) fn failure(&self) -> Option<Error> {
         self.lock().failed.take()
     }
 }
 
-/// Counts a task as done, also if doing it panics: the other threads must not wait for it.
+/// Counts a task as done, even if it panics, so that the other threads do not wait for it.
 pub(super) struct TaskGuard<'w, T>(pub(super) &'w TaskQueue<T>);
 
 impl<T> Drop for TaskGuard<'_, T> {

@@ -1,6 +1,6 @@
-//! One thread of a walk: it lists directories, filters their entries, and shows the rest.
+//! One thread of a walk: it lists directories, filters their entries, and shows the others.
 //!
-//! An entry is filtered before it is entered or shown, so nothing below a skipped one is ever opened.
+//! An entry is filtered before it is entered or shown, so nothing below a skipped entry is ever opened.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::{Error, IgnoreFiles, Kind, RelPath, Result, Workspace};
 /// Names that are skipped everywhere, unless the caller names them.
 pub(super) const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
-/// Deeper than any tree that was not made to be deep.
+/// The maximum depth. Only trees that were made to be deep are deeper.
 pub(super) const MAX_DEPTH: usize = 1_000;
 
-/// How many files of one directory a thread takes at once; more are shared out.
+/// How many files of one directory a thread takes at once. More are shared with other threads.
 const BATCH: usize = 64;
 
 /// How many entries of one directory are filtered between two checks of the deadline.
 const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 
-/// Something for one thread to do.
+/// A task for one thread.
 pub(super) enum Task {
     Directory {
         root: usize,
@@ -67,7 +67,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         Self { workspace, walk, work, visitor, skipped, all_watched: true, buffer, single_start }
     }
 
-    /// Performs tasks until none is left, or `enough` says so after a task.
+    /// Performs tasks until none is left, or `enough` returns true after a task.
     pub(super) fn run_until(&mut self, enough: impl Fn() -> bool) {
         while let Some(task) = self.work.next() {
             let guard = TaskGuard(self.work);
@@ -92,7 +92,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
         }
     }
 
-    /// What came of entering a directory; `None` if it was skipped.
+    /// The result of entering a directory. Returns `None` if it was skipped.
     pub(super) fn unless_skipped<T>(
         &mut self,
         entered: Result<T>,
@@ -101,11 +101,11 @@ impl<'w, V: Visitor> Worker<'w, V> {
         match entered {
             Ok(entered) => Ok(Some(entered)),
             Err(error @ Error::TimedOut) => Err(error),
-            // An empty answer would say that the directory is empty.
+            // An empty result would mean that the directory is empty.
             Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
             Err(error) => {
                 self.all_watched = false;
-                // Gone or swapped since it was listed: then it is not there.
+                // The directory was removed or replaced since it was listed, so it does not count.
                 let is_gone =
                     matches!(error, Error::NotFound | Error::NotADirectory | Error::Changed);
                 self.skipped.unreadable += u64::from(!is_gone);
@@ -160,7 +160,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
             self.work.add(directories.into_iter());
         }
         let directory = Arc::new(Directory::new(self.workspace, root, path, entered));
-        // The first batch is shown by this thread, the others by any.
+        // This thread shows the first batch, and any thread shows the others.
         let batch = if self.visitor.is_quick() { shown.len() } else { BATCH };
         let (now, later) = shown.split_at(shown.len().min(batch));
         if !later.is_empty() {
@@ -173,8 +173,8 @@ impl<'w, V: Visitor> Worker<'w, V> {
         self.show_all(start, &directory, now)
     }
 
-    /// Whether an entry is shown, and entered if it is a directory: `None` if not, else whether that is so in
-    /// every walk.
+    /// Whether an entry is shown, and entered if it is a directory. Returns `None` if not; otherwise, whether every
+    /// walk shows it.
     pub(super) fn shows(
         &mut self,
         candidate: &Candidate<'_>,
@@ -201,7 +201,8 @@ impl<'w, V: Visitor> Worker<'w, V> {
         Some(as_usual)
     }
 
-    /// Whether its name and the ignore files let an entry through: why not, or whether that is so in every walk.
+    /// Whether its name and the ignore files let an entry through. Returns the reason if not; otherwise, whether
+    /// every walk lets it through.
     fn admits(
         &mut self,
         filter_decision: FilterDecision,
@@ -265,12 +266,12 @@ impl<'w, V: Visitor> Worker<'w, V> {
         Ok(())
     }
 
-    /// What came of visiting an entry; `None` if that failed.
+    /// The result of visiting an entry. Returns `None` if that failed.
     pub(super) fn unless_failed<T>(&mut self, visited: Result<T>) -> Result<Option<T>> {
         match visited {
             Ok(visited) => return Ok(Some(visited)),
             Err(error @ Error::TimedOut) => return Err(error),
-            // Gone since it was listed, or something else by now.
+            // The entry was removed or replaced since it was listed.
             Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) => {}
             Err(Error::TooLarge) => self.skipped.too_large += 1,
             Err(_) => self.skipped.unreadable += 1,
@@ -279,7 +280,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
     }
 }
 
-/// The paths of a directory's entries, one at a time in the same piece of memory.
+/// Builds the paths of a directory's entries, one at a time in the same buffer.
 pub(super) struct PathBuffer {
     bytes: Vec<u8>,
     directory: usize,

@@ -1,4 +1,4 @@
-//! Opens and stats what a path, or a place that was found before, leads to.
+//! Opens and stats a path, or a place that was found before.
 
 use std::os::fd::OwnedFd;
 
@@ -15,13 +15,13 @@ use crate::{Error, File, Kind, Metadata, Name, RawPath, Result, Times, sys};
 /// The result of `stat` or `lstat` of a path.
 #[derive(Debug)]
 pub struct Stat {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// Its metadata.
     pub meta: Metadata,
-    /// When it was created, and last accessed.
+    /// The times of its creation and last access.
     pub times: Times,
-    /// The target of a symlink, as it is stored.
+    /// The target of a symlink, as the link stores it.
     pub link_target: Option<Vec<u8>>,
 }
 
@@ -64,7 +64,7 @@ impl Workspace {
         self.open_resolved(root, steps, flags)
     }
 
-    /// Opens what `steps` below a root lead to, symlinks followed.
+    /// Opens the entry that `steps` below a root lead to. Symlinks are followed.
     pub(crate) fn open_resolved(
         &self,
         root: usize,
@@ -77,7 +77,7 @@ impl Workspace {
                 return Err(Error::NotFound);
             }
             match self.roots[place.root].open_checked(&place.path, flags) {
-                // Another process has just put a symlink there: resolve again.
+                // Another process has just put a symlink there, so the path is resolved again.
                 Err(Errno::LOOP) => {}
                 Err(other) => return Err(opening(other)),
                 Ok(fd) => return Ok((place, fd)),
@@ -98,7 +98,7 @@ impl Workspace {
         Ok((meta, link_target))
     }
 
-    /// The `lstat` of a path: a symlink in its last place is not followed.
+    /// The `lstat` of a path. A symlink in the last component is not followed.
     pub fn lstat(&self, path: &RawPath) -> Result<Stat> {
         let (root, steps) = self.parse_path(path)?;
         for _ in 0..sys::MAX_RACES {
@@ -125,7 +125,7 @@ impl Workspace {
         Err(Error::Changed)
     }
 
-    /// The `stat` of a path: symlinks are followed.
+    /// The `stat` of a path. Symlinks are followed.
     pub fn stat(&self, path: &RawPath) -> Result<Stat> {
         let (root, steps) = self.parse_path(path)?;
         let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
@@ -160,14 +160,14 @@ impl Workspace {
         })
     }
 
-    /// The deepest part of a path that exists, and the names below it that do not.
+    /// The deepest existing part of a path, and the missing names below it.
     pub fn deepest_existing(&self, path: &RawPath) -> Result<(Place, Vec<Name>)> {
         let (root, steps) = self.parse_path(path)?;
         let Resolved { place, missing } = self.resolve(root, steps, Last::Follow)?;
         Ok((place, missing))
     }
 
-    /// The entries of a directory that was found before, at most `max` of them.
+    /// At most `max` entries of a directory that was found before.
     pub fn entries(&self, place: &Place, max: usize) -> Result<Vec<Entry>> {
         let fd = self.roots[place.root].open_below(&place.path, sys::DIR_PATH);
         Dir::new(fd.map_err(opening)?)?.entries(max)
@@ -177,7 +177,7 @@ impl Workspace {
 /// The error for a failed open.
 pub(crate) fn opening(errno: Errno) -> Error {
     match errno {
-        // Callers that resolve symlinks handle this before, so another process put one there.
+        // Callers that resolve symlinks have handled this, so another process has put one there.
         Errno::LOOP => Error::Changed,
         Errno::PIPE => Error::NotRegular(Kind::Fifo),
         Errno::NXIO => Error::NotRegular(Kind::Socket),

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{both_ways, make_fifo, tree};
 
-/// Whether the file system can say that something is not in memory, rather than fetch it.
+/// Whether the file system can report that data is not in the page cache, without reading it.
 fn can_tell_what_is_cached(file: &Path) -> bool {
     use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
     let mut buffer = [0];
@@ -49,7 +49,7 @@ fn only_a_small_regular_file_without_links_is_cached() {
         } else if is_usually_cached(&deep) {
             let (place, mut file) = found.unwrap();
             assert_eq!(place.path.to_string(), "a/b/deep.txt");
-            // The file that was checked is the one that is read, whatever has the name by now.
+            // The checked file is the one that is read, even if another one has the name by now.
             fs::remove_file(&deep).unwrap();
             let mut text = String::new();
             file.read_to_string(&mut text).unwrap();
@@ -71,7 +71,7 @@ fn a_file_that_another_process_or_server_provides_is_not_cached() {
     let open = || Workspace::open([dir.path()], Some(OpenMethod::Kernel)).unwrap();
     let usually = is_cached(&open());
     assert!(usually || !is_on_a_usual_disk(dir.path()));
-    // Nor is what the system does not say it of.
+    // Neither is a file for which the system does not report it.
     for call in ["fstatfs", "statx"] {
         let unknown = (When::Every(call), Fault::Errno(rustix::io::Errno::NOSYS.raw_os_error()));
         assert!(!is_cached(&inject(&[unknown], open).result), "{call}");
@@ -112,18 +112,18 @@ fn a_cached_read_makes_no_call_that_waits_for_a_root() {
     for workspace in [&workspace, &narrowed] {
         let report = inject(&[], || workspace.cached_file(&file.as_str().into(), 99).is_some());
         assert!(report.result || !is_usually_cached(Path::new(&file)));
-        // `stat` and `open` of a whole path wait for every mount on the way.
+        // `stat` and `open` of a whole path wait for every mount on the path.
         for call in ["stat", "open", "openat", "fstatat"] {
             assert!(!report.calls.contains(&call), "{call}: {:?}", report.calls);
         }
     }
-    // The way to the root is not in the caches, or crosses a mount whose server would have to be asked.
+    // The root's path is not in the caches, or crosses a mount whose server would have to be asked.
     let report = inject(&[fails("openat2", rustix::io::Errno::AGAIN)], || {
         workspace.cached_file(&file.as_str().into(), 99).is_some()
     });
     let asked = if is_on_a_usual_disk(Path::new(&file)) { vec!["openat2"] } else { vec![] };
     assert_eq!((report.result, report.calls), (false, asked));
-    // Nothing at all is asked of a root that is not known to be local, nor for a path in no root.
+    // For a root that is not known to be local, or a path in no root, no call is made.
     let remote = inject(&[fails("fstatfs", rustix::io::Errno::NOSYS)], open).result;
     let outside = dir.path().join("outside/secret.txt").display().to_string();
     for (workspace, path) in [(&remote, &file), (&workspace, &outside)] {

@@ -173,7 +173,7 @@ fn races_are_not_counted_as_links() {
     fs::write(at.join("real/f"), "found").unwrap();
     symlink("real", at.join("link")).unwrap();
     let workspace = Workspace::open([&at], Some(OpenMethod::NameByName)).unwrap();
-    // For each read of the symlink it is gone, and back before the next look.
+    // At each read of the symlink it is missing, and it is back before the next lookup.
     let swaps = |times: usize| -> Vec<pinfold_confine::fault::Meanwhile> {
         let swap = |nth: usize, act: fn(&Path)| {
             let at = at.clone();

@@ -40,7 +40,7 @@ fn tree() -> TempDir {
 }
 
 thread_local! {
-    /// Whether what a test reads and writes by [`read`] and [`write`] is restricted to the roots.
+    /// Whether [`read`] and [`write`] run with Landlock.
     static LANDLOCK: Cell<Landlock> = const { Cell::new(Landlock::Off) };
 }
 
@@ -56,7 +56,7 @@ fn both_ways(test: impl Fn(&Path, &Workspace)) {
     }
 }
 
-/// Runs code as a server would that is restricted to its roots, if Landlock is on.
+/// Runs code like a server that Landlock restricts to its roots, if Landlock is on.
 fn as_server<T: Send>(workspace: &Workspace, code: impl FnOnce() -> T + Send) -> T {
     let roots: Vec<_> = workspace.roots().collect();
     restricted(LANDLOCK.get(), &roots, code)
@@ -155,7 +155,7 @@ fn only_regular_files_are_read() {
 }
 
 #[cfg(target_os = "linux")]
-/// Whether somebody who waits at a pipe's other end still does after a look at it.
+/// Whether a process that waits at a pipe's other end still waits after `look`.
 fn leaves_waiting(dir: fs::File, look: impl FnOnce()) -> bool {
     use rustix::fs::{Mode, OFlags, openat};
     use std::{thread, time::Duration};

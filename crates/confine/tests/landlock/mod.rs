@@ -63,7 +63,7 @@ impl OtherProcess {
         Self(sender)
     }
 
-    /// Has it do something, and waits until it has.
+    /// Lets it run a task, and waits for its end.
     pub(crate) fn run(&self, task: impl FnOnce() + Send + 'static) {
         let (sender, done) = channel();
         self.0.send((Box::new(task), sender)).unwrap();

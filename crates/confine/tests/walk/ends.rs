@@ -29,7 +29,7 @@ fn a_walk_ends_in_the_middle_of_a_large_directory() {
     let dir = TempDir::new().unwrap();
     (0..MANY).for_each(|number| write(dir.path(), &format!("file-{number}"), ""));
     let workspace = Workspace::open([dir.path()], None).unwrap();
-    // While it is listed, and while its entries are judged.
+    // While it is listed, and while its entries are filtered.
     for (lasts, judges) in [(1, false), (8, true)] {
         let asked = AtomicUsize::new(0);
         let deadline =

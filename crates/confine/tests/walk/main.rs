@@ -1,4 +1,4 @@
-//! Walking over trees that were made to lead astray.
+//! Walks of hostile trees.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
@@ -41,7 +41,7 @@ fn usual(_: &Candidate<'_>) -> FilterDecision {
     FilterDecision::Default
 }
 
-/// A walk through everything that is not hidden.
+/// A walk of everything that is not hidden.
 fn usually(deadline: &Deadline) -> Walk<'_> {
     let visibility = &|_: &Candidate<'_>| Visibility::Visible;
     let index = IndexMode::Auto;
@@ -130,7 +130,7 @@ fn an_ignore_file_that_is_a_pipe_a_device_or_outside_says_nothing() {
             },
             |workspace| {
                 assert!(walk(workspace).0.contains("sub/seen.log"));
-                // From further down, the rules above are read in another way.
+                // From a directory further down, the rules above are read in another way.
                 let start = workspace.directory(&"sub".into()).unwrap();
                 let deadline = Deadline::default();
                 let walk = Walk { depth: 1, ..usually(&deadline) };

@@ -1,4 +1,4 @@
-//! Walks over directories that somebody swaps meanwhile.
+//! Walks of directories that another thread swaps meanwhile.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,7 +21,7 @@ fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
         write(&root, "swapped/inside", "");
         write(&root, "../outside/secret", "");
         let workspace = Workspace::open([&root], Some(method)).unwrap();
-        // After the root was listed, and before what is in it is opened.
+        // After the root was listed, and before its entries are opened.
         let swap = move || {
             fs::rename(root.join("swapped"), root.join("../away")).unwrap();
             symlink("../outside", root.join("swapped")).unwrap();
@@ -33,7 +33,7 @@ fn a_directory_that_becomes_a_link_to_outside_is_not_entered() {
     }
 }
 
-/// Reads all that it is shown.
+/// Reads every visited file.
 #[derive(Default)]
 struct Contents(Vec<String>);
 
@@ -70,7 +70,7 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
                     exchange(&root.join("swapped"), &root.join("trap"));
                 }
             });
-            // On a busy machine, longer: until something was read.
+            // On a busy machine this takes longer: until something was read.
             for round in 0..100_000 {
                 if round >= rounds(300) && read > 0 {
                     break;
@@ -90,7 +90,7 @@ fn nothing_outside_is_read_while_directories_are_swapped() {
     }
 }
 
-/// Ends the other thread also if this one panics.
+/// Also ends the other thread if this one panics.
 struct StopOnDrop<'s>(&'s AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

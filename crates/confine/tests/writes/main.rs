@@ -93,7 +93,7 @@ fn put(path: &std::path::Path, text: &str) {
     fs::rename(&draft, path).unwrap();
 }
 
-/// Writes as many bytes as were there, and sets the time back.
+/// Writes the same number of bytes, and sets the time back.
 fn write_unseen(path: &std::path::Path, text: &str) {
     let time = fs::metadata(path).unwrap().modified().unwrap();
     fs::write(path, text).unwrap();
@@ -103,7 +103,7 @@ fn write_unseen(path: &std::path::Path, text: &str) {
 #[test]
 fn a_file_that_may_not_be_written_is_not_replaced() {
     if rustix::process::geteuid().is_root() {
-        // The system refuses root nothing: `denied_calls_are_told` has the case by injection.
+        // Root is never refused: `denied_calls_are_told` injects the error.
         return;
     }
     let (dir, workspace) = workspace();
@@ -215,7 +215,7 @@ fn content_is_flushed_before_it_takes_its_place_and_the_directory_after() {
     }
 }
 
-/// Every call but those that read the content. A new one needs a reason.
+/// All calls except those that read the content. A new call needs a reason.
 #[test]
 fn a_second_write_in_a_directory_makes_these_calls() {
     let (dir, workspace) = workspace();

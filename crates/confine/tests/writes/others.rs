@@ -1,4 +1,4 @@
-//! Writes while other processes write at the same time.
+//! Writes while other processes write.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -185,8 +185,8 @@ fn fifty_writers_at_once_all_land_or_are_told() {
 
 #[test]
 fn writers_without_our_locks_lose_nothing_to_us() {
-    // One side appends by rename, as editors do; the other is us. Each line that was reported as
-    // written must be there in the end, but for those that the other side never saw.
+    // One side appends by rename, as editors do; the other side is Pinfold. Each line that was reported as written
+    // must exist at the end, except those that the other side never saw.
     let (dir, workspace) = workspace();
     let path = dir.path().join("f");
     fs::write(&path, "0").unwrap();
@@ -207,7 +207,7 @@ fn writers_without_our_locks_lose_nothing_to_us() {
             assert!(matches!(result, Ok(_) | Err(Error::Changed)), "{result:?}");
         }
     });
-    // Their last version was never lost: it is there, with or without what we added to it.
+    // Their last version was never lost: it exists, with or without our lines.
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.starts_with(&format!("theirs {}", theirs - 1)), "{text}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -275,7 +275,7 @@ fn a_log_that_is_replaced_again_and_again_is_given_up() {
     let dir = TempDir::new().unwrap();
     let backups = BackupStore::open(dir.path()).unwrap();
     let log = Name::parse(b"log").unwrap();
-    // Before each look at whether the name is still that of the file that was locked.
+    // Before each check whether the name still belongs to the locked file.
     let remove = |nth| -> Meanwhile {
         let path = dir.path().join("log");
         ("fstatat", nth, Box::new(move || fs::remove_file(path).unwrap()))

@@ -21,7 +21,7 @@ fn a_removal_is_of_the_content_that_was_hashed_or_secured() {
         let (dir, workspace) = workspace();
         let path = dir.path().join("f");
         fs::write(&path, "old").unwrap();
-        // A file with two names is secured by a copy.
+        // A file with two names is backed up by a copy.
         fs::hard_link(&path, dir.path().join("g")).unwrap();
         let removal = workspace.removal(&"f".into(), &Default::default()).unwrap();
         note(&removal);
@@ -54,7 +54,7 @@ fn what_is_removed_is_what_was_found() {
         ("replaced", |path| put(path, "theirs"), Some("theirs")),
         ("written", |path| fs::write(path, "theirs").unwrap(), Some("theirs")),
         ("replaced, same size", |path| put(path, "thr"), Some("thr")),
-        // As within one tick of the clock.
+        // Within one tick of the clock.
         ("written, same size, unseen", |path| write_unseen(path, "thr"), Some("thr")),
         ("removed", |path| fs::remove_file(path).unwrap(), None),
     ];
