@@ -1,7 +1,7 @@
-//! Which HTTP requests a server accepts: those with the right host and origin, and with a token that it knows.
+//! Decides which HTTP requests a server accepts: those with an accepted host and origin, and with a known token.
 //!
-//! A web page that the user visits can send requests to servers on this machine. Its browser names the page's origin
-//! and the host that the request is for, so these two are checked before anything else.
+//! A web page that the user visits can send requests to servers on this machine. Its browser sends the page's origin
+//! and the host of the request, so these two are checked before anything else.
 
 #![forbid(unsafe_code)]
 
@@ -15,67 +15,67 @@ use http::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 
-/// Checks the host and the origin of requests. Tokens are checked after it: see [`bearer`].
+/// Checks the host and the origin of requests. Tokens are checked later: see [`bearer`].
 #[derive(Clone, Debug)]
 pub struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// Whether `localhost` and loopback addresses with any port are accepted, as hosts and as origins.
+    /// Whether `localhost` and loopback addresses, with any port, are accepted as hosts and as origins.
     local: bool,
-    /// Whether the server listens on other addresses than loopback, too.
+    /// Whether the server also listens on other addresses than loopback.
     public: bool,
 }
 
 impl Default for Guard {
-    /// Accepts requests for this machine, from pages of this machine and from no others.
+    /// Accepts only requests for this machine, from pages of this machine.
     fn default() -> Self {
         Self { hosts: Vec::new(), origins: Vec::new(), local: true, public: false }
     }
 }
 
 impl Guard {
-    /// Accepts requests for this address of the server, from its own pages, and from no others: a page of another
-    /// server on this machine is as foreign as any.
+    /// Accepts only requests for this address of the server, from its own pages. Pages of other servers on this
+    /// machine are foreign.
     pub fn own_pages(address: SocketAddr) -> Self {
         let guard = Self { local: false, ..Self::default() };
         guard.allow_host(address.to_string()).allow_origin(format!("http://{address}"))
     }
 
-    /// Also accepts requests for this host, with any port or a given one. Without that, a request must be for
-    /// `localhost` or a loopback address, or for any address if the server listens on others than loopback: an
-    /// attacker's page can make its own name resolve to this machine.
+    /// Also accepts requests for this host, with any port or with the given one. Otherwise a request must be for
+    /// `localhost` or a loopback address, or for any IP address if the server listens on others than loopback. An
+    /// attacker's page can make its own host name resolve to this machine.
     #[must_use]
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into().to_ascii_lowercase());
         self
     }
 
-    /// Also accepts requests from pages of an origin, such as `https://example.org`. Without that, only pages from
-    /// this machine may send some.
+    /// Also accepts requests from pages of an origin, such as `https://example.org`. Otherwise only pages of this
+    /// machine may send requests.
     #[must_use]
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().trim_end_matches('/').to_ascii_lowercase());
         self
     }
 
-    /// Says where the server listens.
+    /// Sets the address that the server listens on.
     pub fn listening_on(&mut self, address: IpAddr) {
         self.public = !address.is_loopback();
     }
 
-    /// Checks a request. An error is the status to answer, and the reason.
+    /// Checks a request. The error is a status and the reason.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)
     }
 
-    /// The origin of the page that sends a request, if it is accepted.
+    /// The origin of the page that sent a request, if it is accepted.
     pub fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         self.check_origin(headers).is_ok().then(|| origin.clone())
     }
 
-    /// Checks the host. A foreign name that resolves to this machine is an attack (DNS rebinding).
+    /// Checks the host. A foreign host name that resolves to this machine is an attack (DNS rebinding).
     pub fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         let mut hosts = headers.get_all(HOST).iter();
         let named = match (hosts.next(), hosts.next()) {
@@ -130,14 +130,14 @@ impl Guard {
     }
 }
 
-/// Whether a name or address means the machine of the client itself.
+/// Whether a name or address is that of the client's own machine.
 fn is_local(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     let address = host.parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether it is an address and not a name: an address cannot be made to resolve elsewhere.
+/// Whether it is an IP address. Unlike a name, it cannot resolve to another machine.
 fn is_address(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     host.parse::<IpAddr>().is_ok()
@@ -188,7 +188,7 @@ mod tests {
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
         assert!(guard.check(&target, &headers).is_err());
         assert_eq!(status(&guard, &[("host", "localhost"), ("host", "evil.example")]), 400);
-        // A server on all interfaces is reached by addresses that it need not know.
+        // A server on all interfaces has addresses that it does not know.
         let mut public = Guard::default();
         public.listening_on("0.0.0.0".parse().unwrap());
         assert_eq!(status(&public, &[("host", "192.0.2.1")]), 200);

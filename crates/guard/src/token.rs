@@ -1,4 +1,4 @@
-//! The tokens that requests carry. A server keeps only their hashes.
+//! The tokens of requests. A server stores only their hashes.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use subtle::{Choice, ConstantTimeEq as _};
 
 /// The SHA-256 hash of a token.
 ///
-/// A fast hash is enough for a token of 256 random bits: nobody can try them all. It is written as `sha256:` and 64
-/// hexadecimal digits, which `printf %s TOKEN | sha256sum` prints, too.
+/// A token has 256 random bits, so it cannot be guessed, and a fast hash is enough. It is written as `sha256:` and 64
+/// hexadecimal digits, the output of `printf %s TOKEN | sha256sum`.
 #[derive(Clone, Copy)]
 pub struct TokenHash([u8; 32]);
 
@@ -21,7 +21,7 @@ impl TokenHash {
         Self(Sha256::digest(token).into())
     }
 
-    /// Parses what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(PREFIX)?;
         if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -34,7 +34,7 @@ impl TokenHash {
         Some(Self(hash))
     }
 
-    /// Whether one of these is the same, in a time that does not depend on which, or how much of it is the same.
+    /// Whether the hash is among these. The time does not depend on which one is equal, or on how many bytes are.
     pub fn is_among<'h>(&self, hashes: impl IntoIterator<Item = &'h Self>) -> bool {
         let same = |found: Choice, hash: &Self| found | hash.0.ct_eq(&self.0);
         hashes.into_iter().fold(Choice::from(0), same).into()

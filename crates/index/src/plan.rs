@@ -1,8 +1,8 @@
-//! From a regex to the trigrams that the text of every match must contain.
+//! Converts a regex to the trigrams that every match contains.
 //!
-//! The regex is read as a sequence of positions, each with a few alternatives: a letter that is matched in either case,
-//! a small class. Every three positions in a row make trigrams of which one must occur. Where too much is possible, the
-//! sequence is cut: what stands on both sides must occur all the same.
+//! The regex becomes a sequence of positions, each with a few alternatives, for example a letter in either case, or a
+//! small class. Every three adjacent positions give trigrams, one of which must occur. If there are too many
+//! possibilities, the sequence is cut; the parts on both sides must still occur.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
@@ -21,20 +21,20 @@ pub enum Query {
     Or(Vec<Self>),
 }
 
-/// How many alternatives a position may have.
+/// The maximum number of alternatives at a position.
 const MAX_ALTERNATIVES: usize = 16;
 
-/// How many trigrams one place of the regex may stand for.
+/// The maximum number of trigrams for three positions.
 const MAX_GRAMS: usize = 1_024;
 
-/// How many trigrams all of a query may stand for: looking one up takes a microsecond.
+/// The maximum number of trigrams in a query. Looking one up takes a microsecond.
 const MAX_QUERY_GRAMS: usize = 10_000;
 
-/// How often a repetition is written out.
+/// How often a repetition is expanded.
 const MAX_REPEATED: u32 = 8;
 
 impl Query {
-    /// The query for a regex. `literal` if it is text as it is, `ignore_case` if upper and lower case are the same.
+    /// The query for a regex. `literal` says that it is plain text, and `ignore_case` that case is ignored.
     pub fn new(pattern: &str, literal: bool, ignore_case: bool) -> Self {
         let escaped;
         let pattern = if literal {
@@ -53,7 +53,7 @@ impl Query {
         if query.grams() > MAX_QUERY_GRAMS { Self::All } else { query }
     }
 
-    /// Whether it rules nothing out.
+    /// Whether it excludes nothing.
     pub fn is_all(&self) -> bool {
         *self == Self::All
     }
@@ -99,10 +99,10 @@ impl Query {
     }
 }
 
-/// The alternatives at one position: byte strings that are not empty.
+/// The alternatives at one position: non-empty byte strings.
 type Position = Vec<Vec<u8>>;
 
-/// Collects what must occur while the regex is read from left to right.
+/// Collects the trigrams while the regex is read from left to right.
 #[derive(Default)]
 struct Reader {
     /// The positions since the last cut.
@@ -120,7 +120,7 @@ fn of(hir: &Hir) -> Query {
 impl Reader {
     fn read(&mut self, hir: &Hir) {
         match hir.kind() {
-            // They match no bytes, so what is on both sides is one text.
+            // They match no bytes, so the text on both sides is adjacent.
             HirKind::Empty | HirKind::Look(_) => {}
             HirKind::Literal(literal) => {
                 self.positions.extend(literal.0.iter().map(|byte| vec![vec![*byte]]));
@@ -140,7 +140,7 @@ impl Reader {
                 let written_out = repeated.min.min(MAX_REPEATED);
                 (0..written_out).for_each(|_| self.read(&repeated.sub));
                 if repeated.max != Some(written_out) {
-                    // The last repetition stands before what follows.
+                    // The last repetition is adjacent to the text after it.
                     self.cut();
                     self.read(&repeated.sub);
                 }
@@ -156,7 +156,7 @@ impl Reader {
     }
 }
 
-/// The trigrams that a text begins with at three positions; `None` if there are too many.
+/// The trigrams that a text can have at three positions. Returns `None` if there are too many.
 fn grams(positions: &[Position]) -> Option<Vec<u32>> {
     let number: usize = positions.iter().map(Vec::len).product();
     if number > MAX_GRAMS {
@@ -176,7 +176,7 @@ fn grams(positions: &[Position]) -> Option<Vec<u32>> {
     Some(slots)
 }
 
-/// The texts that a class matches, if they are few.
+/// The texts that a class matches, if there are few.
 fn alternatives(class: &Class) -> Option<Position> {
     let mut position = Position::new();
     match class {
@@ -201,7 +201,7 @@ fn alternatives(class: &Class) -> Option<Position> {
             }
         }
     }
-    // A class that matches nothing makes a regex that does not match.
+    // A class that matches nothing makes a regex that never matches.
     (1..=MAX_ALTERNATIVES).contains(&position.len()).then_some(position)
 }
 
@@ -276,7 +276,7 @@ mod tests {
     ];
 
     proptest! {
-        /// Whatever the texts, none with a match is ruled out.
+        /// No text with a match is ever excluded.
         #[test]
         fn a_text_with_a_match_is_a_candidate(
             number in 0..PATTERNS.len(),
@@ -309,7 +309,7 @@ mod tests {
         let line = "0123456789 some text that fills a block, line by line\n";
         let mut text = line.repeat(65_536 / line.len() + 1);
         text.truncate(65_536);
-        // The first block ends in the middle of the text that is looked for.
+        // The first block ends in the middle of the word that is searched for.
         text.replace_range(65_530.., "needle");
         text.push('\n');
         text.push_str("across");

@@ -1,33 +1,34 @@
 //! The trigrams of some texts.
 //!
-//! A text is cut into blocks that end with a line, so that a match within a line lies in one block. A match that
-//! spans lines may begin in one block and end in another, so its trigrams are looked for in the whole text. Blocks
-//! overlap by two bytes: each trigram of a text is in one of its blocks.
+//! A text is divided into blocks that end with a line, so a match within a line is in one block. A match that spans
+//! lines may begin in one block and end in another, so its trigrams are looked up in the whole text. Blocks overlap
+//! by two bytes, so each trigram of a text is in one of its blocks.
 
 use crate::plan::Query;
 use crate::{SLOTS, slot};
 
-/// Blocks are this long, or as long as their last line makes them.
+/// The size of a block. A block is longer if its last line is.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Block numbers of a segment fit into 16 bits.
+/// The maximum number of blocks. Their numbers fit into 16 bits.
 const MAX_BLOCKS: usize = 4_096;
 
-/// The number of a text in its segment, in the order in which they were added.
+/// The number of a text in its segment, in the order of addition.
 pub type TextId = u32;
 
 /// Collects the trigrams of texts.
 #[derive(Debug)]
 pub struct SegmentBuilder {
-    /// The trigrams of all blocks, one block after the other.
+    /// The trigrams of all blocks, block by block.
     grams: Vec<u32>,
-    /// Where the trigrams of each block end.
+    /// The end of each block's trigrams.
     block_ends: Vec<usize>,
-    /// Where the blocks of each text end.
+    /// The end of each text's blocks.
     text_ends: Vec<u32>,
-    /// For each trigram the mark of the last block that it was seen in: a byte each, to fit into the cache.
+    /// For each trigram, the mark of the last block in which it occurred. One byte each, so that they fit into the
+    /// CPU cache.
     seen: Vec<u8>,
-    /// The mark of the last block. Marks are used again from 1 on.
+    /// The mark of the last block. Marks start again at 1.
     mark: u8,
 }
 
@@ -78,7 +79,8 @@ impl SegmentBuilder {
         let grams = &mut self.grams[first..];
         let seen = self.seen.as_mut_slice();
         let mut new = 0;
-        // Without a branch, which would be taken at random: each trigram is written, and kept if it is new.
+        // This loop has no branch, since the processor could not predict it: each trigram is written, and kept if it
+        // is new.
         for gram in text.windows(3) {
             let slot = slot([gram[0], gram[1], gram[2]]);
             let last = &mut seen[slot as usize & (SLOTS - 1)];
@@ -139,7 +141,7 @@ impl SegmentBuilder {
     }
 }
 
-/// A list as a bitmap, if it has many blocks, else as the distances between them, 7 bits a byte.
+/// Encodes a list as a bitmap, if it has many blocks; otherwise as the distances between them, with 7 bits in a byte.
 fn encode(list: &[u16], blocks: usize, data: &mut Vec<u8>) {
     let start = data.len();
     let bitmap = blocks.div_ceil(8);
@@ -175,14 +177,14 @@ fn encode_bitmap(list: &[u16], bitmap: usize, data: &mut Vec<u8>) {
 #[derive(Debug)]
 pub struct Segment {
     blocks: usize,
-    /// The trigrams that occur, and where the list of each ends.
+    /// The trigrams that occur, and the end of each one's list.
     slots: Vec<u32>,
     ends: Vec<u32>,
     data: Vec<u8>,
     text_ends: Vec<u32>,
 }
 
-/// A set of blocks, a bit for each.
+/// A set of blocks, with one bit for each.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Blocks(Vec<u64>);
 
@@ -248,7 +250,7 @@ impl Segment {
         self.text_ends.is_empty()
     }
 
-    /// The texts that a query does not rule out, in order. `spans_lines` if matches may.
+    /// The texts that a query does not exclude, in order. `spans_lines` says whether matches may span lines.
     pub fn candidates(&self, query: &Query, spans_lines: bool) -> impl Iterator<Item = TextId> {
         let (all, blocks) = match self.eval(query, spans_lines) {
             None => (0..self.len() as TextId, Blocks(Vec::new())),
@@ -257,7 +259,7 @@ impl Segment {
         let mut next = 0;
         let mut texts = Vec::new();
         for block in blocks.iter() {
-            // Texts without blocks, which are empty, end where the text before them ends.
+            // An empty text has no blocks, and ends where the text before it ends.
             let text = next + self.text_ends[next..].partition_point(|end| *end as usize <= block);
             if texts.last() != Some(&(text as TextId)) {
                 texts.push(text as TextId);
@@ -281,7 +283,7 @@ impl Segment {
             }
             Query::And(parts) => {
                 let mut blocks: Option<Blocks> = None;
-                // The rarest first: often nothing is left after a few.
+                // The rarest part comes first: often nothing is left after a few.
                 let mut parts: Vec<_> = parts.iter().map(|part| (self.size(part), part)).collect();
                 parts.sort_by_key(|(size, _)| *size);
                 for (_, part) in parts {
@@ -306,7 +308,7 @@ impl Segment {
         }
     }
 
-    /// How many bytes of lists a query looks at, which says about how many blocks are left.
+    /// The size of the lists that a query reads, as an estimate of the number of remaining blocks.
     fn size(&self, query: &Query) -> usize {
         match query {
             Query::All => usize::MAX,

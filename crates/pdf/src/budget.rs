@@ -1,8 +1,8 @@
-//! Bounds the work that the pages of one document may be.
+//! Limits the work for the pages of one document.
 //!
-//! A file of some kilobytes can decompress to gigabytes, or draw forms that draw forms. A [`Meter`]
-//! counts what a page decompresses and draws, and the time that its thread computes; whoever counts
-//! past the [`Budget`] gets an [`Interrupt`].
+//! A file of some kilobytes can decompress to gigabytes, or draw forms that draw forms. A [`Meter`] counts the
+//! decompressed bytes and drawing operations of a page, and the CPU time of its thread. Counting past the [`Budget`]
+//! returns an [`Interrupt`].
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -14,22 +14,22 @@ use hayro_interpret::hayro_syntax::object::{Object, Stream};
 use hayro_interpret::hayro_syntax::page::Page;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The most work that a page, and all pages of one call, may be.
+/// The maximum work for a page, and for all pages of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Budget {
-    /// Bytes of a page's content, decompressed.
+    /// The decompressed size of a page's content.
     pub page_bytes: usize,
-    /// Paths, images, clips, groups and glyphs that a page draws.
+    /// The number of paths, images, clips, groups and glyphs on a page.
     pub page_operations: u64,
     /// The same for all pages of one call.
     pub operations: u64,
-    /// Time that the thread computes for a page.
+    /// The CPU time for a page.
     pub page_time: Duration,
 }
 
 impl Default for Budget {
-    /// Several times what the most complex of some hundred real files takes: a map of vector graphics
-    /// of 15 MB and a million paths.
+    /// Several times what the most complex of some hundred real files takes: a map of vector graphics of 15 MB and a
+    /// million paths.
     fn default() -> Self {
         Self {
             page_bytes: 64 * 1024 * 1024,
@@ -40,18 +40,18 @@ impl Default for Budget {
     }
 }
 
-/// Why a page is not drawn to its end.
+/// The reason why a page is not drawn to its end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Interrupt {
-    /// It is more work than the budget allows.
+    /// It exceeds the budget.
     OverBudget,
-    /// The caller does not want it any more.
+    /// The caller has stopped the extraction.
     Stopped,
-    /// There is as much text as the caller's limit allows.
+    /// The text has reached the caller's limit.
     Full,
 }
 
-/// How often the clock and the caller are asked.
+/// How often the clock is read and the caller is asked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts the work of one call.
@@ -104,8 +104,7 @@ impl<'k> Meter<'k> {
     }
 }
 
-/// The time that this thread has computed: unlike the time that has passed, it does not depend on
-/// what else the machine does.
+/// The CPU time of this thread. Unlike elapsed time, it does not depend on the load of the machine.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -131,17 +130,17 @@ pub(crate) fn page_content(page: &Page<'_>, meter: &mut Meter<'_>) -> Result<Vec
             return Err(Interrupt::OverBudget);
         }
         content.extend_from_slice(&decoded);
-        // A stream ends the last token of the one before it.
+        // The end of a stream ends its last token.
         content.push(b' ');
     }
     Ok(content)
 }
 
-/// The most bytes that one byte decompresses to.
+/// The maximum compression ratio.
 const MAX_DEFLATE_RATIO: usize = 1_032;
 
-/// Whether a stream decompresses to more than `room`, checked without keeping the data that it decompresses
-/// to. A stream that is compressed twice is treated as if it did: no program makes such content.
+/// Whether a stream decompresses to more than `room`, checked without keeping the data. A stream that is compressed
+/// twice counts as larger, since no program makes such content.
 fn expands_beyond(stream: &Stream<'_>, room: usize) -> bool {
     let compresses = |filter: &&Filter| {
         matches!(filter, Filter::FlateDecode | Filter::LzwDecode | Filter::RunLengthDecode)
@@ -160,7 +159,7 @@ fn expands_beyond(stream: &Stream<'_>, room: usize) -> bool {
     let mut decoder = ZlibDecoder::new(&raw[..]).take(room as u64 + 1);
     let mut buffer = vec![0; 64 * 1024];
     let mut total = 0;
-    // `hayro` uses the part of a damaged stream before the damage; it is no longer than this.
+    // `hayro` uses a damaged stream up to the damage, which is no longer than this.
     while let Ok(read @ 1..) = decoder.read(&mut buffer) {
         total += read;
     }

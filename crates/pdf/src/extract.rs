@@ -12,7 +12,7 @@ use crate::budget::{Interrupt, Meter, page_content};
 use crate::lines::{self, Lines};
 use crate::{Budget, ExtractError, Extracted, PdfRequest};
 
-/// The bytes of the heading above a page, which count against the text that is returned.
+/// The size of the heading above a page, which counts towards the returned text.
 const HEADING_BYTES: usize = "--- Page 100 ---\n\n\n".len();
 
 /// Extracts the text of some pages of a PDF.
@@ -53,7 +53,7 @@ pub fn extract(
         match drawn {
             Err(Interrupt::Stopped) => return Err(ExtractError::Interrupted),
             Err(Interrupt::OverBudget) if is_first => return Err(ExtractError::TooComplex(number)),
-            // The next call can start at this page, with a budget of its own.
+            // The next call can start at this page, with its own budget.
             Err(Interrupt::OverBudget) => break,
             Ok(()) | Err(Interrupt::Full) if is_full && !is_first => break,
             Ok(()) | Err(Interrupt::Full) => {}
@@ -80,7 +80,7 @@ fn draw<'a>(
 ) -> Result<(), Interrupt> {
     let content = page_content(page, &mut lines.meter)?;
     let settings = InterpreterSettings::default();
-    // As a reader sees the page: from its upper left corner, rotated as it is displayed.
+    // The page as a reader sees it: from its upper left corner, rotated as displayed.
     let transform = Affine::new(page.initial_transform(true).as_coeffs());
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, width.into(), height.into());

@@ -1,11 +1,10 @@
 //! Extracts the text of PDF files, page by page.
 //!
-//! A PDF is a program that draws glyphs. `hayro` runs it, and this crate joins the glyphs into words and
-//! lines in the order in which they are drawn, which is the reading order of nearly all files that
-//! were not scanned.
+//! A PDF is a program that draws glyphs. `hayro` runs it, and this crate joins the glyphs into words and lines in the
+//! order in which they are drawn. That is the reading order of nearly all files that were not scanned.
 //!
-//! Any content gives text or an [`ExtractError`]. `Budget` bounds the work that a page may
-//! be, but not the memory or the stack that a hostile file takes: run it where these are limited.
+//! Any content gives text or an [`ExtractError`]. `Budget` limits the work for a page, but not the memory or the
+//! stack that a hostile file takes, so callers should run it where these are limited.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +27,7 @@ pub struct PdfRequest {
     pub first: usize,
     /// The last page; the document's last one if it has fewer.
     pub last: usize,
-    /// The most bytes of text to return.
+    /// The maximum number of bytes of text.
     pub max_bytes: usize,
 }
 
@@ -37,7 +36,7 @@ pub struct PdfRequest {
 pub struct Extracted {
     /// The number of pages in the document.
     pub page_count: usize,
-    /// The text of each page, from the first one requested; fewer pages if they were too long.
+    /// The text of each page, from the first requested one. Has fewer pages if they were too long.
     pub pages: Vec<String>,
     /// Whether the last of these pages was cut.
     pub cut: bool,
@@ -47,14 +46,14 @@ pub struct Extracted {
     pub unmapped_glyphs: usize,
 }
 
-/// Why a PDF has no text to return.
+/// The reason why no text can be extracted.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ExtractError {
     /// A password is needed.
     Encrypted,
     /// It is not a PDF, or too damaged.
     Damaged,
-    /// This page is more work than the budget allows.
+    /// This page exceeds the budget.
     TooComplex(usize),
     /// The caller's `keep_going` returned false.
     Interrupted,

@@ -1,4 +1,4 @@
-//! Joins glyphs into words and lines, by where on the page they are drawn.
+//! Joins glyphs into words and lines, by their positions on the page.
 
 use std::panic::resume_unwind;
 
@@ -32,13 +32,13 @@ pub(crate) struct Lines<'k> {
 struct PlacedGlyph {
     start: Point,
     end: Point,
-    /// The direction of the line of text, of length 1.
+    /// The direction of the line of text, as a unit vector.
     direction: Vec2,
     size: f64,
     character: Option<char>,
 }
 
-/// The text without whitespace at the ends of its lines, and without blank lines around it.
+/// The text without trailing whitespace on its lines, and without blank lines around it.
 pub(crate) fn trimmed(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_matches('\n').to_owned()
@@ -187,7 +187,7 @@ mod tests {
         Lines::new(max_bytes, Meter::new(Budget::default(), &|| true))
     }
 
-    /// The text of a page with letters of size 10 and width 5 at these places.
+    /// The text of a page with letters of size 10 and width 5 at these positions.
     fn read(drawn: &[(f64, f64, &str)]) -> String {
         let mut lines = lines(1_000);
         for (x, y, letters) in drawn {
@@ -250,7 +250,7 @@ mod tests {
             }
             let full = lines.is_full;
             let text = trimmed(&lines.text);
-            // Only whitespace between glyphs comes on top.
+            // Only the whitespace between glyphs is added.
             prop_assert!(text.len() <= max_bytes + 2 * glyphs.len());
             prop_assert!(full || glyphs.iter().map(|(_, _, letters)| letters.len()).sum::<usize>() >= text.replace(['\n', ' '], "").len());
         }

@@ -1,8 +1,8 @@
 //! Restricts which files a process may open, with Landlock.
 //!
-//! A rule holds for the directory that a path names when the rule is made, and for all that is below it:
-//! a directory that later takes its place has no rule. Landlock checks when a file is opened, so
-//! handles that were opened before go on working.
+//! A rule applies to the directory that a path leads to when the rule is made, and to everything below it. A
+//! directory that later takes its place has no rule. Landlock checks when a file is opened, so handles that were
+//! opened before keep working.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,17 +21,17 @@ const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
 const EXECUTE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
 
-/// The same for every directory: Landlock refuses to move a file to where more is allowed.
+/// All directories have the same rights, since Landlock refuses to move a file to a directory with more rights.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     ReadFile | ReadDir | WriteFile | Truncate | RemoveFile | RemoveDir | MakeReg | MakeDir | MakeSym
         | MakeSock | Refer
 });
 
-/// Restricts threads, and all threads and processes that they start, to these files, and forbids them
-/// to connect over TCP and to listen at further ports.
+/// Restricts threads, and all threads and processes that they start, to these files. Also forbids them to connect
+/// over TCP and to listen on further ports.
 ///
-/// A process should restrict itself before it starts threads. Where it has started some, they are
-/// restricted too if the kernel can do that (Linux 7.0), and else nothing is.
+/// A process should restrict itself before it starts threads. If it has threads, they are restricted, too, if the
+/// kernel can do that (Linux 7.0); otherwise nothing is restricted.
 pub fn restrict_files(access: &FileAccess, scope: Scope) -> FileRestriction {
     try_restrict(access, scope).unwrap_or_else(|error| {
         FileRestriction::Unavailable(format!(
@@ -42,7 +42,7 @@ pub fn restrict_files(access: &FileAccess, scope: Scope) -> FileRestriction {
 
 fn try_restrict(access: &FileAccess, scope: Scope) -> Result<FileRestriction, RulesetError> {
     let mut ruleset = Ruleset::default()
-        // Version 1 forbids every rename and link from one directory to another.
+        // Version 1 forbids every rename and link between directories.
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V2))?
         .set_compatibility(CompatLevel::BestEffort)
@@ -73,25 +73,25 @@ fn status(landlock: LandlockStatus) -> FileRestriction {
     }
 }
 
-/// Whether this thread can look at the root directory, which nothing but a rule for it allows.
+/// Whether this thread can list the root directory. Only a rule for that directory allows it.
 pub fn can_list_root_directory() -> bool {
     fs::read_dir("/").is_ok()
 }
 
-/// Whether the process has one thread: the directory of threads has a link for each, and two of its own.
+/// Whether the process has one thread. The directory of threads has a link for each, and two of its own.
 fn is_alone() -> bool {
     fs::metadata("/proc/self/task").map_or(true, |threads| threads.nlink() <= 3)
 }
 
-/// The mappings of this process. The kernel makes the text anew for each read, so the buffer is large.
+/// The mappings of this process. The kernel generates the text for each read, so the buffer is large.
 fn read_maps() -> std::io::Result<String> {
     let mut text = String::with_capacity(64 * 1024);
     fs::File::open("/proc/self/maps")?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The paths that a process must read and execute to start this program once more: its file, and where it is
-/// linked to shared libraries, these.
+/// The paths that a process must read and execute to start this program again: its file, and the shared libraries
+/// that it is linked to.
 pub fn program_files() -> Vec<PathBuf> {
     let maps = read_maps().unwrap_or_default();
     let program = fs::read_link("/proc/self/exe").unwrap_or_default();
@@ -104,8 +104,8 @@ pub fn program_files() -> Vec<PathBuf> {
         if !is_code || file == program {
             continue;
         }
-        // The directories of the system's libraries hold no secrets. With a rule for a directory, an
-        // update of a library needs no restart.
+        // The system's library directories have no secrets. With a rule for the directory, a library can be updated
+        // without a restart.
         let is_systems = ["/lib", "/lib64", "/usr"].iter().any(|system| file.starts_with(system));
         match file.parent().filter(|_| is_systems) {
             Some(directory) => files.push(directory.to_owned()),

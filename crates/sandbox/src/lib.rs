@@ -1,8 +1,7 @@
 //! Restrictions that a process puts on itself, as a second barrier behind the fence.
 //!
-//! None of them can be lifted again, and threads and child processes inherit them. If the kernel or a container
-//! does not have one of them, the process works without it: [`restrict_files`] and [`deny_system_calls`] then
-//! return the reason.
+//! They cannot be lifted, and threads and child processes inherit them. If the kernel or a container does not support
+//! one of them, the process works without it: [`restrict_files`] and [`deny_system_calls`] then return the reason.
 
 #![deny(unsafe_code)]
 
@@ -31,23 +30,23 @@ pub use {
     system_calls::deny_system_calls,
 };
 
-/// The files and directories that a process may still open, each with all that is below it.
+/// The files and directories that a process may still open, with everything below them.
 ///
-/// Paths where nothing is are left out.
+/// Paths that do not exist are ignored.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FileAccess {
-    /// May be read.
+    /// Paths that may be read.
     pub read: Vec<PathBuf>,
-    /// May be read and changed.
+    /// Paths that may be read and changed.
     pub write: Vec<PathBuf>,
-    /// May be read and executed.
+    /// Paths that may be read and executed.
     pub execute: Vec<PathBuf>,
 }
 
 /// Whether Landlock restricts the process.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum FileRestriction {
-    /// It does, by the rules of this version of the kernel's interface.
+    /// It does, with this version of the kernel's interface.
     Enforced(i32),
     /// It does not, for this reason.
     Unavailable(String),

@@ -1,6 +1,6 @@
-//! The same functions for systems that have neither Landlock nor seccomp, such as macOS.
+//! The same functions for systems without Landlock and seccomp, such as macOS.
 //!
-//! Type-checked, and run on none of them.
+//! They were type-checked, but never run on such a system.
 
 use std::path::PathBuf;
 use std::thread;
@@ -10,44 +10,44 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::{FileAccess, FileRestriction, Scope};
 
-/// How often a process looks at its parent and its memory.
+/// How often a process checks its parent and its memory.
 const CHECK: Duration = Duration::from_millis(200);
 
-/// Restricts nothing, and says so.
+/// Restricts nothing, and returns that as the reason.
 pub fn restrict_files(_: &FileAccess, _: Scope) -> FileRestriction {
     FileRestriction::Unavailable("only Linux has Landlock".into())
 }
 
-/// Forbids nothing, and says so.
+/// Forbids nothing, and returns that as the reason.
 pub fn deny_system_calls(_: Scope) -> Result<(), String> {
     Err("only Linux has seccomp".into())
 }
 
-/// Whether this thread can look at the root directory.
+/// Whether this thread can list the root directory.
 pub fn can_list_root_directory() -> bool {
     std::fs::read_dir("/").is_ok()
 }
 
-/// No file needs a rule, where there are none.
+/// There are no rules, so no file needs one.
 pub fn program_files() -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Ends this process when its parent ends: a thread looks who the parent is.
+/// Ends this process when its parent ends. A thread checks the parent's process id.
 pub fn end_with_parent() -> std::io::Result<()> {
     let parent = rustix::process::getppid();
     end_when(move || rustix::process::getppid() != parent)
 }
 
-/// Ends this process when it takes more memory: the limit of mapped memory is not dependable here.
+/// Ends this process when it takes more memory. The limit of mapped memory is not reliable here.
 pub fn limit_memory(max_bytes: u64) -> std::io::Result<()> {
-    // macOS counts the largest resident size in bytes, other systems in KiB.
+    // macOS reports the maximum resident size in bytes, other systems in KiB.
     let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
     let max = i64::try_from(max_bytes / unit).unwrap_or(i64::MAX);
     end_when(move || getrusage(UsageWho::RUSAGE_SELF).is_ok_and(|usage| usage.max_rss() > max))
 }
 
-/// Ends this process once something is so.
+/// Ends this process once a condition is true.
 fn end_when(is_so: impl Fn() -> bool + Send + 'static) -> std::io::Result<()> {
     let watch = move || {
         while !is_so() {

@@ -7,7 +7,7 @@ pub fn end_with_parent() -> std::io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Limits the memory that this process maps; a larger allocation fails.
+/// Limits the memory that this process can map. A larger allocation fails.
 pub fn limit_memory(max_bytes: u64) -> std::io::Result<()> {
     Ok(crate::limit(Resource::As, max_bytes)?)
 }

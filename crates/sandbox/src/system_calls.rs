@@ -1,9 +1,8 @@
 //! Forbids families of system calls, with seccomp.
 //!
-//! This is a deny list, not an allow list: which harmless calls an allocation, a
-//! panic or the end of a thread makes differs between libcs, their versions and architectures, and one
-//! that is missing in a list of allowed calls would end the process on some machine. What is forbidden
-//! fails with `EPERM`, which every caller has to expect.
+//! This is a deny list, not an allow list. Which harmless calls an allocation, a panic or the end of a thread makes
+//! depends on the libc, its version and the architecture. A call that is missing in an allow list would end the
+//! process on some machine. A forbidden call fails with `EPERM`, which every caller has to expect.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +14,9 @@ use seccompiler::{
 
 use crate::Scope;
 
-/// Forbids opening and changing files, sockets, starting processes and threads, executing programs and
-/// memory that is made executable, signals to other processes, and whatever looks into or changes the
-/// rest of the system. What is open can be read and written. Returns why it could not.
+/// Forbids to open and change files, to use sockets, to start processes and threads, to execute programs and make
+/// memory executable, to send signals to other processes, and to inspect or change the rest of the system. Open files
+/// can still be read and written. The error is the reason why this failed.
 pub fn deny_system_calls(scope: Scope) -> Result<(), String> {
     let program = program()?;
     match scope {
@@ -27,10 +26,10 @@ pub fn deny_system_calls(scope: Scope) -> Result<(), String> {
     .map_err(|error| error.to_string())
 }
 
-/// Its number on every machine; `libc` does not name it on ARM.
+/// The number of this call on every architecture. `libc` does not define it on ARM.
 const FCHMODAT2: c_long = 452;
 
-/// Calls that open files or name them.
+/// Calls that open files or take their paths.
 const FILES: &[c_long] = &[
     libc::SYS_openat,
     libc::SYS_openat2,
@@ -147,7 +146,7 @@ const SYSTEM: &[c_long] = &[
     libc::SYS_adjtimex,
 ];
 
-/// Older forms of the calls above, which newer architectures do not have.
+/// Older variants of the calls above, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = &[
     libc::SYS_open,
@@ -214,7 +213,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     Ok(rules)
 }
 
-/// Instructions before the filter that forbid the x32 calls of x86-64, which have numbers of their own.
+/// Instructions before the filter that forbid the x32 calls of x86-64, which have their own numbers.
 fn foreign_calls_denied() -> BpfProgram {
     if cfg!(not(target_arch = "x86_64")) {
         return Vec::new();

@@ -1,16 +1,16 @@
-//! Detects whether a file is text, by its first bytes and not by its name.
+//! Detects whether a file is text, by its content and not by its name.
 
 use memchr::memmem;
 
 use crate::Encoding;
 
-/// How much of a file's beginning is looked at.
+/// How many bytes of a file's beginning are read for the detection.
 pub const SNIFF_BYTES: usize = 64 * 1024;
 
 /// A binary file, by its first bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Binary {
-    /// The media type, e.g. `image/png`; `application/octet-stream` where nothing is known.
+    /// The media type, e.g. `image/png`, or `application/octet-stream` if it is unknown.
     pub mime: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub enum Content {
     Binary(Binary),
 }
 
-/// Tells text from binary by a file's beginning.
+/// Distinguishes text from binary data by a file's beginning.
 ///
 /// `whole` says whether `bytes` is the whole file.
 pub fn sniff(bytes: &[u8], whole: bool) -> Content {
@@ -45,14 +45,14 @@ pub fn sniff(bytes: &[u8], whole: bool) -> Content {
     }
 }
 
-/// Detects whether the whole content of a file is text. Its beginning decides, as for any file,
-/// unless that is all ASCII and so fits many encodings.
+/// Detects whether the whole content of a file is text. Its beginning decides, unless that is all ASCII and so fits
+/// many encodings.
 pub fn sniff_content(content: &[u8]) -> Content {
     let beginning = &content[..content.len().min(SNIFF_BYTES)];
     let whole = content.len() <= SNIFF_BYTES;
     let rest = &content[beginning.len()..];
     match sniff(beginning, whole) {
-        // Nothing but ASCII so far, so what comes first that is not decides.
+        // The beginning is all ASCII, so the first bytes that are not decide.
         Content::Text(Encoding::UTF_8) if !whole && beginning.is_ascii() => {
             let start = encoding_rs::Encoding::ascii_valid_up_to(rest);
             let telling = &rest[start..rest.len().min(start + SNIFF_BYTES)];
@@ -62,7 +62,7 @@ pub fn sniff_content(content: &[u8]) -> Content {
     }
 }
 
-/// The encoding that a file's whole content seems to be in, if it is text.
+/// The detected encoding of a file's whole content, if it is text.
 pub fn text_encoding(content: &[u8]) -> Option<Encoding> {
     match sniff_content(content) {
         Content::Text(encoding) => Some(encoding),
@@ -70,7 +70,7 @@ pub fn text_encoding(content: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// In legacy text at most one byte in so many is a control character; in noise one in ten is.
+/// In legacy text, at most one byte in this many is a control character. In noise, one in ten is.
 const MAX_CONTROLS: usize = 50;
 
 fn controls(bytes: &[u8]) -> usize {
@@ -86,9 +86,9 @@ fn binary(bytes: &[u8]) -> Content {
     Content::Binary(Binary { mime })
 }
 
-/// The media type of an office document, from the names in a part of it.
+/// The media type of an office document, from a part of it.
 ///
-/// They are ZIP archives; the names at the end of the archive decide.
+/// These documents are ZIP archives, and the file names at the end of the archive decide.
 pub fn office_type(bytes: &[u8]) -> Option<&'static str> {
     memmem::find(bytes, b"[Content_Types].xml")?;
     let kinds = [

@@ -1,7 +1,7 @@
-//! Remembers a text as one hash for each line, and tells later which lines changed.
+//! Stores one hash for each line of a text, and finds later which lines changed.
 //!
-//! Hashes of one content are equal in every process and however the content was cut into blocks. Memory is bounded: a
-//! text with too many lines or bytes has no hashes.
+//! The hashes of a content are the same in every process, and for every division of the content into blocks. Memory
+//! is bounded: a text with too many lines or bytes has no hashes.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use crate::edit_script::edit_script;
 use crate::long_line::{LineLimits, ShownLine};
 use crate::{Charset, Encoding};
 
-/// Lines and bytes of a text that has hashes: more than source files have, and 256 KiB of memory at the most.
+/// The maximum number of lines and bytes of a text with hashes. Source files have fewer. The hashes take at most 256
+/// KiB.
 const MAX_LINES: usize = 65_536;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Characters that are shown of a line.
+/// The maximum number of shown characters of a line.
 const MAX_LINE_CHARS: usize = 300;
-/// After this time the comparison still finds every change, but maybe names more lines than changed.
+/// After this time the comparison still finds every change, but may name more lines than changed.
 const MAX_SEARCH_TIME: Duration = Duration::from_millis(200);
 /// The same for counting, which is part of every write.
 const MAX_COUNT_TIME: Duration = Duration::from_millis(20);
@@ -41,8 +42,8 @@ impl LineHashes {
         hasher.finish()
     }
 
-    /// The hashes of a text that a change has made of another one, whose hashes these are. Only the lines that differ
-    /// are hashed. `None` if the text is too large.
+    /// The hashes of a changed text, from the hashes of the text before. Only the lines that differ are hashed.
+    /// Returns `None` if the text is too large.
     pub fn after_change(&self, before: &[u8], after: &[u8]) -> Option<Self> {
         let lines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count();
         let same = &after[..common_prefix_len(before, after)];
@@ -64,7 +65,7 @@ impl LineHashes {
         self.0.len()
     }
 
-    /// One number for each line.
+    /// One hash for each line.
     pub fn as_slice(&self) -> &[u32] {
         &self.0
     }
@@ -80,19 +81,19 @@ impl FromIterator<u32> for LineHashes {
 #[derive(Debug, Default)]
 pub struct LineHasher {
     hashes: Vec<u32>,
-    /// The beginning of a line that the next block continues.
+    /// The beginning of a line that continues in the next block.
     partial: Vec<u8>,
     bytes: usize,
 }
 
 impl LineHasher {
-    /// A hasher for a text of about this size, which is too large if it has more than a text with hashes may have.
+    /// A hasher for a text of about this size. If that is too large, nothing is hashed.
     pub fn for_size(bytes: u64) -> Self {
         let is_too_large = bytes > MAX_BYTES as u64;
         Self { bytes: if is_too_large { usize::MAX } else { 0 }, ..Self::default() }
     }
 
-    /// Takes the next block. Costs nothing once the text is too large.
+    /// Adds the next block. Costs nothing once the text is too large.
     pub fn update(&mut self, block: &[u8]) {
         self.bytes = self.bytes.saturating_add(block.len());
         if !self.fits() {
@@ -137,7 +138,7 @@ impl LineHasher {
     }
 }
 
-/// The hash of a line with its line ending. Nobody gains from a collision: it leaves one changed line out.
+/// The hash of a line with its line ending. A collision only hides one changed line, so nobody gains from one.
 fn hash(line: &[u8]) -> u32 {
     const KEYS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xE703_7ED1_A0B4_28DB];
     let word = |at: usize| u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes"));
@@ -161,18 +162,18 @@ fn hash(line: &[u8]) -> u32 {
     (state ^ state >> 32) as u32
 }
 
-/// The lines that changed since a text was hashed, as they are now.
+/// The lines that changed since a text was hashed, in their new form.
 #[derive(Debug)]
 pub struct ChangedLines {
-    /// The lines with their numbers, and a note on lines that are gone.
+    /// The lines with their numbers, and a note on removed lines.
     pub shown: String,
     /// Whether all of them are shown in full.
     pub complete: bool,
 }
 
-/// Compares a text with its hashes of some time before. Shows the lines that changed, in about `budget` bytes.
+/// Compares a text with its earlier hashes. Shows the lines that changed, in about `budget` bytes.
 ///
-/// `None` if nothing changed, or the line endings of the encoding are not visible in the bytes.
+/// Returns `None` if nothing changed, or if the encoding's line endings are not visible in the bytes.
 pub fn changed_lines(
     then: &LineHashes,
     now: &[u8],
@@ -217,10 +218,10 @@ pub fn changed_lines(
     (!shown.is_empty()).then_some(ChangedLines { shown, complete: complete && left_out == 0 })
 }
 
-/// How many lines came and how many went from one text to another.
+/// The numbers of lines added to and removed from a text.
 pub fn line_counts(before: &LineHashes, after: &LineHashes) -> (usize, usize) {
     let (before, after) = without_common_ends(before.as_slice(), after.as_slice());
-    // The search takes long for lines that the other text does not have, and they are never common ones.
+    // Lines that the other text does not have are never common, and the search takes long for them.
     let (old, new) = (Presence::of(before), Presence::of(after));
     let (old, new) = (new.shared(before), old.shared(after));
     let changes = edit_script(&old, &new, MAX_COUNT_TIME);
@@ -229,7 +230,7 @@ pub fn line_counts(before: &LineHashes, after: &LineHashes) -> (usize, usize) {
     (after.len() - same, before.len() - same)
 }
 
-/// Two sequences without the beginning and the end that they have in common.
+/// Two sequences without their common beginning and end.
 fn without_common_ends<'s>(one: &'s [u32], other: &'s [u32]) -> (&'s [u32], &'s [u32]) {
     let start = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     let (one, other) = (&one[start..], &other[start..]);
@@ -238,11 +239,11 @@ fn without_common_ends<'s>(one: &'s [u32], other: &'s [u32]) -> (&'s [u32], &'s 
     (&one[..one.len() - end], &other[..other.len() - end])
 }
 
-/// Which hashes of lines a text has. It may claim to have one that it has not, but never lacks one.
+/// A Bloom filter of a text's line hashes. It may claim to have a hash that it lacks, but never the opposite.
 struct Presence(Vec<u64>);
 
 impl Presence {
-    /// 64 KiB: for as many lines as have hashes, one claim in nine is wrong.
+    /// 64 KiB. With the maximum number of lines, one claim in nine is wrong.
     const WORDS: usize = 8192;
 
     fn of(hashes: &[u32]) -> Self {
@@ -258,7 +259,7 @@ impl Presence {
         ((hash >> 6) as usize % Self::WORDS, 1 << (hash % 64))
     }
 
-    /// Those of some hashes that this text may have.
+    /// The hashes that this text may have, too.
     fn shared(&self, hashes: &[u32]) -> Vec<u32> {
         let has = |hash: &u32| {
             let (word, bit) = Self::position(*hash);
@@ -268,7 +269,7 @@ impl Presence {
     }
 }
 
-/// Finds lines by their numbers, which only grow.
+/// Finds lines by ascending numbers.
 struct Numbered<'t, I: Iterator<Item = &'t [u8]>> {
     lines: I,
     next: usize,
@@ -331,7 +332,7 @@ mod tests {
         {
             assert_eq!(counted(before, after), counts);
         }
-        // Without a common line there is nothing to search for, however long they are.
+        // Without a common line there is nothing to search for, however long the texts are.
         let [before, after] = ["old\n", "new\n"].map(|line| line.repeat(MAX_LINES));
         assert_eq!(counted(&before, &after), (MAX_LINES, MAX_LINES));
     }

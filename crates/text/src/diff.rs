@@ -10,19 +10,19 @@ use similar::{DiffOp, group_diff_ops};
 use crate::edit_script::edit_script_of_lines;
 use crate::{Charset, Encoding};
 
-/// After this time the diff is still correct, but maybe not the shortest.
+/// After this time the diff is still correct, but may not be the shortest.
 const MAX_SEARCH_TIME: Duration = Duration::from_millis(500);
 
-/// The notation of a unified diff.
+/// The format of a unified diff.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DiffFormat {
-    /// As git writes it: three lines of context.
+    /// Git's format, with three lines of context.
     #[default]
     Git,
-    /// As jsdiff writes it: an `Index:` line, labels after the paths, four lines of context, and the count of lines
-    /// in every hunk header. A byte order mark is shown, and every line ends with LF.
+    /// jsdiff's format: an `Index:` line, labels after the paths, four lines of context, and the count of lines in
+    /// every hunk header. A byte order mark is shown, and every line ends with LF.
     Index,
-    /// No diff, but what is there now: the new lines with five lines of context, and `...` for lines between them.
+    /// Not a diff, but the new lines with five lines of context, and `...` for omitted lines.
     Snippet,
 }
 
@@ -48,7 +48,7 @@ impl DiffFormat {
         }
     }
 
-    /// A text as the diff shows it.
+    /// A text in the form that the diff shows.
     fn shown(self, bytes: &[u8], encoding: Encoding) -> Cow<'_, str> {
         let (text, _) = encoding.decode_lossy(bytes);
         let marked = encoding.bom && !bytes.is_empty();
@@ -73,8 +73,8 @@ impl DiffFormat {
 
 /// The unified diff from `old` to `new`, in at most about `budget` bytes.
 ///
-/// Both come with their encoding; malformed bytes are shown as U+FFFD. A longer diff is cut after a
-/// line, and its last line says how many lines are missing.
+/// Both have their encoding; malformed bytes are shown as U+FFFD. A longer diff is cut after a line, and its last
+/// line says how many lines are missing.
 pub fn unified_diff(
     format: DiffFormat,
     path: &str,
@@ -85,7 +85,7 @@ pub fn unified_diff(
     let context = format.context();
     let plain = Encoding { bom: false, ..old.1 };
     let changed = match old.1.charset {
-        // Line endings are visible in the bytes: only the changed lines have to be decoded.
+        // Line endings are visible in the bytes, so only the changed lines have to be decoded.
         Charset::Utf8 | Charset::Legacy(_) if old.1 == new.1 => {
             Some(ChangedLines::of(old.0, new.0, context))
         }
@@ -101,7 +101,7 @@ pub fn unified_diff(
         None => (format.shown(old.0, old.1), format.shown(new.0, new.1), 0),
     };
     let mut out = format.header(path);
-    // Only an LF ends a line: a lone CR is an ordinary character.
+    // Only LF ends a line; a lone CR is an ordinary character.
     let [before, after]: [Vec<&str>; 2] =
         [&before, &after].map(|text| text.split_inclusive('\n').collect());
     let script = edit_script_of_lines(&before, &after, MAX_SEARCH_TIME);
@@ -143,14 +143,14 @@ fn new_lines(group: &[DiffOp]) -> Option<Range<usize>> {
     Some(group.first()?.new_range().start..group.last()?.new_range().end)
 }
 
-/// The lines from the first difference to the last, with context, so that a large file need not be
-/// split into lines as a whole.
+/// The lines from the first to the last difference, with context, so that a large file need not be split into lines
+/// as a whole.
 struct ChangedLines<'b> {
-    /// The offset at which both start.
+    /// The start offset of both.
     start: usize,
     old: &'b [u8],
     new: &'b [u8],
-    /// Whether there is more after them.
+    /// Whether the file goes on after them.
     has_rest: bool,
 }
 

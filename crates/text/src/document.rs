@@ -1,8 +1,8 @@
 //! Maps the decoded text of a file to the file's bytes.
 //!
-//! Edits are found in the folded text (decoded, every line ending an LF) and made in the bytes. Each
-//! offset in the text maps to an offset in the file, so bytes outside an edit are copied and never
-//! encoded again. A CRLF is one character of the folded text, so no edit can split it.
+//! Edits are found in the folded text (decoded, with LF for every line ending) and made in the bytes. Each offset in
+//! the text maps to an offset in the file, so bytes outside an edit are copied and never encoded again. A CRLF is one
+//! character of the folded text, so no edit can split it.
 
 use std::borrow::Cow;
 
@@ -16,17 +16,17 @@ pub(crate) struct Document<'b> {
     bytes: &'b [u8],
     encoding: Encoding,
     text: Cow<'b, str>,
-    /// Where lines start in the text and in the bytes; `None` if both offsets differ only by the byte
-    /// order mark.
+    /// The start of each line in the text and in the bytes. `None` if both offsets differ only by the byte order
+    /// mark.
     lines: Option<Vec<Line>>,
 }
 
-/// Where a line starts in the text and in the bytes.
+/// The start of a line in the text and in the bytes.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     text: usize,
     byte: usize,
-    /// The line ending; `Lf` for a last line without one.
+    /// The line ending. `Lf` for a last line without one.
     end: End,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum End {
 }
 
 impl<'b> Document<'b> {
-    /// Decodes a file's bytes, unless they are UTF-8 with LF line endings and can be borrowed.
+    /// Decodes a file's bytes. UTF-8 with LF line endings is borrowed.
     pub(crate) fn new(bytes: &'b [u8], encoding: Encoding) -> Self {
         let body = &bytes[encoding.mark_len().min(bytes.len())..];
         if encoding.charset == Charset::Utf8
@@ -51,12 +51,12 @@ impl<'b> Document<'b> {
         Self { bytes, encoding, text: Cow::Owned(text), lines: Some(lines) }
     }
 
-    /// The text; every line ending is an LF.
+    /// The text, with LF for every line ending.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a line may end with CRLF: true for all text that is not borrowed.
+    /// Whether a line may end with CRLF. True for all text that is not borrowed.
     pub(crate) fn has_crlf(&self) -> bool {
         self.lines.is_some()
     }
@@ -71,8 +71,8 @@ impl<'b> Document<'b> {
         lines.partition_point(|line| line.text <= offset).saturating_sub(1)
     }
 
-    /// Maps ascending offsets in the text to offsets in the bytes; `None` if one is inside a run of
-    /// bytes that decodes as a whole.
+    /// Maps ascending offsets in the text to offsets in the bytes. Returns `None` if one is inside a run of bytes
+    /// that decodes as a whole.
     fn byte_offsets(&self, offsets: impl Iterator<Item = usize>) -> Option<Vec<usize>> {
         let Some(lines) = &self.lines else {
             return Some(offsets.map(|offset| offset + self.encoding.mark_len()).collect());
@@ -107,8 +107,8 @@ impl<'b> Document<'b> {
 
     /// The bytes of the whole file after spans of the text are replaced.
     ///
-    /// `spans` are sorted and do not overlap; each carries its new bytes. `None` if a span starts or
-    /// ends inside a run of bytes that decodes as a whole.
+    /// `spans` are sorted and do not overlap; each has its new bytes. Returns `None` if a span starts or ends inside
+    /// a run of bytes that decodes as a whole.
     pub(crate) fn splice(&self, spans: &[(usize, usize, Vec<u8>)]) -> Option<Vec<u8>> {
         let ends = self.byte_offsets(spans.iter().flat_map(|(start, end, _)| [*start, *end]))?;
         let grown: usize = spans.iter().map(|(_, _, new)| new.len()).sum();
@@ -158,13 +158,13 @@ fn fold(bytes: &[u8], encoding: &Encoding) -> (String, Vec<Line>) {
     (text, lines)
 }
 
-/// Where a line ends.
+/// The end of a line.
 struct LineEndAt {
     /// Bytes before the line ending.
     content: usize,
     /// Bytes including the line ending.
     whole: usize,
-    /// Whether the line has a line ending; the last line may have none.
+    /// Whether the line has a line ending. The last line may have none.
     terminated: bool,
 }
 
@@ -199,7 +199,7 @@ fn decode_into(line: &[u8], encoding: &Encoding, text: &mut String) {
     }
 }
 
-/// The runs of bytes that decode as a whole in a line: the length of each in the text, and in bytes.
+/// The runs of bytes in a line that decode as a whole, with the length of each in the text and in bytes.
 ///
 /// The line ending is one run, with one LF in the text.
 fn pieces(line: &[u8], encoding: &Encoding) -> Vec<(usize, usize)> {

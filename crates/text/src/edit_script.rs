@@ -1,6 +1,7 @@
 //! The edit script that turns one sequence of lines into another.
 //!
-//! Lines are compared as numbers, by one algorithm: every other type and algorithm would be compiled beside it.
+//! Lines are compared as numbers by one algorithm, since the crate would be compiled once more for every other type
+//! and algorithm.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use similar::algorithms::{Capture, Compact, Replace, myers};
 /// So few lines are always compared to the end, in some milliseconds: the result depends on no clock.
 const MAX_UNTIMED_LINES: usize = 2_000;
 
-/// The operations that turn `old` into `new`. After `max_time` they are still correct, but maybe not the fewest.
+/// The operations that turn `old` into `new`. After `max_time` they are still correct, but may not be the fewest.
 pub(crate) fn edit_script(old: &[u32], new: &[u32], max_time: Duration) -> Vec<DiffOp> {
     let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
     let is_timed = old.len() + new.len() > MAX_UNTIMED_LINES;
@@ -21,7 +22,7 @@ pub(crate) fn edit_script(old: &[u32], new: &[u32], max_time: Duration) -> Vec<D
     }
 }
 
-/// The same for lines: equal ones get equal numbers.
+/// The same for lines. Equal lines get equal numbers.
 pub(crate) fn edit_script_of_lines(old: &[&str], new: &[&str], max_time: Duration) -> Vec<DiffOp> {
     let mut numbers = HashMap::new();
     let [old, new] = [old, new].map(|lines| -> Vec<u32> {

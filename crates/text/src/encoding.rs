@@ -1,8 +1,8 @@
 //! Detects a file's encoding, decodes its bytes and encodes text.
 //!
-//! A byte order mark decides. Without one, a file with NUL bytes is UTF-16 if it can hardly be anything
-//! else, or binary. Other bytes are UTF-8 if they are valid or nearly so, or else the legacy encoding
-//! that `chardetng` guesses. Encoding never substitutes: a character that an encoding lacks is an error.
+//! A byte order mark decides. Without one, a file with NUL bytes is UTF-16 if it can hardly be anything else;
+//! otherwise it is binary. Other bytes are UTF-8 if they are valid or almost valid; otherwise they are in the legacy
+//! encoding that `chardetng` guesses. Encoding never substitutes: a character that an encoding lacks is an error.
 
 use std::borrow::Cow;
 
@@ -51,12 +51,12 @@ pub struct Encoding {
 pub struct Unmappable {
     /// The first character that cannot be encoded.
     pub character: char,
-    /// The line it is on, counting from 1.
+    /// Its line, counting from 1.
     pub line: u64,
 }
 
 const MARKS: [(&[u8], Charset); 5] = [
-    // The longer mark first: UTF-32's begins with UTF-16's.
+    // The longer mark comes first, since UTF-32's begins with UTF-16's.
     (b"\xFF\xFE\0\0", Charset::Utf32Le),
     (b"\0\0\xFE\xFF", Charset::Utf32Be),
     (b"\xEF\xBB\xBF", Charset::Utf8),
@@ -79,7 +79,7 @@ impl Encoding {
     /// Unless `bytes` is the `whole` file, its last character may be cut.
     pub(crate) fn guess(bytes: &[u8], whole: bool) -> Self {
         let evidence = Utf8Evidence::of(bytes, whole);
-        // A long file that is valid UTF-8 but for a few bytes is still UTF-8.
+        // A long file that is valid UTF-8 except for a few bytes is still UTF-8.
         let tolerated =
             if evidence.multibyte > 0 { evidence.multibyte.max(bytes.len() / 1000) } else { 0 };
         let charset = if evidence.malformed <= tolerated {
@@ -94,8 +94,8 @@ impl Encoding {
 
     /// UTF-16 without a byte order mark, if `bytes` can hardly be anything else.
     ///
-    /// Every unit must decode, three in four must be ASCII, and no control characters may occur but
-    /// line endings, tabs and form feeds.
+    /// Every unit must decode, three in four must be ASCII, and the only control characters may be line endings, tabs
+    /// and form feeds.
     pub(crate) fn unmarked_utf16(bytes: &[u8]) -> Option<Self> {
         let even = &bytes[..bytes.len() & !1];
         if even.len() < 4 {
@@ -123,7 +123,7 @@ impl Encoding {
         })
     }
 
-    /// The encoding that a label such as `utf-8`, `latin1` or `shift_jis` names.
+    /// The encoding with a label such as `utf-8`, `latin1` or `shift_jis`.
     ///
     /// `utf-16` and `utf-32` without a byte order are little-endian, with a byte order mark.
     pub fn for_label(label: &str) -> Option<Self> {
@@ -168,7 +168,7 @@ impl Encoding {
         found.map_or(&[], |(mark, _)| mark)
     }
 
-    /// Encodes `text`, after a byte order mark if this encoding has one; never substitutes a character.
+    /// Encodes `text`, after a byte order mark if this encoding has one. Never substitutes a character.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, Unmappable> {
         let mut bytes = self.mark().to_vec();
         match self.charset {
@@ -186,8 +186,7 @@ impl Encoding {
         Ok(bytes)
     }
 
-    /// Decodes `bytes` without the byte order mark; the flag says that some bytes were malformed and
-    /// became U+FFFD.
+    /// Decodes `bytes` without the byte order mark. The flag says that some bytes were malformed and became U+FFFD.
     pub fn decode_lossy<'b>(&self, bytes: &'b [u8]) -> (Cow<'b, str>, bool) {
         let body = &bytes[self.mark_len().min(bytes.len())..];
         match self.charset {
@@ -203,8 +202,8 @@ impl Encoding {
         }
     }
 
-    /// The `encoding_rs` table of this charset; that of UTF-8 for UTF-32, which `encoding_rs` lacks and
-    /// which is transcoded to UTF-8 first.
+    /// The `encoding_rs` table of this charset. `encoding_rs` has none for UTF-32, which is transcoded to UTF-8
+    /// first.
     pub(crate) fn table(&self) -> &'static Table {
         match self.charset {
             Charset::Utf8 | Charset::Utf32Le | Charset::Utf32Be => encoding_rs::UTF_8,
@@ -236,7 +235,7 @@ fn encode_legacy(table: &'static Table, text: &str, out: &mut Vec<u8>) -> Result
     }
 }
 
-/// Counts of the sequences that are valid in UTF-8 only, and of the malformed ones.
+/// The numbers of sequences that are valid only in UTF-8, and of malformed ones.
 struct Utf8Evidence {
     multibyte: usize,
     malformed: usize,

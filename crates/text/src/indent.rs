@@ -1,13 +1,13 @@
-//! Shifts the indentation of new text as the old text has to be shifted to match the file.
+//! Shifts the indentation of new text by the same amount as the old text has to be shifted to match the file.
 //!
-//! Every line is shifted by the same amount; otherwise there is no shift, and the edit is refused.
+//! All lines have the same shift; otherwise the edit is refused.
 
 use std::collections::BTreeMap;
 
 use crate::ReplaceError;
 use crate::locate::WHITESPACE;
 
-/// The change of indentation that turns the old text into the text of the file.
+/// The change of indentation between the old text and the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Shift {
     /// Adds this whitespace at the start of every line.
@@ -59,14 +59,13 @@ fn is_blank(line: &str) -> bool {
     line.trim_matches(WHITESPACE).is_empty()
 }
 
-/// The width of one level if the text has no deeper lines to derive it from.
+/// The width of one level, if the text has no deeper lines that show it.
 const DEFAULT_UNIT: usize = 4;
 
 impl Shift {
-    /// The shift between pairs of lines, of the old text and of the file, that differ only in
-    /// indentation.
+    /// The shift between pairs of lines, of the old text and of the file, that differ only in indentation.
     ///
-    /// The width of a level comes from `new`, the text to shift, if the old text does not show it.
+    /// If the old text does not show the width of a level, it comes from `new`, the text to shift.
     pub(crate) fn between(pairs: &[(&str, &str)], new: &str, file: &str) -> Option<Self> {
         let pairs: Vec<(&str, &str)> = pairs
             .iter()
@@ -103,7 +102,7 @@ impl Shift {
     }
 
     fn to_spaces(pairs: &[(&str, &str)], file: &str) -> Option<Self> {
-        /// A sample of the file suffices to find the width of a level.
+        /// The number of lines of the file in which the width of a level is looked for.
         const MAX_SAMPLE_LINES: usize = 2_000;
         let unit = unit(indents(file).take(MAX_SAMPLE_LINES).map(str::len)).unwrap_or(DEFAULT_UNIT);
         let levels = constant(
@@ -112,7 +111,7 @@ impl Shift {
         Some(Self::ToSpaces { unit, levels })
     }
 
-    /// Shifts new text; an error if a line of it cannot be shifted, or if the result is too large.
+    /// Shifts new text. Fails if one of its lines cannot be shifted, or if the result is too large.
     pub(crate) fn apply(&self, new: &str, max_bytes: u64) -> Result<String, ReplaceError> {
         let mut shifted = String::with_capacity(new.len());
         for (number, line) in new.split('\n').enumerate() {
@@ -121,7 +120,7 @@ impl Shift {
             }
             let ShiftedLine { more, times, rest } =
                 self.shift_line(line).ok_or(ReplaceError::NotFound)?;
-            // Checked before the line is built: a large shift could need more memory than there is.
+            // Checked before the line is built, since a large shift could need too much memory.
             let size = more.len().saturating_mul(times).saturating_add(shifted.len() + rest.len());
             if size as u64 > max_bytes {
                 return Err(ReplaceError::TooLarge { size: size as u64 });
@@ -132,7 +131,7 @@ impl Shift {
         Ok(shifted)
     }
 
-    /// Shifts one line of new text; `None` if it cannot be shifted.
+    /// Shifts one line of new text. Returns `None` if it cannot be shifted.
     fn shift_line<'l>(&'l self, line: &'l str) -> Option<ShiftedLine<'l>> {
         if is_blank(line) {
             return Some(ShiftedLine { more: "", times: 0, rest: line });
@@ -163,7 +162,7 @@ struct ShiftedLine<'l> {
     rest: &'l str,
 }
 
-/// The level of an indentation; `None` if it has other whitespace than `kind`.
+/// The level of an indentation. Returns `None` if it has other whitespace than `kind`.
 fn level(indent: &str, kind: char, unit: usize) -> Option<isize> {
     indent.chars().all(|c| c == kind).then_some(())?;
     whole(indent.len(), unit)
@@ -180,7 +179,7 @@ fn constant(mut values: impl Iterator<Item = Option<isize>>) -> Option<isize> {
     values.all(|value| value == Some(first)).then_some(first)
 }
 
-/// The width of one level: the most common increase from a line to the next; `None` without one.
+/// The width of one level: the most common increase from a line to the next. Returns `None` if there is none.
 fn unit(widths: impl Iterator<Item = usize>) -> Option<usize> {
     let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
     let mut last = 0;
@@ -190,7 +189,7 @@ fn unit(widths: impl Iterator<Item = usize>) -> Option<usize> {
         }
         last = width;
     }
-    // The smallest of the most common. A single space is alignment, not a level.
+    // The smallest of the most common widths. A single space is alignment, not a level.
     let common = steps.into_iter().filter(|(step, _)| *step > 1);
     common.rev().max_by_key(|(_, count)| *count).map(|(step, _)| step)
 }

@@ -1,6 +1,6 @@
 //! Inserts whole lines into a document.
 //!
-//! The bytes before and after the new lines stay as they are. No line of the file is split or joined.
+//! The bytes before and after the new lines do not change. No line of the file is split or joined.
 
 use std::borrow::Cow;
 
@@ -17,12 +17,12 @@ pub struct Inserted {
     pub lines: (u64, u64),
 }
 
-/// Why nothing was inserted.
+/// The reason why nothing was inserted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum InsertError {
     /// The file has fewer lines.
     OutOfRange {
-        /// How many it has.
+        /// The number of its lines.
         total: u64,
     },
     /// The text has a character that the file's encoding cannot express.
@@ -31,8 +31,8 @@ pub enum InsertError {
 
 /// Inserts `text` after the first `after` lines.
 ///
-/// A line ending is added to the text unless it has one. After a last line that has none, the line ending goes
-/// before the text instead. The line endings of the text become those of the line before it, else of the first line.
+/// A line ending is added to the text if it has none. After a last line without a line ending, it is added before the
+/// text instead. The line endings of the text become those of the line before it, or else of the first line.
 pub fn insert_lines(
     bytes: &[u8],
     encoding: Encoding,

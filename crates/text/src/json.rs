@@ -1,21 +1,21 @@
-//! JSON text without parsing it: how many values it has, and where the parts of an object or array are.
+//! Scans JSON text without parsing it: counts its values, and finds the parts of an object or array.
 
 use std::ops::Range;
 
-/// Whether a JSON text has more than `max` values, approximately: many small values take much more memory than their
+/// Whether a JSON text has more than `max` values, approximately. Many small values take much more memory than their
 /// text. A text of at most `max` bytes is not counted.
 pub fn exceeds_json_values(text: &[u8], max: usize) -> bool {
     if text.len() <= max {
         return false;
     }
-    // Most texts have few of these even with those in strings, which are counted faster.
+    // This fast count includes characters in strings. It suffices for most texts.
     let marks = [b',', b'[', b'{'].map(|mark| memchr::memchr_iter(mark, text).count());
     if marks.iter().sum::<usize>() <= max {
         return false;
     }
     let mut values = 0;
     let mut rest = text;
-    // Outside of strings, there is one value before each comma and one in each bracket.
+    // Outside strings, there is one value before each comma and one in each bracket.
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b',' | b'[' | b'{')) {
         let byte = rest[at];
         rest = &rest[at + 1..];
@@ -31,11 +31,11 @@ pub fn exceeds_json_values(text: &[u8], max: usize) -> bool {
     false
 }
 
-/// The elements of an object or array in a JSON text that has been parsed, so that it is known to be valid.
+/// The elements of an object or array in a JSON text that has been parsed, so it is known to be valid.
 ///
 /// `container` is the range from its opening to its closing bracket, both included. An element is the range from its
-/// first to its last byte, without the whitespace and commas around it: a value of an array, or a key, colon and value
-/// of an object. The work does not recurse.
+/// first to its last byte, without the whitespace and commas around it: a value of an array, or a key, colon and
+/// value of an object. The function does not recurse.
 pub fn json_elements(text: &str, container: Range<usize>) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -66,7 +66,7 @@ pub fn json_elements(text: &str, container: Range<usize>) -> Vec<Range<usize>> {
     elements
 }
 
-/// The key, as it is written, and the value of an element of an object: see [`json_elements`].
+/// The literal key and the value of an object's element: see [`json_elements`].
 pub fn json_member(text: &str, element: Range<usize>) -> [Range<usize>; 2] {
     let key = element.start..string_end(text.as_bytes(), element.start).min(element.end);
     let blank = |character: char| matches!(character, ' ' | '\t' | '\r' | '\n' | ':');

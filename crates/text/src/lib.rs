@@ -1,7 +1,7 @@
-//! Text: encodings, line endings, pages of lines, matching and replacing, diffs. No file system.
+//! Text: encodings, line endings, pages of lines, matching and replacing, diffs.
 //!
-//! Everything here is a function of its arguments: no files, and no clock but the one that ends the
-//! search for the shortest diff. The engine brings the bytes.
+//! Everything here is a pure function of its arguments: it uses no files, and the clock only to end the search for
+//! the shortest diff. The engine provides the bytes.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,19 @@
-//! How lines end, and how many there are.
+//! Line endings, and the number of lines.
 //!
-//! A line ends with LF or CRLF. A final line end starts no new line: `"a\nb\n"` has 2 lines.
+//! A line ends with LF or CRLF. A final line ending does not start a new line: `"a\nb\n"` has 2 lines.
 
 use memchr::{memchr, memchr_iter, memmem};
 
-/// How the lines of a file end.
+/// The line endings of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LineEnding {
-    /// Every line that ends, ends with LF.
+    /// Every line ending is LF.
     Lf,
-    /// Every line that ends, ends with CRLF.
+    /// Every line ending is CRLF.
     Crlf,
-    /// Some lines end with LF, others with CRLF.
+    /// Some line endings are LF, others are CRLF.
     Mixed,
-    /// No line ends: the file is empty, or one line without an end.
+    /// There are no line endings: the file is empty, or one line without one.
     None,
 }
 
@@ -29,7 +29,7 @@ impl LineEnding {
     }
 }
 
-/// Counts lines and their ends over a file that comes in pieces.
+/// Counts lines and line endings in a file that arrives in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LineCount {
     ends: u64,
@@ -38,7 +38,7 @@ pub struct LineCount {
 }
 
 impl LineCount {
-    /// Counts on after so many lines, at the beginning of the next one.
+    /// Continues to count after this many lines, at the beginning of the next one.
     pub(crate) fn after(lines: u64) -> Self {
         Self { ends: lines, ..Self::default() }
     }
@@ -50,24 +50,24 @@ impl LineCount {
         if self.last == Some(b'\r') && bytes[0] == b'\n' {
             self.crlf += 1;
         }
-        // Most files have no CR at all, and looking for one byte is cheaper than for two.
+        // Most files have no CR at all, and searching for one byte is faster than for two.
         if let Some(first) = memchr(b'\r', bytes) {
             self.crlf += memmem::find_iter(&bytes[first..], b"\r\n").count() as u64;
         }
         self.last = Some(last);
     }
 
-    /// How many lines have ended so far.
+    /// The number of line endings so far.
     pub(crate) fn ended(&self) -> u64 {
         self.ends
     }
 
-    /// How many lines there are, once the whole file was fed.
+    /// The number of lines, after the whole file was fed.
     pub fn total(&self) -> u64 {
         self.ends + u64::from(self.last.is_some_and(|last| last != b'\n'))
     }
 
-    /// How the lines end, once the whole file was fed.
+    /// The line endings, after the whole file was fed.
     pub fn ending(&self) -> LineEnding {
         match (self.ends, self.crlf) {
             (0, _) => LineEnding::None,

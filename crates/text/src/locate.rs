@@ -1,23 +1,23 @@
 //! Finds the text that an edit replaces.
 //!
-//! The exact text is tried first, with line endings folded on both sides. Lenient matches are tried only if
-//! it does not occur at all, so a file that contains `old` is never edited anywhere else. There are two
-//! lenient matches, of whole lines, and nothing beyond them: similarity never finds a place.
+//! The exact text is tried first, with line endings folded on both sides. Lenient matches are tried only if it does
+//! not occur at all, so a file that contains `old` is never edited anywhere else. There are two kinds of lenient
+//! matches, both of whole lines. Similarity never finds a place.
 
 use memchr::memmem;
 
 use crate::indent::{Shift, indentation};
 
-/// How the text was found, from the strictest match to the most lenient.
+/// How the text was matched, from the strictest kind to the most lenient.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum MatchKind {
     /// The exact text.
     Exact,
-    /// With other line endings.
+    /// The same text with other line endings.
     LineEndings,
-    /// Whole lines, trailing whitespace ignored.
+    /// Whole lines, ignoring trailing whitespace.
     TrailingWhitespace,
-    /// Whole lines, with the same shift of indentation on each.
+    /// Whole lines, with the same shift of indentation on each line.
     Indentation,
 }
 
@@ -45,43 +45,43 @@ pub enum MatchMode {
     Exact,
 }
 
-/// A place in the text where `old` was found.
+/// A place in the text where `old` matches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Occurrence {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The shift of indentation that the new text needs.
+    /// The shift of indentation for the new text.
     pub(crate) shift: Option<Shift>,
 }
 
-/// The places where `old` was found.
+/// The places where `old` matches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Occurrences {
-    /// The first of them; all of them if they are to be replaced.
+    /// The first places, or all of them if they are to be replaced.
     pub(crate) found: Vec<Occurrence>,
-    /// How many there are.
+    /// The number of places.
     pub(crate) count: usize,
-    /// Whether there may be more than were counted. Then there are several.
+    /// Whether there may be more than `count`. If so, there are at least two.
     pub(crate) or_more: bool,
 }
 
-/// Occurrences that are named by their lines.
+/// The maximum number of occurrences whose lines are named.
 pub(crate) const MAX_NAMED: usize = 20;
 
-/// Bytes that are compared before a lenient match is given up, and before occurrences of a large text
-/// are counted in another way: enough for any file that people edit.
+/// The maximum number of compared bytes. After that, a lenient match is given up, and occurrences of a large text are
+/// counted in another way. It is enough for any file that people edit.
 const MAX_WORK: usize = 200_000_000;
-/// The cost of a line besides its bytes.
+/// The cost of a line, in addition to its bytes.
 const LINE_WORK: usize = 40;
 
-/// The first places where `old` stands in `text` as it is, and how many there are; overlapping ones count.
+/// The first exact occurrences of `old` in `text`, and their number. Overlapping ones count.
 pub(crate) fn exact(text: &str, old: &str) -> Occurrences {
     let finder = memmem::Finder::new(old.as_bytes());
     let mut all = Occurrences::default();
     let mut from = 0;
     while let Some(at) = finder.find(&text.as_bytes()[from..]) {
         let start = from + at;
-        // Each search starts again, which takes quadratic time for a large text that repeats itself.
+        // Each search starts from the last match, which takes quadratic time for a large text that repeats itself.
         if all.count > 1 && all.count.saturating_mul(old.len()) > MAX_WORK {
             all.count += count_overlapping(&text.as_bytes()[start..], old.as_bytes());
             break;
@@ -95,9 +95,9 @@ pub(crate) fn exact(text: &str, old: &str) -> Occurrences {
     all
 }
 
-/// How often `old` occurs, overlapping ones included, in time that grows with both (Knuth, Morris and Pratt).
+/// The number of occurrences of `old`, including overlapping ones, in linear time (Knuth, Morris and Pratt).
 fn count_overlapping(text: &[u8], old: &[u8]) -> usize {
-    // For each beginning of `old`, how long the longest other beginning is that it ends with.
+    // For each prefix of `old`, the length of its longest proper prefix that is also its suffix.
     let mut borders = vec![0_u32; old.len()];
     let mut matched = 0;
     for at in 1..old.len() {
@@ -121,8 +121,8 @@ fn count_overlapping(text: &[u8], old: &[u8]) -> usize {
     count
 }
 
-/// The places where `old` stands as it is, from left to right, none within another, and how many there are;
-/// of more than can be replaced only the first.
+/// The exact occurrences of `old` from left to right, without overlaps, and their number. If there are more than can
+/// be replaced, only the first ones are returned.
 pub(crate) fn disjoint(text: &str, old: &str) -> Occurrences {
     let found = |start| Occurrence { start, end: start + old.len(), shift: None };
     let mut places = memmem::find_iter(text.as_bytes(), old);
@@ -131,11 +131,11 @@ pub(crate) fn disjoint(text: &str, old: &str) -> Occurrences {
     Occurrences { found, count, or_more: false }
 }
 
-/// Occurrences of a text that one edit replaces: each takes memory while it does.
+/// The maximum number of occurrences that one edit replaces. Each takes memory meanwhile.
 pub const MAX_REPLACEMENTS: usize = 200_000;
 
-/// The places where whole lines match `old`, by the first kind of lenient match that finds any. `None` if none
-/// does, or if the search was given up.
+/// The places where whole lines match `old`, by the first kind of lenient match that finds any. Returns `None` if
+/// none does, or if the search was given up.
 pub(crate) fn lenient(text: &str, old: &str, new: &str) -> Option<(MatchKind, Occurrences)> {
     let pattern = LinePattern::new(old, new)?;
     for match_kind in [MatchKind::TrailingWhitespace, MatchKind::Indentation] {
@@ -147,18 +147,18 @@ pub(crate) fn lenient(text: &str, old: &str, new: &str) -> Option<(MatchKind, Oc
     None
 }
 
-/// Whole lines to look for.
+/// Whole lines to find.
 struct LinePattern<'o> {
     lines: Vec<&'o str>,
     new: &'o str,
-    /// Whether the last line's end is part of it.
+    /// Whether the pattern includes the last line's ending.
     ended: bool,
-    /// The line that is looked for first: the first of the longest, so that few others have it.
+    /// The line that is searched for first: the first of the longest, since few other lines contain it.
     anchor: usize,
 }
 
 impl<'o> LinePattern<'o> {
-    /// `None` if there is nothing but whitespace: that could be anywhere.
+    /// Returns `None` if the text has only whitespace, which could match anywhere.
     fn new(old: &'o str, new: &'o str) -> Option<Self> {
         let ended = old.ends_with('\n');
         let lines: Vec<_> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
@@ -171,7 +171,8 @@ impl<'o> LinePattern<'o> {
         Some(Self { lines, new, ended, anchor })
     }
 
-    /// The places by one kind of match; `None` if it was given up half-way and nothing is known to be unique.
+    /// The places for one kind of match. Returns `None` if the search was given up, so that it is unknown whether a
+    /// match is unique.
     fn find(&self, text: &str, match_kind: MatchKind) -> Option<Occurrences> {
         let anchor = self.lines[self.anchor].trim_matches(WHITESPACE);
         let mut all = Occurrences::default();
@@ -195,7 +196,7 @@ impl<'o> LinePattern<'o> {
         Some(all)
     }
 
-    /// Where the first line would start if the anchor is at `at` and takes its whole line there.
+    /// The start of the first line, if the anchor is at `at` and fills its line there.
     fn first_line(&self, text: &str, at: usize, len: usize, work: &mut usize) -> Option<usize> {
         let bytes = text.as_bytes();
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
@@ -214,7 +215,7 @@ impl<'o> LinePattern<'o> {
         Some(start)
     }
 
-    /// Matches the lines of the file from `start` on with those of the pattern.
+    /// Compares the lines of the file from `start` on with those of the pattern.
     fn match_at(
         &self,
         text: &str,
@@ -226,7 +227,7 @@ impl<'o> LinePattern<'o> {
         let mut pairs = Vec::new();
         for (number, old) in self.lines.iter().enumerate() {
             if number > 0 {
-                // Past the line end before it.
+                // Skips the line ending.
                 end += 1;
             }
             let rest = text.get(end..)?;
@@ -312,11 +313,11 @@ mod tests {
 
     #[test]
     fn work_ends_with_what_is_known() {
-        // Each of these would go on for minutes.
+        // Without a limit, each of these would take minutes.
         let text = "a".repeat(20_000_000);
         let places = exact(&text, &text[..10_000_000]);
         assert_eq!((places.count, places.or_more), (10_000_001, false));
-        // One that is unique is, however large.
+        // A unique occurrence is found, however large it is.
         let places = exact(&text, &text);
         assert_eq!((starts(&places), places.or_more), (vec![0], false));
         let lines = "  aaaa\n".repeat(200_000);
@@ -324,9 +325,9 @@ mod tests {
         let (match_kind, places) = lenient(&lines, &old, "").unwrap();
         assert_eq!((match_kind, places.or_more), (MatchKind::Indentation, true));
         assert!(places.found.len() > 1);
-        // The line that is looked for is far below the first, which is above the file.
+        // The anchor is far below the first line, which would be before the beginning of the file.
         assert_eq!(lenient(&lines, &old.replacen("aaaa", "a", 50_000), ""), None);
-        // Whether it is anywhere was not found out.
+        // The search was given up, so it is unknown whether the text occurs.
         assert_eq!(lenient(&lines, &(old + "b\n"), ""), None);
     }
 

@@ -6,7 +6,7 @@ use encoding_rs::Decoder;
 
 use crate::encoding::{Encoding, decode_piece};
 
-/// How much of a line is shown.
+/// The maximum size of a shown line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineLimits {
     pub(crate) chars: usize,
@@ -14,22 +14,22 @@ pub(crate) struct LineLimits {
 }
 
 impl LineLimits {
-    /// As many characters, whatever their bytes.
+    /// This many characters, of any size.
     pub(crate) fn chars(chars: usize) -> Self {
         Self { chars, bytes: usize::MAX }
     }
 }
 
-/// One line as it will be shown.
+/// A line in the form in which it is shown.
 pub(crate) struct ShownLine {
     pub(crate) text: String,
-    /// How many characters were cut at the end.
+    /// How many characters were cut off.
     pub(crate) cut_chars: u64,
     pub(crate) malformed: bool,
 }
 
 impl ShownLine {
-    /// The shown form of a whole line, passed without its line ending.
+    /// The shown form of a whole line, which is passed without its line ending.
     pub(crate) fn of(line: &[u8], encoding: &Encoding, limits: LineLimits) -> Self {
         let mut partial = PartialLine::new(encoding, limits);
         partial.feed(line);
@@ -70,7 +70,7 @@ impl PartialLine {
         }
     }
 
-    /// Takes the next bytes of the line, without its LF.
+    /// Adds the next bytes of the line, without its LF.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let Some((&last, before)) = bytes.split_last() else { return };
         if std::mem::take(&mut self.held_cr) {
@@ -80,7 +80,7 @@ impl PartialLine {
         self.decode(if self.held_cr { before } else { bytes }, false);
     }
 
-    /// Ends the line, with or without an LF; also returns whether the line ended with CRLF.
+    /// Ends the line, with or without LF. Also returns whether the line ended with CRLF.
     pub(crate) fn finish(mut self, with_lf: bool) -> (ShownLine, bool) {
         if self.held_cr && !with_lf {
             self.decode(b"\r", false);
@@ -95,7 +95,7 @@ impl PartialLine {
         let malformed = decode_piece(decoder, bytes, last, |piece| {
             let room = limits.chars.saturating_sub(*chars);
             let bytes = limits.bytes.saturating_sub(text.len());
-            // Everything after a cut is cut too, even if it would fit.
+            // Everything after a cut is cut, too, even if it would fit.
             let cut = if *cut_chars > 0 {
                 Some(0)
             } else {

@@ -1,6 +1,6 @@
-//! Media types of text files, by name: their content looks alike.
+//! Media types of text files, by name, since their contents look alike.
 
-/// The media type of a text file called `name`; `text/plain` where nothing better is known.
+/// The media type of a text file with this name, or `text/plain` if it is unknown.
 pub fn text_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     match extension.to_ascii_lowercase().as_str() {

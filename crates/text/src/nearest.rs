@@ -1,7 +1,7 @@
-//! Explains why a text is not in a file: the nearest region, and how it differs.
+//! Explains why a text is not in a file: shows the nearest region, and how it differs.
 //!
-//! The explanation is only shown, it decides nothing. Its length and the time to find it are bounded, however large the
-//! file and the text.
+//! The explanation is only shown and decides nothing. Its length and the time to find it are bounded, even for a
+//! large file or text.
 
 mod aligned;
 mod excerpt;
@@ -23,7 +23,7 @@ use crate::replace::fold_line_endings;
 const INFALLIBLE: &str = "a String takes anything";
 
 /// Explains why `old` is not in a file: shows the nearest region with line numbers, says how it differs, and whether
-/// `new` is already in the file. `None` if no region resembles `old`.
+/// `new` is already in the file. Returns `None` if no region resembles `old`.
 ///
 /// The search ends early once `keep_going` returns false.
 pub fn nearest(
@@ -49,7 +49,7 @@ pub fn nearest(
 }
 
 fn already_there(text: &str, new: &str) -> Option<usize> {
-    // A short text may occur anywhere by chance.
+    // A short text may occur by chance.
     (new.trim().len() >= 8).then(|| memmem::find(text.as_bytes(), new.as_bytes()))?
 }
 

@@ -1,8 +1,8 @@
 //! Reads a page: a window of lines of a file of any size.
 //!
-//! The file is read in blocks. Lines of the window are kept and all others are only counted, so memory
-//! grows neither with the file nor with its longest line. The total is exact, unless the deadline
-//! passed after the window was full, or only the window was asked for; then `Page::complete` is false.
+//! The file is read in blocks. Lines of the window are kept, and all others are only counted, so memory does not grow
+//! with the file or with its longest line. The total is exact, unless the deadline passed after the window was full,
+//! or only the window was requested; then `Page::complete` is false.
 
 mod tail;
 mod window;
@@ -24,7 +24,7 @@ pub struct PageRequest {
     pub first: u64,
     /// The maximum number of lines to show; `None` for no maximum.
     pub lines: Option<u64>,
-    /// How lines are written.
+    /// The format of lines.
     pub style: Style,
     /// The maximum size of the shown lines in bytes. One line is always shown.
     pub budget: usize,
@@ -32,15 +32,15 @@ pub struct PageRequest {
     pub max_line_chars: usize,
     /// The same in bytes.
     pub max_line_bytes: Option<usize>,
-    /// The file's size, as far as it is known; it decides the size of the first block.
+    /// The file's size, if it is known. It decides the size of the first block.
     pub size_hint: u64,
-    /// The encoding, if it is known already.
+    /// The encoding, if it is already known.
     pub encoding: Option<Encoding>,
-    /// Whether the lines after the window are counted. They are in any case if the budget ends the page.
+    /// Whether the lines after the window are counted. If the budget ends the page, they are always counted.
     pub count_all: bool,
 }
 
-/// How the lines of a page are written.
+/// The format of a page's lines.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Style {
     /// Like `cat -n`: the number right-aligned in 6 columns, a tab, the line, LF.
@@ -58,12 +58,12 @@ pub struct Page {
     pub content: String,
     /// How many lines `content` holds.
     pub shown: u64,
-    /// How many lines the file has; the minimum if `complete` is false.
+    /// The number of lines in the file; the minimum if `complete` is false.
     pub total: u64,
-    /// Whether the whole file was counted: false if the deadline passed after the window was full, or if the other
-    /// lines were not to be counted.
+    /// Whether the whole file was counted. It is false if the deadline passed after the window was full, or if the
+    /// other lines were not to be counted.
     pub complete: bool,
-    /// Why the page ends where it does.
+    /// The reason why the page ends there.
     pub end: PageEnd,
     /// The file's encoding.
     pub encoding: Encoding,
@@ -71,25 +71,25 @@ pub struct Page {
     pub line_ending: LineEnding,
     /// Whether bytes in the window were malformed and are shown as U+FFFD.
     pub malformed: bool,
-    /// Where some lines begin, in a large file.
+    /// The offsets of some lines, in a large file.
     pub line_offsets: Vec<LineOffset>,
-    /// Whether the encoding is certain: not if the file's beginning is all ASCII.
+    /// Whether the encoding is certain. It is not if the file's beginning is all ASCII.
     pub encoding_certain: bool,
 }
 
-/// Where a line of a large file begins.
+/// The offset of a line in a large file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LineOffset {
-    /// How many lines come before it.
+    /// The number of lines before it.
     pub lines: u64,
-    /// How many bytes come before it.
+    /// The number of bytes before it.
     pub bytes: u64,
 }
 
-/// Facts about a file that was read completely before, and the offset to resume from.
+/// Facts about a file that was read completely before, and an offset to resume from.
 #[derive(Clone, Copy, Debug)]
 pub struct ResumePoint {
-    /// Where reading resumes.
+    /// The offset at which reading resumes.
     pub mark: LineOffset,
     /// How many lines there are.
     pub total: u64,
@@ -101,12 +101,12 @@ pub struct ResumePoint {
     pub encoding_certain: bool,
 }
 
-/// Files below this size are fast to read from the start; larger ones get line offsets.
+/// The size of a large file. Smaller ones are fast to read from the start; larger ones get line offsets.
 pub const LARGE_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// One offset per block of a 256 MiB file; they take 64 KiB of memory.
+/// The maximum number of offsets: one for each block of a 256 MiB file. They take 64 KiB of memory.
 const MAX_LINE_OFFSETS: u64 = 4_096;
 
-/// Why a page ends where it does.
+/// The reason why a page ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PageEnd {
     /// The file has no more lines.
@@ -117,15 +117,15 @@ pub enum PageEnd {
     ByteBudget,
 }
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug)]
 pub enum PageError {
     /// Reading failed.
     Io(io::Error),
     /// The file is not text.
     Binary(Binary),
-    /// The file starts with ASCII only, but the window shows that it is in this encoding. The caller
-    /// has to read it again from the start.
+    /// The file starts with ASCII only, but the window shows that it has this encoding. The caller has to read it
+    /// again from the start.
     Encoding(Encoding),
 }
 
@@ -135,7 +135,7 @@ impl From<io::Error> for PageError {
     }
 }
 
-/// Reads a window of lines and counts all of them.
+/// Reads a window of lines, and counts all lines.
 pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, PageError> {
     let mut blocks = Blocks::start(source, request.size_hint)?;
     let encoding = match request.encoding {
@@ -155,7 +155,7 @@ pub fn read_page(source: &mut impl Read, request: &PageRequest) -> Result<Page, 
     });
     let wide = match taken {
         Ok(wide) => wide,
-        // The deadline passed, but the window is full: only the count is incomplete.
+        // The deadline passed, but the window is full. Only the count is incomplete.
         Err(error) if error.kind() == io::ErrorKind::TimedOut && lines.is_full() => {
             lines.complete = false;
             false
@@ -242,7 +242,7 @@ impl LineOffsets {
     }
 }
 
-/// Counts the lines of a text file; the error of a binary file carries its type.
+/// Counts the lines of a text file. The error for a binary file has its type.
 pub fn count_lines(
     source: &mut impl Read,
     size_hint: u64,
@@ -273,12 +273,12 @@ impl From<Binary> for PageError {
     }
 }
 
-/// Block size for large files: the cost of system calls is small, a block fits the CPU cache, and a page needs no more
-/// of the file than a block or two.
+/// The block size for large files. System calls cost little at this size, a block fits into the CPU cache, and a page
+/// reads only a block or two.
 const BLOCK: usize = SNIFF_BYTES;
 
 impl<'s, R: Read> Blocks<'s, R> {
-    /// Reads on in the middle of a file whose encoding is known.
+    /// Continues in the middle of a file with a known encoding.
     fn resume(source: &'s mut R, encoding: Encoding) -> io::Result<Self> {
         let mut buffer = vec![0; BLOCK];
         let filled = read_some(source, &mut buffer)?;
@@ -286,7 +286,7 @@ impl<'s, R: Read> Blocks<'s, R> {
     }
 
     fn start(source: &'s mut R, size_hint: u64) -> io::Result<Self> {
-        // One byte more than the file's size, so that the first read also finds the end of the file.
+        // One more byte than the file's size, so that the first read also finds the end of the file.
         let size = usize::try_from(size_hint).unwrap_or(BLOCK).saturating_add(1);
         let mut buffer = vec![0; size.clamp(512, BLOCK)];
         let mut filled = 0;
@@ -307,8 +307,8 @@ impl<'s, R: Read> Blocks<'s, R> {
         Ok(Self { source, buffer, filled, encoding, ascii })
     }
 
-    /// Passes every block to `take` until it returns false; UTF-16 and UTF-32 are transcoded to UTF-8,
-    /// so a byte 0x0A is always a line feed.
+    /// Passes every block to `take` until it returns false. UTF-16 and UTF-32 are transcoded to UTF-8, so a byte 0x0A
+    /// is always a line feed.
     ///
     /// Returns whether UTF-16 or UTF-32 text was malformed.
     fn each(

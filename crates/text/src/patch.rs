@@ -1,7 +1,7 @@
-//! Patches: what they say about files, in one form for both notations that people and models write.
+//! Patches: changes of files, in one form for both notations that people and models write.
 //!
-//! [`Patch::parse`] reads codex's notation, [`Patch::parse_unified`] unified diffs. A patch is text and nothing else:
-//! [`apply_chunks`] finds the lines that its chunks are about, and replaces them.
+//! [`Patch::parse`] parses codex's notation, and [`Patch::parse_unified`] parses unified diffs. A patch is only text:
+//! [`apply_chunks`] finds the lines of its chunks in a file, and replaces them.
 
 mod apply;
 mod git_names;
@@ -31,95 +31,95 @@ pub enum FilePatch {
     Add {
         /// The path.
         path: String,
-        /// All that the file holds.
+        /// The file's whole content.
         content: String,
-        /// The mode of the new file, if the patch says it.
+        /// The mode of the new file, if the patch has one.
         mode: Option<u32>,
     },
     /// Deletes a file.
     Delete {
         /// The path.
         path: String,
-        /// The content that it must have, if the patch says it.
+        /// The content that it must have, if the patch has it.
         chunks: Vec<Chunk>,
     },
     /// Changes a file, or moves it, or both.
     Update {
         /// The path.
         path: String,
-        /// The path that it goes to.
+        /// The path that it is moved to.
         move_to: Option<String>,
-        /// The changes, from the top of the file to the bottom.
+        /// The chunks, in the order of the file.
         chunks: Vec<Chunk>,
-        /// The mode that the file should get, if the patch says it.
+        /// The new mode of the file, if the patch has one.
         mode: Option<u32>,
     },
 }
 
-/// Lines of a file that follow each other, some of them changed.
+/// Adjacent lines of a file, some of them changed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Chunk {
-    /// Lines of the file that come before the chunk, each somewhere behind the one before.
+    /// Lines of the file before the chunk. Each is somewhere after the one before it.
     pub headers: Vec<String>,
-    /// The number of the first old line, counting from 1, where the patch has numbers; 0 if there are no old lines.
+    /// The number of the first old line, counting from 1, if the patch has numbers; 0 if there are no old lines.
     pub line: Option<u64>,
     /// The lines.
     pub lines: Vec<PatchLine>,
     /// Whether the last old line is the last of the file.
     pub at_end: bool,
-    /// Whether the file ends with a line ending afterwards; `None` leaves it as it is.
+    /// Whether the file ends with a line ending afterwards; `None` keeps it.
     pub final_newline: Option<bool>,
 }
 
 /// A line of a chunk, without its line ending.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PatchLine {
-    /// Stays.
+    /// The line stays.
     Context(String),
-    /// Is removed.
+    /// The line is removed.
     Remove(String),
-    /// Is added.
+    /// The line is added.
     Add(String),
 }
 
 /// The chunk that could not be applied.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PlaceError {
-    /// Which one it is, counting from 1.
+    /// Its number, counting from 1.
     pub chunk: usize,
-    /// Why.
+    /// The reason.
     pub problem: PlaceProblem,
 }
 
-/// Why a chunk could not be applied.
+/// The reason why a chunk could not be applied.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PlaceProblem {
-    /// A header is not in the file, or not behind what comes before it.
+    /// A header does not occur in the file, or not after the one before it.
     NoHeader {
         /// The header.
         header: String,
     },
-    /// The first header is several lines of the file.
+    /// The first header occurs several times.
     ManyHeaders {
         /// The header.
         header: String,
-        /// The first of the lines.
+        /// The first lines where it occurs.
         lines: Vec<u64>,
     },
-    /// The old lines are not in the file, or not behind what comes before them.
+    /// The old lines do not occur in the file, or not after the chunk before.
     NotFound,
-    /// The old lines are in several places.
+    /// The old lines occur several times.
     Many {
-        /// How many.
+        /// The number of occurrences.
         count: usize,
-        /// The lines on which the first of them start.
+        /// The first lines of the first occurrences.
         lines: Vec<u64>,
-        /// How they were found.
+        /// How they were matched.
         match_kind: MatchKind,
     },
-    /// The file would become larger than it may.
+    /// The file would become larger than the maximum.
     TooLarge {
-        /// How large, at least.
+        /// The minimum size that it would have.
         size: u64,
     },
     /// A new line has a character that the file's encoding cannot express.
@@ -129,7 +129,7 @@ pub enum PlaceProblem {
 }
 
 impl PatchLine {
-    /// The line, if it is in the file before the patch.
+    /// The line, if the file has it before the patch.
     pub fn old_text(&self) -> Option<&str> {
         match self {
             Self::Context(text) | Self::Remove(text) => Some(text),
@@ -137,7 +137,7 @@ impl PatchLine {
         }
     }
 
-    /// The line, if it is in the file after the patch.
+    /// The line, if the file has it after the patch.
     pub fn new_text(&self) -> Option<&str> {
         match self {
             Self::Context(text) | Self::Add(text) => Some(text),
@@ -147,12 +147,12 @@ impl PatchLine {
 }
 
 impl Chunk {
-    /// The lines that the file has before the patch.
+    /// The lines of the file before the patch.
     pub fn old_lines(&self) -> Vec<&str> {
         self.lines.iter().filter_map(PatchLine::old_text).collect()
     }
 
-    /// The lines that the file has after the patch.
+    /// The lines of the file after the patch.
     pub fn new_lines(&self) -> Vec<&str> {
         self.lines.iter().filter_map(PatchLine::new_text).collect()
     }
@@ -185,14 +185,14 @@ impl FilePatch {
 }
 
 impl Patch {
-    /// A path that two files of the patch have.
+    /// A path that occurs twice in the patch.
     pub fn repeated_path(&self) -> Option<&str> {
         let mut known = std::collections::HashSet::new();
         self.files.iter().flat_map(FilePatch::paths).find(|path| !known.insert(*path))
     }
 }
 
-/// Codex's notation. What only unified diffs can say is left out.
+/// Codex's notation. It omits what only unified diffs can express.
 impl fmt::Display for Patch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{}", parse::BEGIN)?;

@@ -1,7 +1,7 @@
-//! Replacing text in a document, and nothing else.
+//! Replaces text in a document.
 //!
-//! Only what differs between the old and the new text is spliced, so bytes that an edit leaves as
-//! they were read, however they are encoded, stay as they are.
+//! Only the difference between the old and the new text is spliced, so all other bytes stay the same, in any
+//! encoding.
 
 use std::borrow::Cow;
 
@@ -27,37 +27,37 @@ pub struct Replacement {
 pub(crate) struct Replaced {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
-    /// How the text was found.
+    /// How the text was matched.
     pub match_kind: MatchKind,
     /// How many occurrences were replaced.
     pub count: usize,
-    /// For each occurrence, the lines that it takes now, from first to last, counting from 1.
+    /// The first and last line of each occurrence in the new text, counting from 1.
     pub lines: Vec<(u64, u64)>,
-    /// For each occurrence, how many lines came or went.
+    /// For each occurrence, the number of lines that were added (or removed, if negative).
     growth: Vec<i64>,
 }
 
-/// Why nothing was replaced.
+/// The reason why nothing was replaced.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReplaceError {
-    /// The text is nowhere in the file.
+    /// The text does not occur in the file.
     NotFound,
-    /// The text is in several places.
+    /// The text occurs several times.
     Many {
-        /// How often it was found.
+        /// The number of occurrences.
         count: usize,
-        /// Whether there may be more than were counted.
+        /// Whether there may be more than `count`.
         or_more: bool,
         /// The lines on which the first occurrences start.
         lines: Vec<u64>,
-        /// How they were found.
+        /// How they were matched.
         match_kind: MatchKind,
     },
     /// The new text is the old one.
     Same,
-    /// The file would become larger than it may.
+    /// The file would become larger than the maximum.
     TooLarge {
-        /// How large, at least.
+        /// The minimum size that it would have.
         size: u64,
     },
     /// The new text has a character that the file's encoding cannot express.
@@ -66,7 +66,7 @@ pub enum ReplaceError {
     Interrupted,
 }
 
-/// Replaces `replacement.old`, which must not be empty, where `matching` finds it.
+/// Replaces `replacement.old`, which must not be empty. `matching` says how leniently it is matched.
 pub(crate) fn replace(
     document: &Document<'_>,
     replacement: &Replacement,
@@ -88,8 +88,8 @@ pub(crate) fn replace(
     if found.is_empty() {
         return Err(ReplaceError::NotFound);
     }
-    // Count the matches before re-indenting `new`. If re-indenting would fail at one of several matches,
-    // the edit is still ambiguous.
+    // The matches are counted before `new` is re-indented. If re-indenting would fail at one of several matches, the
+    // edit is still ambiguous.
     let max = if replacement.all { MAX_REPLACEMENTS } else { 1 };
     if count > max {
         let named = found.iter().take(MAX_NAMED);
@@ -122,23 +122,23 @@ pub struct ReplacedInOrder {
     pub match_kind: MatchKind,
     /// How many occurrences each replacement replaced.
     pub counts: Vec<usize>,
-    /// The lines that each of them takes in the end, in the order in which they were made.
+    /// The first and last line of each occurrence in the final text, in the order in which they were replaced.
     pub lines: Vec<(u64, u64)>,
 }
 
 /// The replacement that could not be made.
 #[derive(Clone, Debug)]
 pub struct FailedReplacement {
-    /// Which one it was, counting from 1.
+    /// Its number, counting from 1.
     pub number: usize,
-    /// Why.
+    /// The reason.
     pub why: ReplaceError,
-    /// The file as the replacements before it left it.
+    /// The file with the replacements before it.
     pub bytes: Vec<u8>,
 }
 
-/// Makes replacements one after the other, each on what the one before left, for as long as
-/// `keep_going` returns true, which is checked before each of them.
+/// Makes replacements in order, each on the result of the one before. Before each of them, `keep_going` is called; if
+/// it returns false, this fails.
 pub fn replace_in_order(
     bytes: &[u8],
     encoding: Encoding,
@@ -177,7 +177,7 @@ fn shift_lines(lines: &mut [(u64, u64)], replaced: &Replaced) {
             grown
         }))
         .collect();
-    // `replaced.lines` are line numbers in the new text; subtracting the growth so far gives those in the old text.
+    // `replaced.lines` are line numbers in the new text. Subtracting the growth so far gives those in the old text.
     let firsts: Vec<u64> = replaced
         .lines
         .iter()
@@ -201,7 +201,7 @@ fn splice(
     let mut lines = Vec::with_capacity(placed.len());
     let mut growths = Vec::with_capacity(placed.len());
     let (mut counted, mut line, mut grown) = (0, 1, 0);
-    // The new text alone must fit, before the whole file is built.
+    // Checks the size of the new text before the whole file is built.
     let mut size = 0;
     for (found, new) in placed {
         let old = &text[found.start..found.end];
@@ -209,7 +209,7 @@ fn splice(
         let (start, end) = (found.start + before, found.end - after);
         let middle = with_ends(document, start, end, &new[before..new.len() - after]);
         let bytes = document.encode(&middle).map_err(|missing| {
-            // Counted from the beginning of the new text, not of what differs.
+            // Counted from the beginning of the new text, not from the difference.
             let line = missing.line + count_ends(&new[..before]).unsigned_abs();
             ReplaceError::Unmappable(Unmappable { line, ..missing })
         })?;
@@ -223,7 +223,7 @@ fn splice(
         counted = found.start;
         let first = line + grown;
         let ends = count_ends(new);
-        // A text that ends with a line end takes no part of the line after it.
+        // If the text ends with a line ending, it does not include the line after it.
         let last = first + if new.ends_with('\n') { ends - 1 } else { ends };
         lines.push((first as u64, last.max(first) as u64));
         let growth = ends - count_ends(old);
@@ -245,12 +245,12 @@ fn count_ends(text: &str) -> i64 {
     memchr::memchr_iter(b'\n', text.as_bytes()).count() as i64
 }
 
-/// A text with every CRLF an LF.
+/// A text with LF for every CRLF.
 pub(crate) fn fold_line_endings(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
 }
 
-/// How many bytes two texts share at their beginnings and, besides, at their ends.
+/// The lengths of the common prefix and the common suffix of two texts, without overlap.
 fn shared(old: &str, new: &str) -> (usize, usize) {
     let alike = |(one, other): &(char, char)| one == other;
     let before = old.chars().zip(new.chars()).take_while(alike).map(|(c, _)| c.len_utf8()).sum();
@@ -260,7 +260,7 @@ fn shared(old: &str, new: &str) -> (usize, usize) {
     (before, after)
 }
 
-/// New text with the line ends of the lines that it replaces.
+/// The new text with the line endings of the replaced lines.
 pub(crate) fn with_ends<'n>(
     document: &Document<'_>,
     start: usize,
@@ -286,7 +286,7 @@ pub(crate) fn with_ends<'n>(
     Cow::Owned(out)
 }
 
-/// Whether the line ends at a place are those of `old` as it was given.
+/// Whether the line endings of an occurrence are those of `old`.
 fn has_ends(document: &Document<'_>, found: &Occurrence, old: &str) -> bool {
     let text = &document.text().as_bytes()[found.start..found.end];
     let old_ends = memchr::memchr_iter(b'\n', old.as_bytes());

@@ -54,7 +54,7 @@ impl Transcoder {
         }
     }
 
-    /// Ends the stream; true if bytes were malformed and became U+FFFD.
+    /// Ends the stream. Returns whether bytes were malformed and became U+FFFD.
     pub(crate) fn finish(self, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Utf16 { mut decoder, malformed } => {

@@ -1,4 +1,4 @@
-//! Aligns the text that an edit looks for with the nearest region of the file, and lists how they differ.
+//! Aligns the text of an edit with the nearest region of the file, and lists how they differ.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,19 +11,19 @@ use super::reason::{Difference, Kind, differences, explanations, part_of, writte
 use super::search::{MAX_SEGMENTS, Region, Step, best_part, best_region};
 use super::{INFALLIBLE, line_end, line_number, line_start};
 
-/// How far from a part of the text the next part may be, where a placeholder stands between them.
+/// The maximum distance between two parts of the text that have a placeholder between them.
 const MAX_LEFT_OUT: usize = 256 * 1024;
 
-/// A region of the file and the text, aligned.
+/// The text, aligned with a region of the file.
 pub(super) struct Aligned<'t> {
     /// The text's segments.
     text: Vec<Segment<'t>>,
     text_keys: Vec<String>,
-    /// The file's segments around the region, and their keys.
+    /// The file's segments around the region, with their keys.
     file: Vec<Segment<'t>>,
     file_keys: Vec<String>,
     steps: Vec<Step>,
-    /// Placeholders of the text, and how many lines of the file each stands for.
+    /// The placeholders of the text, and how many lines of the file each stands for.
     left_out: Vec<(usize, usize)>,
 }
 
@@ -124,7 +124,7 @@ impl<'t> Aligned<'t> {
                     }
                     _ => 0,
                 };
-                // One of the line ends between them is that of the line before.
+                // One of the line endings between them belongs to the line before.
                 self.left_out.push((placeholders[number - 1], between.saturating_sub(1)));
             }
             match region {
@@ -138,7 +138,7 @@ impl<'t> Aligned<'t> {
         Some(())
     }
 
-    /// The file's lines that the region takes, as a range of the file's segments' places.
+    /// The file's lines in the region, as a range of offsets.
     fn range(&self) -> Option<Range<usize>> {
         let files = self.steps.iter().filter_map(|step| match step {
             Step::Pair(_, file) => Some(&self.file[*file]),
@@ -154,7 +154,7 @@ impl<'t> Aligned<'t> {
         let Some(mut range) = self.range() else { return };
         let mut found = Vec::new();
         self.note_moved(file, &mut range, &mut found);
-        // Where the text's first or last lines are missing, the file may have others in their place.
+        // If the text's first or last lines are missing, the file may have other lines instead.
         let missing = |steps: &mut dyn Iterator<Item = &Step>| {
             steps.take_while(|step| matches!(step, Step::OnlyText(_))).count().min(3)
         };
@@ -178,7 +178,7 @@ impl<'t> Aligned<'t> {
         }
     }
 
-    /// Where in the first segment the text's is, so that the right part of a long line is shown.
+    /// The offset in the first segment where the text begins, so that the right part of a long line is shown.
     fn focus(&self) -> usize {
         let first = self.steps.iter().find_map(|step| match step {
             Step::Pair(text, file) => Some((&self.text[*text], &self.file[*file])),
@@ -196,7 +196,7 @@ impl<'t> Aligned<'t> {
         file.start + inside.map_or(0, |range| range.start)
     }
 
-    /// Notes segments that are in both, but in another order, and adds them to the region.
+    /// Finds segments that are in both, but in another order, and adds them to the region.
     fn note_moved(&mut self, file: &str, range: &mut Range<usize>, found: &mut Vec<Difference>) {
         let paired: BTreeSet<usize> = self
             .steps
@@ -236,7 +236,7 @@ impl<'t> Aligned<'t> {
         }
     }
 
-    /// The number of the line of the text that a segment is on.
+    /// The line number of a segment of the text.
     fn text_line(&self, number: usize) -> usize {
         self.text[..number].iter().filter(|segment| segment.line_break == "\n").count() + 1
     }
@@ -247,8 +247,14 @@ impl<'t> Aligned<'t> {
         line_of: &dyn Fn(&Segment<'_>) -> usize,
         found: &mut Vec<Difference>,
     ) {
-        let mut push = |kind, line, detail: String| found.push(Difference { kind, line, detail });
-        for (text, lines) in &self.left_out {
+        self.note_placeholders(found);
+        self.note_steps(old, line_of, found);
+        self.note_final_line_break(line_of, found);
+        self.note_pairs(line_of, found);
+    }
+
+    fn note_placeholders(&self, found: &mut Vec<Difference>) {
+        found.extend(self.left_out.iter().map(|(text, lines)| {
             let placeholder = self.text[*text].text.trim();
             let placeholder = &placeholder[..placeholder.floor_char_boundary(60)];
             let detail = match lines {
@@ -256,13 +262,19 @@ impl<'t> Aligned<'t> {
                 1 => format!("1 line left out where the text has \"{placeholder}\""),
                 _ => format!("{lines} lines left out where the text has \"{placeholder}\""),
             };
-            push(Kind::Placeholder, *text, detail);
-        }
+            Difference { kind: Kind::Placeholder, line: *text, detail }
+        }));
+    }
+
+    /// Notes missing segments, pasted prefixes, and line breaks within the text.
+    fn note_steps(
+        &self,
+        old: &OldText,
+        line_of: &dyn Fn(&Segment<'_>) -> usize,
+        found: &mut Vec<Difference>,
+    ) {
+        let mut push = |kind, line, detail: String| found.push(Difference { kind, line, detail });
         let mut last: Option<(usize, usize)> = None;
-        let (final_text, final_file) = match self.steps.last() {
-            Some(Step::Pair(text, file)) => (Some(*text), Some(*file)),
-            _ => (None, None),
-        };
         for step in &self.steps {
             match *step {
                 Step::OnlyText(text) => {
@@ -276,24 +288,8 @@ impl<'t> Aligned<'t> {
                     }
                 }
                 Step::Pair(text, file) => {
-                    let line = line_of(&self.file[file]);
-                    match old.prefix {
-                        Some(Prefix::LineNumber { tab: true }) => push(
-                            Kind::LineNumbers,
-                            line,
-                            "leave out the line number and the tab after it, they are not in the file".into(),
-                        ),
-                        Some(Prefix::LineNumber { tab: false }) => push(
-                            Kind::LineNumbers,
-                            line,
-                            "leave out the line number, it is not in the file".into(),
-                        ),
-                        Some(Prefix::DiffMarker) => push(
-                            Kind::DiffMarkers,
-                            line,
-                            "leave out the diff marker, it is not in the file".into(),
-                        ),
-                        None => {}
+                    if let Some((kind, detail)) = old.prefix.as_ref().map(prefix_advice) {
+                        push(kind, line_of(&self.file[file]), detail.to_owned());
                     }
                     if let Some((last_text, last_file)) = last
                         && (last_text + 1, last_file + 1) == (text, file)
@@ -308,55 +304,74 @@ impl<'t> Aligned<'t> {
                 }
             }
         }
-        // The line break at the end of the text.
-        if let (Some(text), Some(file)) = (final_text, final_file)
-            && !self.text[text].line_break.is_empty()
-        {
-            let line = line_of(&self.file[file]);
-            let detail = match self.file[file].line_break {
-                "" => Some(format!("the file ends without a line break after line {line}")),
-                line_break => line_breaks_differ(self.text[text].line_break, line_break),
-            };
-            found.extend(detail.map(|detail| Difference { kind: Kind::LineBreaks, line, detail }));
+    }
+
+    fn note_final_line_break(
+        &self,
+        line_of: &dyn Fn(&Segment<'_>) -> usize,
+        found: &mut Vec<Difference>,
+    ) {
+        let Some(Step::Pair(text, file)) = self.steps.last() else { return };
+        let (text, file) = (&self.text[*text], &self.file[*file]);
+        if text.line_break.is_empty() {
+            return;
         }
-        let ends: (Option<usize>, Option<usize>) = (
-            self.steps
-                .iter()
-                .find_map(|step| if let Step::Pair(text, _) = step { Some(*text) } else { None }),
-            final_text,
-        );
-        for step in &self.steps {
-            if let Step::Pair(text, file) = *step {
-                let before = found.len();
-                let line = line_of(&self.file[file]);
-                let (one, other) = (self.text[text].text, self.file[file].text);
-                differences(one, other, line, found);
-                // The first line may start, and the last may end, anywhere.
-                let first = ends.0 == Some(text) && other.ends_with(one);
-                let last = ends.1 == Some(text)
+        let line = line_of(file);
+        let detail = match file.line_break {
+            "" => Some(format!("the file ends without a line break after line {line}")),
+            line_break => line_breaks_differ(text.line_break, line_break),
+        };
+        found.extend(detail.map(|detail| Difference { kind: Kind::LineBreaks, line, detail }));
+    }
+
+    /// Notes the differences within paired segments.
+    fn note_pairs(&self, line_of: &dyn Fn(&Segment<'_>) -> usize, found: &mut Vec<Difference>) {
+        let pairs = self.steps.iter().filter_map(|step| match step {
+            Step::Pair(text, file) => Some((*text, *file)),
+            _ => None,
+        });
+        let first_text = pairs.clone().next().map(|(text, _)| text);
+        let last_text = match self.steps.last() {
+            Some(Step::Pair(text, _)) => Some(*text),
+            _ => None,
+        };
+        for (text, file) in pairs {
+            let (one, other) = (self.text[text].text, self.file[file].text);
+            let mut new = Vec::new();
+            differences(one, other, line_of(&self.file[file]), &mut new);
+            // The first line may begin, and the last may end, within a line of the file.
+            let is_end = first_text == Some(text) && other.ends_with(one)
+                || last_text == Some(text)
                     && self.text[text].line_break.is_empty()
                     && other.starts_with(one);
-                if first || last {
-                    found.retain({
-                        let mut number = 0;
-                        move |difference| {
-                            number += 1;
-                            number <= before || difference.kind != Kind::Part
-                        }
-                    });
-                }
-            }
+            found.extend(new.into_iter().filter(|it| !is_end || it.kind != Kind::Part));
         }
     }
 }
 
-/// The line whose whitespace is made visible because of a difference.
+/// How to correct a prefix that was pasted with every line.
+fn prefix_advice(prefix: &Prefix) -> (Kind, &'static str) {
+    match prefix {
+        Prefix::LineNumber { tab: true } => (
+            Kind::LineNumbers,
+            "leave out the line number and the tab after it, they are not in the file",
+        ),
+        Prefix::LineNumber { tab: false } => {
+            (Kind::LineNumbers, "leave out the line number, it is not in the file")
+        }
+        Prefix::DiffMarker => {
+            (Kind::DiffMarkers, "leave out the diff marker, it is not in the file")
+        }
+    }
+}
+
+/// The line in which a difference makes whitespace visible.
 fn marked_line(difference: &Difference) -> Option<usize> {
     let whitespace = [Kind::InnerWhitespace, Kind::Indentation, Kind::TrailingWhitespace];
     whitespace.contains(&difference.kind).then_some(difference.line)
 }
 
-/// Where a region starts and ends in the file.
+/// The start and end of a region in the file.
 fn bounds(region: &Region<'_>) -> Option<(usize, usize)> {
     let mut files = region.steps.iter().filter_map(|step| match step {
         Step::Pair(_, file) => Some(&region.segments[*file]),

@@ -1,7 +1,7 @@
 //! Shows the lines of a file around the nearest region, within a budget.
 //!
-//! The lines occur only once in the file if a few lines of context are enough for that, so an edit that copies them
-//! finds them.
+//! If a few lines of context suffice, the shown lines are unique in the file, so that an edit which copies them finds
+//! them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,18 +11,18 @@ use memchr::memmem;
 
 use super::{INFALLIBLE, line_end, line_number, line_start, mark_whitespace};
 
-/// Lines and bytes of the region that are shown; with the reasons that is less than 4 KB.
+/// The maximum number of shown lines and bytes of the region. With the reasons, that is less than 4 KB.
 const MAX_SHOWN_LINES: usize = 60;
 pub(super) const MAX_SHOWN_BYTES: usize = 2_400;
-/// Bytes that are shown of a line that is longer than that.
+/// How many bytes of a longer line are shown.
 const LONG_LINE_BYTES: usize = 600;
-/// Lines of context that are added to make the excerpt unique.
+/// The maximum number of context lines that are added to make the excerpt unique.
 const MAX_CONTEXT: usize = 20;
 
-/// Lines of the file that the explanation shows.
+/// The lines of the file in the explanation.
 pub(super) struct Excerpt {
     range: Range<usize>,
-    /// Lines of the region that are not shown.
+    /// The number of lines of the region that are not shown.
     more: usize,
 }
 
@@ -48,7 +48,7 @@ impl Excerpt {
             } else if fits(&file[region.clone()]) {
                 region.clone()
             } else if line_end(file, start) - start > MAX_SHOWN_BYTES {
-                // A part of a long line, from where the text begins in it.
+                // A part of a long line, starting where the text begins in it.
                 let end = line_end(file, start).min(focus + LONG_LINE_BYTES);
                 focus..file.floor_char_boundary(end)
             } else {
@@ -114,7 +114,7 @@ fn fits(text: &str) -> bool {
         && memchr::memchr_iter(b'\n', text.as_bytes()).count() < MAX_SHOWN_LINES
 }
 
-/// The end of the lines from `start` on that fit the budget.
+/// The end of the lines from `start` on that fit into the budget.
 fn beginning(file: &str, start: usize, end: usize) -> usize {
     let mut at = line_end(file, start);
     while at < end {
@@ -127,7 +127,7 @@ fn beginning(file: &str, start: usize, end: usize) -> usize {
     at
 }
 
-/// Adds lines of context until the range occurs only once, if a few are enough.
+/// Adds lines of context until the range is unique, if a few are enough.
 fn unique(file: &str, range: Range<usize>) -> Range<usize> {
     let occurs_once = |range: &Range<usize>| {
         let needle = memmem::Finder::new(file[range.clone()].as_bytes());

@@ -1,4 +1,4 @@
-//! Cleans the text that an edit looks for: removes pasted line numbers and diff markers, and recognises placeholders.
+//! Cleans the text of an edit: removes pasted line numbers and diff markers, and recognises placeholders.
 
 use memchr::memmem;
 
@@ -7,17 +7,17 @@ use super::search::MAX_SEGMENTS;
 /// A prefix that was pasted with every line, and that the file does not have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Prefix {
-    /// A line number; `tab` if each is followed by a tab.
+    /// A line number. `tab` says whether each is followed by a tab.
     LineNumber { tab: bool },
     /// `+`, `-` or a space.
     DiffMarker,
 }
 
-/// The text that an edit looks for, without a prefix that was pasted with every line.
+/// The text of an edit, without a prefix that was pasted with every line.
 pub(super) struct OldText {
     pub(super) text: String,
     pub(super) prefix: Option<Prefix>,
-    /// Lines after the first [`MAX_SEGMENTS`], which are not looked for.
+    /// The number of lines after the first [`MAX_SEGMENTS`], which are not searched for.
     pub(super) more_lines: usize,
 }
 
@@ -37,7 +37,7 @@ impl OldText {
     }
 }
 
-/// The lines without the numbers before them, if each has one and they count up.
+/// The lines without their numbers, if each has one and they count up.
 fn without_numbers<'o>(lines: &[&'o str]) -> Option<(Vec<&'o str>, Prefix)> {
     let (mut stripped, mut last, mut tab) = (Vec::new(), None, true);
     for line in lines {
@@ -75,7 +75,7 @@ fn without_markers<'o>(lines: &[&'o str]) -> Option<(Vec<&'o str>, Prefix)> {
         return None;
     }
     let added = lines.iter().filter(|line| line.starts_with('+')).count();
-    // A text of added lines only is the model's idea of the file.
+    // If all lines are added, the text is what the model expects in the file.
     let keeps_added = added == lines.len();
     let kept = lines.iter().filter(|line| {
         !line.starts_with("@@")
@@ -86,7 +86,7 @@ fn without_markers<'o>(lines: &[&'o str]) -> Option<(Vec<&'o str>, Prefix)> {
     (!stripped.is_empty()).then_some((stripped, Prefix::DiffMarker))
 }
 
-/// Whether a line stands for lines that were left out, such as `// ... existing code ...`.
+/// Whether a line is a placeholder for omitted lines, such as `// ... existing code ...`.
 pub(super) fn is_placeholder(line: &str) -> bool {
     let leaders: &[char] =
         &['/', '#', '*', '-', ';', '<', '!', '%', '(', '[', '{', ' ', '\t', '\''];
@@ -99,7 +99,7 @@ pub(super) fn is_placeholder(line: &str) -> bool {
     if inner.trim_matches(['.', '\u{2026}', ' ']).is_empty() {
         return true;
     }
-    // Words beside the dots count only in a comment: `...args` is code.
+    // Words beside the dots count only in a comment, since `...args` is code.
     let comment = ["//", "#", "/*", "--", "<!--", ";", "%", "{/*", "*"];
     comment.iter().any(|leader| line.trim_start().starts_with(leader))
 }

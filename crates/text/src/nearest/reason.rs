@@ -1,7 +1,7 @@
-//! Says why a region of a file is not the text that was looked for.
+//! Explains how a region of a file differs from the text of an edit.
 //!
-//! There is one reason for each kind of difference, whatever the number of lines that have it, the
-//! most telling kind first. Characters that cannot be seen are named by their code points.
+//! There is one reason for each kind of difference, however many lines have it. The most telling kind comes first.
+//! Invisible characters are named by their code points.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -39,23 +39,23 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Difference {
     pub(super) kind: Kind,
-    /// The line of the file; the line of the text if it is missing in the file.
+    /// The line of the file, or the line of the text if the file does not have it.
     pub(super) line: usize,
     pub(super) detail: String,
 }
 
-/// Kinds of differences that are named.
+/// The maximum number of named kinds of differences.
 const MAX_REASONS: usize = 6;
-/// Ranges of lines that are named for one kind.
+/// The maximum number of named line ranges for one kind.
 const MAX_RANGES: usize = 5;
-/// How many characters of a word are quoted.
+/// The maximum number of quoted characters of a word.
 const MAX_WORD: usize = 40;
 /// A longer segment is only reported as different.
 const MAX_COMPARED: usize = 8 * 1024;
-/// In a longer segment of the file the text is not looked for.
+/// A longer segment of the file is not searched for the text.
 const MAX_FOLDED: usize = 1024 * 1024;
 
-/// The reasons as sentences, one per line.
+/// The reasons as sentences, one on each line.
 pub(super) fn explanations(mut differences: Vec<Difference>) -> Vec<String> {
     differences.sort_by_key(|difference| (difference.kind, difference.line));
     let by_kind: Vec<&[Difference]> =
@@ -125,7 +125,7 @@ fn ranges(lines: impl Iterator<Item = usize>) -> String {
     named.join(", ")
 }
 
-/// Why a segment of the text is not the one of the file.
+/// Finds how a segment of the text differs from that of the file.
 pub(super) fn differences(text: &str, file: &str, line: usize, found: &mut Vec<Difference>) {
     if text == file {
         return;
@@ -152,14 +152,14 @@ pub(super) fn differences(text: &str, file: &str, line: usize, found: &mut Vec<D
     } else {
         push(Kind::Text, words_that_differ((text, &folded[0]), (file, &folded[1])));
         let indents = [text, file].map(|line| indentation(line).0);
-        // A text may start in the middle of a line.
+        // The text may start in the middle of a line.
         if indents[0] != indents[1] && !indents[0].is_empty() {
             push(Kind::Indentation, indentation_detail(text, file));
         }
     }
 }
 
-/// Which part of the file's segment the text is, once both are folded.
+/// The part of the file's segment that equals the text, once both are folded.
 pub(super) fn part_of(text: &Folded, file: &Folded) -> Option<Range<usize>> {
     if text.text.is_empty() {
         return None;
@@ -169,7 +169,7 @@ pub(super) fn part_of(text: &Folded, file: &Folded) -> Option<Range<usize>> {
     Some(first.start..last.end)
 }
 
-/// The same beginning of two texts, in bytes.
+/// The length of the common prefix of two texts in bytes.
 fn common_prefix(one: &str, other: &str) -> usize {
     let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
     same.map(|(c, _)| c.len_utf8()).sum()
@@ -190,7 +190,7 @@ fn detail(fold: Fold, text: (&str, &Folded), file: (&str, &Folded)) -> (Kind, St
         Fold::Escapes => (Kind::Escapes, {
             let sides = [(text.0, in_text), (file.0, in_file)];
             let [mut one, mut other] = sides.map(|(line, at)| escape_at(line, at));
-            // A tab is folded away as whitespace, so that it stands before the place.
+            // A tab is folded as whitespace, so it is before the offset.
             let tab = |escape: &str| escape.starts_with('\\') && escape.ends_with('t');
             if tab(&one) && !tab(&other) && file.0[..in_file].ends_with([' ', '\t']) {
                 other = file.0[..in_file].chars().next_back().into_iter().collect();
@@ -220,7 +220,7 @@ fn detail(fold: Fold, text: (&str, &Folded), file: (&str, &Folded)) -> (Kind, St
             format!("{code} {after} in the {has}, not in the {lacks}")
         }),
         Fold::Spaces => (Kind::Spaces, {
-            // Ordinary spaces are folded away, so that they stand before the place.
+            // Ordinary spaces are folded, so they are before the offset.
             let space = |line: &str, at: usize, token: &str| match line[..at].chars().next_back() {
                 _ if token.starts_with(is_odd_space) => named(token),
                 Some(c @ (' ' | '\t')) => named(&c.to_string()),
@@ -270,7 +270,7 @@ pub(super) fn written_out(text: &str, file: &str) -> String {
     }
 }
 
-/// The escape that a place in a line is in; the character there if it is in none.
+/// The escape at an offset of a line, or the character there if it is not in an escape.
 fn escape_at(line: &str, at: usize) -> String {
     let start = line[..at].trim_end_matches('\\').len();
     let after = line[start..].trim_start_matches('\\');
@@ -287,7 +287,7 @@ fn escape_at(line: &str, at: usize) -> String {
     line[start..].chars().take(backslashes + take).collect()
 }
 
-/// The entity that a place in a line is in; the character there if it is in none.
+/// The entity at an offset of a line, or the character there if it is not in an entity.
 fn entity_at(line: &str, at: usize) -> String {
     let before = line[..at].trim_end_matches([' ', '\t']);
     let start = if before.ends_with('&') { before.len() - 1 } else { at };
@@ -325,7 +325,7 @@ fn code_point(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
 }
 
-/// Characters that cannot be seen, as their code points.
+/// The text, with invisible characters as code points.
 fn visible(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -387,7 +387,7 @@ fn words_that_differ(text: (&str, &Folded), file: (&str, &Folded)) -> String {
     }
 }
 
-/// Words in quotes that they do not have themselves.
+/// Words in quotes that do not occur in them.
 fn quoted(words: &str) -> String {
     if words.contains('"') { format!("`{words}`") } else { format!("\"{words}\"") }
 }

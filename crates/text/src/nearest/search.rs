@@ -1,37 +1,37 @@
 //! Finds the region of a file that a text resembles most, and aligns the two.
 //!
-//! One pass over the file notes which of its segments are, or are like, segments of the text. The
-//! places with most of them are aligned with the text, and the best alignment wins. Work is bounded:
-//! past `MAX_WORK` only segments with the same key are noted.
+//! One pass over the file finds the segments that equal or resemble segments of the text. The places with most of
+//! them are aligned with the text, and the best alignment wins. The work is bounded: after `MAX_WORK` steps only
+//! segments with the same key are found.
 
 use std::collections::{HashMap, HashSet};
 
 use super::fold::{Segment, key, segments};
 
-/// Segments of the text that are looked for: enough to know a region by.
+/// The maximum number of segments of the text that are searched for. They are enough to identify a region.
 pub(super) const MAX_SEGMENTS: usize = 200;
-/// Segments of the text that others are compared with by likeness.
+/// The maximum number of segments of the text that are compared by similarity.
 const MAX_LIKENESS: usize = 64;
-/// Places noted for one key of the text, and for how many equal segments of it.
+/// The maximum number of places for one key of the text, and of equal segments in the text.
 const MAX_PLACES: usize = 50;
 const MAX_EQUALS: usize = 4;
-/// Places noted for one segment by likeness.
+/// The maximum number of similar places for one segment.
 const MAX_LIKE: usize = 20;
-/// Bytes of a key that are compared by likeness.
+/// The maximum number of bytes of a key that are compared by similarity.
 const MAX_KEY: usize = 1_000;
-/// Segments of the text that are looked for within longer ones of the file.
+/// The maximum number of segments that are searched for within longer ones of the file.
 const MAX_LONG: usize = 4;
-/// Steps of comparing by likeness.
+/// The maximum number of steps for comparing by similarity.
 const MAX_WORK: usize = 300_000_000;
-/// Less than this share of trigrams in common is no likeness.
+/// The minimum share of common trigrams of similar segments.
 const MIN_LIKENESS: f32 = 0.4;
-/// Places that are aligned with the text.
+/// The maximum number of places that are aligned with the text.
 const MAX_ALIGNED: usize = 3;
 
-/// How a segment is aligned, in order.
+/// One step of an alignment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Step {
-    /// A segment of the text and the one of the region that it resembles.
+    /// A segment of the text, and the segment of the region that it resembles.
     Pair(usize, usize),
     /// A segment of the text that the region does not have.
     OnlyText(usize),
@@ -48,19 +48,19 @@ pub(super) struct Region<'t> {
     pub(super) score: f32,
 }
 
-/// The keys of a text's segments, prepared for looking them up.
+/// The keys of a text's segments, prepared for lookups.
 struct Index<'k> {
     keys: &'k [String],
     by_key: HashMap<&'k str, Vec<usize>>,
-    /// Segments that are compared by likeness, longest first.
+    /// The segments that are compared by similarity, longest first.
     likeness: Vec<usize>,
-    /// For each hash of a trigram, which of those have it.
+    /// For each trigram hash, the set of those segments that have it.
     masks: Vec<u64>,
 }
 
 const HASH_BITS: u32 = 14;
 
-/// The trigrams of a key, as hashes; its ends count as characters.
+/// The trigrams of a key as hashes. Its ends count as characters.
 fn trigrams(key: &str) -> impl Iterator<Item = usize> {
     let key = &key.as_bytes()[..key.len().min(MAX_KEY)];
     let at = |index: usize| if index < 2 { 1 } else { key.get(index - 2).copied().unwrap_or(2) };
@@ -70,9 +70,9 @@ fn trigrams(key: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Where a part of a long key is like a shorter one, and how much of that it has.
+/// The part of a long key that resembles a shorter one: the share of common trigrams, and the offset.
 pub(super) fn best_part(key: &str, long: &str) -> Option<(f32, usize)> {
-    // For each trigram of the key, in which part it was last seen.
+    // For each trigram of the key, the part in which it was last seen.
     let mut wanted = vec![None; 1 << HASH_BITS];
     let inner = |key: &str| {
         let count = key.len().saturating_sub(2);
@@ -124,7 +124,7 @@ impl<'k> Index<'k> {
         Self { keys, by_key, likeness, masks }
     }
 
-    /// Which segments a key is like, and how much; `work` counts up.
+    /// Finds the segments that a key resembles, and how much. Adds the steps to `work`.
     fn alike(&self, key: &str, work: &mut usize, mut found: impl FnMut(usize, f32)) {
         if key.len() > MAX_KEY {
             for number in self.likeness.iter().take(MAX_LONG) {
@@ -170,16 +170,17 @@ impl<'k> Index<'k> {
 
 /// A segment of the file that resembles one of the text.
 struct Match {
-    /// The number of the file's segment less that of the text's.
+    /// The index of the file's segment minus that of the text's.
     diagonal: isize,
     text: usize,
     weight: f32,
 }
 
-/// Where every so many segments start, so that a region can be found again.
+/// The interval of segments whose offsets are stored, so that a region can be found again.
 const CHECKPOINT: usize = 64;
 
-/// The region that resembles the segments with these keys most; of equals the first, or the last.
+/// The region that resembles the segments with these keys most. Of equal ones, it is the first, or the last if
+/// `prefer_last` is set.
 pub(super) fn best_region<'t>(
     file: &'t str,
     start: usize,
@@ -224,26 +225,7 @@ pub(super) fn best_region<'t>(
             });
         }
     }
-    let mut matches = Vec::new();
-    for equals in index.by_key.values() {
-        let length = keys[equals[0]].len().min(40) as f32 + 1.0;
-        let (count, places) = &exact[equals[0]];
-        let weight = length / (1.0 + (*count).max(1) as f32).ln();
-        let newest = places.len().saturating_sub(MAX_PLACES);
-        for text in equals {
-            let diagonal = |place: &usize| *place as isize - *text as isize;
-            matches.extend(places[newest..].iter().map(|place| Match {
-                diagonal: diagonal(place),
-                text: *text,
-                weight,
-            }));
-            matches.extend(alike[equals[0]].iter().map(|(likeness, place)| Match {
-                diagonal: diagonal(place),
-                text: *text,
-                weight: length * likeness * 0.8,
-            }));
-        }
-    }
+    let mut matches = weighted_matches(keys, &index, &exact, &alike);
     let slack = keys.len() / 4 + 3;
     let aligned = places_by_weight(&mut matches, slack, prefer_last).into_iter().map(|diagonal| {
         let first = usize::try_from(diagonal - slack as isize - 2).unwrap_or(0);
@@ -264,9 +246,36 @@ pub(super) fn best_region<'t>(
     best.steps.iter().any(|step| matches!(step, Step::Pair(..))).then_some(best)
 }
 
-/// The diagonals around which most weight lies, best first.
+/// The matches of segments, with their weights. `exact` has the number of equal segments of the file and their places,
+/// and `alike` the similar ones; both are at the index of the first equal segment of the text.
+fn weighted_matches(
+    keys: &[String],
+    index: &Index<'_>,
+    exact: &[(usize, Vec<usize>)],
+    alike: &[Vec<(f32, usize)>],
+) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for equals in index.by_key.values() {
+        let length = keys[equals[0]].len().min(40) as f32 + 1.0;
+        let (count, places) = &exact[equals[0]];
+        let weight = length / (1.0 + (*count).max(1) as f32).ln();
+        let newest = places.len().saturating_sub(MAX_PLACES);
+        for text in equals {
+            let matched = |place: usize, weight| {
+                let diagonal = place as isize - *text as isize;
+                Match { diagonal, text: *text, weight }
+            };
+            matches.extend(places[newest..].iter().map(|place| matched(*place, weight)));
+            let alike = alike[equals[0]].iter();
+            matches.extend(alike.map(|(likeness, place)| matched(*place, length * likeness * 0.8)));
+        }
+    }
+    matches
+}
+
+/// The diagonals with most weight around them, best first.
 fn places_by_weight(matches: &mut [Match], slack: usize, prefer_last: bool) -> Vec<isize> {
-    /// Matches that are looked at on each side of one.
+    /// The maximum number of neighbours that are added on each side of a match.
     const MAX_NEIGHBOURS: usize = 300;
     matches.sort_by_key(|found| (found.diagonal, found.text));
     let near = |one: &Match, other: &Match| one.diagonal.abs_diff(other.diagonal) <= slack;
@@ -307,10 +316,10 @@ fn places_by_weight(matches: &mut [Match], slack: usize, prefer_last: bool) -> V
     chosen
 }
 
-/// A gap costs so much that two dissimilar segments are a gap on either side rather than a pair.
+/// The cost of a gap. Because of it, two dissimilar segments become two gaps and not a pair.
 const GAP: f32 = -0.3;
 
-/// The score of a pair of segments; `None` if they have nothing in common.
+/// The score of a pair of segments. Returns `None` if they have nothing in common.
 fn pair_score(text: (&str, &[usize]), file: (&str, &[usize])) -> Option<f32> {
     match (text.0, file.0) {
         ("", "") => return Some(0.1),
@@ -337,7 +346,7 @@ fn pair_score(text: (&str, &[usize]), file: (&str, &[usize])) -> Option<f32> {
     (score >= 0.3).then_some(score * 0.9)
 }
 
-/// Aligns all of the text with a part of some segments of the file.
+/// Aligns the whole text with a part of some segments of the file.
 fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Option<Region<'t>> {
     let segments: Vec<_> = window.collect();
     let folded = |segment: &Segment<'_>| {
@@ -354,7 +363,7 @@ fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Opti
     let text_trigrams: Vec<_> = keys.iter().map(sorted).collect();
     let file_trigrams: Vec<_> = file_keys.iter().map(sorted).collect();
     let (rows, columns) = (keys.len() + 1, segments.len() + 1);
-    // A segment that is in both is paired with itself or with none: it may have moved.
+    // A segment that is in both is paired only with its equal, since it may have moved.
     let in_file: HashSet<&str> = file_keys.iter().map(String::as_str).collect();
     let in_text: HashSet<&str> = keys.iter().map(String::as_str).collect();
     let mut scores = vec![0.0_f32; rows * columns];
@@ -378,7 +387,7 @@ fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Opti
         }
     }
     let last_row = &scores[(rows - 1) * columns..];
-    // Of equals the first.
+    // The first of equal ones.
     let mut column = 0;
     for (at, score) in last_row.iter().enumerate() {
         if *score > last_row[column] + 1e-6 {

@@ -4,7 +4,7 @@ fn nearest(file: &str, old: &str, new: &str) -> Option<String> {
     super::nearest(file.as_bytes(), Encoding::UTF_8, old, new, &|| true)
 }
 
-/// The lines that an explanation shows, copied as a model would.
+/// The lines that an explanation shows, as a model would copy them.
 fn shown_lines(explanation: &str) -> String {
     let lines = explanation.split('\n').filter_map(|line| {
         let (number, rest) = line.split_once('\t')?;
@@ -132,7 +132,7 @@ fn a_large_text_is_explanation_about_in_few_words() {
     assert!(explanation.starts_with("nearest is line 1:"), "{explanation}");
     assert!(explanation.contains("more lines)"), "{explanation}");
     assert!(explanation.len() < 4_000, "{explanation}");
-    // Lines as long as files, and nothing like them.
+    // The lines are as long as files, and nothing resembles them.
     let long = |letters: &str| format!("{}\n", letters.repeat(700)).repeat(2_000);
     assert_eq!(nearest(&long("abc"), &long("xyz")[..2_101], ""), None);
 }

@@ -8,11 +8,11 @@ use super::window::Window;
 use super::{Blocks, Page, PageEnd, PageError, PageRequest, is_bytewise};
 use crate::Encoding;
 
-/// Reads the last `request.lines` lines of a file, and of the rest only the beginning, which tells the encoding. The
-/// lines before are not counted: `first` is ignored, and [`Page::total`] is the number of shown lines.
+/// Reads the last `request.lines` lines of a file, and its beginning to detect the encoding. The lines before are not
+/// counted: `first` is ignored, and [`Page::total`] is the number of shown lines.
 ///
-/// `None` if the lines have to be counted from the beginning after all: in UTF-16 and UTF-32, if the lines do not fit
-/// into the budget or begin with the file, or if the file has fewer than `request.size_hint` bytes by now.
+/// Returns `None` if the lines have to be counted from the beginning: for UTF-16 and UTF-32, if the lines do not fit
+/// into the budget or begin with the file, or if the file is now shorter than `request.size_hint`.
 pub fn read_tail(
     source: &mut (impl Read + Seek),
     request: &PageRequest,
@@ -44,8 +44,8 @@ pub fn read_tail(
     Ok(has_all.then_some(Page { complete: false, ..page }))
 }
 
-/// The offset of the first of the last lines. `None` if they begin with the file, have more bytes than the budget, or
-/// cannot be read.
+/// The offset of the first of the last lines. Returns `None` if they begin with the file, have more bytes than the
+/// budget, or cannot be read.
 fn start_of_tail(
     source: &mut (impl Read + Seek),
     count: u64,
@@ -64,7 +64,7 @@ fn start_of_tail(
             other => other?,
         }
         let mut rest = &*block;
-        // A line end that the file ends with starts no line.
+        // A line ending at the end of the file does not start a line.
         if end == request.size_hint {
             rest = rest.strip_suffix(b"\n").unwrap_or(rest);
         }
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// The last lines, counted from the beginning.
+    /// The last lines, found by counting from the beginning.
     fn counted(bytes: &[u8], lines: u64) -> Page {
         let whole = PageRequest { lines: None, count_all: true, ..request(bytes, lines) };
         let total = read_page(&mut &*bytes, &whole).unwrap().total;
@@ -151,7 +151,7 @@ mod tests {
         assert!(tail(text.as_bytes(), 0).is_none());
         let small = PageRequest { budget: 20, ..request(text.as_bytes(), 9) };
         assert!(read_tail(&mut Cursor::new(&text), &small).unwrap().is_none());
-        // The file was cut since its size was looked up.
+        // The file was truncated since its size was read.
         let larger = PageRequest { size_hint: 600, ..request(text.as_bytes(), 1) };
         assert!(read_tail(&mut Cursor::new(&text), &larger).unwrap().is_none());
     }

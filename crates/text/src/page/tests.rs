@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::window::push_number;
 use super::*;
 
-/// Returns its bytes in pieces of a given size.
+/// A reader that returns its bytes in pieces of a given size.
 struct Trickle<'b>(&'b [u8], usize);
 
 impl Read for Trickle<'_> {
@@ -127,7 +127,7 @@ fn a_first_line_longer_than_the_budget_is_cut_too() {
     assert_eq!(page.content, "xxxxxxxxxx... [+4990 characters]");
 }
 
-/// Returns its bytes, and then `TimedOut`.
+/// A reader that returns its bytes, and then `TimedOut`.
 struct TooSlow<'b>(&'b [u8]);
 
 impl Read for TooSlow<'_> {
@@ -145,7 +145,7 @@ fn a_full_page_survives_the_deadline_with_an_incomplete_count() {
     let request = PageRequest { lines: Some(2), size_hint: u64::MAX, ..all() };
     let page = read_page(&mut TooSlow(bytes.as_bytes()), &request).unwrap();
     assert_eq!((page.content.as_str(), page.complete), ("line\nline\n", false));
-    // The file may have lines after the ones that were read.
+    // The file may have lines after those that were read.
     let whole = PageRequest { lines: Some(20_000), ..request };
     let page = read_page(&mut TooSlow(bytes.as_bytes()), &whole).unwrap();
     assert_eq!((page.shown, page.total, page.complete), (20_000, 20_000, false));
@@ -162,7 +162,7 @@ fn lines_after_the_window_are_not_read_unless_they_are_counted() {
     let page = read_page(&mut source, &request).unwrap();
     assert_eq!((page.content.as_str(), page.complete), ("line\nline\n", false));
     assert_eq!((page.end, source.len()), (PageEnd::LineLimit, bytes.len() - BLOCK));
-    // Where the page ends by the budget, the answer says how many lines there are.
+    // If the budget ends the page, the answer has the number of lines.
     let cut = PageRequest { budget: 7, ..request };
     let page = read_page(&mut bytes.as_bytes(), &cut).unwrap();
     assert_eq!((page.end, page.total, page.complete), (PageEnd::ByteBudget, 100_000, true));

@@ -7,7 +7,7 @@ use crate::binary::SNIFF_BYTES;
 use crate::long_line::{LineLimits, PartialLine, ShownLine};
 use crate::{Charset, Encoding, LineCount};
 
-/// The maximum capacity that is reserved for a page in advance: most pages are smaller.
+/// The maximum capacity that is reserved for a page in advance. Most pages are smaller.
 const MAX_RESERVED: usize = 64 * 1024;
 
 /// The shown lines, collected block by block.
@@ -25,7 +25,7 @@ pub(super) struct Window {
     /// The beginning of a line that continues in the next block.
     partial: Option<PartialLine>,
     malformed: bool,
-    /// If the encoding is uncertain: the lines of the window that are not ASCII.
+    /// The lines of the window that are not ASCII, if the encoding is uncertain.
     pub(super) doubtful: Option<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Window {
         self.over_budget || self.request.lines.is_some_and(|lines| self.shown >= lines)
     }
 
-    /// Whether the page has the requested number of lines, and the file the first of them.
+    /// Whether the page has the requested number of lines, and the file has the first of them.
     pub(super) fn has_all_lines(&self) -> bool {
         self.is_full() && !self.over_budget && self.count.ended() >= self.request.first
     }
@@ -76,7 +76,7 @@ impl Window {
         }
         let left = self.request.budget.saturating_sub(self.content.len());
         self.content.reserve(left.min(rest.len() + rest.len() / 4).min(MAX_RESERVED));
-        // Most blocks are valid UTF-8; one check of a block is faster than a check of each line.
+        // Most blocks are valid UTF-8, and one check of a block is faster than one of each line.
         let mut text = std::str::from_utf8(rest).ok();
         while !rest.is_empty() && !self.is_full() {
             match memchr(b'\n', rest) {
@@ -95,7 +95,7 @@ impl Window {
         }
     }
 
-    /// Keeps bytes that are not ASCII for another guess at the encoding, about `SNIFF_BYTES` of them.
+    /// Keeps about `SNIFF_BYTES` bytes that are not ASCII, for another guess at the encoding.
     fn keep_if_doubtful(&mut self, bytes: &[u8]) {
         if let Some(kept) = &mut self.doubtful
             && kept.len() < SNIFF_BYTES
@@ -110,8 +110,8 @@ impl Window {
         self.partial.get_or_insert_with(|| PartialLine::new(&self.feed_encoding, limits))
     }
 
-    /// Pushes a line whose LF was found; `line` is the part of it in this block, and `text` the same if
-    /// it is known to be UTF-8.
+    /// Adds a line whose LF was found. `line` is the part of it in this block, and `text` is the same if it is known
+    /// to be UTF-8.
     fn end_line(&mut self, line: &[u8], text: Option<&str>) {
         if let Some(mut partial) = self.partial.take() {
             partial.feed(line);
@@ -183,7 +183,7 @@ impl Window {
         self.shown += 1;
     }
 
-    /// The page, or an error if its bytes show that the file is in another encoding.
+    /// The page, or an error if its bytes show that the file has another encoding.
     pub(super) fn finish_checked(mut self) -> Result<Page, PageError> {
         let doubtful = self.doubtful.take();
         let page = self.finish();
@@ -231,7 +231,7 @@ impl PageRequest {
     }
 }
 
-/// Appends a number, right-aligned in 6 columns: faster than `write!`, and called for every line.
+/// Appends a number, right-aligned in 6 columns. It is called for every line, and is faster than `write!`.
 pub(super) fn push_number(out: &mut String, mut number: u64) {
     let mut digits = [b' '; 20];
     let mut first = digits.len();

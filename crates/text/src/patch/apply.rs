@@ -1,6 +1,6 @@
-//! Makes the changes of a patch's chunks in the bytes of a file.
+//! Applies a patch's chunks to the bytes of a file.
 //!
-//! Only lines that are removed or added are spliced: context lines and everything between chunks keep their bytes.
+//! Only removed and added lines are spliced. Context lines and everything between chunks keep their bytes.
 
 use super::place::{Placed, lines_of, place};
 use super::{Chunk, PatchLine, PlaceError, PlaceProblem};
@@ -13,11 +13,11 @@ use crate::{Encoding, MatchKind, MatchMode, ReplaceError};
 pub struct PatchedText {
     /// The whole file's new bytes.
     pub bytes: Vec<u8>,
-    /// The chunks that did not match exactly: how, and which lines they take now, from first to last.
+    /// The chunks that did not match exactly: the kind of match, and the first and last line in the new file.
     pub lenient: Vec<(MatchKind, (u64, u64))>,
 }
 
-/// Lines that are replaced: how many lines are before them, how many they are, and what takes their place.
+/// Lines to replace: the number of lines before them, their number, and the new lines.
 struct Run {
     chunk: usize,
     start: usize,
@@ -54,7 +54,7 @@ pub fn apply_chunks(
     for chunk in &placed {
         runs.extend(runs_of(chunk, max_bytes)?);
     }
-    // Lines that are appended come last, wherever their chunk stands in the patch.
+    // Appended lines come last, wherever their chunk is in the patch.
     runs.sort_by_key(|run| run.start);
     let starts = line_starts(text);
     let mut spans = Vec::new();
@@ -74,7 +74,7 @@ pub fn apply_chunks(
     Ok(PatchedText { bytes, lenient: lenient(&placed) })
 }
 
-/// Where each line starts, and where the text ends.
+/// The start of each line, and the end of the text.
 fn line_starts(text: &str) -> Vec<usize> {
     let mut starts: Vec<usize> = lines_of(text)
         .iter()
@@ -88,7 +88,7 @@ fn line_starts(text: &str) -> Vec<usize> {
     starts
 }
 
-/// The lines of a chunk that change, with the new ones shifted as the file needs it.
+/// The changed lines of a chunk. The new ones have the indentation of the file.
 fn runs_of(placed: &Placed<'_>, max_bytes: u64) -> Result<Vec<Run>, PlaceError> {
     let (chunk, final_newline) = (placed.number, placed.final_newline);
     let mut runs: Vec<Run> = Vec::new();
@@ -123,7 +123,7 @@ fn runs_of(placed: &Placed<'_>, max_bytes: u64) -> Result<Vec<Run>, PlaceError> 
     Ok(runs)
 }
 
-/// The part of the text that a run replaces, and what takes its place.
+/// The part of the text that a run replaces, and the new text.
 fn span(run: &Run, text: &str, starts: &[usize]) -> (usize, usize, String) {
     let total = starts.len() - 1;
     let (first, last) = (run.start, run.start + run.removed);
@@ -137,7 +137,7 @@ fn span(run: &Run, text: &str, starts: &[usize]) -> (usize, usize, String) {
     let was_ended = text.is_empty() || text.ends_with('\n');
     let is_ended = run.final_newline.unwrap_or(was_ended);
     if run.added.is_empty() {
-        // The line before is the last one now, and ends as the last one did.
+        // The line before becomes the last one, and ends as the last one did.
         let start = if is_ended { starts[first] } else { starts[first].saturating_sub(1) };
         return (start, text.len(), new);
     }
@@ -150,7 +150,7 @@ fn span(run: &Run, text: &str, starts: &[usize]) -> (usize, usize, String) {
     (starts[first], text.len(), new)
 }
 
-/// The lines that leniently matched chunks take now.
+/// The lines of leniently matched chunks in the new file.
 fn lenient(placed: &[Placed<'_>]) -> Vec<(MatchKind, (u64, u64))> {
     let mut grown = 0_i64;
     let mut lenient = Vec::new();

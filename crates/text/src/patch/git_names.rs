@@ -1,6 +1,6 @@
-//! The names of files in the headers of unified diffs.
+//! File names in the headers of unified diffs.
 
-/// A name as a header writes it: without the quotes and escapes of Git, and without the time that `diff` puts behind it.
+/// A name from a header, without Git's quotes and escapes, and without the time that `diff` appends.
 pub(super) fn plain_name(text: &str) -> Option<String> {
     if text.starts_with('"') {
         return quoted(text).map(|(name, _)| name);
@@ -10,7 +10,7 @@ pub(super) fn plain_name(text: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// The two names behind `diff --git `. Names with spaces can be split because both sides are the same.
+/// The two names after `diff --git `. Names with spaces can be split because both are the same.
 pub(super) fn both_names(text: &str) -> Option<(String, String)> {
     let text = text.strip_suffix('\r').unwrap_or(text);
     if text.starts_with('"') {
@@ -29,7 +29,7 @@ pub(super) fn both_names(text: &str) -> Option<(String, String)> {
     found.map(|(old, new)| (old.to_owned(), new.to_owned()))
 }
 
-/// A name without its first directory: `a/`, `b/` and the like, which Git puts before it.
+/// A name without Git's prefix, such as `a/` or `b/`.
 pub(super) fn without_prefix(name: &str) -> &str {
     match name.split_once('/') {
         Some((prefix, rest)) if prefix.len() == 1 => rest,
@@ -37,7 +37,7 @@ pub(super) fn without_prefix(name: &str) -> &str {
     }
 }
 
-/// A quoted name at the beginning of a text, and what follows it.
+/// A quoted name at the beginning of a text, and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut bytes = Vec::new();
     let mut rest = text.strip_prefix('"')?.char_indices();

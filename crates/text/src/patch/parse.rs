@@ -1,7 +1,8 @@
 //! Parses codex's notation for patches.
 //!
-//! It is read as leniently as codex reads it: blanks around marker lines, a first chunk without `@@`, an empty line as
-//! empty context, a shell's here-document around the patch, CR before LF. Stacked `@@` lines are accepted too.
+//! The parser is as lenient as codex's: it accepts blanks around marker lines, a first chunk without `@@`, an empty
+//! line as empty context, a shell's here-document around the patch, and CR before LF. It also accepts stacked `@@`
+//! lines.
 
 use super::{Chunk, FilePatch, Patch, PatchLine};
 
@@ -14,7 +15,7 @@ pub(super) const MOVE: &str = "*** Move to: ";
 pub(super) const END_OF_FILE: &str = "*** End of File";
 pub(super) const HEADER: &str = "@@";
 
-/// Why a text is no patch.
+/// The reason why a text is not a patch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ParseError {
     /// The line of the text, counting from 1.
@@ -26,23 +27,23 @@ pub struct ParseError {
 /// A problem with a line of a patch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ParseProblem {
-    /// The patch does not begin as patches do.
+    /// The patch does not start with its first marker line.
     NoBegin,
-    /// The patch does not end as patches do.
+    /// The patch does not end with its last marker line.
     NoEnd,
-    /// The line is none that begins with a file.
+    /// The line does not begin a file.
     NotAFile {
         /// The line, without blanks around it.
         found: String,
     },
-    /// A file is to be changed, and no change follows.
+    /// The section of a changed file has no chunks.
     NoChunks {
         /// The file's path.
         path: String,
     },
     /// A chunk has no lines.
     NoLines,
-    /// A line of a chunk has none of the marks.
+    /// A line of a chunk has no mark.
     NoMark {
         /// The line.
         found: String,
@@ -52,7 +53,7 @@ pub enum ParseProblem {
         /// The line.
         found: String,
     },
-    /// A chunk with headers only adds lines, so that it is not clear where behind the header they go.
+    /// A chunk with headers only adds lines, so their place after the header is unknown.
     NoContext {
         /// The last header.
         header: String,
@@ -80,7 +81,7 @@ impl Patch {
         Ok(Self { files })
     }
 
-    /// Whether a text begins as codex's notation does.
+    /// Whether a text begins like codex's notation.
     pub fn is_codex(text: &str) -> bool {
         let mut lines = text.lines().map(str::trim).skip_while(|line| line.is_empty());
         match lines.next() {
@@ -96,12 +97,12 @@ fn is_heredoc(line: &str) -> bool {
     matches!(line, "<<EOF" | "<<'EOF'" | "<<\"EOF\"")
 }
 
-/// The lines between the first and the last of the patch, as far as they are not parsed yet.
+/// The lines between the first and the last line of the patch, and the position of the parser.
 struct Lines<'t> {
     lines: Vec<&'t str>,
-    /// The number of lines that are parsed.
+    /// The number of parsed lines.
     at: usize,
-    /// The number of lines of the text before these.
+    /// The number of lines of the text before the patch.
     before: usize,
 }
 
@@ -143,7 +144,7 @@ impl<'t> Lines<'t> {
         Some(found)
     }
 
-    /// The error for the line that comes next.
+    /// The error for the next line.
     fn error(&self, problem: ParseProblem) -> ParseError {
         ParseError { line: self.before + self.at + 1, problem }
     }
@@ -187,7 +188,7 @@ impl<'t> Lines<'t> {
         Ok(FilePatch::Update { path, move_to, chunks, mode: None })
     }
 
-    /// Parses one chunk. Only the first of a file may do without a header.
+    /// Parses one chunk. Only the first chunk of a file may lack a header.
     fn chunk(&mut self, is_first: bool) -> Result<Chunk, ParseError> {
         let start = self.at;
         let mut headers = Vec::new();

@@ -1,8 +1,8 @@
-//! Finds the lines of a file that the chunks of a patch are about.
+//! Finds the lines of a file that match the chunks of a patch.
 //!
-//! Chunks are looked for from the top of the file to the bottom, by the same kinds of matching as the text of an edit: exact lines
-//! first, lenient ones only where there are none. A place is never guessed: without a header the lines must be there
-//! once from the end of the chunk before, and the first header must be too.
+//! Chunks are matched from the top of the file to the bottom, by the same kinds of matching as an edit: exact lines
+//! first, and lenient ones only if there are none. A place is never guessed: after the chunk before, the first header
+//! must be unique, and without a header the lines must be.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,22 +12,22 @@ use crate::indent::{Shift, indentation};
 use crate::locate::{MAX_NAMED, WHITESPACE};
 use crate::{MatchKind, MatchMode};
 
-/// A chunk at its place.
+/// A chunk with its place.
 pub(super) struct Placed<'c> {
     /// The number of the chunk, counting from 1.
     pub(super) number: usize,
-    /// How many lines of the file are before it.
+    /// The number of lines of the file before it.
     pub(super) start: usize,
     /// Its lines.
     pub(super) lines: Cow<'c, [PatchLine]>,
-    /// How it was found.
+    /// How it was matched.
     pub(super) match_kind: MatchKind,
-    /// The shift of indentation that its new lines need.
+    /// The shift of indentation for its new lines.
     pub(super) shift: Option<Shift>,
     pub(super) final_newline: Option<bool>,
 }
 
-/// The lines of a text, without their line endings. A final line ending starts no new line.
+/// The lines of a text, without their line endings. A final line ending does not start a new line.
 pub(super) fn lines_of(text: &str) -> Vec<&str> {
     if text.is_empty() {
         return Vec::new();
@@ -57,14 +57,14 @@ pub(super) fn place<'c>(
     Ok(placed)
 }
 
-/// Lines that fit, and the shift of their indentation.
+/// The index of matching lines, and the shift of their indentation.
 type Hit = (usize, Option<Shift>);
 
 struct Finder<'t> {
     text: &'t str,
     lines: Vec<&'t str>,
     matching: MatchMode,
-    /// Lines that were compared.
+    /// The number of compared lines.
     work: Cell<usize>,
     keep_going: &'t dyn Fn() -> bool,
 }
@@ -87,7 +87,7 @@ impl Finder<'_> {
             final_newline: chunk.final_newline,
         };
         if chunk.old_lines().is_empty() {
-            // A unified diff says that the file is empty; codex's notation that the lines go to the end.
+            // In a unified diff, this means that the file is empty. In codex's notation, the lines are appended.
             if chunk.line.is_some() && !self.lines.is_empty() {
                 return Err(PlaceProblem::NotFound);
             }
@@ -104,11 +104,11 @@ impl Finder<'_> {
         }
     }
 
-    /// The kinds of match that are tried, the strictest first.
+    /// The kinds of match to try, the strictest first.
     fn kinds(&self, old: &[&str]) -> &'static [MatchKind] {
         let is_blank = |line: &&str| line.trim_matches(WHITESPACE).is_empty();
         match self.matching {
-            // Blank lines could be anywhere.
+            // Blank lines could match anywhere.
             MatchMode::Lenient if !old.iter().all(is_blank) => {
                 &[MatchKind::Exact, MatchKind::TrailingWhitespace, MatchKind::Indentation]
             }
@@ -116,14 +116,14 @@ impl Finder<'_> {
         }
     }
 
-    /// How many lines of the file are before what follows the headers.
+    /// The number of lines up to and including the headers.
     fn behind_headers(&self, headers: &[String], cursor: usize) -> Result<usize, PlaceProblem> {
         let mut from = cursor;
         for (number, header) in headers.iter().enumerate() {
             let old = [header.as_str()];
             let mut found = Vec::new();
             for kind in self.kinds(&old) {
-                // Only the first has to be unique: those behind it say which of several is meant.
+                // Only the first header must be unique. The others select one of several places after it.
                 let max = if number == 0 { usize::MAX } else { 1 };
                 found = self.hits(&old, "", from..self.lines.len(), *kind, max)?;
                 if !found.is_empty() {
@@ -142,7 +142,7 @@ impl Finder<'_> {
         Ok(from)
     }
 
-    /// The one place of the old lines.
+    /// The unique place of the old lines.
     fn find(
         &self,
         chunk: &Chunk,
@@ -169,7 +169,7 @@ impl Finder<'_> {
             let found = self.hits(&old, &new, starts.clone(), *kind, max)?;
             match (&best, found.first()) {
                 (None, Some(_)) => best = Some((found, *kind)),
-                // The header says that the first is meant, but that one only fits leniently.
+                // The header selects the first place, but that one only matches leniently.
                 (Some((exact, _)), Some(first)) if max == 1 && first.0 < exact[0].0 => {
                     let lines = named(&[first.clone(), exact[0].clone()]);
                     return Err(PlaceProblem::Many { count: 2, lines, match_kind: *kind });
@@ -188,7 +188,7 @@ impl Finder<'_> {
         Ok((found.remove(0), match_kind))
     }
 
-    /// The places where lines fit, `max` of them.
+    /// The places where lines match, at most `max`.
     fn hits(
         &self,
         old: &[&str],
@@ -221,7 +221,7 @@ impl Finder<'_> {
     }
 
     fn fits(&self, old: &[&str], lines: &[&str], kind: MatchKind) -> Result<bool, PlaceProblem> {
-        /// Lines that are compared between two looks at the deadline.
+        /// How many lines are compared between two checks of the deadline.
         const INTERVAL: usize = 65_536;
         for (old, line) in old.iter().zip(lines) {
             let work = self.work.get() + 1;
@@ -244,20 +244,20 @@ impl Finder<'_> {
     }
 }
 
-/// The lines of the first hits, counting from 1.
+/// The line numbers of the first hits, counting from 1.
 fn named(hits: &[Hit]) -> Vec<u64> {
     hits.iter().take(MAX_NAMED).map(|(start, _)| *start as u64 + 1).collect()
 }
 
-/// The lines without the last old one, if that is empty: many a patch has an empty line before its end that
-/// the file does not have.
+/// The lines without the last old one, if that is empty. Many patches end with an empty line that the file does not
+/// have.
 fn without_last_blank(lines: &[PatchLine]) -> Result<Vec<PatchLine>, PlaceProblem> {
     let last = lines.iter().rposition(|line| line.old_text().is_some());
     let last = last.filter(|last| lines[*last].old_text() == Some(""));
     let last = last.ok_or(PlaceProblem::NotFound)?;
     let mut lines = lines.to_vec();
     if matches!(lines[last], PatchLine::Context(_)) && last + 1 < lines.len() {
-        // The text after it is added, so it is added too.
+        // The text after it is added, so it is added, too.
         lines[last] = PatchLine::Add(String::new());
     } else {
         lines.remove(last);

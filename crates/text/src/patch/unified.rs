@@ -1,7 +1,7 @@
-//! Parses unified diffs, as `git diff` and `diff -u` write them.
+//! Parses unified diffs of `git diff` and `diff -u`.
 //!
-//! Every line of a hunk is accounted for: a hunk that is shorter or longer than its header says is refused. Text around
-//! the diffs, such as a commit message, is skipped.
+//! Every line of a hunk counts: a hunk with fewer or more lines than its header says is refused. Text around the
+//! diffs, such as a commit message, is skipped.
 
 mod hunk;
 
@@ -11,7 +11,7 @@ use super::git_names::{both_names, plain_name, without_prefix};
 use super::{FilePatch, Patch};
 use crate::patch::unified::hunk::{content, folded, hunk_numbers};
 
-/// Why a text is no unified diff that can be applied.
+/// The reason why a text is not a unified diff that can be applied.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnifiedError {
     /// The line of the text, counting from 1.
@@ -23,7 +23,7 @@ pub struct UnifiedError {
 /// A problem with a line of a unified diff.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum UnifiedProblem {
-    /// There is no diff in the text.
+    /// The text has no diff.
     Nothing,
     /// The diff is of a binary file.
     Binary,
@@ -35,13 +35,13 @@ pub enum UnifiedProblem {
     SpecialFile,
     /// The file's name cannot be read.
     NoName,
-    /// A file without a change.
+    /// The section of a file has no change.
     NoChange,
-    /// A hunk without a file.
+    /// A hunk is not in the section of a file.
     NoFile,
     /// The numbers of a hunk cannot be read.
     BadHunk,
-    /// A hunk ends before it has as many lines as its header says.
+    /// A hunk has fewer lines than its header says.
     ShortHunk,
     /// A hunk has more lines than its header says.
     LongHunk,
@@ -124,7 +124,7 @@ impl<'t> Parser<'t> {
         self.lines.get(self.at).copied()
     }
 
-    /// A line that comes later; empty behind the last.
+    /// A line after the current one. Empty after the last.
     fn line(&self, later: usize) -> &'t str {
         self.lines.get(self.at + later).copied().unwrap_or_default()
     }
@@ -133,7 +133,7 @@ impl<'t> Parser<'t> {
         UnifiedError { line: self.at + 1, problem }
     }
 
-    /// A file as `git diff` writes it, at its first line.
+    /// Parses a file of `git diff`, at its first line.
     fn git_file(&mut self, names: &str) -> Result<FilePatch, UnifiedError> {
         let begin = self.at;
         let both = both_names(names);
@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
         Ok((old?, new?))
     }
 
-    /// A file as `diff -u` writes it, at its line `---`.
+    /// Parses a file of `diff -u`, at its line `---`.
     fn plain_file(&mut self) -> Result<FilePatch, UnifiedError> {
         let begin = self.at;
         let (mut old, mut new) = self.names()?;
@@ -241,7 +241,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The name of no file.
+/// Stands for no file.
 const NULL: &str = "/dev/null";
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn nothing_is_guessed() {
         ("a\u{a0}b\n", "a b", "c"),
         ("if a:\n    b\n  c\n", "if a:\n  b\n  c\n", "x\n"),
         ("a\n", "     1\ta", "b"),
-        // The new text would have to go left of the margin.
+        // The new text would have a negative indentation.
         ("a\n  b\n", "  a\n    b\n", "x\n"),
     ] {
         assert_eq!(
@@ -69,7 +69,7 @@ fn several_places_are_counted_and_named() {
     ] {
         assert_eq!(edit(file.as_bytes(), old, "z", false).unwrap_err(), refused, "{file:?}");
     }
-    // A place to which the new text cannot be moved counts like any other.
+    // A place where the new text cannot be shifted counts, too.
     let refused = edit(b"  a\na\n", "    a", "  b", false).unwrap_err();
     assert_eq!(refused, many(2, &[1, 2], MatchKind::Indentation));
     let file = "a".repeat(20_000);
@@ -108,7 +108,7 @@ fn line_ends_are_those_of_the_lines_replaced() {
 
 #[test]
 fn what_is_not_edited_is_not_encoded_again() {
-    // A byte that means nothing in UTF-8 stands within the text that is replaced.
+    // A byte that is invalid in UTF-8 is within the replaced text.
     let replaced = edit("gr\u{fc}n\n".as_bytes(), "gr", "GR", false).unwrap();
     assert_eq!(replaced.bytes, "GR\u{fc}n\n".as_bytes());
     let file = ["gr\u{fc}n ".as_bytes(), b"\xFF end\n"].concat();
@@ -132,7 +132,7 @@ proptest! {
         after in "[ab \u{e9}\r\n]{0,30}",
         label in prop::sample::select(vec!["utf-8", "utf-16", "utf-16be", "utf-32", "gb18030"]),
     ) {
-        // The span is marked, so that it is where it was put and nowhere else.
+        // The marks make the span unique.
         let (old, new) = (format!("<{old}>"), format!("<{new}>"));
         prop_assume!(old != new);
         let encoding = Encoding::for_label(label).unwrap();
@@ -208,7 +208,7 @@ fn what_would_grow_too_large_is_refused_before_it_is_made() {
     let document = Document::new(file.as_bytes(), Encoding::UTF_8);
     let refused = replace(&document, &replacement, MatchMode::Lenient, 100_000_000).unwrap_err();
     assert!(matches!(refused, ReplaceError::TooLarge { .. }));
-    // Each line of the new text would stand as far to the right as the old one does.
+    // Each line of the new text would have the same large indentation as the old one.
     let file = format!("{}a \n", " ".repeat(1_000));
     let (old, new) = ("\ta \n".into(), "\tb\n".repeat(1_000));
     let replacement = Replacement { old, new, all: false };
@@ -225,7 +225,7 @@ fn what_counts_is_how_large_the_file_becomes() {
         // Two bytes for each letter.
         ("a".repeat(99) + "x", "x".to_owned(), "y".repeat(10), utf16, 217, false),
         ("a".repeat(99) + "x", "x".to_owned(), "y".repeat(10), utf16, 218, true),
-        // Text that both share counts as well.
+        // Common text counts as well.
         ("a".repeat(100), "a".repeat(100), "a".repeat(150), Encoding::UTF_8, 149, false),
         ("a".repeat(100), "a".repeat(100), "a".repeat(150), Encoding::UTF_8, 150, true),
         // One byte for a letter that has two in UTF-8.
@@ -270,7 +270,7 @@ fn nothing_is_replaced_once_nobody_waits() {
 
 #[test]
 fn long_lines_and_many_places_take_no_longer_than_they_must() {
-    // Each of these took time with the square of its size, and did not come back.
+    // Each of these took quadratic time before.
     let long = format!("head\r\n{}\r\n", "var x; ".repeat(100_000));
     let replaced = edit(long.as_bytes(), "var", "let", true).unwrap();
     assert_eq!(replaced.count, 100_000);

@@ -54,13 +54,13 @@ fn chunks_find_their_lines() {
             "@@\n-    x = 1\n-    return x\n+    return 1\n*** End of File\n",
             "def f():\n    x = 1\n    return x\n\ndef g():\n    return 1\n",
         ),
-        // The cursor only goes forward, so the second is unique.
+        // The search only goes forward, so the second match is unique.
         (
             DUP,
             "@@\n-def f():\n+def h():\n     x = 1\n@@\n-    x = 1\n+    x = 2\n",
             "def h():\n    x = 1\n    return x\n\ndef g():\n    x = 2\n    return x\n",
         ),
-        // An empty line at the end of a chunk need not be in the file.
+        // The file need not have an empty line at the end of a chunk.
         ("one\ntwo\n", "@@\n-two\n+2\n\n", "one\n2\n"),
         ("one\ntwo\n", "@@\n-two\n\n+2\n", "one\n\n2\n"),
         ("one\n\ntwo\n", "@@\n-one\n+1\n\n", "1\n\ntwo\n"),
@@ -106,7 +106,7 @@ fn places_that_are_not_clear_are_refused() {
         ("a\nb\n", "@@ b\n-a\n", PlaceProblem::NotFound),
         ("a\nb\n", "@@\n-a\n*** End of File\n", PlaceProblem::NotFound),
         ("a\n", "@@\n-\n", PlaceProblem::NotFound),
-        // The first behind the header fits only leniently: it may be meant, or the exact one.
+        // The first match after the header is lenient: either this one or the exact one may be meant.
         ("h\nx \nx\n", "@@ h\n-x\n", many(&[2, 3], MatchKind::TrailingWhitespace).unwrap_err()),
     ] {
         assert_eq!(patched(text, body), Err(problem), "{text:?} {body:?}");

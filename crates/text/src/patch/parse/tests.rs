@@ -158,7 +158,7 @@ proptest! {
         let at = 1 + at.index(lines.len() - 1);
         lines.insert(at, "?");
         let error = Patch::parse(&lines.join("\n")).unwrap_err();
-        // A file or chunk that ends too early is an error where it begins.
+        // The error for a file or chunk that ends too early has the line where it begins.
         let begins =
             matches!(error.problem, ParseProblem::NoChunks { .. } | ParseProblem::NoContext { .. });
         prop_assert!(error.line == at + 1 || begins && error.line <= at, "{error:?} {lines:#?}");

@@ -10,7 +10,7 @@ impl Parser<'_> {
         while self.line(0).starts_with("@@") {
             chunks.push(self.hunk()?);
         }
-        // A line that belongs to a hunk must not be skipped like a commit message.
+        // A line of a hunk must not be skipped like a commit message.
         let next = self.line(0);
         let is_diff = next.starts_with("--- ") && self.line(1).starts_with("+++ ");
         if !chunks.is_empty()
@@ -73,7 +73,7 @@ impl Parser<'_> {
     }
 }
 
-/// The numbers of `@@ -1,3 +1,4 @@`: the first old line, and how many old and new lines there are.
+/// The numbers in `@@ -1,3 +1,4 @@`: the first old line, and the numbers of old and new lines.
 pub(super) fn hunk_numbers(line: &str) -> Option<(u64, u64, u64)> {
     let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
@@ -85,7 +85,7 @@ pub(super) fn hunk_numbers(line: &str) -> Option<(u64, u64, u64)> {
     Some((line, old, new))
 }
 
-/// The content of a new file. Line endings stay as the diff has them.
+/// The content of a new file. Line endings are those of the diff.
 pub(super) fn content(chunks: &[Chunk]) -> String {
     let lines: Vec<&str> = chunks.iter().flat_map(Chunk::new_lines).collect();
     let open = chunks.last().is_some_and(|chunk| chunk.final_newline == Some(false));
@@ -93,7 +93,7 @@ pub(super) fn content(chunks: &[Chunk]) -> String {
     lines.join("\n") + end
 }
 
-/// Chunks without the CR of line endings: which line endings a file has is not for a patch to say.
+/// Chunks without the CR of line endings. A patch does not decide about a file's line endings.
 pub(super) fn folded(mut chunks: Vec<Chunk>) -> Vec<Chunk> {
     let lines = chunks.iter_mut().flat_map(|chunk| &mut chunk.lines);
     for PatchLine::Context(text) | PatchLine::Remove(text) | PatchLine::Add(text) in lines {
