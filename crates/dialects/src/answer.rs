@@ -17,7 +17,7 @@ pub enum Answer {
         /// Whether it describes an error.
         failed: bool,
     },
-    /// Content blocks, as the Model Context Protocol has them.
+    /// Content blocks of the Model Context Protocol.
     Blocks(Blocks),
 }
 

@@ -1,9 +1,8 @@
 //! Checks arguments against a tool's schema, with errors that a model can act on.
 //!
-//! One error lists the problems together. Unambiguous deviations from models and frameworks are accepted:
-//! whole numbers written as `2.0`, numbers and booleans as strings, arrays and objects as JSON text, and
-//! `null` or an empty string for an absent optional argument. Where an empty string is a value, the schema has
-//! `minLength: 0`.
+//! One error lists all problems. Unambiguous deviations of models and frameworks are accepted: whole numbers written
+//! as `2.0`, numbers and booleans as strings, arrays and objects as JSON text, and `null` or an empty string for an
+//! absent optional argument. If an empty string is a valid value, the schema has `minLength: 0`.
 
 use pinfold::{Error, similar_names};
 use serde_json::{Map, Number, Value};
@@ -11,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use crate::portable_names::other_names;
 use crate::words::{count, shortened};
 
-/// Returns the arguments as the tool's struct takes them, or an error with all problems.
+/// Returns the arguments in the form of the tool's struct, or an error with all problems.
 pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
     let mut problems = Vec::new();
     let arguments = match arguments {
@@ -25,7 +24,7 @@ pub(crate) fn check(schema: &Value, arguments: Value) -> Result<Value, Error> {
             Value::Null
         }
     };
-    /// A call with more mistakes is wrong altogether; a longer list would not help to correct it.
+    /// The maximum number of listed problems. A longer list would not help to correct the call.
     const MAX_PROBLEMS: usize = 8;
     if problems.is_empty() {
         return Ok(checked);
@@ -165,7 +164,7 @@ fn check_value(schema: &Value, value: Value, name: &str, problems: &mut Vec<Stri
 
 /// A whole number, written as an integer, as a float or as a string.
 fn whole(value: &Value) -> Option<i128> {
-    /// 2^53: a float represents every whole number up to it exactly.
+    /// 2^53: a float represents every whole number up to this exactly.
     const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
     let number = match value {
         Value::String(text) => text.trim().parse().ok().map(Value::Number),

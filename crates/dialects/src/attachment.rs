@@ -1,4 +1,4 @@
-//! Files that are attached to an answer: images, audio and PDFs.
+//! Attaches files to an answer: images, audio and PDFs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use pinfold::{Documents, Error, RawPath};
 use crate::ToolContext;
 use crate::answer::{Block, Resource};
 
-/// The file as a content block, if it is of a kind that models take. `mime` is what its content seems to be.
+/// The file as a content block, if models accept its kind. `mime` is its detected media type.
 pub(crate) fn attachment(
     path: &RawPath,
     mime: &'static str,
@@ -34,7 +34,7 @@ pub(crate) fn attachment(
     }))
 }
 
-/// An image, scaled down where the settings say so. `None` if it is of a kind that models do not take.
+/// An image, scaled down if the settings ask for it. Returns `None` if models do not accept its kind.
 pub(crate) fn image(path: &RawPath, ctx: &ToolContext<'_>) -> Result<Option<Block>, Error> {
     match ctx.session.perform_with(&Open::new(path.clone()), ctx.call) {
         Ok(done) => Ok(match done.outcome {

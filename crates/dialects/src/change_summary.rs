@@ -1,4 +1,4 @@
-//! Summarizes changes in the wording that all dialects share.
+//! Summarises changes, in the same words for all dialects.
 
 use pinfold::operations::{
     ChangeFiles, Delete, Edit, EditNotebook, Insert, Mkdir, Move, RemoveTree, Undo, Write,
@@ -18,31 +18,32 @@ pub(crate) struct ChangeSummary {
     pub(crate) short: String,
     /// One line that names the file.
     line: String,
-    /// Notices that follow the line, such as warnings.
+    /// Notices after that line, such as warnings.
     notices: Vec<String>,
-    /// How edits were matched, if not exactly, as sentences; and which of the notices say so too.
+    /// Sentences on edits that did not match exactly. Each has the index of the notice with the same information.
     match_sentences: Vec<(usize, String)>,
-    /// The diff, if it is part of the answer.
+    /// The diff, if the answer includes it.
     diff: Option<String>,
-    /// Bytes that were written, or would be without dry run.
+    /// The number of bytes that were written, or that a dry run would write.
     pub(crate) bytes_written: u64,
-    /// Whether an answer with fields needs the line too, because no field expresses it.
+    /// Whether an answer with fields needs the line, too, because no field has this information.
     needs_line: bool,
     dry_run: bool,
 }
 
-/// Notes on a patch that was applied.
+/// Notes on an applied patch.
 #[derive(Default)]
 pub(crate) struct PatchNotes {
-    /// The chunks that did not match exactly: how, in which file where there are several, and which lines they take.
+    /// The chunks that did not match exactly: the kind of match, the file if there are several, and the first and
+    /// last line.
     pub(crate) lenient: Vec<(MatchKind, Option<String>, (u64, u64))>,
-    /// How many other hard links have the old content of a file.
+    /// How many other hard links still have the old content of a file.
     pub(crate) other_names: u64,
     pub(crate) notices: Vec<String>,
 }
 
 impl ChangeSummary {
-    /// The summary of a file that was created or replaced.
+    /// Summarises a created or replaced file.
     pub(crate) fn of_write(done: &Done<Write>, path: &str) -> Self {
         if !done.outcome.changed {
             return Self::unchanged(&done.receipt, path);
@@ -61,7 +62,7 @@ impl ChangeSummary {
         summary
     }
 
-    /// The summary of replacements in a file.
+    /// Summarises replacements in a file.
     pub(crate) fn of_edit(done: &Done<Edit>, path: &str) -> Self {
         if done.outcome.created {
             let mut summary = Self::new(&done.receipt, ["Created", "create"], " ", path);
@@ -84,7 +85,7 @@ impl ChangeSummary {
         summary
     }
 
-    /// The summary of a patch: `list` names the files.
+    /// Summarises a patch. `list` names the files.
     pub(crate) fn of_patch(done: &Done<ChangeFiles>, list: &str, notes: PatchNotes) -> Self {
         let verbs = ["Success. Updated the following files", "update the following files"];
         let mut summary = Self::new(&done.receipt, verbs, ":\n", list);
@@ -100,7 +101,7 @@ impl ChangeSummary {
         summary
     }
 
-    /// Notes how a text was matched, if not exactly.
+    /// Notes how a text was matched, unless it matched exactly.
     fn note_match(&mut self, match_kind: MatchKind, place: &str) {
         let (notice, sentence) = match match_kind {
             MatchKind::Exact | MatchKind::LineEndings => return,
@@ -119,7 +120,7 @@ impl ChangeSummary {
         self.notices.push(notice);
     }
 
-    /// The summary of lines that were inserted.
+    /// Summarises inserted lines.
     pub(crate) fn of_insert(done: &Done<Insert>, path: &str) -> Self {
         let (first, last) = done.outcome.lines;
         let lines = count(last - first + 1, "line");
@@ -130,7 +131,7 @@ impl ChangeSummary {
         summary
     }
 
-    /// The summary of a cell that was replaced, inserted or deleted.
+    /// Summarises a replaced, inserted or deleted cell.
     pub(crate) fn of_cell(done: &Done<EditNotebook>, verbs: [&str; 2], path: &str) -> Self {
         let edited = &done.outcome;
         if !edited.changed {
@@ -150,12 +151,12 @@ impl ChangeSummary {
         summary
     }
 
-    /// The summary of a change that was undone.
+    /// Summarises an undone change.
     pub(crate) fn of_undo(done: &Done<Undo>, path: &str) -> Self {
         Self::new(&done.receipt, ["Undone", "undo"], ": the last change of ", path)
     }
 
-    /// The summary of a file that was deleted.
+    /// Summarises a deleted file.
     pub(crate) fn of_delete(done: &Done<Delete>, path: &str) -> Self {
         let verbs = if done.outcome.link {
             ["Deleted the symlink", "delete the symlink"]
@@ -165,14 +166,14 @@ impl ChangeSummary {
         Self::new(&done.receipt, verbs, " ", path)
     }
 
-    /// The summary of a directory that was deleted with all that was in it.
+    /// Summarises a directory that was deleted with everything in it.
     pub(crate) fn of_tree_removal(done: &Done<RemoveTree>, path: &str) -> Self {
         let files = count(done.outcome.files as u64, "file");
         let verbs = ["Deleted", "delete"].map(|verb| format!("{verb} the directory with {files}"));
         Self::new(&done.receipt, verbs.each_ref().map(String::as_str), ": ", path)
     }
 
-    /// The summary of a directory that was created, or was there.
+    /// Summarises a directory that was created or already existed.
     pub(crate) fn of_mkdir(done: &Done<Mkdir>, path: &str) -> Self {
         if done.outcome.created {
             let verbs = ["Created the directory", "create the directory"];
@@ -183,7 +184,7 @@ impl ChangeSummary {
         summary
     }
 
-    /// The summary of something that was moved.
+    /// Summarises a move.
     pub(crate) fn of_move(done: &Done<Move>, from: &str, to: &str) -> Self {
         let verbs = match done.outcome.kind {
             Kind::Directory => ["Moved the directory", "move the directory"],
@@ -193,7 +194,7 @@ impl ChangeSummary {
         Self::new(&done.receipt, verbs, " ", &format!("{from} to {to}"))
     }
 
-    /// The summary of a change that changed nothing.
+    /// Summarises a request that changed nothing.
     fn unchanged(receipt: &Receipt, what: &str) -> Self {
         let mut summary = Self::new(receipt, ["Unchanged", "change nothing"], ": ", what);
         summary.line.push_str(" already has this content");
@@ -231,7 +232,7 @@ impl ChangeSummary {
         }
     }
 
-    /// The sentence on how an edit was matched and the notices, each on a line of its own.
+    /// The sentence on how an edit matched, and the notices, each on its own line.
     pub(crate) fn closing(&self) -> String {
         let sentences = self.match_sentences.iter().map(|(_, sentence)| format!("\n{sentence}"));
         let is_in_sentence =
@@ -246,7 +247,8 @@ impl ChangeSummary {
         self.notices.iter().fold(self.line.clone(), |text, notice| format!("{text}\n({notice})"))
     }
 
-    /// For dialects with words of their own: these words and what follows them, or the whole summary of a dry run.
+    /// For dialects with their own wording: the given words, followed by the notices. For a dry run, the whole
+    /// summary.
     pub(crate) fn after(&self, words: String) -> String {
         if self.dry_run { self.long() } else { words + &self.closing() }
     }
@@ -261,7 +263,7 @@ impl ChangeSummary {
         text
     }
 
-    /// For dialects that answer with fields: the text that no field expresses, if any.
+    /// For dialects that answer with fields: the information that no field has, if any.
     pub(crate) fn message(&self) -> Option<String> {
         if self.dry_run {
             return Some(self.long());

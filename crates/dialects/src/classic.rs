@@ -1,4 +1,4 @@
-//! The `classic` dialect: `Read`, `Write` and their kin, with absolute paths and text for a model.
+//! The `classic` dialect: `Read`, `Write` and others, with absolute paths and text for a model.
 
 mod delete;
 pub(crate) mod edit;
@@ -83,7 +83,7 @@ fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     Answer::Classic(ToolResult { error: Some(message), metadata, ..ToolResult::default() })
 }
 
-/// The error message with its hint, which dialects share that have the same tools under other names.
+/// The error message with its hint. Dialects with the same tools under other names share it.
 pub(crate) fn message(
     error: &Error,
     call: &FailedCall,
@@ -108,7 +108,7 @@ fn edit(number: Option<usize>) -> String {
     number.map(|number| format!("edit {number}: ")).unwrap_or_default()
 }
 
-/// The messages that agents expect for some errors; `None` for the engine's own message.
+/// The messages that agents expect for some errors. Returns `None` for the engine's own message.
 fn words(error: &Error, read_only: bool, names: &AnswerNames) -> Option<String> {
     let AnswerNames { old_text, new_text, replace_all, .. } = names;
     Some(match error {

@@ -1,8 +1,8 @@
-//! The error codes that `dotted` answers with and that `classic` has in its metadata.
+//! The error codes of `dotted`. `classic` has them in its metadata.
 
 use pinfold::Error;
 
-/// The code of an error. Every kind is named, so that a new one cannot be forgotten.
+/// The code of an error. The match names every kind, so a new one cannot be forgotten.
 pub fn code(error: &Error) -> &'static str {
     match error {
         Error::NotFound { .. }

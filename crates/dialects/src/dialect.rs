@@ -1,4 +1,4 @@
-//! The dialects that there are.
+//! The list of all dialects.
 
 use pinfold::Error;
 
@@ -15,15 +15,16 @@ pub struct Dialect {
     pub name: &'static str,
     /// Its tools, in the order in which they are listed.
     pub tools: &'static [ToolEntry],
-    /// The answer that an error becomes.
+    /// Turns an error into an answer.
     pub(crate) error_answer: fn(&Error, &FailedCall) -> Answer,
-    /// Whether a call of an unknown tool gets a result that says so, and not an error of the protocol.
+    /// Whether a call of an unknown tool gets a result that says so. Otherwise it gets an error of the protocol.
     pub answers_unknown_tools: bool,
-    /// Whether some of its tools change a file only if the session has read it, unless the settings say otherwise.
+    /// Whether some of its tools require that the session has read a file before they change it, unless the settings
+    /// override this.
     pub(crate) requires_reads: bool,
 }
 
-/// The dialects that the name `all` means, the default first: three whose tools have different names.
+/// The dialects of the name `all`, the default first. Their tools have different names.
 pub fn dialects_meant_by_all() -> [&'static Dialect; 3] {
     [&CLASSIC, &DOTTED, &SCOPED]
 }
@@ -46,8 +47,8 @@ pub fn every_dialect() -> &'static [&'static Dialect] {
     &ALL
 }
 
-/// The dialects that some names mean, each of them once; `all` means those of [`dialects_meant_by_all`]. Or what is wrong: a name
-/// means none, or two of them have a tool of the same name.
+/// The dialects with these names, without duplicates; `all` stands for [`dialects_meant_by_all`]. Fails if a name is
+/// unknown, or if two dialects have a tool of the same name.
 pub fn named_dialects<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> Result<Vec<&'static Dialect>, String> {

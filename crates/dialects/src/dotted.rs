@@ -1,4 +1,4 @@
-//! The `dotted` dialect: `file.read`, `file.write` and their kin, with relative paths and objects.
+//! The `dotted` dialect: `file.read`, `file.write` and others, with relative paths and objects.
 
 mod delete;
 mod list;
@@ -16,7 +16,7 @@ use crate::hint::{FailedCall, HintNames};
 use crate::tool::structured;
 use crate::{Answer, Dialect, code};
 
-/// Objects in snake case, and error codes in lower case.
+/// Answers are objects in snake case, and error codes are in lower case.
 pub static DOTTED: Dialect = Dialect {
     name: "dotted",
     tools: &[

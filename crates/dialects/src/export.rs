@@ -37,7 +37,7 @@ impl Format {
 impl FromStr for Format {
     type Err = String;
 
-    /// The format with this name; the error lists the names.
+    /// Parses a format's name. The error lists the names.
     fn from_str(name: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|format| format.name() == name);
         named.ok_or_else(|| format!("the formats are {}", Self::ALL.map(Self::name).join(", ")))
@@ -57,7 +57,7 @@ pub fn list(tools: &[ToolInfo], format: Format) -> Value {
     }
 }
 
-/// A name for providers that allow only letters, digits, `_` and `-`. The toolbox accepts it too.
+/// A name for providers that allow only letters, digits, `_` and `-`. The toolbox accepts this name, too.
 pub(crate) fn without_dots(name: &str) -> String {
     name.replace('.', "_")
 }

@@ -1,6 +1,7 @@
-//! Commands on one text file, which the tools of `editor` and `memory` share: `view`, `create`, `str_replace`, `insert`.
+//! Commands on one text file: `view`, `create`, `str_replace` and `insert`. The tools of `editor` and `memory` share
+//! them.
 //!
-//! The answers differ in their first words, which the dialects give; the rest, and most errors, are the same.
+//! The first words of the answers come from the dialect. The rest, and most errors, are the same.
 
 use pinfold::operations::{Edit, Existing, Insert, Parents, PastEnd, Read, Write};
 use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
@@ -10,16 +11,17 @@ use crate::change_summary::ChangeSummary;
 use crate::hint::HintNames;
 use crate::words::malformed;
 
-/// Characters of one answer, unless the settings say otherwise: as many as the vendor's own implementation shows.
+/// The maximum number of characters in an answer, unless the settings override it. The vendor's own implementation
+/// has the same.
 pub(crate) const MAX_CHARACTERS: usize = 16_000;
 
-/// Entries of a directory that are shown.
+/// The maximum number of shown entries of a directory.
 pub(crate) const MAX_ENTRIES: usize = 1_000;
 
-/// Levels of a directory that are shown.
+/// The number of shown levels of a directory.
 pub(crate) const DEPTH: usize = 2;
 
-/// The names that these tools have for what errors are about.
+/// The names of tools and arguments in hints.
 pub(crate) static HINT_NAMES: HintNames = HintNames {
     read_tool: "`view`",
     list_tool: "`view`",
@@ -31,7 +33,7 @@ pub(crate) static HINT_NAMES: HintNames = HintNames {
     create_parents: None,
 };
 
-/// An argument that a command cannot do without.
+/// Returns an argument that a command requires.
 pub(crate) fn required<'a, T: ?Sized>(
     command: &str,
     name: &str,
@@ -50,11 +52,11 @@ pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Erro
     ))
 }
 
-/// A file that a command is about.
+/// The file of a command.
 pub(crate) struct CommandFile {
     /// Its path.
     pub(crate) path: RawPath,
-    /// The path as answers repeat it.
+    /// The path in answers.
     pub(crate) shown: String,
 }
 
@@ -139,7 +141,8 @@ impl CommandFile {
         Ok(ChangeSummary::of_write(&done, &self.shown).after(words))
     }
 
-    /// Replaces a text that is in the file once. `words` begins the answer, given the lines around the change.
+    /// Replaces a text that occurs once in the file. `words` makes the beginning of the answer from the lines around
+    /// the change.
     pub(crate) fn replace(
         &self,
         old: &str,
@@ -159,7 +162,7 @@ impl CommandFile {
         Ok(ChangeSummary::of_edit(&done, &self.shown).after(words))
     }
 
-    /// Inserts text after a line. `words` begins the answer, given the lines around the change.
+    /// Inserts text after a line. `words` makes the beginning of the answer from the lines around the change.
     pub(crate) fn insert(
         &self,
         insert: Insert,
@@ -171,7 +174,7 @@ impl CommandFile {
         Ok(ChangeSummary::of_insert(&done, &self.shown).after(words))
     }
 
-    /// The error message that both tools have. `old` is the text to replace.
+    /// The error message in both tools. `old` is the text to replace.
     pub(crate) fn problem(&self, error: &Error, old: &str) -> Option<String> {
         let path = &self.shown;
         let ran_into = |to: &str| {

@@ -1,6 +1,6 @@
 //! The `gemini` dialect: the file tools of gemini-cli, for models that were trained on them.
 //!
-//! The answers begin with the words of the original; what follows is ours.
+//! The answers begin with the words of the original. The text after that is ours.
 
 mod glob;
 mod grep_search;
@@ -77,7 +77,7 @@ fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     Answer::Blocks(Blocks { code: Some(code(error)), error_type, ..Blocks::text(message) })
 }
 
-/// The ignore files that the arguments of a tool leave in force.
+/// The ignore files that apply, by the arguments of a tool.
 fn ignore_files(git: Option<bool>, gemini: Option<bool>) -> IgnoreFiles {
     IgnoreFiles { git: git.unwrap_or(true), gemini: gemini.unwrap_or(true), ..IgnoreFiles::ALL }
 }
@@ -98,19 +98,19 @@ fn search_problem(
     }
 }
 
-/// How a change shows what it changed: the new lines, or the diff of a dry run.
+/// The form in which a change is shown: the new lines, or the diff of a dry run.
 fn diff_format(ctx: &ToolContext<'_>) -> DiffFormat {
     let dry_run = ctx.call.dry_run.unwrap_or(ctx.session.settings().dry_run);
     if dry_run { DiffFormat::Git } else { DiffFormat::Snippet }
 }
 
-/// The notes after the first sentence of an answer to a change.
+/// The text after the first sentence of an answer to a change.
 fn updated_code(diff: Option<&str>) -> String {
     let snippet = diff.unwrap_or_default();
     format!(" Here is the updated code:\n{}", snippet.strip_suffix('\n').unwrap_or(snippet))
 }
 
-/// The type that gemini-cli has for an error. Every kind is named, so that a new one cannot be forgotten.
+/// The type of an error in gemini-cli. The match names every kind, so a new one cannot be forgotten.
 fn error_type(error: &Error) -> &'static str {
     match error {
         Error::NotFound { .. }

@@ -1,6 +1,6 @@
-//! Error messages and hints for models, with the names that the dialect has for tools and arguments.
+//! Error messages and hints for models, with the dialect's names for tools and arguments.
 //!
-//! The matches below name every kind of error without `_`, so that a new kind cannot be forgotten.
+//! The matches in this file name every kind of error without `_`, so that a new kind cannot be forgotten.
 
 use pinfold::{Error, GlobUsage, RegexMistake};
 
@@ -16,17 +16,17 @@ pub(crate) struct HintNames {
     pub(crate) find_glob: &'static str,
     /// The argument with globs that filter files.
     pub(crate) filter_glob: &'static str,
-    /// The argument with globs of what is left out.
+    /// The argument with globs for entries to leave out.
     pub(crate) ignore_glob: &'static str,
-    /// The argument that lets matches span lines, where there is one.
+    /// The argument that lets matches span lines, if there is one.
     pub(crate) multiline: Option<&'static str>,
     /// How to search for plain text.
     pub(crate) plain_text: &'static str,
-    /// The argument that creates missing directories, where there is one.
+    /// The argument that creates missing directories, if there is one.
     pub(crate) create_parents: Option<&'static str>,
 }
 
-/// The call that an error ends, as far as the wording of the error depends on it.
+/// The failed call, as far as the wording of its error depends on it.
 pub(crate) struct FailedCall {
     /// The tool that was called, if it was found.
     pub(crate) tool: Option<&'static str>,
@@ -34,9 +34,9 @@ pub(crate) struct FailedCall {
     pub(crate) read_only: bool,
     /// Whether tools have only names that every framework accepts.
     pub(crate) portable: bool,
-    /// The tool's own error message, which repeats the arguments: see [`Tool::problem`](crate::Tool::problem).
+    /// The tool's own error message, which repeats arguments: see [`Tool::problem`](crate::Tool::problem).
     pub(crate) problem: Option<String>,
-    /// The hint of the front end, such as a flag that would help.
+    /// The hint of the front end, for example a flag that would help.
     pub(crate) front_end_hint: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl HintNames {
         self.message_after(self.problem(error), error, call)
     }
 
-    /// The hint, after another wording of the message.
+    /// The given message, followed by the hint.
     pub(crate) fn message_after(
         &self,
         problem: String,
@@ -57,7 +57,7 @@ impl HintNames {
         if let Some(more) = &call.front_end_hint {
             hint = format!("{hint}: {more}");
         }
-        // An excerpt of the file is a paragraph of its own.
+        // A hint with an excerpt of the file is a separate paragraph.
         if hint.contains('\n') && !matches!(error, Error::Changed { .. }) {
             format!("{problem}\n{hint}")
         } else if problem.ends_with('.') {
@@ -67,7 +67,7 @@ impl HintNames {
         }
     }
 
-    /// The same below the message, for one that ends with lines of a file.
+    /// The given message, with the hint below it, for a message that ends with lines of a file.
     pub(crate) fn message_below(&self, problem: &str, error: &Error, call: &FailedCall) -> String {
         match self.hint(error, call) {
             Some(hint) if hint.contains('\n') => format!("{problem}\n{hint}"),
@@ -76,7 +76,7 @@ impl HintNames {
         }
     }
 
-    /// The error message, with the argument that it is about.
+    /// The error message, with the name of the argument that it is about.
     fn problem(&self, error: &Error) -> String {
         match error {
             Error::BadGlob { usage, .. } => {
@@ -206,7 +206,7 @@ impl HintNames {
     }
 }
 
-/// A hint as a sentence of its own.
+/// A hint as a sentence.
 fn sentence(hint: &str) -> String {
     let mut letters = hint.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase()).into_iter();
@@ -214,7 +214,7 @@ fn sentence(hint: &str) -> String {
     first.chain(letters).chain(end.chars()).collect()
 }
 
-/// Whether a pattern that is no regex was probably not meant as one, such as `foo(` or `a[0`.
+/// Whether an invalid regex was probably meant as plain text, such as `foo(` or `a[0`.
 fn looks_like_text(pattern: &str) -> bool {
     let means_regex = [".*", ".+", "|", "^", "$", "\\", "(?", "[^"];
     !means_regex.iter().any(|part| pattern.contains(part))

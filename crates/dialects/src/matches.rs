@@ -41,8 +41,8 @@ pub(crate) fn compact_params(pattern: &str, path: Option<&str>, ctx: &ToolContex
     }
 }
 
-/// The message about a search: matches left out, files skipped; `more` says how to see the others, `ignore_case` how
-/// case is ignored.
+/// The message about a search: which matches and files it left out. `more` says how to see the others, and
+/// `ignore_case` how to ignore case.
 pub(crate) fn message(
     (search, searched): (Result<Search, Error>, &Searched),
     shown: usize,
@@ -71,7 +71,7 @@ fn searched_in_part(searched: &Searched) -> Option<String> {
     }
 }
 
-/// Files of a search without matches that are searched once more without regard to case: some milliseconds.
+/// How many files of a search without matches are searched again with case ignored. This takes some milliseconds.
 const MAX_CASE_FILES: u64 = 500;
 
 /// A note for a search without matches: what was searched, and how many matches there are if case is ignored.
@@ -127,7 +127,7 @@ fn all_matches(searched: &Searched, context: u64) -> impl Iterator<Item = FoundM
             let after = lines[index + 1..].iter().take_while(near).map(text).collect();
             FoundMatch { place: &file.place, number: line.number, text: text(line), before, after }
         });
-        // A binary file has no lines to show: one entry says that it matches.
+        // A binary file has no lines to show, so one entry says that it matches.
         let binary = match file.note {
             Some(BinaryNote::Matches(_)) if lines.is_empty() => Some(FoundMatch {
                 place: &file.place,

@@ -1,6 +1,6 @@
-//! The `memory` dialect: Anthropic's memory tool, one tool with several commands on a directory of its own.
+//! The `memory` dialect: Anthropic's memory tool, one tool with several commands on a separate directory.
 //!
-//! `/memories` is the directory that the setting `memory` names; the workspace plays no part.
+//! `/memories` stands for the directory in the setting `memory`. The tool does not use the workspace.
 
 mod commands;
 mod list;
@@ -30,7 +30,7 @@ pub static MEMORY: Dialect = Dialect {
     requires_reads: false,
 };
 
-/// Refuses dialects that lack a setting which they cannot work without.
+/// Refuses dialects if a setting that they need is missing.
 pub fn check_settings(dialects: &[&'static Dialect], settings: &Settings) -> Result<(), String> {
     let has_memory = dialects.iter().any(|dialect| dialect.name == MEMORY.name);
     if has_memory && settings.memory.is_none() {
@@ -41,7 +41,7 @@ pub fn check_settings(dialects: &[&'static Dialect], settings: &Settings) -> Res
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let message = match (error, &call.problem) {
-        // These sentences say already what to do.
+        // These messages already say what to do.
         (
             Error::ManyMatches { .. } | Error::OutOfRange { .. } | Error::Exists { .. },
             Some(problem),

@@ -1,4 +1,4 @@
-//! The names of arguments in answers: several dialects have the same tool under other names.
+//! The names of arguments in answers. Several dialects have the same tool under other names.
 
 /// The names of arguments in the answers of a tool, and the phrases that tell a model how to continue.
 #[derive(Debug)]
@@ -11,13 +11,13 @@ pub(crate) struct AnswerNames {
     pub(crate) replace_all: &'static str,
     /// How to read on from a line.
     pub(crate) read_on: fn(u64) -> String,
-    /// How to see the results of a search after so many.
+    /// How to see more results of a search, after this many.
     pub(crate) more_results: fn(u64) -> String,
     /// How to ignore case in a search.
     pub(crate) ignore_case: &'static str,
     /// The answer to a search without matches.
     pub(crate) no_matches: &'static str,
-    /// The arguments that choose lines, with the verb that follows them, and the advice to leave them out.
+    /// The arguments that choose lines, with the verb after them, and the advice to omit them.
     pub(crate) lines: [&'static str; 2],
     /// Whether a PDF can be read by pages.
     pub(crate) pages: bool,

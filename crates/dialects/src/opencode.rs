@@ -1,5 +1,5 @@
-//! The `opencode` dialect: the file tools of opencode. They are those of `classic`, and `apply_patch`, under other
-//! names.
+//! The `opencode` dialect: the file tools of opencode. They are the tools of `classic`, and `apply_patch`, under
+//! other names.
 
 use pinfold::{Error, ReadRule};
 use schemars::JsonSchema;
@@ -140,7 +140,7 @@ impl Alias for GrepArgs {
     }
 }
 
-// Without documentation: the model reads that of the tool.
+// It has no documentation: the model reads that of the tool.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PatchArgs {
@@ -170,7 +170,7 @@ static HINT_NAMES: HintNames = HintNames {
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let message = match &call.problem {
-        // Only `apply_patch` has words of its own.
+        // Only `apply_patch` has its own wording.
         Some(_) => patch::message(error, call, &HINT_NAMES),
         None => classic::message(error, call, &HINT_NAMES, &NAMES),
     };

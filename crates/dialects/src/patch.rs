@@ -1,4 +1,4 @@
-//! The `patch` dialect: codex's `apply_patch`, and the tools for reading that went with it.
+//! The `patch` dialect: codex's `apply_patch`, and codex's tools for reading.
 
 mod apply;
 mod hosted;
@@ -115,7 +115,7 @@ static GREP_NAMES: AnswerNames = AnswerNames {
     ..SHORT_NAMES
 };
 
-/// The names for errors of this dialect.
+/// The names of tools and arguments in hints.
 pub(crate) static HINT_NAMES: HintNames = HintNames {
     read_tool: "read_file",
     list_tool: "list_dir",

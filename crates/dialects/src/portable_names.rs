@@ -1,11 +1,11 @@
 //! Names of arguments that every framework accepts.
 //!
-//! Some frameworks make identifiers of the names, or allow only letters, digits and `_`. The words are accepted always;
-//! with the setting `portable_names` they are listed instead of the flags.
+//! Some frameworks turn the names into identifiers, or allow only letters, digits and `_`. These words are always
+//! accepted. With the setting `portable_names`, they are listed instead of the flags.
 
 use serde_json::{Map, Value};
 
-/// The word and the flag that it stands for.
+/// Each word, and the flag that it replaces.
 const NAMES: [(&str, &str); 5] = [
     ("ignore_case", "-i"),
     ("line_numbers", "-n"),
@@ -14,7 +14,7 @@ const NAMES: [(&str, &str); 5] = [
     ("context", "-C"),
 ];
 
-/// The other name of an argument that a schema has under one of its two names.
+/// The other name of each argument that a schema has under one of its two names.
 pub(crate) fn other_names(properties: &Map<String, Value>) -> Vec<(&'static str, &'static str)> {
     let pairs = NAMES.iter().flat_map(|(word, flag)| [(*word, *flag), (*flag, *word)]);
     let listed = pairs
@@ -31,7 +31,7 @@ pub(crate) fn rename(properties: &mut Map<String, Value>) {
     *properties = renamed.collect();
 }
 
-/// Gives arguments the names that the tool's struct has.
+/// Renames arguments to the names in the tool's struct.
 pub(crate) fn restore(arguments: &mut Map<String, Value>) {
     for (word, flag) in NAMES {
         if let Some(value) = arguments.remove(word) {

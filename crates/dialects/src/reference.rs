@@ -1,7 +1,7 @@
-//! The `reference` dialect: the tools of the MCP project's filesystem server, for configurations that name it.
+//! The `reference` dialect: the tools of the MCP project's filesystem server, for configurations that use it.
 //!
-//! Names, arguments and the first clause of answers and errors are that server's; where it guesses or loses data,
-//! this one refuses. Every answer is also structured content.
+//! Names, arguments and the first clause of answers and errors are the same as there. Where that server guesses or
+//! loses data, this one refuses. Every answer is also structured content.
 
 mod edit;
 mod error_text;
@@ -20,7 +20,7 @@ use crate::answer::{Block, Blocks};
 use crate::tool::{DispatchTool, parse, parse_dispatch};
 use crate::{Answer, Dialect, Tool, ToolEntry};
 
-/// Absolute and relative paths, texts and errors as the reference server has them.
+/// Absolute and relative paths, texts and errors as in the reference server.
 pub static REFERENCE: Dialect = Dialect {
     name: "reference",
     tools: &[
@@ -44,7 +44,7 @@ pub static REFERENCE: Dialect = Dialect {
     requires_reads: false,
 };
 
-/// A text, and what is missing in it, if something is.
+/// A text, and a note on what is missing in it.
 struct Text {
     text: String,
     note: Option<String>,
@@ -56,7 +56,7 @@ impl From<String> for Text {
     }
 }
 
-/// The text is the structured content too; the note is a block of its own.
+/// The text is also the structured content. The note is a separate block.
 fn text_answer(Text { text, note }: Text) -> Answer {
     let structured = Some(json!({ "content": text }));
     let texts = std::iter::once(text).chain(note);

@@ -1,7 +1,7 @@
 //! JSON schemas of tools, simplified for models.
 //!
-//! The schemas come from schemars, without the parts that mean nothing to a model or mislead it: titles,
-//! number formats, `null` beside a type, references.
+//! The schemas come from schemars, without parts that are useless or misleading for a model: titles, number formats,
+//! `null` beside a type, references.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema>() -> Value {
     let mut schema = schema::<T>(SchemaSettings::draft2020_12().for_deserialize(), Nulls::Drop);
-    // Some clients need it, also if there are no arguments.
+    // Some clients need it even if there are no arguments.
     if let Some(object) = schema.as_object_mut() {
         object.entry("properties").or_insert_with(|| Map::new().into());
     }
@@ -22,10 +22,10 @@ pub(crate) fn output<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_serialize(), Nulls::Keep)
 }
 
-/// Whether `null` stays in a schema as a type.
+/// Whether a schema keeps `null` as a type.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
-    /// For arguments: `null` is accepted, but a model that reads so in the schema starts to send it.
+    /// For arguments: `null` is accepted, but a model that sees it in the schema starts to send it.
     Drop,
     /// For answers, which contain `null`.
     Keep,
@@ -49,7 +49,7 @@ fn simplify(schema: &mut Value, nulls: Nulls) {
     if object.get("default") == Some(&Value::Null) {
         object.remove("default");
     }
-    // Joins the lines of each paragraph, which are wrapped in the source only.
+    // Joins the lines of each paragraph, since only the source is wrapped.
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text =
             text.split("\n\n").map(|part| part.replace('\n', " ")).collect::<Vec<_>>().join("\n");

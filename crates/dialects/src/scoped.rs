@@ -1,4 +1,4 @@
-//! The `scoped` dialect: `read_file`, `write_file` and their kin, with relative paths and objects.
+//! The `scoped` dialect: `read_file`, `write_file` and others, with relative paths and objects.
 
 mod info;
 mod list;
@@ -14,7 +14,7 @@ use crate::hint::{FailedCall, HintNames};
 use crate::tool::structured;
 use crate::{Answer, Dialect};
 
-/// Objects in camel case, and error codes in upper case.
+/// Answers are objects in camel case, and error codes are in upper case.
 pub static SCOPED: Dialect = Dialect {
     name: "scoped",
     tools: &[

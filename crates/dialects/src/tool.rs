@@ -10,26 +10,26 @@ use crate::answer::as_text;
 use crate::names::{AnswerNames, CLASSIC_NAMES};
 use crate::{Answer, ToolContext};
 
-/// A tool: its arguments are the struct's fields, its description the struct's documentation.
+/// A tool. Its arguments are the struct's fields, and its description is the struct's documentation.
 pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     /// The name that agents call it by.
     const NAME: &'static str;
     /// The name that people see.
     const TITLE: &'static str;
-    /// Whether calling it twice does the same as calling it once.
+    /// Whether calling it twice has the same effect as calling it once.
     const IDEMPOTENT: bool;
-    /// Whether it may replace or remove what was there.
+    /// Whether it may replace or remove existing files.
     const DESTRUCTIVE: bool = !<<Self::Op as Operation>::Changes as Changes>::READ_ONLY;
     /// The operation that it performs.
     type Op: Operation;
     /// The type of its reply.
     type Reply;
 
-    /// The operation with these arguments.
+    /// Makes the operation from the arguments.
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<Self::Op, Error>;
-    /// The reply to the outcome.
+    /// Makes the reply from the outcome.
     fn reply(&self, done: Done<Self::Op>, ctx: &ToolContext<'_>) -> Self::Reply;
-    /// The error message that repeats the arguments, where the dialect has one for an error.
+    /// The error message that repeats arguments, if the dialect has one for this error.
     fn problem(&self, _: &Error, _: &ToolContext<'_>) -> Option<String> {
         None
     }
@@ -43,12 +43,12 @@ pub(crate) trait DispatchTool: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     /// The name that people see.
     const TITLE: &'static str;
-    /// The hints that clients get.
+    /// The hints for clients.
     const HINTS: Hints;
     /// The type of its reply.
     type Reply;
 
-    /// Performs the operation that the arguments ask for.
+    /// Performs the operation that the arguments choose.
     fn perform(&self, ctx: &ToolContext<'_>) -> Result<Self::Reply, Error>;
     /// As [`Tool::problem`].
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String>;
@@ -63,18 +63,18 @@ pub(crate) trait Alias: DeserializeOwned + JsonSchema + Send + 'static {
     /// The tool.
     type Of: Tool;
 
-    /// The arguments as the tool has them.
+    /// Converts the arguments to those of the tool.
     fn into_tool(self) -> Result<Self::Of, Error>;
 }
 
-/// The hints that clients get about a tool, besides its schema.
+/// Hints for clients about a tool, besides its schema.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Hints {
     /// It changes nothing.
     pub read_only: bool,
-    /// It may replace or remove what was there.
+    /// It may replace or remove existing files.
     pub destructive: bool,
-    /// Calling it twice does the same as calling it once.
+    /// Calling it twice has the same effect as calling it once.
     pub idempotent: bool,
 }
 
@@ -85,19 +85,19 @@ pub struct ToolEntry {
     pub name: &'static str,
     /// The name that people see.
     pub title: &'static str,
-    /// The hints that clients get.
+    /// The hints for clients.
     pub hints: Hints,
     /// Whether it only reads one file.
     pub reads_one_file: bool,
     pub(crate) input: fn() -> Value,
     pub(crate) output: fn() -> Option<Value>,
-    /// The entry of a tool that Anthropic's models know, which is listed without a schema.
+    /// The entry of a tool that Anthropic's models know. It is listed without a schema.
     pub(crate) anthropic: Option<fn() -> Value>,
-    /// The grammar of a text that OpenAI's models write instead of arguments, and in which language it is.
+    /// The syntax and the grammar of a text that OpenAI's models write instead of arguments.
     pub(crate) openai_grammar: Option<(&'static str, &'static str)>,
-    /// The names that its answers use.
+    /// The names in its answers.
     pub(crate) names: &'static AnswerNames,
-    /// Parses arguments that have been checked.
+    /// Parses arguments after they were checked.
     pub(crate) parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) trait ParsedCall: Send {
     fn cached_file(&self, ctx: &ToolContext<'_>) -> Option<CachedFile>;
 }
 
-/// The arguments of a tool, and how its dialect turns replies into answers.
+/// The arguments of a tool, with the function that turns its replies into answers.
 struct ParsedTool<T: Tool> {
     tool: T,
     answer: fn(T::Reply) -> Answer,
@@ -139,7 +139,7 @@ impl<T: Tool> ParsedCall for ParsedTool<T> {
     }
 }
 
-/// The same for a tool with several operations.
+/// The same, for a tool with several operations.
 struct ParsedDispatch<T: DispatchTool> {
     tool: T,
     answer: fn(T::Reply) -> Answer,
@@ -192,7 +192,7 @@ pub(crate) fn parse_alias<T: Alias>(
 }
 
 impl ToolEntry {
-    /// The table entry of a tool, given the schema of its answers and the function that parses its arguments.
+    /// The table entry of a tool, with the schema of its answers and the function that parses its arguments.
     pub(crate) const fn of<T: Tool>(
         output: fn() -> Option<Value>,
         parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
@@ -232,7 +232,7 @@ impl ToolEntry {
     }
 }
 
-/// The table entry of another tool under this name.
+/// The table entry of an alias.
 pub(crate) const fn alias<T: Alias>(
     names: &'static AnswerNames,
     parse: fn(Value) -> Result<Box<dyn ParsedCall>, Error>,
@@ -245,7 +245,7 @@ pub(crate) const fn alias<T: Alias>(
     }
 }
 
-/// The schema of an alias. Without documentation it has the other tool's description.
+/// The schema of an alias. If the alias has no documentation, it has the other tool's description.
 fn alias_input<T: Alias>() -> Value {
     let mut input = crate::schema::input::<T>();
     if input.get("description").is_none() {

@@ -9,31 +9,32 @@ use serde::Deserialize;
 use crate::names::AnswerNames;
 use crate::words::shortened;
 
-/// The session and the call that a tool works for.
+/// The session and the call of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolContext<'s> {
     /// The session.
     pub session: &'s Session,
     /// The call.
     pub call: &'s CallOptions,
-    /// The names that answers of the tool use.
+    /// The names in the tool's answers.
     pub names: &'static AnswerNames,
-    /// Whether tools of the session change a file only if it was read, so that reads have to be recorded.
+    /// Whether tools of the session require that a file was read before they change it, so that reads have to be
+    /// recorded.
     pub requires_reads: bool,
 }
 
 impl ToolContext<'_> {
-    /// Whether a file must have been read before it is changed, where the dialect says `default`.
+    /// Whether a file must have been read before it is changed: the setting, or `default`.
     pub(crate) fn read_rule(&self, default: ReadRule) -> ReadRule {
         self.session.settings().read_before_write.unwrap_or(default)
     }
 
-    /// How many bytes of text an answer may hold, where the dialect says `default`.
+    /// The maximum size of an answer's text in bytes: the setting, or `default`.
     pub(crate) fn budget(&self, default: usize) -> usize {
         self.session.settings().max_output_bytes.unwrap_or(default)
     }
 
-    /// How much text a search reads to count the matches that are not on its page.
+    /// How many bytes of text a search reads to count the matches that are not on its page.
     pub(crate) fn max_count_bytes(&self) -> u64 {
         self.session.settings().max_count_bytes
     }
@@ -50,7 +51,7 @@ impl ToolContext<'_> {
         RawPath::from(short).to_string()
     }
 
-    /// The encoding that a label names.
+    /// The encoding with a label.
     pub(crate) fn encoding(&self, argument: &str, label: &str) -> Result<Encoding, Error> {
         Encoding::for_label(label).ok_or_else(|| {
             let known = "use a label such as `utf-8`, `utf-16`, `latin1` or `shift_jis`";
@@ -64,15 +65,15 @@ impl ToolContext<'_> {
         RawPath::from(path).to_string()
     }
 
-    /// The absolute path that a path names, wherever links lead.
+    /// The absolute path of a path. Symlinks are not followed.
     pub(crate) fn absolute_path(&self, path: &str) -> String {
         let absolute = self.session.workspace().base().join(path);
-        // Without `.` and a slash at the end.
+        // Removes `.` and a slash at the end.
         let absolute: PathBuf = absolute.components().collect();
         RawPath::from(absolute.to_string_lossy()).to_string()
     }
 
-    /// Where a search without a directory looks, or the absolute path of its directory.
+    /// The absolute path of a search's directory, or what is searched without one.
     pub(crate) fn searched_directory(&self, directory: Option<&RelativePath>) -> String {
         match directory.filter(|directory| !matches!(directory.as_str(), "" | ".")) {
             Some(directory) => self.absolute_path(directory.as_str()),
@@ -93,7 +94,7 @@ impl ToolContext<'_> {
     }
 }
 
-/// An absolute path, unless the settings allow relative ones, or the dialect does.
+/// An absolute path, or a relative one if the settings or the dialect allow it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(from = "String")]
 pub(crate) struct AbsolutePath {
@@ -114,7 +115,7 @@ impl From<RelativePath> for AbsolutePath {
 }
 
 impl AbsolutePath {
-    /// The path, or an error that gives the absolute path to use.
+    /// The path, or an error with the absolute path to use.
     pub(crate) fn raw(&self, argument: &str, ctx: &ToolContext<'_>) -> Result<RawPath, Error> {
         let path = RawPath::from(self.path.as_str());
         if path.is_absolute() || ctx.session.settings().relative_paths {
@@ -148,7 +149,7 @@ impl AbsolutePath {
     }
 }
 
-/// Refuses `~/x`: only a shell expands that. `literal` is the path of a directory with that name.
+/// Refuses `~/x`, which only a shell expands. `literal` is the path of a directory named `~`.
 fn refuse_home(path: &str, literal: &RawPath) -> Result<(), Error> {
     if path != "~" && !path.starts_with("~/") {
         return Ok(());
@@ -159,20 +160,20 @@ fn refuse_home(path: &str, literal: &RawPath) -> Result<(), Error> {
     )))
 }
 
-/// The path as it was given; an error if it starts with `~`.
+/// The path as it was given. Fails if it starts with `~`.
 pub(crate) fn raw_path(path: &str) -> Result<RawPath, Error> {
     refuse_home(path, &RawPath::from("./~"))?;
     Ok(path.into())
 }
 
-/// A path relative to the first root; an absolute one inside the workspace is fine too.
+/// A path relative to the first root. An absolute path inside the workspace is accepted, too.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(transparent)]
 pub(crate) struct RelativePath(String);
 
 impl RelativePath {
-    /// The path; an error if it starts with `~`.
+    /// The path. Fails if it starts with `~`.
     pub(crate) fn raw(&self) -> Result<RawPath, Error> {
         raw_path(&self.0)
     }

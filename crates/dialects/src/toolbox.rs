@@ -1,4 +1,4 @@
-//! The tools of some dialects on a session: finds, checks and performs calls.
+//! The tools of some dialects on a session. Finds tools, checks arguments and performs calls.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,12 +18,12 @@ use crate::{Answer, Dialect, ToolContext, ToolEntry, args, portable_names};
 pub struct Toolbox {
     session: Arc<Session>,
     tools: Arc<[ToolInfo]>,
-    /// The dialect that words the answer to an unknown tool.
+    /// The dialect whose words the answer to an unknown tool has.
     first: &'static Dialect,
     front_end_hint: FrontEndHint,
 }
 
-/// The hint that a front end adds to an error, such as the flag that would help.
+/// A function that adds a hint of the front end to an error, for example the flag that would help.
 pub type FrontEndHint = fn(&Error) -> Option<String>;
 
 /// A tool with its schemas.
@@ -35,14 +35,14 @@ pub struct ToolInfo {
     pub entry: &'static ToolEntry,
     /// Whether it has only names that every framework accepts.
     portable: bool,
-    /// Its description and schema. Made when they are first needed, since most tools of a short session
-    /// are never called.
+    /// Its description and schema. They are made when they are first needed, since a short session never calls most
+    /// tools.
     manual: OnceLock<(String, Value)>,
     front_end_hint: FrontEndHint,
 }
 
 impl Toolbox {
-    /// Serves `dialects` on a session. Without any, the default one.
+    /// Serves `dialects` on a session. Without dialects, serves the default one.
     pub fn new(session: impl Into<Arc<Session>>, dialects: &[&'static Dialect]) -> Self {
         let first = dialects.first().copied().unwrap_or(&crate::CLASSIC);
         let session = session.into();
@@ -55,7 +55,7 @@ impl Toolbox {
         }
     }
 
-    /// The same tools; `front_end_hint` adds a hint to their errors.
+    /// The same tools, with a function that adds hints of the front end to their errors.
     #[must_use]
     pub fn with_front_end_hint(self, front_end_hint: FrontEndHint) -> Self {
         let with_hint = |tool: &ToolInfo| ToolInfo {
@@ -89,7 +89,7 @@ impl Toolbox {
         &self.session
     }
 
-    /// The tools, in the order in which they are listed.
+    /// The tools, in the order of their list.
     pub fn tools(&self) -> &[ToolInfo] {
         &self.tools
     }
@@ -116,7 +116,7 @@ impl Toolbox {
         PreparedCall { name: entry.name.to_owned(), tool: Some((dialect, entry)), parsed }
     }
 
-    /// The arguments of a prepared call on one line, for the user. `None` if they are invalid.
+    /// The arguments of a prepared call on one line, for the user. Returns `None` if they are invalid.
     pub fn compact_params_of(&self, prepared: &PreparedCall) -> Option<String> {
         let call = CallOptions::default();
         let ctx = self.context(prepared, &call);
@@ -170,7 +170,7 @@ impl Toolbox {
         self.session.audited(&call, work, outcome).1
     }
 
-    /// Answers a call with an error before its tool runs. It is in the audit log like any other call.
+    /// Answers a call with an error before its tool runs. The audit log has this call, too.
     pub fn refuse_call(
         &self,
         name: &str,
@@ -199,13 +199,13 @@ impl Toolbox {
         error_answer(self.first, None, error, self.portable(), (None, hint))
     }
 
-    /// The arguments of a call on one line, for the user; the JSON text if they are invalid.
+    /// The arguments of a call on one line, for the user. If they are invalid, returns the JSON text.
     pub fn compact_params(&self, name: &str, arguments: &Value) -> String {
         let prepared = self.prepare(name, arguments.clone());
         self.compact_params_of(&prepared).unwrap_or_else(|| arguments.to_string())
     }
 
-    /// The tool with a name, also as exported to formats that know no dots.
+    /// The tool with a name, or with the name that formats without dots have.
     pub fn find(&self, name: &str) -> Option<&ToolInfo> {
         let exact = self.tools.iter().find(|tool| tool.entry.name == name);
         exact.or_else(|| {
@@ -214,7 +214,7 @@ impl Toolbox {
     }
 }
 
-/// The answer that an error becomes in a dialect. `entry` is the tool, if there is one.
+/// Turns an error into an answer of a dialect. `entry` is the tool, if there is one.
 fn error_answer(
     dialect: &Dialect,
     entry: Option<&ToolEntry>,
@@ -228,9 +228,9 @@ fn error_answer(
     (dialect.error_answer)(error, &call)
 }
 
-/// A call whose arguments are parsed: see [`Toolbox::prepare`].
+/// A call with parsed arguments: see [`Toolbox::prepare`].
 pub struct PreparedCall {
-    /// The tool's name, also if there is no such tool.
+    /// The name in the call, even if no tool has it.
     name: String,
     tool: Option<(&'static Dialect, &'static ToolEntry)>,
     parsed: Result<Box<dyn ParsedCall>, Arc<Error>>,
@@ -242,13 +242,13 @@ impl fmt::Debug for PreparedCall {
     }
 }
 
-/// Runs a step of a call. A panic is an error: it must not end a server that has other clients.
+/// Runs a step of a call. A panic becomes an error, so that it does not end a server with other clients.
 fn guarded<T>(name: &str, step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(step))
         .unwrap_or_else(|_| Err(Error::Internal { what: format!("`{name}` panicked") }))
 }
 
-/// The tools of some dialects. Without any, those of the default one.
+/// The tools of some dialects. Without dialects, those of the default one.
 pub fn tools_of(dialects: &[&'static Dialect]) -> Vec<ToolInfo> {
     named_tools_of(dialects, false)
 }
@@ -283,7 +283,7 @@ impl ToolInfo {
         }
     }
 
-    /// The arguments as the tool takes them, or everything that is wrong with them.
+    /// The arguments in the form of the tool's struct, or an error with all problems.
     pub fn check(&self, arguments: Value) -> Result<Value, Error> {
         let mut checked = args::check(self.input(), arguments)?;
         if let Some(arguments) = checked.as_object_mut().filter(|_| self.portable) {
@@ -308,7 +308,7 @@ impl ToolInfo {
         &self.manual().1
     }
 
-    /// The grammar of what OpenAI's models write instead of arguments, unless names have to be portable.
+    /// The grammar of the text that OpenAI's models write instead of arguments, unless names have to be portable.
     pub(crate) fn grammar(&self) -> Option<(&'static str, &'static str)> {
         self.entry.openai_grammar.filter(|_| !self.portable)
     }

@@ -1,5 +1,5 @@
-//! The `toolset` dialect: the file tools of Anthropic's agent toolset, 20260401. They are those of `classic` under
-//! other names.
+//! The `toolset` dialect: the file tools of Anthropic's agent toolset, 20260401. They are the tools of `classic`
+//! under other names.
 
 use pinfold::{Error, ReadRule};
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ impl Alias for ReadArgs {
     }
 }
 
-/// The first line of a range, and how many lines it has; no number if it goes to the end.
+/// The first line of a range, and the number of its lines, which is `None` if it ends with the file.
 fn window(first: i64, last: i64) -> Result<(Option<u64>, Option<u64>), Error> {
     let start = u64::try_from(first).ok().filter(|first| *first > 0);
     let start = start.ok_or_else(|| wrong_range("the first line is 1"))?;

@@ -1,4 +1,4 @@
-//! Wording that several tools share.
+//! Phrases that several tools share.
 
 use std::time::SystemTime;
 
@@ -29,7 +29,7 @@ pub(crate) fn human_size(bytes: u64) -> String {
     let mut unit = "B";
     let mut size = bytes as f64;
     for larger in ["KB", "MB", "GB", "TB"] {
-        // 1023.95 would be printed as 1024.0.
+        // 1023.95 would be rounded to 1024.0.
         if size < 1023.95 {
             break;
         }
@@ -55,7 +55,7 @@ pub(crate) fn utc(time: SystemTime) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// A note on entries that were skipped because they are hidden or ignored; `how` says how to see them.
+/// A note on entries that were skipped because they are hidden or ignored. `how` says how to see them.
 pub(crate) fn skipped(skipped: &Skipped, how: &str) -> Option<String> {
     let kinds = [(skipped.hidden, "hidden"), (skipped.ignored, "ignored")];
     let kinds: Vec<_> = kinds.into_iter().filter(|(number, _)| *number > 0).collect();
@@ -95,12 +95,12 @@ pub(crate) fn withheld(skipped: &Skipped) -> Option<u64> {
     (skipped.withheld > 0).then_some(skipped.withheld)
 }
 
-/// A note on the items that a list leaves out because it would be too long.
+/// A note on the items that are missing because the list would be too long.
 pub(crate) fn left_out(shown: u64, total: u64, what: &str, how: &str) -> Option<String> {
     (shown < total).then(|| format!("{what} 1-{shown} of {total}; {how} to see the others"))
 }
 
-/// The leading items whose total cost fits into a budget; the first item is always included.
+/// The leading items whose total cost fits into a budget. The first item is always included.
 pub(crate) fn fit<T>(
     budget: usize,
     items: impl IntoIterator<Item = T>,

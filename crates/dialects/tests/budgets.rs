@@ -1,4 +1,4 @@
-//! Answers keep within their budgets, and what just fits is not called cut.
+//! Answers keep within their budgets, and an answer that just fits is not marked as cut.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -72,7 +72,7 @@ fn lines_around_the_first_match_do_not_burst_the_answer() {
     let answer = ask(&dir, None, "Grep", &arguments);
     let content = answer["content"].as_str().unwrap();
     assert!(content.len() <= 100 * 1024 && content.contains(":1001:x\n"), "{}", content.len());
-    // The nearest lines are the ones that are kept.
+    // The lines nearest to the match are kept.
     assert!(content.contains("-1000-yy"));
 }
 
@@ -125,7 +125,7 @@ fn a_refused_edit_of_a_large_file_is_answered_in_few_words_and_by_its_deadline()
     let answer = Toolbox::new(session, &dialects_meant_by_all())
         .call("file.patch", json!({"path": "large.txt", "patches": patches}))
         .to_json();
-    // The search for the nearest region ends with the deadline; how far it comes by then differs.
+    // The search for the nearest region ends at the deadline, so its result varies.
     let codes = ["find_not_found", "timeout"];
     assert!(codes.contains(&answer["error"].as_str().unwrap()), "{answer}");
     assert!(answer["message"].as_str().unwrap().len() < 4_096, "{answer}");

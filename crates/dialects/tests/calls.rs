@@ -1,4 +1,4 @@
-//! Calls of any tool: panics, cancellation, names, and everything else that is not about files.
+//! Calls of any tool: panics, cancellation, names, and other behaviour that does not depend on files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -123,7 +123,7 @@ fn portable_names_are_listed_and_every_name_is_accepted() {
         let answer = toolbox.call(tool, arguments.clone()).to_json();
         assert!(answer.to_string().contains("a.txt") || answer["total_lines"] == 2, "{answer}");
     }
-    // Errors speak of what is listed.
+    // Errors use the listed names.
     std::fs::write(dir.path().join("b.txt"), "b\n").unwrap();
     let refused = toolbox.call("file_write", json!({"path": "b.txt", "content": "x"})).to_json();
     assert!(refused["message"].as_str().unwrap().contains("read it with file_read"), "{refused}");

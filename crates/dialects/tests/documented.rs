@@ -9,10 +9,10 @@ use std::path::Path;
 use pinfold_dialects::{ToolInfo, every_dialect, tools_of};
 use serde_json::Value;
 
-/// What stands before and after the generated part.
+/// The marks before and after the generated part.
 const MARKS: [&str; 2] = ["<!-- the tools, by a test -->\n", "<!-- end of the tools -->\n"];
 
-/// `path`, `limit?`: the arguments that a tool takes, those that may be left out with a question mark.
+/// The arguments of a tool, as in `path`, `limit?`. Optional ones have a question mark.
 fn arguments(tool: &ToolInfo) -> String {
     let required = tool.input()["required"].as_array().cloned().unwrap_or_default();
     let names = tool.input()["properties"].as_object().into_iter().flatten().map(|(name, _)| {

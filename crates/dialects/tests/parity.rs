@@ -1,7 +1,7 @@
-//! `Grep` finds what ripgrep finds, and prints it byte for byte.
+//! `Grep` has the same results as ripgrep, byte for byte.
 //!
-//! Needs `rg`: `cargo xtask test` installs it and names it in `PINFOLD_RG`. Without that the test says
-//! loudly that it did not run.
+//! This needs `rg`: `cargo xtask test` installs it and names it in `PINFOLD_RG`. Without it, the test prints that it
+//! was skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -17,7 +17,7 @@ use pinfold_testkit::provided;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The settings of ripgrep that are Pinfold's.
+/// The flags that give ripgrep Pinfold's settings.
 const SAME: [&str; 10] = [
     "--no-config",
     "--hidden",
@@ -30,7 +30,7 @@ const SAME: [&str; 10] = [
     "--sort",
     "path",
 ];
-/// The names that are always skipped. They come last, since the last glob that fits decides.
+/// The names that are always skipped. They come last, since the last matching glob decides.
 const SKIPPED: [&str; 8] =
     ["-g", "!.git", "-g", "!node_modules", "-g", "!__pycache__", "-g", "!.venv"];
 
@@ -38,7 +38,7 @@ fn ripgrep() -> Option<PathBuf> {
     provided("PINFOLD_RG", "NOT COMPARED WITH RIPGREP").map(PathBuf::from)
 }
 
-/// Real code, and files of every odd kind.
+/// Real code, and files of every unusual kind.
 fn tree() -> TempDir {
     let dir = TempDir::new().unwrap();
     let root = dir.path();
@@ -107,7 +107,7 @@ fn utf16(text: &str) -> Vec<u8> {
     units.flat_map(u16::to_le_bytes).collect()
 }
 
-/// Where cargo keeps a dependency of this project.
+/// The directory of a dependency's source.
 fn source_of(package: &str) -> PathBuf {
     // Dependencies for other systems have not been fetched.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -136,7 +136,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Arguments for `Grep`, and what they are for `rg`.
+/// Arguments for `Grep`, and the same for `rg`.
 fn queries() -> Vec<(Value, Vec<&'static str>)> {
     let mut queries = vec![
         (json!({"pattern": "fn"}), vec!["fn"]),

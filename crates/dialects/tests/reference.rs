@@ -1,4 +1,4 @@
-//! The `reference` dialect, where scenarios cannot test it: times, caps, and pages that are joined again.
+//! Cases of the `reference` dialect that scenarios cannot test: times, limits, and joined pages.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]

@@ -4,18 +4,18 @@
 
 use pinfold::Session;
 use pinfold_dialects::{Toolbox, named_dialects};
-use pinfold_testkit::{Door, Stage, run_corpus};
+use pinfold_testkit::{FrontEnd, Stage, run_corpus};
 use serde_json::Value;
 
 struct Library(Toolbox);
 
-impl Door for Library {
+impl FrontEnd for Library {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.0.call(tool, arguments.clone()).to_json()
     }
 }
 
-fn open(stage: &Stage) -> Option<Box<dyn Door>> {
+fn open(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     let settings = serde_json::from_value(stage.settings.clone().into()).unwrap();
     let session = Session::with_settings(&stage.roots, settings).unwrap();
     let dialects = named_dialects([stage.dialect.as_str()]).unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct Edit {
     pub(crate) new_string: String,
     /// Replace every occurrence.
     pub(crate) replace_all: Option<bool>,
-    /// Whether the file must have been read, where another dialect says so.
+    /// Whether the file must have been read first, if another dialect sets this.
     #[serde(skip)]
     pub(crate) read_rule: Option<ReadRule>,
 }
@@ -45,7 +45,7 @@ pub(super) struct MultiEdit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    // Documented in `Edit`: repeating it would cost tokens.
+    // The documentation is in `Edit`; repeating it would cost tokens.
     old_string: String,
     new_string: String,
     replace_all: Option<bool>,
@@ -116,7 +116,7 @@ fn operation(
         .with_read_rule(ctx.read_rule(read_rule)))
 }
 
-/// Replacements whose lines are listed; `replacements` counts all of them.
+/// The maximum number of replacements with listed lines; `replacements` counts all of them.
 const MAX_LISTED_REPLACEMENTS: usize = 100;
 
 fn reply(done: &Done<operations::Edit>, ctx: &ToolContext<'_>) -> ToolResult {

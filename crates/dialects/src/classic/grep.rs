@@ -136,7 +136,7 @@ impl Tool for Grep {
 }
 
 impl Grep {
-    /// A search for files or lines, as dialects with fewer arguments have it.
+    /// A search for files or lines, for dialects with fewer arguments.
     pub(crate) fn new(
         pattern: String,
         path: Option<RelativePath>,
@@ -147,7 +147,7 @@ impl Grep {
         Self { pattern, path, glob, output_mode: Some(output_mode), ..Self::default() }
     }
 
-    /// The same search with at most so many results.
+    /// The same search with at most `limit` results.
     pub(crate) fn with_limit(self, limit: u64) -> Self {
         Self { head_limit: Some(limit), ..self }
     }
@@ -167,7 +167,7 @@ impl Grep {
         }
     }
 
-    /// One row for each file, as many as fit into the budget; removes the other files from `searched`.
+    /// One row for each file, as many as fit into the budget. Removes the other files from `searched`.
     fn rows(
         &self,
         searched: &mut Searched,
@@ -259,7 +259,7 @@ impl Grep {
     }
 }
 
-/// How many there are in all, or more than how many.
+/// The total number of results, or `more than N`.
 fn total(searched: &Searched) -> String {
     let more_than = if searched.counted_all { "" } else { "more than " };
     format!("{more_than}{}", searched.total)

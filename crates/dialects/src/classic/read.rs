@@ -97,7 +97,7 @@ impl Read {
         self.limit.unwrap_or(limits::DEFAULT_READ_LINES)
     }
 
-    /// The answer with the lines of a page, the notices, and how to continue.
+    /// The answer with the lines of a page, the notices, and the notice how to continue.
     fn lines(&self, page: Page, mut notices: Vec<String>, ctx: &ToolContext<'_>) -> ToolResult {
         if page.end != PageEnd::EndOfFile {
             let (first, next) = (self.offset(), self.offset() + page.shown);
@@ -147,7 +147,7 @@ impl Read {
         ctx: &ToolContext<'_>,
     ) -> (Place, ToolResult) {
         let Reading { place, page, .. } = reading;
-        // Those that stand in the lines that are shown.
+        // Only the images whose lines are shown.
         let shown = |number: usize| page.content.contains(&format!("[image {number}: "));
         let images = notebook.images.into_iter().zip(1..).filter(|(_, number)| shown(*number));
         let images = images.map(|((media_type, data), _)| Image { data, media_type }).collect();

@@ -98,7 +98,7 @@ impl Tool for List {
 }
 
 impl List {
-    /// How to look deeper, where a pattern for one level found nothing.
+    /// How to look deeper, if a pattern for one level found nothing.
     fn deeper(&self, found: &FoundFiles, ctx: &ToolContext<'_>) -> Option<String> {
         let pattern = self.pattern.as_ref().filter(|_| found.total == 0)?;
         let one_level = !pattern.contains(['/', '{']) && !pattern.contains("**");

@@ -62,7 +62,7 @@ impl<const UNDO: bool> JsonSchema for Editor<UNDO> {
     }
 }
 
-/// Lines that are shown before and after a change.
+/// The number of lines shown before and after a change.
 const CONTEXT: u64 = 4;
 
 impl<const UNDO: bool> DispatchTool for Editor<UNDO> {

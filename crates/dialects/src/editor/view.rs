@@ -1,4 +1,4 @@
-//! `view`: a file with line numbers, or what is in a directory.
+//! `view`: shows a file with line numbers, or the entries of a directory.
 
 use pinfold::Error;
 use pinfold::operations::Tree;

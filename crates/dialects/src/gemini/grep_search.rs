@@ -50,7 +50,7 @@ pub(super) struct GrepSearch {
     total_max_matches: Option<u64>,
 }
 
-/// How to see the matches that were left out.
+/// How to see the other matches.
 const SEE_MORE: &str = "raise total_max_matches, or narrow the search";
 
 impl DispatchTool for GrepSearch {
@@ -93,7 +93,7 @@ impl DispatchTool for GrepSearch {
 }
 
 impl GrepSearch {
-    /// The same error, with the name of the argument if it is about the second regex.
+    /// Adds the name of the argument to an error about the second regex.
     fn named_error(&self, error: Error) -> Error {
         match error {
             Error::BadRegex { pattern, problem, .. }
@@ -124,7 +124,7 @@ impl GrepSearch {
         AnswerWith::Lines { before: lines(self.before), after: lines(self.after) }
     }
 
-    /// How many lines of context few matches get, if none were asked for.
+    /// How many lines of context a few matches get, if none were requested.
     fn automatic_context(&self, searched: &Searched) -> Option<usize> {
         if self.names_only() || [self.context, self.before, self.after].iter().any(Option::is_some)
         {
@@ -165,7 +165,7 @@ impl GrepSearch {
         format!("for pattern \"{}\" in path \"{path}\"{filter}", shortened(&self.pattern))
     }
 
-    /// The remark that matches were left out.
+    /// The remark that there are more matches.
     fn limited(&self, shown: u64, total: u64, counted_all: bool) -> String {
         if counted_all && shown >= total {
             return String::new();
@@ -226,7 +226,7 @@ impl GrepSearch {
     }
 }
 
-/// How many bytes [`GrepSearch::lines`] prints for a line, with the line that names its file.
+/// How many bytes [`GrepSearch::lines`] prints for a line, including the line that names its file.
 fn line_cost(line: &PageLine<'_>) -> usize {
     let digits = line.number.checked_ilog10().map_or(1, |log| log as usize + 1);
     line.text.len() + digits + "L: \n".len()

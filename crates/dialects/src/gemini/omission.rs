@@ -1,4 +1,4 @@
-//! Finds placeholders that stand for text that a model left out.
+//! Finds placeholders for text that a model has left out.
 
 /// The words of a placeholder before its dots.
 const PHRASES: [&str; 7] = [
@@ -11,7 +11,7 @@ const PHRASES: [&str; 7] = [
     "unchanged methods",
 ];
 
-/// Whether a line of a text stands for lines that were left out, and the old text has no such line.
+/// Whether a line of a text is a placeholder, and the old text has no such line.
 pub(super) fn has_placeholder(text: &str, old: &str) -> bool {
     let mut found = text.lines().filter_map(placeholder).peekable();
     if found.peek().is_none() {

@@ -83,7 +83,7 @@ impl DispatchTool for ReadFile {
 }
 
 impl ReadFile {
-    /// How many lines were asked for.
+    /// The requested number of lines.
     fn asked(&self) -> Option<u64> {
         Some(self.end_line?.saturating_sub(self.start_line.unwrap_or(1)).saturating_add(1))
     }
@@ -114,12 +114,12 @@ impl ReadFile {
     }
 }
 
-/// The lines of a page, where one that was cut ends as gemini-cli's do.
+/// The lines of a page. A line that was cut ends as in gemini-cli.
 fn truncated_lines(content: &str, max_chars: usize) -> String {
     let truncated = |line: &str| -> Option<String> {
         let (text, end) = line.split_at_checked(line.rfind("... [+")?)?;
         let line_end = if end.ends_with('\n') { "\n" } else { "" };
-        // Only a line that was cut is longer than this.
+        // Only a line that was cut is longer.
         (text.chars().count() == max_chars).then(|| format!("{text}... [truncated]{line_end}"))
     };
     let lines = content.split_inclusive('\n');

@@ -45,10 +45,10 @@ pub(super) struct Memory {
     new_path: Option<String>,
 }
 
-/// The directory as models name it.
+/// The directory's name for models.
 const TOP: &str = "/memories";
 
-/// Lines that are shown before and after a change.
+/// The number of lines shown before and after a change.
 const CONTEXT: u64 = 2;
 
 impl DispatchTool for Memory {
@@ -134,7 +134,7 @@ impl DispatchTool for Memory {
     }
 }
 
-/// The file that a path below `/memories` names.
+/// The file at a path below `/memories`.
 fn memory_file(path: &str) -> Result<CommandFile, Error> {
     let below = path.strip_prefix(TOP).filter(|below| below.is_empty() || below.starts_with('/'));
     let below = below.ok_or_else(|| Error::InvalidArgument(not_in_memory(path)))?;
@@ -147,7 +147,7 @@ fn not_in_memory(path: &str) -> String {
     format!("Path must start with {TOP}, got: {}", pinfold::RawPath::from(shortened(path)))
 }
 
-/// The same error, with suggestions as the model knows paths.
+/// The same error, with suggested paths below `/memories`.
 fn with_memory_paths(error: Error) -> Error {
     let named = |near: Vec<String>| near.iter().map(|name| format!("{TOP}/{name}")).collect();
     match error {
@@ -160,7 +160,7 @@ fn with_memory_paths(error: Error) -> Error {
 }
 
 impl Memory {
-    /// The error message, with paths as they were given.
+    /// The error message, with paths as the model gave them.
     fn with_given_paths(&self, error: &Error) -> String {
         let given = [&self.path, &self.old_path, &self.new_path].into_iter().flatten();
         let files = given.filter_map(|given| memory_file(given).ok());

@@ -7,7 +7,7 @@ use crate::ToolContext;
 use crate::file_commands::{CommandFile, DEPTH, MAX_ENTRIES};
 use crate::words::unread;
 
-/// The entries of a directory, two levels deep. The size of a directory is that of the files below it.
+/// The entries of a directory, two levels deep. The size of a directory is that of all files below it.
 pub(super) fn list(directory: &CommandFile, ctx: &ToolContext<'_>) -> Result<String, Error> {
     let list = List::new(directory.path.clone())
         .with_depth(usize::MAX)
@@ -57,7 +57,7 @@ pub(super) fn list(directory: &CommandFile, ctx: &ToolContext<'_>) -> Result<Str
 fn size(bytes: u64) -> String {
     let (mut size, mut unit) = (bytes as f64, "B");
     for larger in ["K", "M", "G"] {
-        // 1023.95 would be printed as 1024.
+        // 1023.95 would be rounded to 1024.
         if size < 1023.95 {
             break;
         }

@@ -31,7 +31,7 @@ pub(crate) struct ApplyPatch {
     notation: Notation,
 }
 
-/// The notations that are accepted.
+/// The accepted notations.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Notation {
     /// Codex's.
@@ -58,12 +58,12 @@ impl ApplyPatch {
         }
     }
 
-    /// The change that a part of the patch is.
+    /// Converts a part of the patch to a change.
     fn change(&self, file: &FilePatch, ctx: &ToolContext<'_>) -> Result<FileChange, Error> {
         let path = raw_path(file.path())?;
         Ok(match file {
             FilePatch::Add { content, mode, .. } => {
-                // A unified diff knows the file that it changes: it is not new.
+                // A unified diff names the file that it changes, so the file is not new.
                 let unified = self.is_unified();
                 let existing = if unified { Existing::Refuse } else { Existing::Replace };
                 let write = Write::new(path, content.as_str())
@@ -114,7 +114,7 @@ impl Tool for ApplyPatch {
             lines.push(line(file, outcome));
             note(file, outcome, several, &mut notes);
         }
-        // All that were added before those that changed, and those before the deleted ones.
+        // Added files come first, then changed ones, then deleted ones.
         lines.sort_by_key(|(mark, _)| "AMD".find(*mark));
         let list: Vec<_> = lines.iter().map(|(mark, path)| format!("{mark} {path}")).collect();
         let list = list.join("\n");
@@ -128,7 +128,7 @@ impl Tool for ApplyPatch {
     }
 
     fn compact_params(&self, ctx: &ToolContext<'_>) -> String {
-        /// Paths that are named; a patch can have hundreds.
+        /// The maximum number of named paths. A patch can have hundreds.
         const MAX_PATHS: usize = 3;
         let Ok(patch) = self.patch() else { return "(not a patch)".into() };
         let named = patch.files.iter().take(MAX_PATHS).map(|file| ctx.short_path(file.path()));
@@ -140,7 +140,7 @@ impl Tool for ApplyPatch {
     }
 }
 
-/// The mark of a file in the answer, and its path.
+/// The status letter of a file in the answer, and its path.
 fn line<'f>(file: &'f FilePatch, outcome: &FileOutcome) -> (char, &'f str) {
     match (file, outcome) {
         (FilePatch::Add { path, .. }, FileOutcome::Write(written)) if written.created => {
@@ -152,7 +152,7 @@ fn line<'f>(file: &'f FilePatch, outcome: &FileOutcome) -> (char, &'f str) {
     }
 }
 
-/// Adds the notes on a file, besides its status letter.
+/// Adds notes on a file.
 fn note(file: &FilePatch, outcome: &FileOutcome, several: bool, notes: &mut PatchNotes) {
     let path = file.path();
     let (changed, other_names) = match outcome {

@@ -1,10 +1,10 @@
-//! The operations that OpenAI's hosted `apply_patch` tool asks a program to perform.
+//! The operations of OpenAI's hosted `apply_patch` tool, which the caller's program performs.
 
 use pinfold::patch::{FilePatch, Patch};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An operation, as the model's answer has it.
+/// An operation from the model's answer.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum Operation {
@@ -36,7 +36,7 @@ pub fn hosted_patch(operation: &Value) -> Result<String, String> {
     };
     let end = if diff.is_empty() || diff.ends_with('\n') { "" } else { "\n" };
     let patch = format!("*** Begin Patch\n*** {marker} File: {path}\n{diff}{end}*** End Patch\n");
-    // `apply_patch` refuses text that is no patch.
+    // `apply_patch` refuses text that is not a patch.
     let Ok(parsed) = Patch::parse(&patch) else { return Ok(patch) };
     match parsed.files.as_slice() {
         [FilePatch::Update { move_to: Some(_), .. }] => {

@@ -80,7 +80,7 @@ impl DispatchTool for ListDir {
     }
 }
 
-/// The name of an entry with the mark of its kind.
+/// The name of an entry, with a mark for its kind.
 fn name(entry: &TreeEntry) -> String {
     let mark = match entry.kind {
         Kind::File => "",

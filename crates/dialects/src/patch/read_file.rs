@@ -25,7 +25,7 @@ pub(super) struct ReadFile {
     limit: Option<u64>,
 }
 
-/// Bytes of a line that are shown.
+/// The maximum number of shown bytes of a line.
 const MAX_LINE_BYTES: usize = 500;
 
 impl DispatchTool for ReadFile {

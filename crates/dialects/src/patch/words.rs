@@ -1,4 +1,4 @@
-//! The words of errors of `apply_patch`, to the letter where agents know them.
+//! The error messages of `apply_patch`. Those that agents know are repeated literally.
 
 use pinfold::patch::{FilePatch, ParseError, ParseProblem, Patch, UnifiedError};
 use pinfold::{Denial, Error, RawPath};
@@ -11,20 +11,20 @@ const FAILED: &str = "apply_patch verification failed: ";
 /// The error message, with its hint.
 pub(crate) fn message(error: &Error, call: &FailedCall, hint_names: &HintNames) -> String {
     match (error, &call.problem) {
-        // Lines of the patch end these, so the hint is a paragraph of its own.
+        // These end with lines of the patch, so the hint is a separate paragraph.
         (Error::NoMatch { .. }, Some(problem)) => hint_names.message_below(problem, error, call),
         (Error::ManyMatches { .. }, Some(problem)) => format!(
             "{problem}\nAdd context lines until they are unique, or a line `@@ ` with the line above \
              them that is in the file once, such as the head of the function."
         ),
-        // This one says already what there is.
+        // This message already has all the information.
         (Error::OutOfRange { .. }, Some(problem)) => problem.clone(),
         (_, Some(problem)) => hint_names.message_after(problem.clone(), error, call),
         (_, None) => hint_names.message(error, call),
     }
 }
 
-/// The error for a text that is no patch in codex's notation.
+/// The error for a text that is not a patch in codex's notation.
 pub(super) fn parse_error(ParseError { line, problem }: &ParseError) -> Error {
     let hunk = |words: String| format!("invalid hunk at line {line}, {words}");
     let words = match problem {
@@ -57,12 +57,12 @@ pub(super) fn parse_error(ParseError { line, problem }: &ParseError) -> Error {
     Error::InvalidArgument(format!("{FAILED}{words}"))
 }
 
-/// The error for a text that is no unified diff.
+/// The error for a text that is not a unified diff.
 pub(super) fn unified_error(UnifiedError { line, problem }: &UnifiedError) -> Error {
     Error::InvalidArgument(format!("{FAILED}invalid patch at line {line}: {problem}"))
 }
 
-/// The error message for a patch, with the lines that it has for the file.
+/// The error message for a patch. It includes the patch's lines for the file.
 pub(super) fn problem(error: &Error, patch: &Patch) -> Option<String> {
     let words = match error {
         Error::ChangedTwice { path } => format!("invalid patch: multiple operations target {path}"),
@@ -101,7 +101,7 @@ pub(super) fn problem(error: &Error, patch: &Patch) -> Option<String> {
     Some(format!("{FAILED}{words}"))
 }
 
-/// The path of a file that cannot be read or written, and why.
+/// The path of a file that cannot be read or written, and the reason.
 fn cause(error: &Error) -> Option<(&RawPath, String)> {
     Some(match error {
         Error::NotFound { path, .. }

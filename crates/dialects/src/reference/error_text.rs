@@ -1,4 +1,5 @@
-//! Errors in the words of the reference server: the POSIX word and its phrase, the path as it was given, then a hint.
+//! Errors in the words of the reference server: the POSIX error name and its phrase, the path as it was given, then a
+//! hint.
 
 use std::path::{Path, PathBuf};
 
@@ -30,13 +31,13 @@ pub(super) fn error_answer(error: &Error, call: &FailedCall) -> Answer {
 pub(super) fn message(error: &Error, call: &FailedCall) -> String {
     let problem = call.problem.clone().or_else(|| without_arguments(error, call));
     match (error, problem) {
-        // These say already what to do.
+        // These messages already say what to do.
         (Error::ManyMatches { .. } | Error::EmptyOld { .. }, Some(problem)) => problem,
-        // It is about what is at the path, and not about what is above it.
+        // The error is about the entry at the path, not about a directory above it.
         (Error::NotADirectory { .. }, Some(problem)) if problem.starts_with("EEXIST") => {
             format!("{problem}; choose another path")
         }
-        // The problem ends with the text that was not found.
+        // The message ends with the text that was not found.
         (Error::NoMatch { .. }, Some(problem)) => match error.hint() {
             Some(hint) => format!("{problem}\n{hint}"),
             None => problem,
@@ -65,7 +66,7 @@ fn without_arguments(error: &Error, call: &FailedCall) -> Option<String> {
     }
 }
 
-/// The system call of an operation, as errors name it.
+/// The system call of an operation, which errors name.
 #[derive(Clone, Copy)]
 pub(super) enum SystemCall<'p> {
     /// A call with one path.
@@ -75,10 +76,10 @@ pub(super) enum SystemCall<'p> {
 }
 
 impl SystemCall<'_> {
-    /// The words for an error of this call.
+    /// The message for an error of this call.
     pub(super) fn problem(self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
-            // Said by the tool itself.
+            // The tool itself has made this message.
             Error::InvalidArgument(problem) => Some(problem.clone()),
             Error::Outside { path, .. } => Some(self.outside(path, ctx)),
             Error::Dangling { path } => {
@@ -107,7 +108,7 @@ impl SystemCall<'_> {
             Error::Exists { path } if matches!(self, Self::Rename(..)) => {
                 Some(format!("Destination already exists: {}", self.given(path).shown()))
             }
-            // The original meets this one when it resolves the path, before the call itself.
+            // The original finds this error when it resolves the path, before the call itself.
             Error::NotADirectory { path } if !matches!(self, Self::Of("scandir", _)) => {
                 Some(format!("ENOTDIR: not a directory, realpath '{}'", self.given(path).shown()))
             }
@@ -115,7 +116,7 @@ impl SystemCall<'_> {
         }
     }
 
-    /// The destination is the source itself, or the source cannot go there.
+    /// The destination is the source itself, or the source cannot be moved there.
     fn bad_rename(self, path: &RawPath, problem: &str, ctx: &ToolContext<'_>) -> String {
         let is_there = || ctx.session.perform(&Info::new(path.clone())).is_ok();
         match self {
@@ -134,7 +135,7 @@ impl SystemCall<'_> {
         }
     }
 
-    /// The path as it was given that an error is about.
+    /// The given path that an error is about.
     fn given(&self, path: &RawPath) -> &ReferencePath {
         match self {
             Self::Of(_, given) => given,
@@ -143,7 +144,8 @@ impl SystemCall<'_> {
         }
     }
 
-    /// Whether the path itself or a symlink in it leads outside; not where the symlink leads.
+    /// The message for a path that leads outside, by itself or by a symlink. It does not reveal the target of the
+    /// symlink.
     fn outside(self, path: &RawPath, ctx: &ToolContext<'_>) -> String {
         let given = self.given(path);
         let absolute = given.absolute(ctx);
@@ -154,7 +156,7 @@ impl SystemCall<'_> {
     }
 }
 
-/// The paths of the roots: as they were given, each followed by its real path if that is another one.
+/// The paths of the roots as they were given, each followed by its real path if that differs.
 fn allowed(ctx: &ToolContext<'_>) -> Vec<PathBuf> {
     let given = ctx.session.workspace().roots().map(|root| root.components().collect());
     let both = given.zip(ctx.session.real_roots()).flat_map(<[PathBuf; 2]>::from);
@@ -163,7 +165,7 @@ fn allowed(ctx: &ToolContext<'_>) -> Vec<PathBuf> {
     paths
 }
 
-/// The same, as answers show them.
+/// The same paths, in the form of answers.
 pub(super) fn roots(ctx: &ToolContext<'_>) -> Vec<String> {
     let shown = |root: &PathBuf| escaped(root.as_os_str().as_encoded_bytes()).to_string();
     allowed(ctx).iter().map(shown).collect()
@@ -176,7 +178,7 @@ fn has_long_name(path: &str) -> bool {
     path.len() > MAX_PATH || path.split('/').any(|name| name.len() > MAX_NAME)
 }
 
-/// The POSIX word and phrase for an error, with the system call, where there is such a word.
+/// The POSIX error name and phrase for an error, with the system call, if there is one.
 fn posix(error: &Error, call: impl Fn(&RawPath) -> String) -> Option<String> {
     let (phrase, path) = match error {
         Error::NotFound { path, .. }
@@ -196,7 +198,7 @@ fn posix(error: &Error, call: impl Fn(&RawPath) -> String) -> Option<String> {
         Error::NoSpace { path } => ("ENOSPC: no space left on device", path),
         Error::IsDirectory { path } => {
             let call = call(path);
-            // The original has `read` here, whichever call it was.
+            // The original names `read` here for every call.
             let read = call.strip_prefix("open ").map(|path| format!("read {path}"));
             return Some(format!(
                 "EISDIR: illegal operation on a directory, {}",

@@ -56,7 +56,7 @@ impl Tool for GetFileInfo {
     }
 }
 
-/// A time as JavaScript writes it, in UTC.
+/// A time in JavaScript's format, in UTC.
 fn time(time: SystemTime) -> String {
     let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)").to_string()

@@ -125,7 +125,7 @@ impl Tool for ListDirectoryWithSizes {
     }
 }
 
-/// Symlinks are files here, wherever they lead.
+/// A symlink counts as a file, whatever its target.
 fn tag(entry: &ListEntry) -> &'static str {
     if entry.kind == Kind::Directory { "[DIR]" } else { "[FILE]" }
 }
@@ -152,8 +152,8 @@ fn size(bytes: u64) -> String {
     format!("{:.2} {}", bytes as f64 / scale as f64, UNITS[unit as usize - 1])
 }
 
-/// A name in the order of a dictionary: punctuation, digits, letters; case counts only between equal names, lower
-/// case first.
+/// A name with the order of a dictionary: punctuation, digits, letters. Case matters only between otherwise equal
+/// names, lower case first.
 #[derive(Eq, PartialEq)]
 struct Collated(String);
 

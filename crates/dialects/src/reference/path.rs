@@ -1,4 +1,4 @@
-//! Paths as this dialect takes them.
+//! The paths of this dialect.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::ToolContext;
 
 /// A path that is absolute, relative to the first root, or below the home directory as `~/x`.
 ///
-/// `.` and `..` are taken away by their names before the path is opened, and so is a slash at its end. An empty path
-/// is the first root.
+/// `.` and `..` are resolved by name before the path is opened, and a slash at its end is removed. An empty path is
+/// the first root.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(transparent)]
@@ -32,7 +32,7 @@ impl ReferencePath {
         &self.0
     }
 
-    /// The path by its names alone: symlinks in it are not followed.
+    /// The absolute path, resolved by name only: symlinks in it are not followed.
     pub(super) fn absolute(&self, ctx: &ToolContext<'_>) -> PathBuf {
         let path = self.raw();
         let relative = Path::new(path.as_str());
@@ -53,7 +53,7 @@ fn with_home(path: &str) -> String {
     }
 }
 
-/// The path without `.`, without `..` behind a name, and without a slash at its end.
+/// The path without `.`, without `..` after a name, and without a slash at its end.
 fn normalized(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     let is_absolute = path.starts_with('/');

@@ -49,7 +49,7 @@ pub(super) struct ReadMultipleFiles {
     paths: Vec<ReferencePath>,
 }
 
-/// Which lines are read. 0 stands for none, since models fill it in.
+/// The lines to read. 0 counts as not given, since models fill it in.
 #[derive(Clone, Copy, Default)]
 struct Window {
     tail: Option<u64>,
@@ -85,7 +85,7 @@ impl Window {
             // A program may write the text back, so no line is cut.
             .with_max_line_chars(Some(usize::MAX))
             .with_binary_as_text(true)
-            // The answer has no total: it takes no more of the file than the lines that it shows.
+            // The answer has no total, so the file is read only as far as the shown lines.
             .with_whole(ctx.requires_reads)
             .with_past_end(PastEnd::Refuse))
     }
@@ -112,14 +112,14 @@ impl Window {
     }
 }
 
-/// The lines, with the byte order mark that the file begins with.
+/// The lines, with the byte order mark at the beginning of the file.
 fn content(reading: &Reading) -> String {
     let is_marked = reading.page.encoding.bom && reading.first == 1;
     let mark = if is_marked { "\u{feff}" } else { "" };
     format!("{mark}{}", reading.page.content)
 }
 
-/// Where to go on, if the budget cut the lines.
+/// Where to continue, if the budget cut the lines.
 fn next_offset(reading: &Reading) -> String {
     if reading.page.end != PageEnd::ByteBudget {
         return String::new();

@@ -40,7 +40,7 @@ impl DispatchTool for DirectoryTree {
             let tree = Tree::new(self.path.raw()).with_exclude(exclude.clone()).with_limit(limit);
             let tree = ctx.session.perform_with(&tree, ctx.call)?.outcome;
             let text = tree_json(&tree);
-            // Deep down an entry takes more room, so fewer of them may fit.
+            // In deep directories an entry takes more room, so fewer of them may fit.
             if text.len() > ctx.budget(limits::MAX_OUTPUT_BYTES) && limit > 1 {
                 limit = limit.min(tree.entries.len()) / 2;
                 continue;
@@ -56,7 +56,7 @@ impl DispatchTool for DirectoryTree {
 
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
         match error {
-            // The pattern as it was given, and not as it became.
+            // The error has the given pattern, not the converted one.
             Error::BadGlob { pattern, problem, .. } => {
                 let mut given = self.exclude_patterns.iter().flatten();
                 let given =
@@ -73,7 +73,7 @@ impl DispatchTool for DirectoryTree {
     }
 }
 
-/// The glob of the engine for a pattern.
+/// Converts a pattern to a glob of the engine.
 fn exclude(pattern: &str) -> Option<String> {
     let name = pattern.trim_end_matches('/');
     match name {
@@ -83,12 +83,12 @@ fn exclude(pattern: &str) -> Option<String> {
     }
 }
 
-/// The tree as JSON, indented by 2. Written entry by entry, since a tree may be deeper than a stack.
+/// The tree as JSON, indented by 2. It is written entry by entry, since recursion could overflow the stack.
 fn tree_json(tree: &TreeEntries) -> String {
     const INFALLIBLE: &str = "a String takes anything";
     let top = tree.place.path.names().count();
     let mut out = String::from("[");
-    // The directories that are open, and whether all that is in each of them is listed.
+    // The open directories, and whether all entries of each are listed.
     let mut open: Vec<bool> = Vec::new();
     let mut has_children = false;
     for entry in &tree.entries {
@@ -121,7 +121,7 @@ fn tree_json(tree: &TreeEntries) -> String {
     out
 }
 
-/// The end of a directory at some depth.
+/// Writes the end of a directory.
 fn close(out: &mut String, depth: usize, has_children: bool, listed: bool) {
     let indent = indent(depth);
     if has_children {
@@ -140,7 +140,7 @@ fn close(out: &mut String, depth: usize, has_children: bool, listed: bool) {
     out.push('}');
 }
 
-/// The indentation of an object: two levels for each directory that it is in.
+/// The indentation of an object: two levels for each directory around it.
 fn indent(depth: usize) -> String {
     " ".repeat(2 + 4 * depth)
 }

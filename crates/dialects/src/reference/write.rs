@@ -41,7 +41,7 @@ impl Tool for WriteFile {
     }
 
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
-        // The original writes beside the file, and fails when it renames that.
+        // The original writes a file beside it, and fails when it renames that file.
         let call = if matches!(error, Error::IsDirectory { .. }) { "rename" } else { "open" };
         SystemCall::Of(call, &self.path).problem(error, ctx)
     }
@@ -81,7 +81,7 @@ impl Tool for CreateDirectory {
         let call = SystemCall::Of("mkdir", &self.path);
         let path = self.path.raw();
         match error {
-            // Something is at the path itself, and not only a file above it.
+            // Something is at the path itself, not only a file above it.
             Error::NotADirectory { .. }
                 if ctx.session.perform(&Info::new(path.clone())).is_ok() =>
             {

@@ -86,7 +86,7 @@ impl Tool for List {
             name: entry.place.path.name().to_string(),
             path: ctx.relative(&entry.place),
             kind: kind_word(entry.kind),
-            // A directory's own size says nothing about its contents.
+            // A directory's own size does not include its contents.
             size: if entry.kind == Kind::Directory { 0 } else { entry.size },
         });
         let entries = fit(ctx.budget(limits::DEFAULT_OUTPUT_BYTES), entries, |entry| {

@@ -1,5 +1,5 @@
-//! Approvals: the question decodes to the change that is made, whatever the content and whoever changes the file
-//! while the user is asked.
+//! Approvals: the question decodes to the change that is made, for any content, even if the file changes while the
+//! user is asked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ const PIECES: [&str; 20] = [
     "# comment\n# comment\n# comment\n# comment\n# comment\n# comment\n# comment\n",
 ];
 
-/// The user: sees the file and the question, and answers as was chosen. Another program may save the file
-/// while the question is open.
+/// The user, who sees the file and the question, and gives the chosen answer. Another program may save the file
+/// meanwhile.
 #[derive(Debug)]
 struct User {
     path: PathBuf,
@@ -102,7 +102,7 @@ pub(crate) fn approved_changes(choices: &mut Choices) {
     check(&path, approves, &answer, &questions);
 }
 
-/// Bytes of a file: text, sometimes with bytes that are none.
+/// The bytes of a file: text, sometimes with invalid bytes.
 fn bytes(choices: &mut Choices) -> Vec<u8> {
     let mut content = choices.text(&PIECES, 8).into_bytes();
     if choices.once_in(4) {
@@ -125,7 +125,7 @@ fn check(path: &Path, approves: bool, answer: &Value, questions: &[Question]) {
     if answer.get("error").is_some() {
         return;
     }
-    // Nothing was asked if nothing would change.
+    // Without a change, there is no question.
     let Some(Question { preview, before, .. }) = questions.last() else { return };
     assert!(approves, "{what}");
     let Some(after) = after else {
@@ -173,7 +173,7 @@ fn applied(before: &[u8], preview: &str) -> Vec<u8> {
     new
 }
 
-/// The bytes that escaped text stands for.
+/// Decodes escaped text.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text;

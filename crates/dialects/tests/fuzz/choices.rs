@@ -1,8 +1,8 @@
-//! The choices that a random case is made of.
+//! The choices that define a random case.
 //!
-//! `proptest` makes them and shrinks them: fewer and smaller ones make a simpler case.
+//! `proptest` makes and shrinks them: fewer and smaller ones give a simpler case.
 
-/// The choices that are left.
+/// The remaining choices.
 pub(crate) struct Choices(std::vec::IntoIter<u32>);
 
 impl Choices {
@@ -10,22 +10,22 @@ impl Choices {
         Self(choices.into_iter())
     }
 
-    /// A number below another; 0 once there are no choices left.
+    /// A number below `end`; 0 if no choices are left.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0.next().unwrap_or(0) as usize % end
     }
 
-    /// One of some.
+    /// One of the elements.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// True once in some times.
+    /// True once in `times` times.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
 
-    /// Some of the parts, one after the other.
+    /// A text of some of the parts.
     pub(crate) fn text(&mut self, parts: &[&str], max: usize) -> String {
         let count = self.below(max + 1);
         (0..count).map(|_| *self.pick(parts)).collect()

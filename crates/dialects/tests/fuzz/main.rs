@@ -1,9 +1,8 @@
-//! Random calls: whole sessions against a model of what they should do, and everything that parses text
-//! against text that nobody would write.
+//! Random calls: whole sessions compared with a model, and unusual text for everything that parses text.
 //!
-//! A bounded run with the same choices every time, as a test. With `PINFOLD_FUZZ_SECONDS` set, as `cargo xtask fuzz`
-//! does, each goes on for that long with choices that nobody has tried. A failure is shrunk, and printed
-//! with the choices that `PINFOLD_FUZZ_CHOICES` runs again.
+//! The test is bounded and uses the same choices every time. With `PINFOLD_FUZZ_SECONDS` set, as by `cargo xtask
+//! fuzz`, each kind runs for that long with new choices. A failure is shrunk, and printed with the choices, which
+//! `PINFOLD_FUZZ_CHOICES` runs again.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -22,7 +21,7 @@ use choices::Choices;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-/// Runs a trial with as many cases as there is time for, or with `cases` of them.
+/// Runs a trial for the given time, or with `cases` cases.
 fn trials(cases: u32, trial: impl Fn(&mut Choices)) {
     const MAX_CHOICES: usize = 1_500;
     if let Ok(choices) = std::env::var("PINFOLD_FUZZ_CHOICES") {

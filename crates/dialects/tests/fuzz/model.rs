@@ -1,4 +1,4 @@
-//! A session against a model: a map from path to bytes, and links.
+//! A session, compared with a model: a map from paths to bytes, and links.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ const DIRECTORIES: [&str; 4] = ["", "a/", "a/b/", "c/"];
 const FILES: [&str; 3] = ["f", "g", "h"];
 const LINKS: [&str; 2] = ["l", "m"];
 
-/// The model of a directory: files, and symlinks with their targets as they are written.
+/// The model of a directory: files, and symlinks with their literal targets.
 #[derive(Clone, Default)]
 struct Model {
     files: BTreeMap<String, String>,
@@ -27,12 +27,12 @@ struct Model {
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     File(String),
-    /// There is nothing, but there could be.
+    /// Nothing is there, but a file could be created.
     Free(String),
-    /// There is not even the directory.
+    /// The parent directory does not exist.
     Parentless,
     Directory,
-    /// A link on the way leads nowhere, or in circles.
+    /// A link on the path is dangling or circular.
     Nowhere,
     Outside,
 }
@@ -42,11 +42,11 @@ impl Model {
         path.is_empty() || DIRECTORIES.contains(&format!("{path}/").as_str())
     }
 
-    /// Where a path leads; with `last`, a link in the last place too.
+    /// Where a path leads. With `last`, a link in the last component is followed, too.
     fn lead(&self, path: &str, root: &str, last: bool) -> Place {
-        // A path that leaves the root and names it again is below it all along.
+        // A path that leaves the root and enters it again is inside.
         let path = path.strip_prefix("../ws/").unwrap_or(path);
-        // The names that are left, the next one last, and whether a link has brought them.
+        // The remaining names, the next one last, and whether a link has added them.
         let mut left: Vec<(String, bool)> =
             path.split('/').rev().map(|name| (name.to_owned(), false)).collect();
         let mut here = String::new();
@@ -99,7 +99,7 @@ impl Model {
     }
 }
 
-/// One session of random calls. After each, the disk is what the model says.
+/// One session of random calls. After each, the disk is compared with the model.
 pub(crate) fn session(choices: &mut Choices) {
     let dir = TempDir::new().unwrap();
     let (root, outside) = (dir.path().join("ws"), dir.path().join("out"));
@@ -154,7 +154,7 @@ fn step(choices: &mut Choices, model: &mut Model, toolbox: &Toolbox, path: &str,
     let place = model.lead(path, root, true);
     let call = |tool: &str, arguments: Value| toolbox.call(tool, arguments).to_json();
     match choices.below(6) {
-        // It would make directories, of which the model knows nothing.
+        // It would create directories, which the model does not have.
         0 | 1 if place == Place::Parentless => {}
         0 | 1 => {
             let content = choices.text(&["one\n", "two\n", "three", "ä\r\n", "\n"], 6);
@@ -191,7 +191,7 @@ fn step(choices: &mut Choices, model: &mut Model, toolbox: &Toolbox, path: &str,
                 return refused(&answer, &place, path);
             };
             let content = model.files.get_mut(at).unwrap();
-            // Line ends count as the same: the model leaves those cases alone.
+            // Line endings are treated as equal, so the model leaves those cases out.
             let plain = !content.contains('\r');
             match content.matches(find).count() {
                 1 if plain && find != replace => {
@@ -242,7 +242,7 @@ fn refused(answer: &Value, place: &Place, path: &str) {
     assert!(!answer.to_string().contains("SECRET"), "{answer}");
 }
 
-/// The disk is what the model says, and outside is what it was.
+/// Compares the disk with the model, and checks that nothing outside has changed.
 fn compare(model: &Model, root: &Path, outside: &Path) {
     let mut files = BTreeMap::new();
     let mut links = BTreeMap::new();

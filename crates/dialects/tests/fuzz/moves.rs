@@ -70,8 +70,7 @@ pub(crate) fn moved_directory(choices: &mut Choices) {
     assert!(!temp_file_below(dir.path()), "{what}");
 }
 
-/// In the directory that was moved is what was there before, unless the call had looked where it is for the last
-/// time.
+/// The moved directory has its old content, unless the call had already checked its place for the last time.
 fn check_moved(
     moved: &Path,
     answer: &Value,

@@ -31,7 +31,7 @@ const LINES: [&str; 18] = [
     "    pass",
 ];
 
-/// A file of lines that are mostly its own.
+/// A file of mostly unique lines.
 fn file(choices: &mut Choices) -> Vec<String> {
     let count = 3 + choices.below(30);
     let line = |number: usize, choices: &mut Choices| {
@@ -41,7 +41,7 @@ fn file(choices: &mut Choices) -> Vec<String> {
     (0..count).map(|number| line(number, choices)).collect()
 }
 
-/// Gets some lines wrong.
+/// Makes mistakes in some lines.
 fn corrupted(mut lines: Vec<String>, choices: &mut Choices) -> String {
     for _ in 0..=choices.below(3) {
         let at = choices.below(lines.len());
@@ -103,7 +103,7 @@ pub(crate) fn taken_over(choices: &mut Choices) {
         assert!(message.len() < 4096, "{message}");
         let shown = shown_lines(message);
         if shown.is_empty() {
-            // Where every line was made into something else.
+            // Every line was corrupted.
             assert!(
                 !old.split('\n').any(|line| line.len() > 8 && lines.iter().any(|own| own == line))
             );
@@ -112,7 +112,7 @@ pub(crate) fn taken_over(choices: &mut Choices) {
         let whole = fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
         let copies = whole.matches(&shown).count();
         assert!(copies >= 1, "{old:?}: {message}");
-        // A file that repeats itself has regions that no few lines tell apart.
+        // In a repetitive file, no few lines identify a region.
         if copies == 1 {
             let again = edit(&shown);
             assert_eq!(again["success"], true, "{old:?}: {message}: {again}");

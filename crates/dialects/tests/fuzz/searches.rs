@@ -1,7 +1,7 @@
-//! Searches in a tree that another process changes between them, against a fresh `rg`.
+//! Searches in a tree that another process changes in between, compared with a fresh `rg`.
 //!
-//! The sessions remember the tree, its contents and their results, so an answer that differs is stale. Each step is told
-//! by its seed: `PINFOLD_FUZZ_SEED` starts with it.
+//! The sessions cache the tree, its contents and their results, so an answer that differs is stale. Each step is
+//! identified by its seed: `PINFOLD_FUZZ_SEED` starts with it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -16,13 +16,13 @@ use pinfold_testkit::provided;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How many searches the test makes without `PINFOLD_FUZZ_SECONDS`.
+/// The number of searches without `PINFOLD_FUZZ_SECONDS`.
 const STEPS: u64 = 60;
 
-/// Says to this program that it is the process that changes the tree.
+/// Tells this program that it is the process that changes the tree.
 const CHANGED_TREE: &str = "PINFOLD_CHANGED_TREE";
 
-/// Numbers that are the same for the same seed.
+/// Random numbers that depend only on the seed.
 struct Random(u64);
 
 impl Random {
@@ -102,7 +102,7 @@ fn content_for(path: &Path, random: &mut Random) -> String {
     text(random, lines) + random.of(&["", "fresh_word\n", "only_in_7\n", "\0after\n", "no end"])
 }
 
-/// Changes something. Some of what is tried is impossible, and then nothing happens. True if there is a new hard link
+/// Makes a change. Some attempts are impossible, and then nothing happens. Returns whether there is a new hard link
 /// outside.
 fn change(root: &Path, outside: &Path, random: &mut Random) -> bool {
     let (path, other) = (some_file(root, random), some_file(root, random));
@@ -127,7 +127,7 @@ fn change(root: &Path, outside: &Path, random: &mut Random) -> bool {
         10 => fs::remove_file(&path),
         11 => fs::set_permissions(&path, fs::Permissions::from_mode(0o600)),
         12 => fs::hard_link(&path, &other),
-        // From here on the file changes by a name that nobody watches.
+        // From here on the file changes by a name that is not watched.
         13 => {
             let _ = fs::remove_file(&link);
             return fs::hard_link(&path, &link).is_ok();
@@ -159,7 +159,7 @@ fn overflow(root: &Path) {
     }
 }
 
-/// The process that changes the tree: for each seed that it reads it makes some changes, and then says so.
+/// The process that changes the tree. For each seed that it reads, it makes some changes and then reports it.
 pub(crate) fn change_tree() {
     let Some(base) = std::env::var_os(CHANGED_TREE).map(PathBuf::from) else { return };
     for line in std::io::stdin().lines() {
@@ -206,7 +206,7 @@ impl Drop for Changer {
     }
 }
 
-/// Arguments for `Grep`, and what they are for `rg`.
+/// Arguments for `Grep`, and the same for `rg`.
 fn query(random: &mut Random) -> (Value, Vec<&'static str>) {
     let (pattern, multiline) = random.of(&[
         ("needle", false),
@@ -254,8 +254,8 @@ fn query(random: &mut Random) -> (Value, Vec<&'static str>) {
     (arguments, flags)
 }
 
-/// The sessions that are compared: one that has it all, a second one beside it, one on a part of the workspace, one
-/// with two roots, and one that may not read everything. Each with the arguments of `rg` that give the same.
+/// The compared sessions: one with everything, a second one beside it, one on a part of the workspace, one with two
+/// roots, and one that may not read everything. Each has the `rg` arguments that give the same result.
 fn sessions(root: &Path) -> Vec<(Toolbox, Vec<PathBuf>, &'static [&'static str])> {
     let deny = vec!["Read(*.log)".into(), "Read(/d2)".into()];
     let settings =
@@ -295,7 +295,7 @@ fn theirs(rg: &Path, flags: &[&str], roots: &[PathBuf], more: &[&str]) -> String
     text.lines().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Lines in an order of their own, where the order is by time.
+/// Sorted lines, if the order is by time.
 fn comparable(answer: &str, arguments: &Value) -> Vec<String> {
     let mut lines: Vec<_> = answer.lines().map(str::to_owned).collect();
     if arguments["output_mode"] == "files_with_matches" {
@@ -330,7 +330,8 @@ pub(crate) fn never_stale() {
     let mut seed = first;
     while goes_on(seed) {
         if changer.change(seed) {
-            // Happens in the background some seconds after a search: nothing tells of a link that is made outside.
+            // This happens in the background some seconds after a search, because no event reports a link that is
+            // made outside.
             sessions.iter().for_each(|(toolbox, ..)| toolbox.session().workspace().recheck_trees());
         }
         let mut random = Random(!seed);

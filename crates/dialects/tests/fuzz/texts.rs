@@ -1,4 +1,4 @@
-//! Text that nobody would write, for everything that takes text apart.
+//! Unusual text for everything that parses text.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Place {
         Self { dir, root, tools: Toolbox::new(session, &dialects_meant_by_all()) }
     }
 
-    /// Calls a tool. Whatever it answers, it is no mistake of ours, and nothing from outside.
+    /// Calls a tool. The answer must not report a bug, or have content from outside.
     fn call(&self, tool: &str, arguments: &Value) -> Value {
         let answer = self.tools.call(tool, arguments.clone());
         let (failed, answer) = (answer.failed(), answer.to_json());
@@ -49,7 +49,7 @@ impl Place {
         answer
     }
 
-    /// Outside is what it was.
+    /// Checks that the files outside have not changed.
     fn outside_is_untouched(&self) {
         let names: Vec<_> = fs::read_dir(self.dir.path())
             .unwrap()
@@ -115,7 +115,7 @@ pub(crate) fn arguments(choices: &mut Choices) {
     for _ in 0..30 {
         let tool = choices.pick(place.tools.tools());
         let named = tool.input()["properties"].as_object().unwrap();
-        // Mostly arguments that there are, some with values of their own kind.
+        // Mostly known arguments, some with values of the right type.
         let mut arguments = Map::new();
         for (name, schema) in named {
             if choices.once_in(3) {
@@ -182,7 +182,7 @@ pub(crate) fn bytes(choices: &mut Choices) {
     ];
     let count = choices.below(30);
     let mut content: Vec<u8> = (0..count).flat_map(|_| choices.pick(&parts).to_vec()).collect();
-    // A text that is there once, with bytes of any kind around it.
+    // A unique text, with arbitrary bytes around it.
     let at = choices.below(content.len() + 1);
     content.splice(at..at, *b"\nNEEDLE\n");
     fs::write(&file, &content).unwrap();
@@ -287,7 +287,7 @@ pub(crate) fn ignore_files(choices: &mut Choices) {
         };
         assert_eq!(shown(&found), shown(&searched), "{text:?}: {found} {searched}");
     }
-    // And a line that is just the name always hides it.
+    // A line with just the name always hides it.
     fs::write(place.root.join(".gitignore"), format!("{text}\na.txt\n")).unwrap();
     let found = place.call("Glob", &json!({"pattern": "**/*"}));
     let listed = found["content"].as_str().unwrap_or_default();
