@@ -1,4 +1,4 @@
-//! Approval requests to the program that embeds Pinfold.
+//! Approval requests to the embedding program.
 
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::pool::while_waiting;
 
-/// The program that embeds Pinfold: it asks the user for approval, or decides for the user.
+/// The embedding program. It asks the user for approval, or decides for the user.
 pub trait Host: Send + Sync + 'static {
     /// Passes on an approval request, and waits for the decision. Both are JSON text.
     fn ask(&self, request: &str) -> String;
 }
 
-/// Characters of a preview: the host decides how much of it to show.
+/// The maximum number of characters of a preview. The host decides how much of it to show.
 const MAX_PREVIEW_CHARS: usize = 100_000;
 
-/// Makes a host an [`Approver`].
+/// Wraps a host as an [`Approver`].
 pub(crate) struct HostApprover<H>(pub(crate) H);
 
 impl<H> fmt::Debug for HostApprover<H> {
@@ -59,7 +59,7 @@ fn parse_decision(decision: &str) -> ApprovalAnswer {
     }
 }
 
-/// A slot that passes a decision to the thread of the call that waits for it.
+/// Passes a decision to the thread of the waiting call.
 #[derive(Debug, Default)]
 pub struct DecisionSlot {
     state: Mutex<SlotState>,
@@ -71,7 +71,7 @@ enum SlotState {
     #[default]
     Empty,
     Decision(String),
-    /// No more decisions will come.
+    /// There will be no more decisions.
     Closed,
 }
 
@@ -85,7 +85,7 @@ impl DecisionSlot {
         }
     }
 
-    /// Ends waiting, now and later: the decision is no.
+    /// Ends the current and all later waits. The decision is a denial.
     pub fn close(&self) {
         *self.lock() = SlotState::Closed;
         self.changed.notify_all();

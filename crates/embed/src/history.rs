@@ -1,4 +1,4 @@
-//! Checkpoints and rewind. They are no tools: programs call them, and no model can, whatever name it calls.
+//! Checkpoints and rewind. They are not tools: programs can call them, and models cannot, by any name.
 
 use pinfold::operations::{Rewind, RewindScope, Rewound};
 use pinfold::{CallOptions, Error, Receipt, Session};
@@ -23,7 +23,7 @@ struct RewindArgs {
     leave_out_conflicts: bool,
 }
 
-/// Marks the present: `{label}`. Returns `{id}`, as JSON text in the shape of a tool's result.
+/// Adds a checkpoint: `{label}`. Returns `{id}` as JSON text in the form of a tool's result.
 pub(crate) fn checkpoint(session: &Session, arguments: &Value) -> String {
     text(parse(arguments).and_then(|CheckpointArgs { label }| {
         let id = session.checkpoint(&label)?;

@@ -1,4 +1,4 @@
-//! The shared part of the packages for other languages.
+//! The common part of the packages for other languages.
 //!
 //! [`Tools`] takes and returns JSON text, so a package is a thin layer in its own language. Options, contexts and
 //! decisions are parsed here.

@@ -1,4 +1,4 @@
-//! The options that tools are opened with.
+//! The options for opening tools.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub enum NameStyle {
 }
 
 impl NameStyle {
-    /// The name of an option, from its name in the configuration file.
+    /// The name of an option in this style, from its name in the configuration file.
     pub fn spell(self, name: &str) -> String {
         let mut words = name.split('_');
         match self {
@@ -49,7 +49,7 @@ impl Options {
     pub(crate) fn parse(text: &str, style: NameStyle) -> Result<Self, String> {
         let options: Result<Map<String, Value>, _> = serde_json::from_str(text);
         let mut options = options.map_err(|error| format!("the options are no object: {error}"))?;
-        // A null means that the option is not given.
+        // `null` means that the option is not given.
         options.retain(|_, value| !value.is_null());
         let known = serde_names::<Settings>().iter().chain(&["root", "dialect"]);
         let mut options = config_names(options, &known.copied().collect::<Vec<_>>(), style)?;
@@ -71,7 +71,7 @@ impl Options {
             None => {}
         }
         for (name, value) in &options {
-            // One at a time, so that the message names the option.
+            // Each is parsed alone, so that the error names the option.
             let alone = Map::from_iter([(name.clone(), value.clone())]);
             settings(alone)
                 .map_err(|problem| format!("the option `{}`: {problem}", style.spell(name)))?;
@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// The options by their names in the configuration file. Refuses unknown options and values that were renamed.
+/// The options by their names in the configuration file. Refuses unknown options and renamed values.
 fn config_names(
     options: Map<String, Value>,
     known: &[&str],

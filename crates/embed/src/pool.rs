@@ -1,7 +1,7 @@
 //! A thread pool for calls.
 //!
-//! A call that waits for an approval keeps its thread but does not count as busy, so open approval requests never hold
-//! up other calls.
+//! A call that waits for an approval keeps its thread but does not count as busy, so pending approval requests never
+//! block other calls.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use pinfold::Cancel;
 
-/// Calls that run at the same time; more wait. A search uses threads of its own.
+/// The maximum number of running calls; others wait. A search uses more threads of its own.
 const MAX_BUSY: usize = 32;
 
 /// How long an idle thread waits for work before it ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A call to run. The argument is false if there is no thread for it.
+/// A call. The argument is false if there is no thread for it.
 type Work = Box<dyn FnOnce(bool) + Send>;
 
 struct Pool {
@@ -29,23 +29,23 @@ struct Pool {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<(Cancel, Work)>,
-    /// Threads with nothing to do.
+    /// The number of idle threads.
     idle: usize,
-    /// Threads at work that wait for nobody.
+    /// The number of threads that are running a call and are not waiting for a decision.
     busy: usize,
-    /// All of them, those that wait for a decision too.
+    /// The number of all threads, including those that wait for a decision.
     threads: usize,
 }
 
-/// The threads of this process, by its id. A forked process has none of its parent's threads.
+/// The pool of this process, with the process id. A forked process does not have its parent's threads.
 static POOL: Mutex<Option<(u32, Arc<Pool>)>> = Mutex::new(None);
 
 thread_local! {
-    /// Whether this is one of the threads.
+    /// Whether this thread belongs to the pool.
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs work on another thread; without any thread, calls it on this one with `false`.
+/// Runs work on another thread. If there is no thread, runs it on this one with `false`.
 pub(crate) fn run(cancel: Cancel, work: impl FnOnce(bool) + Send + 'static) {
     let pool = Pool::here();
     let mut state = pool.lock();
@@ -74,7 +74,7 @@ pub fn answer_cancelled() {
         }
     });
     if spawned.is_err() {
-        // They have to wait for their turn after all.
+        // The others have to wait for their turn.
         let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
         pool.lock().waiting.append(&mut rest);
     }
@@ -126,7 +126,7 @@ impl Pool {
             pool.work();
         });
         if spawned.is_err() {
-            // The system has no more threads. If the pool has none either, the work runs here.
+            // The system cannot start a thread. If the pool has none either, the work runs here.
             let mut state = self.lock();
             state.busy -= 1;
             state.threads -= 1;
@@ -136,7 +136,7 @@ impl Pool {
         }
     }
 
-    /// Runs the waiting work, until there has been none for a while.
+    /// Runs waiting work, until there has been none for a while.
     fn work(self: &Arc<Self>) {
         let mut state = self.lock();
         loop {
@@ -148,7 +148,7 @@ impl Pool {
                     state = self.lock();
                 }
                 Some(work) => {
-                    // Calls have returned from waiting: enough other threads are busy.
+                    // Calls have finished waiting, so enough other threads are busy.
                     state.waiting.push_front(work);
                     state.busy -= 1;
                     break;
@@ -172,7 +172,7 @@ impl Pool {
                 }
             }
         }
-        // Under the lock: `threads` counts only threads that look for work again.
+        // This happens under the lock, since `threads` must count only threads that will look for work again.
         state.threads -= 1;
     }
 
@@ -219,7 +219,7 @@ mod tests {
             let (done, gate) = (done.clone(), gate.clone());
             run(Cancel::default(), move |_| {
                 while_waiting(|| {
-                    // Each waits until all of them do, which takes more threads than places.
+                    // Each waits until all of them wait, which takes more threads than the maximum of busy ones.
                     let (waiting, more) = &*gate;
                     let mut waiting = waiting.lock().unwrap();
                     *waiting += 1;

@@ -1,9 +1,9 @@
-//! Answers in the one shape that programs get.
+//! Answers in a common form for programs.
 
 use pinfold_dialects::{Answer, Block};
 use serde_json::{Value, json};
 
-/// An answer as JSON text. That of a dialect which answers with objects has the object in `data`.
+/// An answer as JSON text. If the dialect answers with objects, `data` has the object.
 pub(crate) fn text(answer: Answer) -> String {
     match answer {
         Answer::Classic(_) => answer.to_json_text(),
@@ -45,7 +45,7 @@ pub(crate) fn text(answer: Answer) -> String {
     }
 }
 
-/// An image as results have them.
+/// An image in the form of results.
 fn image(block: &Block) -> Option<Value> {
     match block {
         Block::Image { data, mime_type } => Some(json!({ "data": data, "mediaType": mime_type })),

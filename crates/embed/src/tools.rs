@@ -16,7 +16,7 @@ use crate::approval::HostApprover;
 use crate::options::Options;
 use crate::{Host, NameStyle, history, pool, reply};
 
-/// How many combinations of directory and mode have a toolbox.
+/// The maximum number of combinations of directory and mode with a toolbox.
 const MAX_VARIANTS: usize = 64;
 
 /// The tools of one session.
@@ -54,7 +54,7 @@ impl Tools {
         Ok(Self { toolbox, variants: Mutex::default() })
     }
 
-    /// Calls a tool, and returns its result as JSON text. Failures are results too.
+    /// Calls a tool, and returns its result as JSON text. A failure is a result, too.
     pub fn call(&self, request: &Request, host: Option<impl Host>) -> String {
         let ready = Context::parse(&request.context).and_then(|mut context| {
             context.problem.take().map_or(Ok(()), Err)?;
@@ -83,8 +83,8 @@ impl Tools {
         }
     }
 
-    /// Calls a tool on another thread, which passes the result to `done`. If the system has no thread left, `done`
-    /// is called here with an error.
+    /// Calls a tool on another thread, which passes the result to `done`. If the system cannot start a thread, calls
+    /// `done` on this one with an error.
     pub fn start(
         self: &Arc<Self>,
         request: Request,
@@ -102,7 +102,7 @@ impl Tools {
         });
     }
 
-    /// The result of a call that is refused.
+    /// The result of a refused call.
     fn refuse(&self, request: &Request, error: Error) -> String {
         reply::text(self.toolbox.refuse_call(&request.tool, error, &CallOptions::default()))
     }
@@ -127,7 +127,7 @@ impl Tools {
 
     /// The toolbox for the working directory and mode of a context.
     fn for_context(&self, context: &Context) -> Result<Arc<Toolbox>, String> {
-        // Relative to the current directory, which may change.
+        // A relative path starts at the current directory, which may change.
         let workdir = context.workdir.as_ref().map(std::path::absolute);
         let workdir =
             workdir.transpose().map_err(|error| format!("the call's context: {error}"))?;
@@ -135,7 +135,7 @@ impl Tools {
         if workdir.is_none() && mode.is_none() {
             return Ok(self.toolbox.clone());
         }
-        // Another directory may have taken this path since.
+        // Another directory may be at this path by now.
         let inode = workdir.as_deref().and_then(device_and_inode);
         let key = (workdir.clone(), inode, mode);
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ impl Tools {
     }
 }
 
-/// An operation that a call performs instead of calling a tool. No model can name it.
+/// An operation that a call performs instead of calling a tool. Models cannot name it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Operation {
@@ -178,8 +178,8 @@ enum Operation {
     HostedPatch,
 }
 
-/// Applies an operation of OpenAI's hosted `apply_patch` as `apply_patch` of the dialect `patch` does, whatever
-/// dialects the session serves.
+/// Applies an operation of OpenAI's hosted `apply_patch`, like `apply_patch` of the dialect `patch`, whether or not
+/// the session serves that dialect.
 fn apply(toolbox: &Toolbox, item: &Value, call: &CallOptions) -> String {
     let toolbox = toolbox.with_dialects(&[&PATCH]);
     let tool = "apply_patch";
@@ -193,15 +193,15 @@ fn apply(toolbox: &Toolbox, item: &Value, call: &CallOptions) -> String {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 struct Context {
-    /// Where relative paths and searches start, inside the workspace.
+    /// The start of relative paths and searches, inside the workspace.
     workdir: Option<PathBuf>,
-    /// The mode; the session's by default.
+    /// The permission mode; by default the session's.
     permission_mode: Option<String>,
-    /// Whether changes are only described; by default as the session's settings say.
+    /// Whether this is a dry run; by default the session's setting.
     dry_run: Option<bool>,
     /// The operation to perform instead of calling a tool.
     operation: Option<Operation>,
-    /// Why the call cannot be made, if the package's own layer found that out.
+    /// The reason why the call cannot be made, if the package's own layer has found one.
     problem: Option<String>,
 }
 
@@ -222,8 +222,8 @@ impl Context {
     }
 }
 
-/// Why a text is not JSON. Strings of other languages can have lone surrogates, which `serde_json` reports without
-/// the word string.
+/// The reason why a text is not JSON. Strings of other languages can have lone surrogates, and `serde_json` does not
+/// say that these are in a string.
 fn problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if text.contains("surrogate") || text.contains("hex escape") {

@@ -147,7 +147,7 @@ fn many_directories_are_many_sessions_of_one_conversation() {
         let edit = json!({"file_path": "f", "old_string": "x", "new_string": "y"});
         assert_eq!(call(&tools, "Edit", edit, context)["success"], true);
     }
-    // Read in its own directory, changed from the first.
+    // Read in one directory, changed from the first.
     let edit = json!({"file_path": "d0/f", "old_string": "y", "new_string": "z"});
     assert_eq!(call(&tools, "Edit", edit, json!({}))["success"], true);
 }
@@ -179,7 +179,7 @@ fn a_rewind_is_performed_and_no_tool_has_its_name() {
     assert_eq!((&data["done"], &data["changes"]), (&json!(false), &json!(2)), "{preview}");
     let lines = [&data["files"][1]["lines_added"], &data["files"][1]["lines_removed"]];
     assert_eq!(lines, [&json!(1), &json!(2)], "{preview}");
-    // A model may call anything.
+    // A model may call any name.
     let named = call(&tools, "rewind", json!({"to": "turn 1"}), json!({}));
     assert_eq!(named["metadata"]["code"], "unknown_tool", "{named}");
     fs::write(dir.path().join("sub/a.txt"), "theirs\n").unwrap();

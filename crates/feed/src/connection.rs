@@ -13,7 +13,7 @@ use crate::limits;
 use crate::message::{Command, Event, VERSION};
 use crate::viewer::is_same_user;
 
-/// A viewer's connection to one server. It is shared by those who read events and those who send commands.
+/// A viewer's connection to one server. Threads that read events and those that send commands share it.
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
@@ -22,7 +22,7 @@ pub struct Connection {
 }
 
 /// Connects to every running server with a socket in `directory` that is not in `known`, and removes the sockets of
-/// servers that are gone.
+/// ended servers.
 pub fn connect(
     directory: &Path,
     known: &HashSet<PathBuf>,
@@ -30,7 +30,7 @@ pub fn connect(
 ) -> Vec<(PathBuf, Connection)> {
     let connected = connect_all(directory, |path| !known.contains(path));
     let greeted = connected.into_iter().filter_map(|(path, stream)| {
-        // A server that hangs must not hold up its viewers.
+        // A server that hangs must not block its viewers.
         stream.set_write_timeout(Some(limits::UNREAD_WAIT)).ok()?;
         let same_user = is_same_user(&stream);
         let connection = same_user.then_some(Connection { stream, writing: Mutex::default() })?;
@@ -49,7 +49,7 @@ impl Connection {
         (&self.stream).write_all(&line)
     }
 
-    /// The events, as they come, until the server closes the connection. To be called once.
+    /// The events of the server, until it closes the connection. May be called only once.
     pub fn events(&self) -> io::Result<impl Iterator<Item = io::Result<Event>> + use<>> {
         let mut input = BufReader::new(self.stream.try_clone()?);
         Ok(std::iter::from_fn(move || {
@@ -64,7 +64,7 @@ impl Connection {
     }
 }
 
-/// The next line, without its end; `None` at the end of the input, also if it ends within a line.
+/// The next line, without its line ending. Returns `None` at the end of the input, even in the middle of a line.
 pub(crate) fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     input.take(max_bytes as u64).read_until(b'\n', &mut line)?;

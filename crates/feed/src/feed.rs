@@ -1,6 +1,9 @@
 //! A server's feed: its viewers, the approval requests that they answer, and whether changes are paused.
 //!
-//! While no viewer is open, nothing is serialized. No call waits for a viewer, except for an answer that it asked for.
+//! While no viewer is open, no event is serialised. A call never waits for a viewer, except for the answer to its
+//! approval request.
+
+mod events;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,20 +11,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use pinfold::{
-    ApprovalAnswer, ApprovalRequest, AuditLine, CallStart, MadeChange, Observer, Reason,
-    escaped_text,
-};
+use pinfold::{ApprovalAnswer, ApprovalRequest};
 use pinfold_confine::{
     connect_all, listen_in, make_socket_directory, random_number, remove_socket,
 };
 
+pub(crate) use self::events::line;
+use self::events::{approval, brief, now};
 use crate::limits;
-use crate::message::{
-    Answer, AnswerKind, Approval, CallEnded, CallStarted, Change, Event, RequestEnd, Server,
-    VERSION,
-};
+use crate::message::{Answer, AnswerKind, Event, RequestEnd, Server, VERSION};
 use crate::viewer::{self, Viewer};
 
 /// The feed of a server.
@@ -31,13 +29,13 @@ pub struct Feed(Arc<Shared>);
 /// The state that the threads of a feed share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// How many viewers have sent `hello`. Calls read it without a lock.
+    /// The number of viewers that have sent `hello`. Calls read it without a lock.
     open_viewers: AtomicUsize,
     pub(crate) connections: AtomicUsize,
     paused: AtomicBool,
     last_call: AtomicU64,
     state: Mutex<State>,
-    /// Notified when a request is answered, and when a viewer leaves.
+    /// Notified when a request is answered and when a viewer leaves.
     changed: Condvar,
 }
 
@@ -45,15 +43,15 @@ pub(crate) struct Shared {
 struct State {
     server: Server,
     viewers: Vec<Viewer>,
-    /// The approval requests that wait for an answer, by number.
+    /// The pending approval requests, by number.
     requests: BTreeMap<u64, Pending>,
     last_request: u64,
-    /// The socket, once the feed listens.
+    /// The path of the socket, once the feed listens.
     socket: Option<PathBuf>,
     closed: bool,
 }
 
-/// An approval request that waits for an answer.
+/// A pending approval request.
 #[derive(Debug)]
 struct Pending {
     /// Its event as a line, for viewers that open later.
@@ -63,7 +61,7 @@ struct Pending {
     answer: Option<ApprovalAnswer>,
 }
 
-/// An approval request for viewers, and the call that it belongs to.
+/// An approval request for viewers, and its call.
 #[allow(missing_debug_implementations, reason = "it borrows a closure for one call")]
 pub struct ViewerRequest<'q> {
     /// The request to the user.
@@ -72,9 +70,9 @@ pub struct ViewerRequest<'q> {
     pub session: &'q str,
     /// The client that makes the call.
     pub client: Option<&'q str>,
-    /// Whether an approval can be for the session.
+    /// Whether the user may approve for the session.
     pub session_grants: bool,
-    /// How long the user may take.
+    /// The maximum time for an answer.
     pub max_wait: Duration,
     /// Whether the call has ended.
     pub is_cancelled: &'q dyn Fn() -> bool,
@@ -108,8 +106,8 @@ impl Feed {
         }))
     }
 
-    /// Listens at a socket in `directory`, on a thread: the caller waits for nothing. A feed that cannot listen has
-    /// no viewers.
+    /// Listens on a socket in `directory`, on a thread; the caller does not wait. If that fails, the feed has no
+    /// viewers.
     pub fn listen(&self, directory: PathBuf) {
         let shared = self.0.clone();
         let listen = move || {
@@ -122,12 +120,12 @@ impl Feed {
         }
     }
 
-    /// Whether a viewer is open that answers approval requests.
+    /// Whether an open viewer answers approval requests.
     pub fn can_ask(&self) -> bool {
         self.0.is_watching() && self.0.lock().can_ask()
     }
 
-    /// Notes the name of a client.
+    /// Adds the name of a client to the description.
     pub fn client_connected(&self, name: &str) {
         let mut state = self.0.lock();
         let name = brief(name);
@@ -138,14 +136,14 @@ impl Feed {
         }
     }
 
-    /// Asks the user by the viewers, and waits for the answer. `None` if no viewer answers requests, or none does
-    /// any more: then the caller asks in another way.
+    /// Asks the user through the viewers, and waits for the answer. Returns `None` if no viewer answers requests, or
+    /// the last one leaves. Then the caller asks in another way.
     pub fn ask(&self, asked: &ViewerRequest<'_>) -> Option<ApprovalAnswer> {
         let shared = &self.0;
         if !shared.is_watching() {
             return None;
         }
-        // It may be long, so it is made without the lock.
+        // The preview may be long, so it is made without the lock.
         let mut approval = approval(asked);
         let mut state = shared.lock();
         if !state.can_ask() {
@@ -183,11 +181,11 @@ impl Feed {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         };
         state.requests.remove(&number);
-        shared.send_line(&mut state, &self::line(&Event::ApprovalEnded { request: number, end }));
+        shared.send_line(&mut state, &events::line(&Event::ApprovalEnded { request: number, end }));
         answer
     }
 
-    /// Removes the socket. Viewers that are connected stay until the process ends.
+    /// Removes the socket. Connected viewers stay until the process ends.
     pub fn close(&self) {
         let mut state = self.0.lock();
         state.closed = true;
@@ -197,63 +195,8 @@ impl Feed {
     }
 }
 
-impl Observer for Feed {
-    fn is_watching(&self) -> bool {
-        self.0.is_watching()
-    }
-
-    fn is_paused(&self) -> bool {
-        self.0.paused.load(Ordering::Relaxed)
-    }
-
-    fn call_started(&self, call: &CallStart<'_>) -> u64 {
-        let number = self.0.last_call.fetch_add(1, Ordering::Relaxed) + 1;
-        self.0.send(&Event::CallStarted(CallStarted {
-            call: number,
-            time: now(),
-            session: call.session.to_owned(),
-            client: call.client.map(brief),
-            tool: call.tool.to_owned(),
-            parameters: call.compact_params.map(brief),
-        }));
-        number
-    }
-
-    fn call_ended(&self, number: u64, line: &AuditLine<'_>) {
-        self.0.send(&Event::CallEnded(CallEnded {
-            call: number,
-            time: line.time.clone(),
-            session: line.session.to_owned(),
-            client: line.client.as_deref().map(brief),
-            tool: line.tool.to_string(),
-            operation: line.fields.operation.map(str::to_owned),
-            paths: line.fields.paths.clone(),
-            decision: line.fields.decision.0.to_owned(),
-            why: line.fields.why.clone(),
-            outcome: line.outcome.to_owned(),
-            duration_ms: line.duration_ms,
-            bytes: line.bytes as u64,
-        }));
-    }
-
-    fn changed(&self, change: &MadeChange<'_>) {
-        self.0.send(&Event::Change(Change {
-            call: change.call,
-            time: now(),
-            session: change.session.to_owned(),
-            tool: change.tool.to_owned(),
-            path: change.path.clone(),
-            moved_to: change.moved_to.clone(),
-            kind: change.kind.to_owned(),
-            id: change.id.map(str::to_owned),
-            added: change.lines.map(|(added, _)| added),
-            removed: change.lines.map(|(_, removed)| removed),
-        }));
-    }
-}
-
 impl State {
-    /// Whether a viewer is open that answers requests.
+    /// Whether an open viewer answers requests.
     fn can_ask(&self) -> bool {
         self.viewers.iter().any(|viewer| viewer.answers)
     }
@@ -280,7 +223,7 @@ impl Shared {
             }
             state.socket = Some(socket.clone());
         }
-        // Removes the sockets of servers that were killed.
+        // Removes the sockets of killed servers.
         drop(connect_all(directory, |path| path != socket));
         loop {
             match listener.accept() {
@@ -307,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// Sends a line to all viewers, and drops those that do not read.
+    /// Sends a line to all viewers, and drops viewers that do not read.
     fn send_line(&self, state: &mut State, line: &Arc<str>) {
         state.viewers.retain(|viewer| {
             let taken = viewer.send(line);
@@ -332,7 +275,7 @@ impl Shared {
         let server = line(&Event::Server(state.server.clone()));
         let lines = [&server].into_iter().chain(state.requests.values().map(|it| &it.line));
         let lines: Vec<_> = lines.cloned().collect();
-        // It is counted before it gets the first message, so it misses no later call.
+        // The viewer counts before it gets the first message, so it misses no later call.
         state.viewers.push(viewer);
         self.viewers_changed(&state);
         let viewer = state.viewers.last().expect("it was added just now");
@@ -356,7 +299,7 @@ impl Shared {
         self.send_server(&mut state);
     }
 
-    /// Answers a request. An answer to a request that has ended or was answered is ignored.
+    /// Answers a request. Ignored if the request has ended or has an answer.
     pub(crate) fn answer(&self, answer: Answer) {
         let mut state = self.lock();
         let Some(pending) = state.requests.get_mut(&answer.request) else { return };
@@ -377,50 +320,8 @@ impl Shared {
     /// The whole diff of a request, as a line.
     pub(crate) fn diff(&self, number: u64) -> Option<Arc<str>> {
         let request = self.lock().requests.get(&number)?.request.clone();
-        // Without the lock: it may take some time.
+        // This may take some time, so it is done without the lock.
         let text = request.preview(limits::MAX_DIFF_CHARS);
         Some(line(&Event::Diff { request: number, text }))
-    }
-}
-
-/// The event for an approval request, without its number.
-fn approval(asked: &ViewerRequest<'_>) -> Approval {
-    let request = asked.request;
-    let mut answers = vec![AnswerKind::Once, AnswerKind::Session, AnswerKind::No];
-    if !asked.session_grants || request.reason == Reason::Paused {
-        answers.retain(|answer| *answer != AnswerKind::Session);
-    }
-    Approval {
-        request: 0,
-        time: now(),
-        session: asked.session.to_owned(),
-        client: asked.client.map(brief),
-        tool: request.tool.clone(),
-        access: request.access.name().to_owned(),
-        given: brief(&request.given),
-        path: escaped_text(request.path.as_os_str().as_encoded_bytes()),
-        reason: request.reason.to_string(),
-        headline: request.headline(),
-        preview: request.preview(limits::MAX_PREVIEW_CHARS),
-        answers,
-    }
-}
-
-/// An event as a line.
-pub(crate) fn line(event: &Event) -> Arc<str> {
-    let mut line = serde_json::to_string(event).expect("events are plain data with text keys");
-    line.push('\n');
-    line.into()
-}
-
-fn now() -> String {
-    Timestamp::now().to_string()
-}
-
-/// Cuts a text of any length.
-fn brief(text: &str) -> String {
-    match text.char_indices().nth(limits::MAX_TEXT_CHARS) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text.to_owned(),
     }
 }

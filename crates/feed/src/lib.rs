@@ -1,8 +1,8 @@
-//! The feed of a server: tells viewers of the same user what the server does, and brings it their answers.
+//! The feed of a server: sends events to viewers of the same user, and receives their answers.
 //!
-//! A server has a [`Feed`], which listens at a Unix socket. A viewer has a [`Watcher`], which finds all running servers,
-//! passes on each [`Event`] and sends each [`Command`]; both are JSON lines, which `docs/WATCHING.md` documents. A viewer
-//! never holds up a call: what it does not read in time is dropped, and so is the viewer.
+//! A server has a [`Feed`], which listens on a Unix socket. A viewer has a [`Watcher`], which finds all running
+//! servers, passes on each [`Event`] and sends each [`Command`]. Both are JSON lines, which `docs/WATCHING.md`
+//! documents. A viewer never blocks a call: if it does not read in time, it is dropped.
 
 #![forbid(unsafe_code)]
 

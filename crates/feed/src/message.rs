@@ -1,6 +1,6 @@
-//! The messages between a server and its viewers: JSON, one a line. `docs/WATCHING.md` documents them.
+//! The messages between a server and its viewers, as JSON lines. `docs/WATCHING.md` documents them.
 //!
-//! A field may be added without a new version, so a reader ignores fields that it does not know.
+//! A field may be added without a new version, so a reader ignores unknown fields.
 
 use pinfold::AuditedPath;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The description of the server. The first event, and sent again whenever something in it changes.
+    /// The description of the server. It is the first event, and is sent again whenever it changes.
     Server(Server),
     /// A call has started.
     CallStarted(CallStarted),
@@ -22,14 +22,14 @@ pub enum Event {
     Change(Change),
     /// The user is asked for approval.
     ApprovalRequest(Approval),
-    /// An approval request has ended, and needs no answer any more.
+    /// An approval request has ended, and no longer needs an answer.
     ApprovalEnded {
         /// The request's number.
         request: u64,
         /// How it ended.
         end: RequestEnd,
     },
-    /// The whole diff of an approval request, for the viewer that asked for it.
+    /// The whole diff of an approval request, for the viewer that requested it.
     Diff {
         /// The request's number.
         request: u64,
@@ -48,11 +48,11 @@ pub enum Event {
 pub struct Server {
     /// The version of the messages.
     pub version: u32,
-    /// The server's process.
+    /// The server's process id.
     pub pid: u32,
     /// The version of Pinfold.
     pub pinfold: String,
-    /// When the server started: ISO 8601, UTC.
+    /// The time when the server started, in ISO 8601 and UTC.
     pub started: String,
     /// `stdio` or `http`.
     pub transport: String,
@@ -66,7 +66,7 @@ pub struct Server {
     pub mode: String,
     /// The directory of the journal, if there is one.
     pub journal: Option<String>,
-    /// Whether changes are paused: then every change needs approval.
+    /// Whether changes are paused. If so, every change needs approval.
     pub paused: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct Server {
 pub struct CallStarted {
     /// The call's number, unique in its server.
     pub call: u64,
-    /// When it started: ISO 8601, UTC.
+    /// The time when it started, in ISO 8601 and UTC.
     pub time: String,
     /// The session, as in the journal and the audit log.
     pub session: String,
@@ -83,7 +83,7 @@ pub struct CallStarted {
     pub client: Option<String>,
     /// The tool.
     pub tool: String,
-    /// The arguments on one line; `None` if they are wrong.
+    /// The arguments on one line; `None` if they are invalid.
     pub parameters: Option<String>,
 }
 
@@ -92,7 +92,7 @@ pub struct CallStarted {
 pub struct CallEnded {
     /// The call's number.
     pub call: u64,
-    /// When it ended: ISO 8601, UTC.
+    /// The time when it ended, in ISO 8601 and UTC.
     pub time: String,
     /// The session.
     pub session: String,
@@ -100,14 +100,13 @@ pub struct CallEnded {
     pub client: Option<String>,
     /// The tool.
     pub tool: String,
-    /// `Read`, `Write` or `Delete`; `None` if the call did not come that far.
+    /// `Read`, `Write` or `Delete`; `None` if the call did not get that far.
     pub operation: Option<String>,
-    /// The paths that the call was about.
+    /// The paths of the call.
     pub paths: Vec<AuditedPath>,
-    /// `allow` or `deny` by policy; the user's answer as `yes`, `no`, `nobody` or `later`; `none` if nothing was
-    /// decided.
+    /// `allow` or `deny` by policy; `yes`, `no`, `nobody` or `later` by the user; `none` if nothing was decided.
     pub decision: String,
-    /// Why it was decided so.
+    /// The reason for the decision.
     pub why: Option<String>,
     /// `ok`, or the error's code.
     pub outcome: String,
@@ -122,7 +121,7 @@ pub struct CallEnded {
 pub struct Change {
     /// The number of the call that made it, if its start was sent.
     pub call: Option<u64>,
-    /// When it was made: ISO 8601, UTC.
+    /// The time of the change, in ISO 8601 and UTC.
     pub time: String,
     /// The session.
     pub session: String,
@@ -130,15 +129,15 @@ pub struct Change {
     pub tool: String,
     /// The file's real path.
     pub path: String,
-    /// The real path that it was moved to, if it was.
+    /// The real path that it was moved to, if it was moved.
     pub moved_to: Option<String>,
     /// `created`, `changed`, `deleted` or `moved`.
     pub kind: String,
     /// The change's id in the journal, by which it can be undone.
     pub id: Option<String>,
-    /// Lines that were added and removed, where both versions are text of a moderate size.
+    /// The number of added lines, if both versions are text of a moderate size.
     pub added: Option<u64>,
-    /// See `added`.
+    /// The number of removed lines: see `added`.
     pub removed: Option<u64>,
 }
 
@@ -147,7 +146,7 @@ pub struct Change {
 pub struct Approval {
     /// The request's number, unique in its server.
     pub request: u64,
-    /// When the user was asked: ISO 8601, UTC.
+    /// The time of the request, in ISO 8601 and UTC.
     pub time: String,
     /// The session.
     pub session: String,
@@ -159,16 +158,16 @@ pub struct Approval {
     pub access: String,
     /// The path as the agent gave it.
     pub given: String,
-    /// The real path, with everything escaped that cannot be seen.
+    /// The real path, with invisible characters escaped.
     pub path: String,
-    /// Why the user is asked.
+    /// The reason why the user is asked.
     pub reason: String,
     /// The question on one line, escaped.
     pub headline: String,
-    /// The change, escaped: a diff, or kind, size and hash; of a long one the head and the tail. Empty if
-    /// nothing would change.
+    /// The change, escaped: a diff, or kind, size and hash. A long one has only its head and tail. Empty if nothing
+    /// would change.
     pub preview: String,
-    /// The answers that the request takes.
+    /// The accepted answers.
     pub answers: Vec<AnswerKind>,
 }
 
@@ -184,9 +183,9 @@ pub enum RequestEnd {
     No,
     /// Its call ended first.
     Cancelled,
-    /// No answer came in time, which is a denial.
+    /// There was no answer in time, which is a denial.
     Expired,
-    /// No viewer that answers was left, so the client is asked, if it can be.
+    /// No viewer that answers is left. The client is asked, if possible.
     PassedOn,
 }
 
@@ -194,21 +193,21 @@ pub enum RequestEnd {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Command {
-    /// The first command: the version that the viewer knows. The server sends nothing before it.
+    /// The first command, with the version that the viewer knows. The server sends nothing before it.
     Hello {
         /// The version of the messages.
         version: u32,
-        /// Whether the viewer answers approval requests. One that does not is not asked.
+        /// Whether the viewer answers approval requests. If not, it is not asked.
         answers: bool,
     },
     /// Answers an approval request. The first answer counts.
     Answer(Answer),
-    /// Asks for the whole diff of an approval request.
+    /// Requests the whole diff of an approval request.
     Diff {
         /// The request's number.
         request: u64,
     },
-    /// Pauses changes: every change needs approval until they are resumed.
+    /// Pauses changes. Every change needs approval until they are resumed.
     Pause,
     /// Resumes changes.
     Resume,
@@ -221,7 +220,7 @@ pub struct Answer {
     pub request: u64,
     /// The answer.
     pub answer: AnswerKind,
-    /// A message for the model, with a no.
+    /// A message for the model, with a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -230,10 +229,10 @@ pub struct Answer {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerKind {
-    /// Yes, this time.
+    /// Approved, for this call.
     Once,
-    /// Yes, for the same operation on the same file until the session ends.
+    /// Approved for the same operation on the same file, until the session ends.
     Session,
-    /// No.
+    /// Denied.
     No,
 }

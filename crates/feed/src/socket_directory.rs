@@ -1,6 +1,6 @@
-//! Where the sockets of servers are.
+//! The directories of servers' sockets.
 //!
-//! The place depends on the user's id and home directory. Variables such as `XDG_RUNTIME_DIR` do not count: clients
+//! They depend on the user's id and home directory, but not on variables such as `XDG_RUNTIME_DIR`, since clients
 //! start servers without them.
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(untagged)]
 pub enum FeedSetting {
-    /// In the usual place, or not at all.
+    /// In the default directory, or not at all.
     Usual(bool),
     /// In this directory.
     Directory(PathBuf),
@@ -25,7 +25,7 @@ impl Default for FeedSetting {
 }
 
 impl FeedSetting {
-    /// The directory in which a server makes its socket; `None` if it makes none.
+    /// The directory for a server's socket. Returns `None` if it has none.
     pub fn directory(&self) -> Option<PathBuf> {
         match self {
             Self::Usual(true) => directories().into_iter().next(),
@@ -34,8 +34,8 @@ impl FeedSetting {
         }
     }
 
-    /// The directories in which a viewer looks for sockets: where this setting puts them, and where servers with
-    /// other settings have them.
+    /// The directories in which a viewer looks for sockets: the one of this setting, and the defaults for servers
+    /// with other settings.
     pub fn directories(&self) -> Vec<PathBuf> {
         let own = match self {
             Self::Usual(_) => None,
@@ -45,7 +45,7 @@ impl FeedSetting {
     }
 }
 
-/// The directories in which sockets may be, the preferred one first.
+/// The default directories, the preferred one first.
 pub fn directories() -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let runtime = PathBuf::from(format!("/run/user/{user}"));

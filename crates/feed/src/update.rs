@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::message::Event;
 
-/// Names a running server: the name of its socket, which no other server has had or will have.
+/// Identifies a running server by the name of its socket, which is unique.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ServerId(Arc<str>);
 
@@ -45,30 +45,30 @@ impl Serialize for ServerId {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are events, and few are kept")]
 pub enum Update {
-    /// A server has sent an event. The first of each server is [`Event::Server`], or [`Event::Error`] if it refuses
-    /// this viewer; then no other follows.
+    /// A server has sent an event. The first event of each server is [`Event::Server`]. If the server refuses this
+    /// viewer, the only event is [`Event::Error`].
     Event {
         /// The server.
         server: ServerId,
         /// The event.
         event: Event,
     },
-    /// A server has ended, or has dropped this viewer; in that case it is connected to again, and starts with
-    /// [`Event::Server`]. Its approval requests need no answer.
+    /// A server has ended, or has dropped this viewer. In the second case the watcher connects again, and the server
+    /// starts with [`Event::Server`]. Its approval requests no longer need answers.
     Gone {
         /// The server.
         server: ServerId,
     },
-    /// No server runs that was chosen. Sent at the start, and when the last one has gone.
+    /// No selected server is running. Sent at the start, and when the last one has ended.
     NoServer {
-        /// How many servers were found and not chosen.
+        /// How many servers were found but not selected.
         others: usize,
     },
 }
 
 impl Update {
-    /// The update as JSON on one line: the event with the field `server`, or an object of the type `gone`, with
-    /// that field, or `no_server`.
+    /// The update as JSON on one line: the event with the field `server`; or an object of the type `gone` with that
+    /// field, or of the type `no_server`.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Line<'u> {

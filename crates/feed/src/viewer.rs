@@ -1,6 +1,6 @@
 //! One viewer's connection, on the server's side: a thread that reads its commands, and one that writes events.
 //!
-//! A viewer of another user, one that does not read, that floods, or that sends anything but commands is dropped.
+//! A viewer is dropped if it belongs to another user, does not read, sends too many commands, or sends anything else.
 
 use std::io::{self, BufReader, Write as _};
 use std::net::Shutdown;
@@ -27,7 +27,7 @@ pub(crate) struct Viewer {
     stream: UnixStream,
 }
 
-/// The lines that wait to be written.
+/// The lines to write.
 #[derive(Clone, Debug)]
 struct Queue {
     lines: SyncSender<Arc<str>>,
@@ -35,7 +35,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Adds a line, without waiting. False if there is no room.
+    /// Adds a line without waiting. Returns false if there is no room.
     fn add(&self, line: &Arc<str>) -> bool {
         let queued = self.bytes.fetch_add(line.len(), Ordering::Relaxed);
         queued < limits::MAX_QUEUED_BYTES && self.lines.try_send(line.clone()).is_ok()
@@ -43,7 +43,7 @@ impl Queue {
 }
 
 impl Viewer {
-    /// Sends a line, without waiting. False if the viewer does not read.
+    /// Sends a line without waiting. Returns false if the viewer does not read.
     pub(crate) fn send(&self, line: &Arc<str>) -> bool {
         self.queue.add(line)
     }
@@ -53,7 +53,7 @@ impl Viewer {
     }
 }
 
-/// Serves a connection on threads of its own, if it is of the same user and there are not too many.
+/// Serves a connection on its own threads, if it is from the same user and there are not too many.
 pub(crate) fn start(shared: Arc<Shared>, stream: UnixStream) {
     if !is_same_user(&stream) {
         tracing::warn!("a viewer of another user is refused");
@@ -75,7 +75,7 @@ pub(crate) fn start(shared: Arc<Shared>, stream: UnixStream) {
     }
 }
 
-/// Whether the process at the other end belongs to this user.
+/// Whether the peer process belongs to this user.
 pub(crate) fn is_same_user(stream: &UnixStream) -> bool {
     #[cfg(target_os = "linux")]
     let user = rustix::net::sockopt::socket_peercred(stream).map(|peer| peer.uid.as_raw());
@@ -125,7 +125,7 @@ fn serve(shared: &Arc<Shared>, stream: &UnixStream) -> io::Result<()> {
     problem.map_err(io::Error::other)
 }
 
-/// Carries out the viewer's commands until its input ends, or returns what it did wrong.
+/// Executes the viewer's commands until its input ends. Returns its protocol error, if there is one.
 fn obey(shared: &Shared, input: &mut BufReader<UnixStream>, queue: &Queue) -> Result<(), String> {
     let (mut second, mut commands) = (Instant::now(), 0);
     while let Some(command) = next(input)? {
@@ -153,7 +153,7 @@ fn obey(shared: &Shared, input: &mut BufReader<UnixStream>, queue: &Queue) -> Re
     Ok(())
 }
 
-/// The next command; `None` when there are no more. A line that did not end is no command.
+/// The next command. Returns `None` at the end of the input. A line without a line ending is not a command.
 fn next(input: &mut BufReader<UnixStream>) -> Result<Option<Command>, String> {
     let line = read_line(input, limits::MAX_COMMAND_BYTES).map_err(|error| error.to_string())?;
     let Some(line) = line else { return Ok(None) };

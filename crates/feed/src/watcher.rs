@@ -1,5 +1,5 @@
-//! Watches all running servers of the user: finds those that start, notices those that end, and passes on events and
-//! commands. Every viewer is built on this.
+//! Watches all running servers of the user: finds new ones, notices those that end, and passes on events and
+//! commands. Every viewer uses it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -36,14 +36,14 @@ pub struct Watcher {
     search: Thread,
 }
 
-/// Which servers to watch, and how.
+/// Options of a [`Watcher`].
 #[allow(missing_debug_implementations, reason = "it holds a closure")]
 pub struct WatchOptions {
     /// The directories in which servers have their sockets.
     pub directories: Vec<PathBuf>,
     /// Whether this viewer answers approval requests.
     pub answers: bool,
-    /// Chooses servers. One that is not chosen is left alone.
+    /// Selects servers. The others are left alone.
     pub chosen: Box<dyn Fn(&Server) -> bool + Send + Sync>,
 }
 
@@ -53,8 +53,8 @@ impl WatchOptions {
         Self { directories, answers, chosen: Box::new(|_| true) }
     }
 
-    /// Only servers that have one of these directories in their workspace, or are at work somewhere below it. The
-    /// paths are absolute and without symlinks. Without any, all servers.
+    /// Selects servers with a root that contains one of these directories or is inside it. The paths are absolute and
+    /// without symlinks. Without directories, selects all servers.
     pub fn with_roots(mut self, directories: Vec<PathBuf>) -> Self {
         if !directories.is_empty() {
             self.chosen = Box::new(move |server| {
@@ -79,17 +79,17 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The servers that are watched, and those that have not sent their description yet.
+    /// The connections to the watched servers, and to those that have not sent their description yet.
     connections: HashMap<PathBuf, Arc<Connection>>,
-    /// The sockets of servers that were not chosen, or that refuse this viewer.
+    /// The sockets of servers that were not selected, or that refuse this viewer.
     ignored: HashSet<PathBuf>,
-    /// Whether the viewer knows that no server runs.
+    /// Whether the viewer was told that no server is running.
     told_none: bool,
 }
 
 impl Watcher {
-    /// Starts to watch. `tell` is called with each update, in the order in which its server sent it, on several
-    /// threads. While it waits, the server's events wait; a server drops a viewer that lets too many wait.
+    /// Starts to watch. Calls `tell` with each update, in the order in which its server sent it, on several threads.
+    /// While `tell` waits, the server's events wait, and a server drops a viewer with too many waiting events.
     pub fn start(
         options: WatchOptions,
         tell: impl Fn(Update) + Send + Sync + 'static,
@@ -110,7 +110,7 @@ impl Watcher {
         Ok(Self { shared, search: search.thread().clone() })
     }
 
-    /// Sends a command to a server. Fails if the server is gone.
+    /// Sends a command to a server. Fails if the server has ended.
     pub fn send(&self, server: &ServerId, command: &Command) -> io::Result<()> {
         let connection = {
             let state = self.shared.lock();
@@ -136,7 +136,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to servers that have started, and reports if there are none.
+    /// Connects to new servers, and reports if there are none.
     fn search(self: &Arc<Self>) {
         let known: HashSet<PathBuf> = {
             let state = self.lock();
@@ -174,14 +174,14 @@ impl Shared {
     fn follow(&self, socket: &Path, connection: &Connection) {
         let server = ServerId::of(socket);
         let (mut introduced, mut ignored) = (false, false);
-        // Of an event that cannot be read, the connection ends too.
+        // If an event cannot be read, the connection ends, too.
         for event in connection.events().into_iter().flatten().map_while(Result::ok) {
             match &event {
                 Event::Server(server) if !introduced => {
                     introduced = (self.options.chosen)(server);
                     ignored = !introduced;
                 }
-                // The server closes the connection, and would do so again.
+                // The server has closed the connection, and would do so again.
                 Event::Error { .. } if !introduced => ignored = true,
                 _ => {}
             }
@@ -191,7 +191,7 @@ impl Shared {
             (self.tell)(Update::Event { server: server.clone(), event });
         }
         connection.close();
-        // Sent before it can be connected to again, on another thread.
+        // Sent before another thread can connect to the server again.
         if introduced {
             (self.tell)(Update::Gone { server });
         }

@@ -1,4 +1,4 @@
-//! Viewers of a feed: those that behave, and those that do not.
+//! Viewers of a feed: well-behaved and misbehaving ones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -257,7 +257,7 @@ fn a_flood_of_connections_costs_a_call_nothing() {
 
 #[test]
 fn a_viewer_of_another_user_is_refused() {
-    // The other user is this test again, in a process of its own.
+    // The other user is this test again, in another process.
     if let Some(socket) = std::env::var_os("OTHER_USERS_SOCKET") {
         let mut stream = UnixStream::connect(Path::new(&socket)).unwrap();
         _ = stream.write_all(b"{\"type\":\"hello\",\"version\":1,\"answers\":true}\n");
@@ -278,7 +278,7 @@ fn a_viewer_of_another_user_is_refused() {
     }
     let stage = stage();
     let socket = sockets(&stage.dir).remove(0);
-    // Open every door but the last.
+    // Removes every protection but the last.
     for path in [stage.dir.path(), &stage.dir.path().join("feed"), &socket] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
@@ -392,7 +392,7 @@ fn a_feed_that_ends_removes_its_socket() {
     let stage = stage();
     stage.feed.close();
     assert_eq!(sockets(&stage.dir), [] as [PathBuf; 0]);
-    // One that ends before it listens makes none.
+    // A feed that is closed before it listens makes no socket.
     let feed = Feed::new(Server::default());
     feed.close();
     feed.listen(stage.dir.path().join("other"));

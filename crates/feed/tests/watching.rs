@@ -1,4 +1,4 @@
-//! A watcher, and servers that come and go.
+//! A watcher, and servers that start and end.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -22,7 +22,7 @@ fn watch(options: WatchOptions) -> (Watcher, Receiver<Update>) {
     (Watcher::start(options, move |update| _ = sender.send(update)).unwrap(), updates)
 }
 
-/// A server of the test's own making, which does what the test says.
+/// A fake server that follows the test's instructions.
 struct Made {
     socket: PathBuf,
     listener: UnixListener,
@@ -37,7 +37,7 @@ impl Made {
         Self { socket, listener }
     }
 
-    /// The next viewer, its hello, and what it sends after that.
+    /// The next viewer, its hello, and its later messages.
     fn viewer(&self, greeting: &str) -> (UnixStream, String, BufReader<UnixStream>) {
         let (mut stream, _) = self.listener.accept().unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap());
@@ -96,7 +96,7 @@ fn servers_are_found_in_every_place_as_they_start_and_gone_as_they_end() {
         update.to_json(),
         "{\"server\":\"2-b\",\"type\":\"diff\",\"request\":1,\"text\":\"x\"}"
     );
-    // One that drops the viewer is connected to again.
+    // The watcher connects again to a server that dropped it.
     drop((stream, update));
     assert_eq!(updates.recv().unwrap(), Update::Gone { server: second_id.clone() });
     let (stream, ..) = second.viewer(&greeting(&["/b"]));

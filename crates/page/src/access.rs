@@ -1,7 +1,7 @@
-//! Access to the page: only the browser that has opened the link with the one-time key has it, by its cookie.
+//! Access to the page: only the browser that opened the link with the one-time key gets it, by its cookie.
 //!
-//! Cookies do not know ports: a browser would send the page's cookie to any other server on the same address. So the
-//! cookie is bound to a path that no other server knows, and the page is below that path.
+//! Cookies ignore ports: a browser would send the page's cookie to any other server on the same address. So the
+//! cookie is bound to a secret path, and the page is below that path.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -10,9 +10,9 @@ use http::header::{COOKIE, HeaderMap};
 use pinfold_confine::{random_number, random_secret};
 use subtle::ConstantTimeEq as _;
 
-/// The secrets of one run.
+/// The secrets of one run of the program.
 pub(crate) struct Access {
-    /// The path of everything, with a slash at both ends.
+    /// The secret path, with a slash at both ends.
     base: String,
     /// The key in the link, until it is used.
     key: Mutex<Option<String>>,
@@ -33,18 +33,18 @@ impl Access {
         })
     }
 
-    /// The link that opens the page, once.
+    /// The link that opens the page. It works once.
     pub(crate) fn link(&self, address: SocketAddr) -> String {
         let key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
         format!("http://{address}{}?key={}", self.base, key.as_deref().unwrap_or_default())
     }
 
-    /// The part of a path that names something of the page.
+    /// The part of a path below the secret path.
     pub(crate) fn below_base<'p>(&self, path: &'p str) -> Option<&'p str> {
         path.strip_prefix(self.base.as_str())
     }
 
-    /// Trades the key of a link for a cookie. A key is good once.
+    /// Exchanges the key of a link for a cookie. A key works once.
     pub(crate) fn trade(&self, query: &str) -> Option<String> {
         let given = query.strip_prefix("key=")?;
         let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +64,7 @@ impl Access {
     }
 }
 
-/// Compares in a time that does not depend on how much is the same.
+/// Compares in constant time.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }

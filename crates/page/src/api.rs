@@ -48,13 +48,13 @@ struct DiffRequest {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PostedPause {
-    /// All servers, if none is named.
+    /// The server, or all servers if there is none.
     server: Option<String>,
     paused: bool,
 }
 
 impl Api {
-    /// Answers a request that changes nothing. The query is JSON, percent-encoded.
+    /// Answers a request that changes nothing. The query is percent-encoded JSON.
     pub(crate) async fn get(self: &Arc<Self>, name: &str, query: &str) -> Result<Value, Refusal> {
         let query = percent_decode_str(query).decode_utf8_lossy().into_owned();
         match name {
@@ -106,7 +106,7 @@ impl Api {
                 let api = self.clone();
                 blocking(move || {
                     for server in api.live.servers() {
-                        // One that is gone makes no changes.
+                        // A server that has ended makes no changes.
                         _ = api.live.send(&server, &command);
                     }
                     Ok(json!({}))
@@ -134,7 +134,7 @@ impl Api {
         .await
     }
 
-    /// Does something with the journals, on a thread that may wait.
+    /// Calls a function with the journals, on a thread that may wait.
     async fn journals(
         self: &Arc<Self>,
         work: impl FnOnce(&History, Vec<Journal>) -> Result<Value, String> + Send + 'static,

@@ -1,7 +1,7 @@
-//! The files of the page. `web` has their source; `npm run build` there writes `page.js` and `page.css`, which are
+//! The files of the page. Their source is in `web`. `npm run build` writes `page.js` and `page.css` there, which are
 //! committed, so that building Pinfold needs no Node.
 
-/// A file by its name: its content and its media type.
+/// The content and the media type of a file.
 pub(crate) fn file(name: &str) -> Option<(&'static [u8], &'static str)> {
     Some(match name {
         "" => (&include_bytes!("../assets/index.html")[..], "text/html; charset=utf-8"),
@@ -12,8 +12,8 @@ pub(crate) fn file(name: &str) -> Option<(&'static [u8], &'static str)> {
     })
 }
 
-/// The answer to the link with the key: it makes the browser open the page. A redirect would not work, since a
-/// browser that comes from another site does not send the new cookie with it.
+/// The answer to the link with the key. It makes the browser open the page. A redirect would not work: a browser that
+/// comes from another site does not send the new cookie with it.
 pub(crate) const ENTER: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
     <meta http-equiv=\"refresh\" content=\"0; url=./\">\n<title>Pinfold</title>\n\
     <link rel=\"icon\" href=\"icon.svg\">\n\

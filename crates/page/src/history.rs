@@ -1,4 +1,4 @@
-//! The journals of the user: the changes of all workspaces, and the versions of files.
+//! The user's journals: the changes of all workspaces, and the versions of files.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -14,35 +14,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// The options of the history: which changes are shown and undone, and by which rules.
+/// Options of the history: which changes are shown and can be undone.
 #[derive(Debug)]
 pub struct HistoryOptions {
-    /// The user's settings. Deny rules and the mode `plan` hold; nothing else asks, since the user acts.
+    /// The user's settings. Deny rules and the mode `plan` apply. Nothing else needs approval, since the user acts.
     pub settings: Settings,
-    /// Files of Pinfold that are out of reach.
+    /// Pinfold's own files, which are denied.
     pub own_files: Vec<PathBuf>,
-    /// Only changes below these real paths; all if there are none.
+    /// Only changes below these real paths; empty for all.
     pub roots: Vec<PathBuf>,
 }
 
-/// The journals of the user.
+/// The user's journals.
 pub(crate) struct History {
     options: HistoryOptions,
 }
 
-/// Which changes are listed.
+/// Selects changes.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Query {
     /// Only those before the change with this id.
     before: Option<String>,
-    /// Only those of a session.
+    /// Only those of this session.
     session: Option<String>,
-    /// Only those of a file or of files below a directory, by the real path.
+    /// Only those of a file, or of files below a directory, by real path.
     path: Option<String>,
     /// Only those with these words in path, tool, session or id.
     words: String,
-    /// Only those in this time, in milliseconds since 1970.
+    /// Only those since this time, in milliseconds since 1970.
     since: Option<u64>,
     until: Option<u64>,
     limit: Option<usize>,
@@ -54,11 +54,11 @@ pub(crate) struct ChangeList {
     changes: Vec<Change>,
     /// Whether there are older ones.
     more: bool,
-    /// The journals that were read.
+    /// The directories of the journals.
     journals: Vec<String>,
 }
 
-/// A change as the page gets it.
+/// A change for the page.
 #[derive(Serialize)]
 pub(crate) struct Change {
     #[serde(flatten)]
@@ -75,10 +75,10 @@ impl From<LoggedEntry> for Change {
     }
 }
 
-/// A diff, as the page gets it.
+/// A diff for the page.
 #[derive(Serialize)]
 pub(crate) struct Diff {
-    /// The diff, with everything escaped that cannot be seen; `None` if a version is no text, or is gone.
+    /// The diff, with invisible characters escaped. `None` if a version is not text or no longer exists.
     diff: Option<String>,
     /// The versions to compare.
     states: [State; 2],
@@ -123,7 +123,7 @@ impl History {
         Self { options }
     }
 
-    /// The user's journal, and those of running servers that have another one.
+    /// The user's journal, and those of running servers with another one.
     pub(crate) fn journals(&self, of_servers: Vec<PathBuf>) -> Vec<Journal> {
         let own = Journal::of(&self.options.settings);
         let mut known = BTreeSet::from_iter(own.iter().map(|it| it.directory().to_owned()));
@@ -138,7 +138,7 @@ impl History {
         self.options.settings.clone().with_journal(journal)
     }
 
-    /// The changes that a query asks for, newest first.
+    /// The changes that a query selects, newest first.
     pub(crate) fn changes(
         &self,
         journals: &[Journal],
@@ -169,7 +169,7 @@ impl History {
         Ok(ChangeList { changes, more, journals })
     }
 
-    /// All entries of the journals, newest first, each with the number of its journal.
+    /// All entries of the journals, newest first, each with the index of its journal.
     pub(crate) fn newest_first(
         &self,
         journals: &[Journal],
@@ -200,7 +200,7 @@ impl History {
         })
     }
 
-    /// The newest change that `is_it` chooses, and a session on its workspace.
+    /// The newest change that `is_it` selects, and a session on its workspace.
     pub(crate) fn find_by(
         &self,
         journals: &[Journal],
@@ -216,7 +216,7 @@ impl History {
         Ok(None)
     }
 
-    /// A session on the workspace in which a change was made. Of its other roots, those that are still there.
+    /// A session on the workspace of a change, with those of its other roots that still exist.
     fn session(&self, entry: &Entry, journal: &Path) -> Result<Session, String> {
         let paths = || [&entry.path].into_iter().chain(&entry.moved_to).map(Path::new);
         let mut roots: Vec<&Path> = entry.roots.iter().map(Path::new).collect();
@@ -224,7 +224,7 @@ impl History {
             paths().any(|path| path.starts_with(root)) || device_and_inode(root).is_some()
         });
         if roots.is_empty() {
-            // The journal of an older version does not name the roots.
+            // Journals of older versions do not have the roots.
             roots.extend(paths().next().and_then(Path::parent));
         }
         let session = Session::with_settings(roots, self.with_journal(journal));
@@ -252,14 +252,14 @@ impl History {
     }
 }
 
-/// Performs an operation that changes nothing, for the user. An error is a sentence with the next move.
+/// Performs an operation that changes nothing, for the user. The error is a sentence with a hint.
 fn perform<O: Operation>(session: &Session, operation: &O) -> Result<O::Outcome, String> {
     let call = CallOptions::default().with_tool("page");
     let done = session.perform_with(operation, &call);
     done.map(|done| done.outcome).map_err(|error| error.with_hint().to_string())
 }
 
-/// A diff with everything escaped that cannot be seen.
+/// A diff with invisible characters escaped.
 pub(crate) fn escaped(diff: String) -> String {
     pinfold::escaped_text(diff.as_bytes())
 }
@@ -280,7 +280,7 @@ impl Query {
     }
 }
 
-/// The names that a file had, as far as the list is read: a file that was moved had another one before.
+/// The name of a file, which changes while the list is read backwards past a move.
 struct FileNames(Option<String>);
 
 impl FileNames {
@@ -288,7 +288,7 @@ impl FileNames {
         Self(path.map(str::to_owned))
     }
 
-    /// Whether a change is one of the file, or of a file below the directory.
+    /// Whether a change is one of this file, or of a file below this directory.
     fn follow(&mut self, entry: &Entry) -> bool {
         let Some(name) = &self.0 else { return true };
         if entry.moved_to.as_ref() == Some(name) {
@@ -300,7 +300,7 @@ impl FileNames {
     }
 }
 
-/// Several journals as one, newest first.
+/// Merges several journals, newest first.
 struct MergedJournals<'j> {
     journals: Vec<Peekable<NewestFirst<'j>>>,
 }

@@ -1,7 +1,7 @@
-//! The HTTP server: which requests are answered, and with which headers.
+//! The HTTP server: the requests that it answers, and the headers of its answers.
 //!
-//! Before anything else, a request is checked for its host and origin, then for the cookie. A request that changes
-//! something has to name the page's own origin.
+//! It checks the host and the origin of a request first, then the cookie. A request that changes something must have
+//! the page's own origin.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -38,9 +38,9 @@ use crate::history::{History, HistoryOptions};
 use crate::live::Live;
 use crate::{assets, limits};
 
-/// The sources of what the page shows.
+/// The data that the page shows.
 pub struct Options {
-    /// Which servers are watched, asked whenever a page opens after all were closed.
+    /// Returns the servers to watch. Called whenever a page opens after all were closed.
     pub watch: Box<dyn Fn() -> WatchOptions + Send + Sync>,
     /// Which changes are shown.
     pub history: HistoryOptions,
@@ -52,8 +52,8 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Serves the page until SIGTERM or SIGINT arrives. The listener must be on a loopback address. `ready` is called with
-/// the link that opens the page, once.
+/// Serves the page until SIGTERM or SIGINT arrives. The listener must be on a loopback address. Calls `ready` with
+/// the link that opens the page once.
 pub fn serve(listener: TcpListener, options: Options, ready: impl FnOnce(&str)) -> io::Result<()> {
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() {
@@ -81,7 +81,7 @@ pub fn serve(listener: TcpListener, options: Options, ready: impl FnOnce(&str)) 
                 _ = end.recv() => break,
                 _ = interrupt.recv() => break,
             };
-            // If there are too many open files, others will be closed.
+            // The process may have too many open files. Others will be closed.
             let Ok((stream, _)) = accepted else {
                 tokio::time::sleep(limits::CLOSE_WAIT).await;
                 continue;
@@ -99,7 +99,7 @@ pub fn serve(listener: TcpListener, options: Options, ready: impl FnOnce(&str)) 
     served
 }
 
-/// Notices pages that were closed.
+/// Looks for pages that were closed.
 async fn sweep(api: Arc<Api>) {
     let mut ticks = interval(limits::CLOSE_WAIT / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,7 +115,7 @@ async fn sweep(api: Arc<Api>) {
 }
 
 async fn serve_connection(stream: TcpStream, site: Arc<Site>) {
-    // Answers are written at once: waiting for more to send costs 40 ms.
+    // Without this, Nagle's algorithm delays an answer by up to 40 ms.
     _ = stream.set_nodelay(true);
     let answer = service_fn(|request| {
         let site = site.clone();
@@ -130,15 +130,15 @@ async fn serve_connection(stream: TcpStream, site: Arc<Site>) {
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// The page, and who may see it.
+/// The page, with its access checks.
 struct Site {
     guard: Guard,
     access: Access,
     api: Arc<Api>,
 }
 
-/// The headers of every answer. They tell the browser to load nothing from elsewhere, to run no inline code, to take no text for
-/// markup, to keep nothing, and to let no other page have it.
+/// The headers of every answer. They forbid the browser to load anything from elsewhere, to run inline code, to treat
+/// text as markup, to cache, and to embed the page in another one.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -203,7 +203,7 @@ impl Site {
                 Ok(json_answer(self.api.get(name, query).await))
             }
             (&Method::POST, Some(name)) => {
-                // A browser names the origin of every page that posts; the guard has checked that it is this one's.
+                // A browser sends the origin with every post, and the guard has checked that it is this page's.
                 if !head.headers.contains_key(ORIGIN) {
                     return Err((StatusCode::FORBIDDEN, "the Origin header is missing".into()));
                 }
@@ -222,7 +222,7 @@ impl Site {
 
     /// Exchanges the key in the link for the cookie. A browser that has the cookie gets the page.
     fn enter(&self, query: &str, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        // A browser that looks ahead does not use the key up.
+        // A browser that prefetches does not use up the key.
         if headers.contains_key("sec-purpose") {
             return Err((StatusCode::FORBIDDEN, "the page is not loaded in advance".into()));
         }
@@ -256,7 +256,7 @@ fn check_own_page(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads a body, if it arrives in time and is not too long.
+/// Reads a body. Fails if it takes too long or is too large.
 async fn read(content: Incoming) -> Result<Bytes, Refusal> {
     let content = Limited::new(content, limits::MAX_BODY_BYTES).collect();
     match timeout(limits::BODY_WAIT, content).await {
@@ -282,7 +282,7 @@ fn body(content: Bytes, kind: &'static str) -> Response<Body> {
     response
 }
 
-/// Server-sent events, as they come.
+/// A body of server-sent events.
 struct Events(Receiver<Bytes>);
 
 impl HttpBody for Events {

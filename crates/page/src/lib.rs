@@ -1,9 +1,9 @@
-//! `pinfold page`: what the user's servers do, and the journal of their changes, in a browser.
+//! `pinfold page`: shows the user's servers and the journal of their changes in a browser.
 //!
-//! [`serve`] serves one web page on a loopback address, to the browser that has opened the link with the one-time key.
+//! [`serve`] serves one web page on a loopback address, to the browser that opened the link with the one-time key.
 //! The page shows calls as they happen, answers approval requests, pauses changes, and undoes changes of the journal.
-//! Everything that it shows comes from the feeds of the servers ([`pinfold_feed`]) and from the journal ([`pinfold`]);
-//! nothing is decided here.
+//! Everything that it shows comes from the feeds of the servers ([`pinfold_feed`]) and from the journal
+//! ([`pinfold`]); this crate decides nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Passes the events of all servers on to every open page.
 //!
-//! Servers are watched only while a page is open, so that a server does not wait for an answer that nobody sees. A
-//! page that opens gets the newest events first, in the same form, so it need not know which were before it.
+//! Servers are watched only while a page is open, so that a server does not wait for an answer when nobody sees the
+//! request. A page that opens gets the newest events first, in the same form, so it need not know which are old.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -25,34 +25,34 @@ pub(crate) struct Live {
 struct State {
     pages: Vec<Sender<Bytes>>,
     watcher: Option<Arc<Watcher>>,
-    /// The number of the current watcher: updates of earlier ones are ignored.
+    /// The number of the current watcher. Updates of earlier ones are ignored.
     watchers: u64,
     servers: BTreeMap<ServerId, WatchedServer>,
     /// The newest events about calls and changes.
     recent: VecDeque<Bytes>,
-    /// The event that there is no server, if there is none.
+    /// The event that no server is running, if none is.
     none: Option<Bytes>,
-    /// Since when no page is open.
+    /// Since when no page has been open.
     closed: Option<Instant>,
 }
 
-/// A server, and the requests that it waits for.
+/// A server and its pending requests.
 struct WatchedServer {
     introduction: Bytes,
     journal: Option<PathBuf>,
     requests: BTreeMap<u64, Bytes>,
 }
 
-/// Why a command was not sent.
+/// The reason why a command was not sent.
 pub(crate) enum SendError {
-    /// The server is gone.
+    /// The server has ended.
     NoServer,
-    /// The request has ended, or there was none.
+    /// There is no such request, or it has ended.
     NoRequest,
 }
 
 impl Live {
-    /// `watch` says which servers to watch.
+    /// `watch` returns the servers to watch.
     pub(crate) fn new(watch: Box<dyn Fn() -> WatchOptions + Send + Sync>) -> Self {
         Self { state: Arc::default(), watch }
     }
@@ -82,7 +82,7 @@ impl Live {
         Ok(events)
     }
 
-    /// Notices pages that were closed. After the last one, servers are not watched any more.
+    /// Looks for pages that were closed. After the last one has closed, servers are no longer watched.
     pub(crate) fn sweep(&self, ping: bool) {
         let mut state = self.lock();
         let line = Bytes::from_static(b":\n\n");
@@ -95,14 +95,14 @@ impl Live {
         let closed = *state.closed.get_or_insert_with(Instant::now);
         if closed.elapsed() >= limits::CLOSE_WAIT {
             let watchers = state.watchers + 1;
-            // Dropped when the lock is free: its threads need it to end.
+            // Dropped after the lock is released, since its threads need the lock to end.
             let old = std::mem::replace(&mut *state, State { watchers, ..State::default() });
             drop(state);
             drop(old);
         }
     }
 
-    /// Sends a command to a server. An answer must be for a request that is open.
+    /// Sends a command to a server. An answer must be for a pending request.
     pub(crate) fn send(&self, server: &ServerId, command: &Command) -> Result<(), SendError> {
         let watcher = {
             let state = self.lock();
@@ -144,7 +144,7 @@ impl State {
         }
     }
 
-    /// Notes an update, and sends it to every page.
+    /// Records an update, and sends it to every page.
     fn tell(&mut self, update: &Update) {
         let line = line(&update.to_json());
         match update {
@@ -192,7 +192,7 @@ impl State {
     }
 }
 
-/// JSON on one line as a server-sent event.
+/// JSON on one line, as a server-sent event.
 fn line(json: &str) -> Bytes {
     format!("data: {json}\n\n").into()
 }

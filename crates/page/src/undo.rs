@@ -1,4 +1,4 @@
-//! Undoes changes of the journal, or says what would be undone and what would be refused.
+//! Undoes changes of the journal, or shows what would be undone and refused.
 
 use pinfold::operations::{RevertedPath, Rewind, RewindScope, Undo};
 use pinfold::{CallOptions, Entry, Error, Journal};
@@ -11,10 +11,10 @@ use crate::history::{History, escaped};
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoRequest {
     what: UndoSubject,
-    /// Whether it is only looked at.
+    /// Whether this is only a preview.
     preview: bool,
-    /// Whether files that were changed since are left as they are, instead of undoing nothing. A change and those
-    /// that were made together with it are undone as a whole.
+    /// Whether files that were changed since are skipped. Otherwise nothing is undone if there is one. The changes of
+    /// a set are always undone as a whole.
     #[serde(default)]
     leave_out: bool,
 }
@@ -22,9 +22,9 @@ pub(crate) struct UndoRequest {
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum UndoSubject {
-    /// A change, by its id, with those that were made together with it.
+    /// A change by its id, with all changes of its set.
     Change(String),
-    /// All that a session did, by its id.
+    /// All changes of a session, by its id.
     Session(String),
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct UndoOutcome {
     refused: Vec<RefusedFile>,
     /// The diff, with invisible characters escaped.
     diff: Option<String>,
-    /// The id of the change that undid, by which the undo can be undone.
+    /// The id of the undo in the journal, so that it can be undone.
     id: Option<String>,
 }
 
-/// A file that is changed back.
+/// A file whose change is undone.
 #[derive(Serialize)]
 struct File {
     path: String,
@@ -47,11 +47,11 @@ struct File {
     what: &'static str,
     /// The path that it is moved back to.
     back_to: Option<String>,
-    /// Lines that are added and removed, where both versions are text.
+    /// The numbers of added and removed lines, if both versions are text.
     lines: Option<(usize, usize)>,
 }
 
-/// A file that is left as it is, and why.
+/// A file whose change is not undone, and the reason.
 #[derive(Serialize)]
 struct RefusedFile {
     path: String,
@@ -112,13 +112,13 @@ impl History {
         })
     }
 
-    /// Undoes a change, with all that were made together with it.
+    /// Undoes a change with all changes of its set.
     fn together(&self, journals: &[Journal], entry: &Entry) -> Result<Vec<File>, String> {
         let Some(group) = &entry.group else { return Ok(vec![File::of(entry)]) };
         let mut files = Vec::new();
         for logged in self.newest_first(journals)? {
             let (_, logged) = logged?;
-            // They were entered together, so they follow each other.
+            // The entries of a set are adjacent.
             match logged.entry.group.as_ref() {
                 Some(other) if other == group => files.push(File::of(&logged.entry)),
                 _ if files.is_empty() => {}

@@ -1,6 +1,6 @@
-//! The committed files of the page are those that its source builds, and they are small.
+//! The committed files of the page are the output of its build, and they are small.
 //!
-//! Building them needs packages that `cargo xtask test` installs. Without those the test says loudly that it did not run.
+//! Building them needs packages that `cargo xtask test` installs. Without those, the test prints that it was skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
