@@ -1,8 +1,8 @@
-//! Asking the user at the client for approval: by an elicitation request while the call runs, where the protocol
-//! lets a server send requests, or else by a result that the client answers by repeating the call.
+//! Asks the user at the client for approval.
 //!
-//! An answer counts once, and only for the call that it was asked for. It covers a whole session only where the
-//! client has named the session.
+//! If the protocol version lets a server send requests, the client gets an elicitation while the call runs. Otherwise
+//! the result of the call asks the client, which repeats the call with the answer. An answer counts once, and only
+//! for the call that asked. It covers the whole session only if the client has named the session.
 
 mod rounds;
 mod time;
@@ -26,7 +26,7 @@ use crate::server::is_stateless;
 pub(crate) use rounds::{CallState, RepeatedCallApprover, UsedStates};
 pub(crate) use time::ApprovalTime;
 
-/// How the user behind a request is asked.
+/// How a call reaches the user.
 #[derive(Debug)]
 pub(crate) enum ApprovalRoute {
     /// The client cannot ask.
@@ -37,10 +37,10 @@ pub(crate) enum ApprovalRoute {
     InputRequired(Arc<RepeatedCallApprover>),
 }
 
-/// An approval request, and where its answer goes.
+/// An approval request, and the channel for its answer.
 type PendingRequest = (ApprovalRequest, oneshot::Sender<ApprovalAnswer>);
 
-/// The key of the approval among the inputs that a result asks for.
+/// The key of the approval in an InputRequired result.
 const APPROVE: &str = "approve";
 
 impl ApprovalRoute {
@@ -66,7 +66,7 @@ impl ApprovalRoute {
         Ok((Self::InputRequired(answers.clone()), Some(answers)))
     }
 
-    /// The user's answers in earlier rounds of the call, where the client repeats calls.
+    /// The user's answers from earlier rounds of the call, on the route where the client repeats calls.
     pub(crate) fn earlier_answers(&self) -> Option<Arc<RepeatedCallApprover>> {
         match self {
             Self::InputRequired(answers) => Some(answers.clone()),
@@ -136,8 +136,8 @@ async fn elicit(request: &ApprovalRequest, context: &RequestContext<RoleServer>)
     }
 }
 
-/// Sends a request to the client and waits for the answer; `None` if there is none in time. A request ends with
-/// the call that it belongs to: if this is dropped, the client is notified that the request is cancelled.
+/// Sends a request to the client and waits for the answer. Returns `None` if the client does not answer in time. If
+/// the future is dropped because the call has ended, the client is notified that the request is cancelled.
 pub(crate) async fn ask_client(
     peer: &Peer<RoleServer>,
     request: ServerRequest,

@@ -1,6 +1,6 @@
-//! Answers to input that is no message of the protocol.
+//! Answers input that is not a message of the protocol.
 //!
-//! A request whose id can be read is answered with that id, so the client does not wait for it.
+//! If the id of a request can be read, the answer has that id, so that the client does not wait for it.
 
 use pinfold::exceeds_json_values;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
@@ -15,7 +15,7 @@ pub(crate) fn too_many_values(text: &[u8]) -> bool {
     exceeds_json_values(text, limits::MAX_MESSAGE_VALUES)
 }
 
-/// The answer to a text with too many values. `None` if it is a notification.
+/// The answer to a text with too many values. Returns `None` for a notification.
 pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
     let max = limits::MAX_MESSAGE_VALUES;
     let problem = format!("a message can have {max} values; this one has more");
@@ -29,11 +29,11 @@ pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
     Some(Box::new((ErrorData::invalid_request(problem, None), id)))
 }
 
-/// The error to answer, and the id of the request if it can be read.
+/// The error, and the id of the request if it can be read.
 pub(crate) type BadMessage = Box<(ErrorData, Option<RequestId>)>;
 
-/// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate
-/// pair, invalid UTF-8 or a number that no float can hold may be in it.
+/// The members of a message that its answer depends on. The rest need only be well-formed JSON: it may have half a
+/// surrogate pair, invalid UTF-8 or a number that no float can hold.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<RequestId>,
@@ -46,7 +46,7 @@ impl Envelope {
     }
 }
 
-/// The answer to a text that is no message, given the error of the parser. `None` if it is a notification.
+/// The answer to a text that is not a message, made from the parser's error. Returns `None` for a notification.
 pub(crate) fn bad_message(text: &[u8], problem: &serde_json::Error) -> Option<BadMessage> {
     let value = match serde_json::from_slice(text) {
         Ok(value) => value,
@@ -65,8 +65,7 @@ pub(crate) fn bad_message(text: &[u8], problem: &serde_json::Error) -> Option<Ba
     Some(Box::new((ErrorData::invalid_request(problem, None), id.flatten())))
 }
 
-/// The answer to a text that does not parse. If only a value in it cannot be represented, it is a request all the
-/// same.
+/// The answer to a text that does not parse. It may still be a request in which only one value cannot be represented.
 fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<BadMessage> {
     let Some(Envelope { id, method: Some(_) }) = Envelope::parse(text) else {
         let problem = format!("this is not JSON: {problem}");

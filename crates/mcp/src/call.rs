@@ -2,42 +2,40 @@
 //!
 //! 1. Wait for the conversation's change lock, if the tool changes something.
 //! 2. Open the state that a stateless request brings from an earlier round.
-//! 3. Find the tools on what the client's roots leave of the workspace.
-//! 4. Choose the approver: the viewers of the feed, then the client, by the route that its protocol version has.
-//! 5. Perform a small read of a cached file here; any other call on a thread.
-//! 6. Wait for the thread, forward its approval requests and report its progress. The call is answered at its deadline
-//!    or when it is cancelled, even if the thread hangs.
+//! 3. Find the tools on the part of the workspace that the client's roots leave.
+//! 4. Choose the approver: the viewers of the feed, then the client. How the client is asked depends on its protocol
+//!    version.
+//! 5. Perform a small read of a cached file on this thread, any other call on a thread of the pool.
+//! 6. Wait for the thread, forward its approval requests and report its progress (`running.rs`). The call is answered
+//!    at its deadline or when it is cancelled, even if the thread hangs.
 //! 7. Answer with the result, or with the InputRequired result that asks the client.
 
+mod running;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pinfold::limits::MAX_LABEL_BYTES;
 use pinfold::{Approver, CallOptions, Cancel, Error, Progress, SharedAuditLine};
 use pinfold_dialects::{Answer, PreparedCall, ToolEntry, Toolbox};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, LoggingLevel, ProgressNotificationParam, ProgressToken,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, LoggingLevel};
 use rmcp::service::RequestContext;
-use rmcp::{ErrorData, Peer, RoleServer};
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
-use tokio::sync::MutexGuard;
-use tokio::task::{JoinError, JoinHandle};
-use tokio::time::{Interval, MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 
+use self::running::{RunningCall, StopSignal};
 use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
-use crate::conversation::{Conversation, ConversationKey};
+use crate::conversation::{Conversation, IdentifiedBy};
 use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
-use crate::threads::{answer_after, run, stay_awake};
+use crate::threads::{run, stay_awake};
 use crate::viewers::ViewersFirst;
-use crate::{limits, reply, server};
+use crate::{reply, server};
 
-/// Makes a call in a conversation, which the request has named by `key`.
+/// Makes a call in a conversation. `identified_by` says how the request has named the conversation.
 pub(crate) async fn call(
     shared: &Arc<Shared>,
-    (conversation, key): (&Conversation, ConversationKey),
+    (conversation, identified_by): (&Conversation, IdentifiedBy),
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
@@ -49,8 +47,17 @@ pub(crate) async fn call(
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
     let audit_line = SharedAuditLine::default();
     let tool = tool.entry;
-    let call =
-        Call { shared, conversation, key, tool, client, context, received, stop, audit_line };
+    let call = Call {
+        shared,
+        conversation,
+        identified_by,
+        tool,
+        client,
+        context,
+        received,
+        stop,
+        audit_line,
+    };
     match call.make(request).await {
         Ok(response) => Ok(response),
         Err(Ended::Answered(response)) => Ok(*response),
@@ -62,13 +69,14 @@ pub(crate) async fn call(
 struct Call<'c> {
     shared: &'c Arc<Shared>,
     conversation: &'c Conversation,
-    key: ConversationKey,
+    identified_by: IdentifiedBy,
     tool: &'static ToolEntry,
     client: Option<Arc<str>>,
     context: RequestContext<RoleServer>,
     received: Instant,
     stop: StopSignal,
-    /// Shared with the thread of the call, so that a call which is given up has one line.
+    /// The task and the thread of the call share it, so a call has one audit line even if the task gives up on the
+    /// thread.
     audit_line: SharedAuditLine,
 }
 
@@ -79,10 +87,11 @@ enum Ended {
 }
 
 impl Call<'_> {
-    /// The steps 1 to 7.
+    /// Takes steps 1 to 7.
     async fn make(&self, request: CallToolRequestParams) -> Result<CallToolResponse, Ended> {
         let label = checkpoint_label(&self.context).map_err(|error| self.invalid(error))?;
-        // The first thing that a call waits for: changes are made in the order in which their requests came.
+        // A call waits for this lock before anything else, so changes are made in the order in which their requests
+        // came.
         let mut change_guard = None;
         if !self.tool.hints.read_only {
             change_guard = Some(self.unless_stopped(self.conversation.change_lock.lock()).await?);
@@ -95,8 +104,8 @@ impl Call<'_> {
             self.approver(&tools, &state, &request, &approval_time, &cancel).await?;
         let begin = Instant::now();
         let mut arguments = Some(Value::Object(request.arguments.unwrap_or_default()));
-        // A small read of a cached file takes less time than waking another thread. A call that fails, or finds
-        // that it would have to wait after all, is made again on a thread.
+        // A small read of a cached file takes less time than waking another thread. If it fails or would have to
+        // wait, a thread performs the prepared call.
         let mut prepared = None;
         if self.tool.reads_one_file && !self.stop.is_received() {
             let arguments = arguments.take().unwrap_or_default();
@@ -144,7 +153,7 @@ impl Call<'_> {
         Ok(self.finish(begin, done).await)
     }
 
-    /// The options that every way to perform the call has.
+    /// The options of a call, wherever it is performed.
     fn options(&self, cancel: &Cancel) -> CallOptions {
         CallOptions::default().with_cancel(cancel.clone()).with_client(self.client.clone())
     }
@@ -158,13 +167,13 @@ impl Call<'_> {
         Ended::Answered(Box::new(reply::result(answer, None).into()))
     }
 
-    /// Answers with an error of the protocol. The call does not reach the tool, but is in the audit log, too.
+    /// Answers with an error of the protocol. The tool is not called, but the audit log has the call.
     fn invalid(&self, error: ErrorData) -> Ended {
         _ = self.refuse(Error::InvalidArgument(error.message.to_string()).into());
         Ended::Failed(error)
     }
 
-    /// Waits, unless the call is cancelled or the server stops.
+    /// Waits until the future is done, the call is cancelled or the server stops.
     async fn unless_stopped<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Ended> {
         tokio::select! {
             done = waited_for => Ok(done),
@@ -172,7 +181,7 @@ impl Call<'_> {
         }
     }
 
-    /// The state that a stateless request brings, and what it is bound to.
+    /// The state of a stateless request, and the data that the state is bound to.
     fn open_state(&self, request: &CallToolRequestParams) -> Result<(CallState, Vec<u8>), Ended> {
         if !server::is_stateless(&self.context) {
             return Ok(Default::default());
@@ -180,20 +189,20 @@ impl Call<'_> {
         if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.client) {
             feed.client_connected(client);
         }
-        // Only here: a call may be long.
+        // Computed for stateless requests only: hashing long arguments takes time.
         let binding = CallState::binding(self.conversation.name(), request);
         let state = CallState::open(self.shared.codec.as_ref(), &binding, request);
         Ok((state.map_err(|error| self.invalid(error))?, binding))
     }
 
-    /// The tools on what the client's roots leave of the workspace.
+    /// The tools on the part of the workspace that the client's roots leave.
     async fn tools(
         &self,
         state: &mut CallState,
         request: &CallToolRequestParams,
     ) -> Result<Arc<Toolbox>, Ended> {
-        let Self { shared, conversation, key, context, .. } = self;
-        let roots = resolve_roots(shared, conversation, *key, state, request, context);
+        let Self { shared, conversation, identified_by, context, .. } = self;
+        let roots = resolve_roots(shared, conversation, *identified_by, state, request, context);
         let roots = self.unless_stopped(roots).await?;
         match roots.map_err(|error| self.invalid(error))? {
             RootsState::Known(Ok(tools)) => Ok(tools),
@@ -202,8 +211,8 @@ impl Call<'_> {
         }
     }
 
-    /// The route to the user at the client, and the approver that the engine calls: the viewers of the feed if one
-    /// answers requests, and then the client.
+    /// The route to the user at the client, and the approver that the engine calls. The approver asks the viewers of
+    /// the feed first, if one of them answers requests, and then the client.
     async fn approver(
         &self,
         tools: &Toolbox,
@@ -212,7 +221,7 @@ impl Call<'_> {
         approval_time: &ApprovalTime,
         cancel: &Cancel,
     ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Ended> {
-        let session_grants = self.key != ConversationKey::ClientName;
+        let session_grants = self.identified_by != IdentifiedBy::ClientName;
         let is_first_use = self.shared.used_states.claim(request).await;
         let route = ApprovalRoute::new(state, is_first_use, session_grants, request, &self.context);
         let (route, client) = route.map_err(|error| self.invalid(error))?;
@@ -233,7 +242,8 @@ impl Call<'_> {
         Ok((route, approver.map(|approver| approval_time.of(approver))))
     }
 
-    /// Logs the outcome of a call, also to the client if it has set the level, and makes the result.
+    /// Logs the outcome of a call and makes the result. The client gets the log message, too, if it has set the
+    /// level.
     async fn finish(
         &self,
         begin: Instant,
@@ -264,7 +274,7 @@ fn refuse_unknown(
     client: Option<Arc<str>>,
     name: &str,
 ) -> Result<CallToolResponse, ErrorData> {
-    // The call is in the audit log, too.
+    // Writes the audit line.
     let call = CallOptions::default().with_client(client);
     let answer = conversation.whole().call_with(name, Value::Null, &call);
     if shared.toolbox.answers_unknown_tools() {
@@ -274,64 +284,7 @@ fn refuse_unknown(
     Err(ErrorData::invalid_params(error, None))
 }
 
-/// A call that runs on a thread.
-struct RunningCall<'c> {
-    call: &'c Call<'c>,
-    begin: Instant,
-    /// Its deadline, in seconds.
-    seconds: u64,
-    cancel: Cancel,
-}
-
-impl RunningCall<'_> {
-    /// Waits for the thread, forwards the call's approval requests and reports its progress meanwhile. Fails if the
-    /// call is cancelled or its deadline passes, and the thread does not stop then: it is left behind.
-    async fn wait_for<T: Send + 'static>(
-        self,
-        mut work: JoinHandle<T>,
-        route: &mut ApprovalRoute,
-        approval_time: &ApprovalTime,
-        mut change_guard: Option<MutexGuard<'_, ()>>,
-        progress: &Progress,
-    ) -> Result<Result<T, JoinError>, Error> {
-        let Self { call, begin, seconds, cancel } = self;
-        let Call { shared, context, tool, stop, .. } = call;
-        let token = context.meta.get_progress_token();
-        let mut reports = Reports::new(token, shared.options.progress_every);
-        let limit = answer_after(seconds);
-        let error = {
-            let mut approvals = std::pin::pin!(route.forward(context));
-            loop {
-                tokio::select! {
-                    done = &mut work => return Ok(done),
-                    () = stop.received() => break Error::Cancelled,
-                    () = approval_time.is_up(begin, limit) => break Error::Timeout { seconds },
-                    // Other changes need not wait for the user: after an approval, the change is planned anew.
-                    () = approval_time.begun.notified() => change_guard = None,
-                    // Awaited here, so no progress notification is sent after the result.
-                    () = reports.due() => reports.send(progress, &context.peer).await,
-                    () = &mut approvals => unreachable!("requests are forwarded until the call is done"),
-                }
-            }
-        };
-        cancel.cancel();
-        route.close();
-        // A thread that was only now asked to stop gets the time to.
-        let wait = match error {
-            Error::Cancelled => limits::STUCK_AFTER,
-            _ => Duration::ZERO,
-        };
-        let done = tokio::time::timeout(wait, &mut work).await;
-        drop(change_guard);
-        done.map_err(|_| {
-            tracing::warn!(tool = tool.name, "a call does not stop; its thread is left behind");
-            shared.stuck.watch(work);
-            error
-        })
-    }
-}
-
-/// The label of the turn that a request's changes belong to, from `_meta["pinfold/checkpoint"]`.
+/// The label of the turn that the call's changes belong to, from `_meta["pinfold/checkpoint"]`.
 fn checkpoint_label(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
     match context.meta.0.0.get("pinfold/checkpoint") {
         None | Some(Value::Null) => Ok(None),
@@ -347,7 +300,8 @@ fn checkpoint_label(context: &RequestContext<RoleServer>) -> Result<Option<Strin
     }
 }
 
-/// Performs a read of one file here, if the file is small and in the page cache. `None` if it has to wait, or fails.
+/// Performs a read of one file on this thread, if the file is small and in the page cache. Returns `None` if the read
+/// would have to wait, or fails.
 fn read_cached(
     tools: &Toolbox,
     call: &PreparedCall,
@@ -356,65 +310,4 @@ fn read_cached(
     let options = options.with_cached_file(tools.cached_file(call)?);
     let answer = tools.perform(call, &options);
     (!answer.failed()).then(|| (answer, tools.compact_params_of(call)))
-}
-
-/// Tells a call to stop: its request was cancelled, or the server stops.
-#[derive(Clone)]
-struct StopSignal {
-    request: CancellationToken,
-    server: CancellationToken,
-}
-
-impl StopSignal {
-    async fn received(&self) {
-        tokio::select! {
-            () = self.request.cancelled() => {}
-            () = self.server.cancelled() => {}
-        }
-    }
-
-    fn is_received(&self) -> bool {
-        self.request.is_cancelled() || self.server.is_cancelled()
-    }
-}
-
-/// Progress notifications, if the client requested them.
-struct Reports {
-    /// The token of the request, and when the next notification is due; `None` if none are sent.
-    schedule: Option<(ProgressToken, Interval)>,
-    reported: u64,
-}
-
-impl Reports {
-    fn new(token: Option<ProgressToken>, every: Duration) -> Self {
-        let schedule = token.map(|token| {
-            let mut clock = interval(every.max(limits::MIN_PROGRESS_INTERVAL));
-            clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            (token, clock)
-        });
-        Self { schedule, reported: 0 }
-    }
-
-    /// Waits until the next report is due.
-    async fn due(&mut self) {
-        match &mut self.schedule {
-            Some((_, clock)) => _ = clock.tick().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    async fn send(&mut self, progress: &Progress, peer: &Peer<RoleServer>) {
-        let visited = progress.entries_visited();
-        let Some((token, _)) = self.schedule.as_ref().filter(|_| visited > self.reported) else {
-            return;
-        };
-        self.reported = visited;
-        let report = ProgressNotificationParam::new(token.clone(), visited as f64)
-            .with_message(format!("{visited} files and directories visited"));
-        let sent = tokio::time::timeout(limits::UNREAD_WAIT, peer.notify_progress(report)).await;
-        // A client that is gone, or does not read, gets no more.
-        if !matches!(sent, Ok(Ok(()))) {
-            self.schedule = None;
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The caller of a request: its token, and the limits of that.
+//! The caller of a request: its token and the token's limits.
 
 use std::sync::Arc;
 
@@ -6,21 +6,22 @@ use pinfold::{Mode, Session};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 
-/// The caller of a request, by its token. On standard input and output there is one client, without a token.
+/// The caller of a request, identified by its token. The one client on standard input and output has no token.
 ///
-/// Sessions and conversations belong to a caller: another token never reaches them, nor the same one in another mode.
+/// Sessions and conversations belong to a caller. Another token never reaches them, and neither does the same token
+/// in another mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     /// The name of the token.
     pub(crate) token: Arc<str>,
-    /// The mode that the token limits its calls to.
+    /// The token's permission mode, if it has one.
     pub(crate) mode: Option<Mode>,
-    /// How many sessions the token may have.
+    /// The maximum number of the token's sessions.
     pub(crate) max_sessions: Option<usize>,
 }
 
 impl Caller {
-    /// The caller of a request: over HTTP the endpoint has put it there.
+    /// The caller of a request. Over HTTP, the endpoint has put it into the request's extensions.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         #[cfg(feature = "http")]
         if let Some(head) = context.extensions.get::<http::request::Parts>() {
@@ -30,12 +31,12 @@ impl Caller {
         Self::default()
     }
 
-    /// Whether what belongs to one of them is the other's, too.
+    /// Whether two callers share their sessions and conversations.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.token == other.token && self.mode == other.mode
     }
 
-    /// A session in the caller's mode, if that allows less than the session's.
+    /// Returns the session in the caller's mode, if that allows less than the session's own.
     pub(crate) fn limit(&self, session: Session) -> Session {
         let own = session.settings().permissions.mode;
         match self.mode {
@@ -45,7 +46,7 @@ impl Caller {
     }
 }
 
-/// How much a mode allows, against other modes.
+/// Orders modes by how much they allow.
 fn allows(mode: Mode) -> u8 {
     match mode {
         Mode::Plan => 0,

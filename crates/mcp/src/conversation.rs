@@ -8,34 +8,34 @@ use rmcp::model::LoggingLevel;
 
 /// How a request names its conversation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ConversationKey {
+pub(crate) enum IdentifiedBy {
     /// By the connection, or the HTTP session, that it comes through.
     Connection,
     /// By a session name in its `_meta`.
     SessionName,
-    /// By the client's name alone. Several clients may have the same, so no approval outlasts its call.
+    /// By the client's name alone. Several clients may have the same name, so an approval never outlasts its call.
     ClientName,
 }
 
 /// A conversation with one client.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    /// Its name, which the states of its calls are bound to.
+    /// The name that the states of its calls are bound to.
     name: String,
     /// The tools on the whole workspace.
     whole: Arc<Toolbox>,
     roots: Mutex<ClientRootsCache>,
-    /// Held while a request for the client's roots is unanswered.
+    /// Held while the server waits for the client's roots.
     pub(crate) roots_request: tokio::sync::Mutex<()>,
-    /// Held by the change that is being made. It is fair: changes are made in the order of their requests,
-    /// however these spell the paths.
+    /// Held while a change is made. It is a fair lock, so changes are made in the order of their requests, even if
+    /// these name a file by different paths.
     pub(crate) change_lock: tokio::sync::Mutex<()>,
     level: Mutex<Option<LoggingLevel>>,
-    /// The search status that was logged last.
+    /// The search status as it was last logged.
     search_status: Mutex<Vec<String>>,
 }
 
-/// The tools on what the client's roots leave of the workspace, or why nothing is left.
+/// The tools on the part of the workspace that the client's roots leave, or the reason why nothing is left.
 pub(crate) type ToolsOrRefusal = Result<Arc<Toolbox>, Arc<Error>>;
 
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ struct ClientRootsCache {
     tools: Option<ToolsOrRefusal>,
     /// How often the client has reported a change of its roots.
     changes: u64,
-    /// How many changes it had reported when it was last asked for its roots.
+    /// The value of `changes` when the client was last asked for its roots.
     asked_at: u64,
 }
 
@@ -88,7 +88,7 @@ impl Conversation {
         if roots.asked_at < roots.changes { None } else { roots.tools.clone() }
     }
 
-    /// The tools by the last known roots, for a client that does not answer when it is asked.
+    /// The tools for the last known roots, for a client that does not answer the request for its roots.
     pub(crate) fn last_tools(&self) -> ToolsOrRefusal {
         self.roots().tools.clone().unwrap_or_else(|| Ok(self.whole.clone()))
     }
@@ -98,14 +98,14 @@ impl Conversation {
         self.roots().changes
     }
 
-    /// Keeps the tools by the roots that the client had after so many changes.
+    /// Sets the tools for the roots that the client had after `asked_at` changes.
     pub(crate) fn set_tools(&self, tools: ToolsOrRefusal, asked_at: u64) -> ToolsOrRefusal {
         let mut roots = self.roots();
         roots.asked_at = asked_at;
         roots.tools.insert(tools).clone()
     }
 
-    /// The client has reported a change of its roots.
+    /// Notes that the client has reported a change of its roots.
     pub(crate) fn roots_changed(&self) {
         self.roots().changes += 1;
     }

@@ -1,5 +1,7 @@
-//! The protocol over HTTP: `POST`, `GET` and `DELETE /mcp` for one workspace, `/mcp/NAME` for each of several, and
-//! `GET /healthz` and `/readyz`.
+//! The protocol over HTTP.
+//!
+//! One workspace is at `/mcp`; each of several is at `/mcp/NAME`. Clients send `POST`, `GET` and `DELETE` there. `GET
+//! /healthz` and `GET /readyz` are health checks.
 
 mod body;
 mod connections;
@@ -36,26 +38,26 @@ pub use tokens::{Token, TokenLimits, Tokens};
 /// How clients are served over HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Which requests are accepted.
+    /// Decides which requests are accepted.
     pub guard: Guard,
-    /// How many bytes a request's body may have.
+    /// The maximum size of a request's body.
     pub max_body_bytes: usize,
-    /// How many HTTP sessions each workspace may have at once.
+    /// The maximum number of HTTP sessions at a time, for each workspace.
     pub max_sessions: usize,
-    /// After how long without a request a session ends.
+    /// A session without a request for this long ends.
     pub session_idle: Duration,
-    /// For how long after a request a session does not end to make room for another.
+    /// A session with a request in this time does not end to make room for another.
     pub session_busy: Duration,
-    /// How many connections may be open at once.
+    /// The maximum number of open connections.
     pub max_connections: usize,
-    /// How long running calls may take after the server was told to end.
+    /// How long running calls may take once the server drains.
     pub drain: Duration,
-    /// Where requests are counted.
+    /// Counts requests.
     pub metrics: Option<Arc<Metrics>>,
 }
 
 impl HttpOptions {
-    /// The usual limits.
+    /// The default limits.
     pub fn new(guard: Guard) -> Self {
         Self {
             guard,
@@ -70,8 +72,8 @@ impl HttpOptions {
     }
 }
 
-/// A workspace, and the tokens that are valid for it. Its path is `/mcp/NAME`, by the name in the service's options, or `/mcp`
-/// if it has none.
+/// A workspace and the tokens that are valid for it. It is served at `/mcp/NAME`, with the name in the service's
+/// options, or at `/mcp` if it has no name.
 #[derive(Clone, Debug)]
 pub struct ServedWorkspace {
     /// The tools on the workspace.
@@ -81,18 +83,18 @@ pub struct ServedWorkspace {
 }
 
 impl ServedWorkspace {
-    /// For clients without tokens.
+    /// A workspace for clients without tokens.
     pub fn without_token(service: Service) -> Self {
         Self { service, tokens: watch::channel(Tokens::NotNeeded).1 }
     }
 }
 
-/// Where a server listens.
+/// The sockets that a server listens on.
 #[derive(Debug)]
 pub struct Listeners {
     /// For clients.
     pub clients: TcpListener,
-    /// For `GET /metrics`, if the options have counters.
+    /// For `GET /metrics`, if the options have metrics.
     pub metrics: Option<TcpListener>,
 }
 
@@ -153,8 +155,8 @@ impl Lifecycle {
         Self { draining, ended, calls: TaskTracker::new() }
     }
 
-    /// Returns when the server is drained: no call is running, or the time for that is up. Returns at once if `stop.now`
-    /// is cancelled.
+    /// Returns when no call is running any more, or after the time `drain`. Returns at once if `stop.now` is
+    /// cancelled.
     async fn wait_until_over(&self, stop: &Stop, drain: Duration) {
         let drained = async {
             self.draining.cancelled().await;
@@ -204,7 +206,8 @@ async fn accept<H: ServerHandler + Send + 'static>(
     let mut over = std::pin::pin!(lifecycle.wait_until_over(&stop, drain));
     loop {
         let accepted = tokio::select! {
-            // While the server drains, new calls get a 503, which tells the client to try again; a closed port would not.
+            // A server that drains still accepts connections: the client of a new call gets a 503 and tries again,
+            // which it would not do at a closed port.
             accepted = listener.accept() => accepted,
             () = &mut over => break,
         };
@@ -237,7 +240,7 @@ async fn serve_connection<H: ServerHandler + Send + 'static>(
     router: Arc<Router<H>>,
     ended: CancellationToken,
 ) {
-    // Answers are written at once: waiting for more to send costs 40 ms and gains nothing.
+    // Without this, Nagle's algorithm delays an answer by up to 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }

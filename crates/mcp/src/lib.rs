@@ -32,6 +32,7 @@ pub mod http;
 pub mod limits;
 mod line;
 mod metrics;
+mod options;
 mod reply;
 mod roots;
 mod run;
@@ -42,9 +43,10 @@ mod threads;
 mod viewers;
 
 pub use metrics::Metrics;
+pub use options::{ClientRoots, Options, StateKey, StateMarks};
 #[cfg(feature = "http")]
 pub use run::serve_http;
 pub use run::serve_stdio;
 pub use server::Server;
-pub use service::{ClientRoots, Options, Service, StateKey, StateMarks};
+pub use service::Service;
 pub use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! The limits of the server, and why they have these values.
+//! The limits of the server, and the reasons for their values.
 
 use std::time::Duration;
 
@@ -8,27 +8,28 @@ pub const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 /// How many calls run at once. Searches use several threads each; more calls wait for a thread.
 pub(crate) const MAX_CALLS: usize = 64;
 
-/// How many more calls may wait for the user. Each holds a thread, which costs little while it waits.
+/// How many more calls may wait for the user. Each occupies a thread, which costs little while it waits.
 pub(crate) const MAX_APPROVAL_REQUESTS: usize = 448;
 
-/// How many calls may have been answered while their threads hang, on a file system that does not answer for
-/// example. Further calls are refused: each such thread takes memory for as long as it hangs.
+/// How many calls may have been answered while their threads hang, for example on a network file system that does not
+/// respond. Further calls are refused, since each such thread uses memory for as long as it hangs.
 pub(crate) const MAX_STUCK_CALLS: usize = 64;
 
-/// How long after its deadline, or after it was cancelled, a call may still end normally. Then it is answered, and
-/// its thread is stuck. Less than a second: the answer must go out within one second after the deadline or
-/// cancellation.
+/// How long after its deadline or cancellation a call may still end normally. After that the server answers, and
+/// counts the thread as stuck. It is less than a second, so that the answer arrives within one second after the
+/// deadline or cancellation.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(800);
 
-/// How long the thread that moves the messages stays awake for a call that was just given to another thread: as long as
-/// a small change takes that is flushed to the disk. A longer call does not profit.
+/// How long the thread that moves the messages stays awake after it has given a call to another thread. It is the
+/// time that a small change with a flush takes. A longer call does not benefit.
 pub(crate) const AWAKE_FOR: Duration = Duration::from_micros(500);
 
-/// How often a call that waits for the user looks whether it still does.
+/// How often a call checks whether it is still waiting for the user.
 pub(crate) const APPROVAL_POLL: Duration = Duration::from_millis(100);
 
-/// How long calls may run on after the client has closed the connection, before they are cancelled: long enough
-/// for a script that pipes requests in and reads the answers, short enough to be gone when a client looks.
+/// How long calls may go on after the client has closed the connection; then they are cancelled. That is enough for a
+/// script that pipes requests in and reads the answers, and short enough that a client does not see the process
+/// linger.
 pub(crate) const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// How long a server that stops waits for cancelled calls.
@@ -40,16 +41,17 @@ pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// How long the client may take to answer with its roots.
 pub(crate) const ROOTS_WAIT: Duration = Duration::from_secs(10);
 
-/// How many conversations, and how many HTTP sessions, each workspace may have over HTTP. Each may hold the fingerprints of 50,000 files.
+/// The maximum number of conversations, and of HTTP sessions, for each workspace over HTTP. Each may hold the
+/// fingerprints of 50,000 files.
 pub(crate) const MAX_CONVERSATIONS: usize = 256;
 
-/// How long a conversation over HTTP lasts after its last request: users take lunch breaks.
+/// How long a conversation over HTTP lasts after its last request. A user may take a lunch break.
 pub(crate) const CONVERSATION_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// The longest name that a client may give a session.
 pub(crate) const MAX_SESSION_NAME_BYTES: usize = 200;
 
-/// How long clients may cache the list of tools: only a restart changes it, but a client that outlives the server
+/// How long clients may cache the list of tools. Only a restart changes it, but a client that outlives the server
 /// should notice.
 pub(crate) const LIST_TTL: Duration = Duration::from_secs(5 * 60);
 
@@ -62,55 +64,56 @@ pub(crate) const APPROVAL_WAIT: Duration = Duration::from_secs(5 * 60);
 /// How much of a diff the client's form shows.
 pub(crate) const DIFF_CHARS: usize = 4_000;
 
-/// How many of the client's roots count.
+/// The maximum number of the client's roots; the others are ignored.
 pub(crate) const MAX_CLIENT_ROOTS: usize = 64;
 
-/// How many JSON values a message may have. The text of a file is one; a hundred thousand edits are a few hundred
-/// thousand. Each takes some hundred bytes while it is parsed.
+/// The maximum number of JSON values in a message. The text of a file is one value; a hundred thousand edits are a
+/// few hundred thousand. Each takes some hundred bytes while it is parsed.
 pub(crate) const MAX_MESSAGE_VALUES: usize = 500_000;
 
-/// How many bytes of requests may be queued. More stay in the pipe.
+/// The maximum size of all queued requests. More of them stay in the pipe.
 pub(crate) const MAX_QUEUED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 
 /// How many requests of one client are handled at once.
 pub(crate) const MAX_REQUESTS: usize = 64;
 
-/// How long to wait for a client that does not read a message, where something else depends on it.
+/// How long the server waits for a client that does not read, where other work depends on it.
 pub(crate) const UNREAD_WAIT: Duration = Duration::from_secs(1);
 
-/// The memory for a message that stays allocated for the next one.
+/// How much memory stays allocated for the next message.
 pub(crate) const KEPT_LINE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The capacity of the output pipe, where the system allows it.
+/// The capacity of the pipe of standard output, if the system allows it.
 pub(crate) const OUTPUT_PIPE_BYTES: usize = 1024 * 1024;
 
-/// The size of the pipe of standard input. The system lets each user have 64 MiB in all pipes, and arguments are rarely
-/// longer.
+/// The capacity of the pipe of standard input. The system allows each user 64 MiB in all pipes, and arguments are
+/// rarely longer.
 pub(crate) const INPUT_PIPE_BYTES: usize = 256 * 1024;
 
-/// Limits of the HTTP server alone.
+/// Limits that only the HTTP server has.
 #[cfg(feature = "http")]
 pub(crate) mod http {
     use std::time::Duration;
 
-    /// Idle sessions are looked for every half of the time that a session may be idle, within these bounds.
+    /// The server looks for idle sessions twice in each session's idle time, but within these bounds.
     pub(crate) const MIN_IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
     pub(crate) const MAX_IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-    /// How many connections for metrics are open at once: there is one Prometheus, or two.
+    /// The maximum number of connections for metrics. Few Prometheus servers connect.
     pub(crate) const MAX_SCRAPES: usize = 8;
 
-    /// How long to wait where a connection cannot be accepted: most likely there are too many open files.
+    /// How long the server waits after it failed to accept a connection. Most likely the process has too many open
+    /// files.
     pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-    /// How long calls under way may take after SIGTERM: less than the half minute that container engines wait before
-    /// they kill.
+    /// How long running calls may take after SIGTERM. It is less than the half minute after which container engines
+    /// kill a process.
     pub(crate) const DRAIN: Duration = Duration::from_secs(20);
 
-    /// How long a server that ends waits for calls that it has cancelled.
+    /// How long a server that ends waits for the calls that it has cancelled.
     pub(crate) const STOPPING: Duration = Duration::from_secs(2);
 
-    /// How many connections are open at once: half of the files that a process may usually open.
+    /// The maximum number of open connections: half of the files that a process may usually open.
     pub(crate) const MAX_CONNECTIONS: usize = 512;
 
     /// How long a client may take to send the head of a request.
@@ -120,9 +123,9 @@ pub(crate) mod http {
     pub(crate) const BODY_WAIT: Duration = Duration::from_secs(30);
 
     /// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
-    /// threads of their own.
+    /// other threads.
     pub(crate) const MAX_MESSAGE_THREADS: usize = 4;
 
-    /// A session over HTTP that was used in this time does not end to make room for another.
+    /// A session over HTTP that was used within this time does not end to make room for another.
     pub(crate) const SESSION_BUSY: Duration = Duration::from_secs(60);
 }

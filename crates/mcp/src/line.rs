@@ -1,9 +1,10 @@
 //! Serialises messages to lines, and parses lines as messages.
 //!
-//! Most of a long result is one text: escaped in its content block, and, if the tool returns an object, again as
-//! structured content, where the text is JSON already. So a result's members are written one by one, with a faster
-//! escape: with `RawValue`, which parses the text again, and the escape of `serde_json`, the answer to a read of
-//! 8.8 MB takes 1.1 to 1.6 times as long. Properties compare every line with the message as `serde_json` has it.
+//! Most of a long result is one text. It is escaped in its content block, and if the tool returns an object, it
+//! occurs again as structured content, where it is JSON already. So the members of a result are written one by one,
+//! with a faster escape. `RawValue` parses the text again: with it and with `serde_json`'s escape, the answer to a
+//! read of 8.8 MB takes 1.1 to 1.6 times as long. Property tests compare every line with the message as `serde_json`
+//! writes it.
 
 use memchr::memmem;
 use rmcp::model::{
@@ -44,7 +45,7 @@ fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Resu
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     to_writer(&mut line, id)?;
     line.extend_from_slice(br#","result":{"content":["#);
-    // The first block's text, as it is escaped in the line.
+    // Where the first block's text is in the line, escaped.
     let mut escaped = 0..0;
     for (number, block) in content.iter().enumerate() {
         if number > 0 {
@@ -91,14 +92,14 @@ fn call_response(id: &RequestId, mut result: CallToolResult) -> serde_json::Resu
     Ok(line)
 }
 
-/// The key of an object that holds this text and nothing else.
+/// The key of an object that has this text as its only value.
 fn key_of<'v>(object: &'v Value, text: &str) -> Option<&'v str> {
     let mut members = object.as_object()?.iter();
     let (key, value) = members.next()?;
     (members.len() == 0 && value == text).then_some(key)
 }
 
-/// A call of a tool, as a message.
+/// A call of a tool.
 #[derive(Deserialize)]
 struct Call {
     #[serde(rename = "jsonrpc")]
@@ -113,13 +114,13 @@ struct Call {
     _error: (),
 }
 
-/// Fails: a request does not have this member.
+/// Fails, since a request does not have this member.
 fn refuse<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
     Err(D::Error::custom("a request has neither result nor error"))
 }
 
-/// Parses a message. Most are calls, and are parsed as such, without a copy of their arguments: `rmcp` buffers a
-/// message and copies it for each type that it tries. If that fails, `rmcp` decides.
+/// Parses a message. Most messages are calls, so the text is first parsed as a call, without a copy of its arguments;
+/// `rmcp` buffers a message and copies it for each type that it tries. If that fails, `rmcp` parses it.
 pub(crate) fn parse(text: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     if memmem::find(text, b"\"tools/call\"").is_none() {
         return serde_json::from_slice(text);

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// The counters of a server. Labels have only names that its user chose, and words of the protocol: no paths.
+/// The counters of a server. Labels hold only names that the user chose and words of the protocol, no paths.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -93,7 +93,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A call was answered.
+    /// Counts an answered call.
     pub(crate) fn called(
         &self,
         workspace: &str,
@@ -107,23 +107,23 @@ impl Metrics {
         self.calls.get_or_create(&CallLabels { workspace, tool, outcome }).inc();
     }
 
-    /// A request was answered by an error.
+    /// Counts a request that was answered by an error.
     pub(crate) fn refused(&self, workspace: &str, status: u16) {
         let workspace = workspace.to_owned();
         self.refusals.get_or_create(&RefusalLabels { workspace, status }).inc();
     }
 
-    /// The body of a request was received.
+    /// Counts the body of a request.
     pub(crate) fn received(&self, workspace: &str, bytes: usize) {
         self.received.get_or_create(&of(workspace)).inc_by(bytes as u64);
     }
 
-    /// A piece of an answer was sent.
+    /// Counts a part of an answer.
     pub(crate) fn sent(&self, workspace: &str, bytes: usize) {
         self.sent.get_or_create(&of(workspace)).inc_by(bytes as u64);
     }
 
-    /// Sets what is counted now, and not when it happens.
+    /// Sets the gauges. Called before each scrape.
     pub(crate) fn set_state(&self, workspace: &str, state: State) {
         let labels = of(workspace);
         self.sessions.get_or_create(&labels).set(state.sessions as i64);
@@ -131,7 +131,7 @@ impl Metrics {
         self.index_bytes.get_or_create(&labels).set(state.index_bytes as i64);
     }
 
-    /// Everything in OpenMetrics' text form.
+    /// All metrics in OpenMetrics' text format.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

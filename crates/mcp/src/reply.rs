@@ -1,4 +1,4 @@
-//! Tools' answers as results of the protocol.
+//! Turns tools' answers into results of the protocol.
 
 use pinfold_dialects::{Answer, Block, Blocks, ToolResult};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, MetaObject, ResourceContents};
@@ -13,7 +13,7 @@ pub(crate) fn result(answer: Answer, compact_params: Option<String>) -> CallTool
     }
 }
 
-/// The blocks as they are.
+/// Passes the blocks on unchanged.
 fn blocks(answer: Blocks) -> CallToolResult {
     let meta = answer.meta();
     let content = answer.content.into_iter().map(|block| match block {
@@ -35,8 +35,7 @@ fn blocks(answer: Blocks) -> CallToolResult {
     result
 }
 
-/// Text for the model; data for programs and the user is in `_meta`, which no client shows to
-/// the model instead.
+/// The text is for the model. Data for programs and the user is in `_meta`, which no client shows to the model.
 fn classic(result: ToolResult, compact_params: Option<String>) -> CallToolResult {
     let ToolResult { success, content, short_result, error, images, file_path, metadata } = result;
     let text = error.unwrap_or(content);
@@ -56,15 +55,12 @@ fn classic(result: ToolResult, compact_params: Option<String>) -> CallToolResult
     result
 }
 
-/// Stands for structured content that is the object in the text: `rmcp` wants a [`Value`], and to make one of a long
-/// text takes longer than all the rest of a call. [`line`] (stdio) or [`fill_in`] (HTTP) puts the object there. Tools
-/// return objects only, so none returns `null`.
-///
-/// [`line`]: crate::line::serialize
+/// A placeholder for structured content that is the same object as the text. `rmcp` wants a [`Value`], and parsing a
+/// long text into one takes longer than the rest of the call. [`line`](crate::line::serialize) (stdio) or [`fill_in`]
+/// (HTTP) replaces it. Tools return only objects, so none returns `null`.
 pub(crate) const SAME_AS_TEXT: Value = Value::Null;
 
-/// An object, in the text and as structured content. An error does not match the output schema, so it is only in the
-/// text.
+/// An object, as text and as structured content. An error does not match the output schema, so it is only text.
 fn structured(json: String, failed: bool) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(json)]);
     result.is_error = Some(failed);
@@ -72,7 +68,7 @@ fn structured(json: String, failed: bool) -> CallToolResult {
     result
 }
 
-/// Replaces [`SAME_AS_TEXT`] by the object, where the transport does not.
+/// Replaces [`SAME_AS_TEXT`] by the object, for transports that do not.
 pub(crate) fn fill_in(response: &mut CallToolResponse) {
     let CallToolResponse::Complete(result) = response else { return };
     if let (Some(structured @ SAME_AS_TEXT), [ContentBlock::Text(text)]) =

@@ -1,4 +1,4 @@
-//! The client's roots, and what they leave of the workspace.
+//! The client's roots, and the part of the workspace that they leave.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -17,7 +17,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use crate::approve::{CallState, ask_client};
-use crate::conversation::{Conversation, ConversationKey, ToolsOrRefusal};
+use crate::conversation::{Conversation, IdentifiedBy, ToolsOrRefusal};
 use crate::server::is_stateless;
 use crate::service::Shared;
 use crate::threads::{answer_after, run_or_leave};
@@ -25,21 +25,21 @@ use crate::{ClientRoots, limits};
 
 /// Whether the client's roots are known.
 pub(crate) enum RootsState {
-    /// They are; these are the tools to make the call with.
+    /// They are known; the call uses these tools.
     Known(ToolsOrRefusal),
-    /// The client has to be asked for them, by this result.
+    /// They are not known; this result asks the client for them.
     Ask(Box<InputRequiredResult>),
 }
 
-/// The key of the roots among the inputs that a result asks for.
+/// The key of the roots in an InputRequired result.
 const ROOTS: &str = "roots";
 
-/// The tools for a call, on what the client's roots leave of the workspace. A client that sends stateless requests
-/// does not report changes of its roots, so it is asked for them in every call; they stay in the `state` of the call.
+/// The tools for a call, on the part of the workspace that the client's roots leave. A client that sends stateless
+/// requests does not report changes of its roots, so each call asks for them; they stay in the `state` of the call.
 pub(crate) async fn resolve_roots(
     shared: &Shared,
     conversation: &Conversation,
-    key: ConversationKey,
+    identified_by: IdentifiedBy,
     state: &mut CallState,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -48,7 +48,7 @@ pub(crate) async fn resolve_roots(
         return Ok(RootsState::Known(Ok(conversation.whole().clone())));
     }
     let begin = Instant::now();
-    let has_own_conversation = key == ConversationKey::Connection;
+    let has_own_conversation = identified_by == IdentifiedBy::Connection;
     let changes = conversation.roots_changes();
     if let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(ROOTS)) {
         let answer = serde_json::from_value(answer.clone());
@@ -71,7 +71,7 @@ pub(crate) async fn resolve_roots(
         return Ok(RootsState::Known(tools));
     }
     if !has_roots(context) {
-        // A client that had roots a moment ago and sends none now has not opened everything.
+        // A client that had roots and now sends none has not opened everything.
         return Ok(RootsState::Known(conversation.last_tools()));
     }
     if is_stateless(context) {
@@ -81,7 +81,7 @@ pub(crate) async fn resolve_roots(
     }
     let seconds = deadline_seconds(conversation);
     let lock = conversation.roots_request.lock();
-    // The call that has the lock waits for the client, and then for a thread.
+    // The call with the lock waits for the client first, and then for a thread.
     let limit = answer_after(seconds).saturating_add(limits::ROOTS_WAIT);
     let Ok(_lock) = tokio::time::timeout(limit, lock).await else {
         return Ok(RootsState::Known(Err(Error::Timeout { seconds }.into())));
@@ -116,8 +116,8 @@ fn deadline_seconds(conversation: &Conversation) -> u64 {
     conversation.whole().session().settings().deadline_seconds
 }
 
-/// [`narrowed`] on a thread, since a directory may be on a file system that hangs. Fails at the deadline of a
-/// call that began at `begin`; an incomplete result is not kept.
+/// Calls [`narrowed`] on a thread, since a directory may be on a file system that hangs. Fails at the deadline of a
+/// call that began at `begin`; an incomplete result is discarded.
 async fn narrow_in_time(
     shared: &Shared,
     conversation: &Conversation,
@@ -140,12 +140,12 @@ async fn narrow_in_time(
     }
 }
 
-/// The tools on what the client's roots leave of the workspace. An empty list leaves everything.
+/// The tools on the part of the workspace that the client's roots leave. An empty list leaves everything.
 fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> ToolsOrRefusal {
     if roots.is_empty() {
         return Ok(whole.clone());
     }
-    // Each one inside the workspace takes a handle. Leaving out the rest only makes it narrower.
+    // Each root inside the workspace takes a file descriptor. Ignoring the others only makes the workspace narrower.
     let paths = roots.iter().filter_map(|root| path(&root.uri)).take(limits::MAX_CLIENT_ROOTS);
     match whole.session().narrowed(paths) {
         Some(session) => Ok(Arc::new(whole.on(session))),
@@ -164,11 +164,11 @@ fn narrowed(whole: &Arc<Toolbox>, roots: &[Root]) -> ToolsOrRefusal {
 /// How many of the client's roots the error names if they leave nothing.
 const MAX_NAMED_ROOTS: usize = 5;
 
-/// The path in a `file:` URI of this machine.
+/// The path in a `file:` URI, if it is on this machine.
 fn path(uri: &str) -> Option<PathBuf> {
     let (scheme, rest) = uri.split_once(':')?;
     let rest = match rest.strip_prefix("//") {
-        // With a host, which must be this one.
+        // The URI has a host, which must be this machine.
         Some(rest) => {
             let (host, _) = rest.split_once('/')?;
             let local = host.is_empty() || host.eq_ignore_ascii_case("localhost");

@@ -1,4 +1,4 @@
-//! Serves from a program that is not asynchronous itself.
+//! Serves from a synchronous program.
 
 use std::io;
 #[cfg(feature = "http")]
@@ -14,17 +14,18 @@ use crate::{Service, limits, stdio};
 
 /// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
-    // One thread moves the messages and answers small reads; calls run on others. That is the fewest handovers for
-    // one client.
+    // One thread moves the messages and answers small reads, and calls run on other threads. For one client, this
+    // takes the fewest context switches.
     let runtime = runtime(Builder::new_current_thread())?;
     let served = runtime.block_on(async { stdio::serve(service, signals()?).await });
-    // A thread may still wait for input that does not come any more.
+    // A thread may still be blocked on standard input.
     runtime.shutdown_background();
     served
 }
 
-/// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives: then it takes no new calls, and ends when
-/// those under way have ended, or at a second signal. `ready` is called once signals are handled, `ending` at the first.
+/// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives. Then it accepts no new calls, and ends
+/// when the running calls have ended, or at a second signal. Calls `ready` once signals are handled, and `ending` at
+/// the first signal.
 #[cfg(feature = "http")]
 pub fn serve_http(
     workspaces: &[ServedWorkspace],
@@ -65,7 +66,7 @@ pub fn serve_http(
 }
 
 fn runtime(mut builder: Builder) -> io::Result<Runtime> {
-    // Two more threads read and write standard input and output if they are files or terminals.
+    // Two more threads read and write standard input and output if these are files or terminals.
     let calls = limits::MAX_CALLS + limits::MAX_APPROVAL_REQUESTS + limits::MAX_STUCK_CALLS;
     builder.enable_all().max_blocking_threads(calls + 2).build()
 }

@@ -18,7 +18,7 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 
 use crate::caller::Caller;
-use crate::conversation::{Conversation, ConversationKey};
+use crate::conversation::{Conversation, IdentifiedBy};
 use crate::service::Shared;
 use crate::{call, limits, reply};
 
@@ -26,18 +26,19 @@ use crate::{call, limits, reply};
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// The conversation of the connection or of the HTTP session. Stateless requests have none.
+    /// The conversation of the connection or of the HTTP session. A server for stateless requests has none.
     own: OnceLock<Arc<Conversation>>,
     /// The caller that began the HTTP session.
     caller: OnceLock<Caller>,
     /// Whether all requests belong to `own`: they come through one connection, or the first was `initialize`.
     has_own_conversation: AtomicBool,
-    /// Whether its client is on standard input and output, where [`line`](crate::line::serialize) serializes messages.
+    /// Whether its client is on standard input and output, where [`line`](crate::line::serialize) serialises
+    /// messages.
     on_stdio: bool,
 }
 
 impl Server {
-    /// A server for one connection on streams, which is one conversation.
+    /// A server for one connection on streams. All its requests belong to one conversation.
     pub(crate) fn for_stream(shared: Arc<Shared>) -> Self {
         Self {
             shared,
@@ -48,7 +49,7 @@ impl Server {
         }
     }
 
-    /// A server for an HTTP session, if its first request is `initialize`, or else for stateless requests.
+    /// A server for an HTTP session, if its first request is `initialize`; otherwise for stateless requests.
     #[cfg(feature = "http")]
     pub(crate) fn for_http(shared: Arc<Shared>) -> Self {
         Self { has_own_conversation: false.into(), on_stdio: false, ..Self::for_stream(shared) }
@@ -61,7 +62,8 @@ impl Server {
                 Some(caller) => caller.limit(session),
                 None => session,
             };
-            // Some HTTP clients begin a session for each call. On streams, the parent process links them.
+            // Some HTTP clients begin a session for each call. On streams, such sessions find each other by their
+            // parent process.
             let session = if self.on_stdio { session } else { session.maybe_of_one_call() };
             self.shared.conversation(session)
         })
@@ -73,28 +75,28 @@ impl Server {
         Some(tool.check(params["arguments"].take()).err()?.to_string())
     }
 
-    /// The conversation that a request belongs to: the connection's, or else the one of the session that it
-    /// names, or else the one of all clients with that name.
+    /// The conversation that a request belongs to. If the request comes through a connection, it is the connection's.
+    /// If it names a session, it is that session's. Otherwise all clients with the same name share one.
     fn conversation(
         &self,
         context: &RequestContext<RoleServer>,
-    ) -> Result<(Arc<Conversation>, ConversationKey), ErrorData> {
+    ) -> Result<(Arc<Conversation>, IdentifiedBy), ErrorData> {
         let caller = Caller::of(context);
         if self.has_own_conversation.load(Ordering::Relaxed) {
-            // The endpoint has checked that already.
+            // The endpoint has checked this already.
             if self.caller.get().is_some_and(|owner| !owner.is_same(&caller)) {
                 return Err(ErrorData::invalid_request(
                     "this is the session of another token",
                     None,
                 ));
             }
-            return Ok((self.own().clone(), ConversationKey::Connection));
+            return Ok((self.own().clone(), IdentifiedBy::Connection));
         }
-        let (name, key) = match context.meta.0.0.get("pinfold/session") {
+        let (name, identified_by) = match context.meta.0.0.get("pinfold/session") {
             Some(Value::String(name))
                 if (1..=limits::MAX_SESSION_NAME_BYTES).contains(&name.len()) =>
             {
-                (format!("named {name}"), ConversationKey::SessionName)
+                (format!("named {name}"), IdentifiedBy::SessionName)
             }
             Some(_) => {
                 let max = limits::MAX_SESSION_NAME_BYTES;
@@ -102,14 +104,14 @@ impl Server {
                     format!("`_meta[\"pinfold/session\"]` must be a string of 1 to {max} bytes");
                 return Err(ErrorData::invalid_params(problem, None));
             }
-            // Clients may have the same token, so nothing but the name distinguishes them.
+            // Clients may share a token, so only the name distinguishes them.
             None => {
                 let client = context.client_info().map(|client| client.name).unwrap_or_default();
                 let name = format!("client {}", blake3::hash(client.as_bytes()).to_hex());
-                (name, ConversationKey::ClientName)
+                (name, IdentifiedBy::ClientName)
             }
         };
-        Ok((self.shared.named(&caller, &name, key), key))
+        Ok((self.shared.named(&caller, &name, identified_by), identified_by))
     }
 }
 
@@ -123,7 +125,7 @@ impl ServerHandler for Server {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        // Set before any other request is handled.
+        // `rmcp` handles no other request before this one.
         _ = self.caller.set(Caller::of(&context));
         self.has_own_conversation.store(true, Ordering::Relaxed);
         if let Some(feed) = &self.shared.options.feed {
@@ -158,9 +160,9 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (conversation, key) = self.conversation(&context)?;
+        let (conversation, identified_by) = self.conversation(&context)?;
         // Boxed: the future of a call is large, and `rmcp` moves it.
-        let call = call::call(&self.shared, (&conversation, key), request, context);
+        let call = call::call(&self.shared, (&conversation, identified_by), request, context);
         let response = Box::pin(call).await;
         let mut response = response.inspect_err(|_| self.shared.count_protocol_error())?;
         if !self.on_stdio {
@@ -182,7 +184,7 @@ impl ServerHandler for Server {
         Ok(())
     }
 
-    // A capability that is not offered is an unknown method, and no empty list.
+    // A capability that the server does not offer is an unknown method, not an empty list.
 
     async fn complete(
         &self,
@@ -217,7 +219,7 @@ impl ServerHandler for Server {
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
-        // If there was no call yet, the client was not asked for its roots either.
+        // Without a call, the client was not asked for its roots.
         if let Some(own) = self.own.get() {
             own.roots_changed();
         }

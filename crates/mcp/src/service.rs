@@ -1,4 +1,4 @@
-//! The state that all clients of a server share: the tools, and the conversations.
+//! The state that all clients of a server share: the tools and the conversations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use pinfold::Session;
 use pinfold_dialects::{Format, Toolbox};
-use pinfold_feed::Feed;
 use rmcp::model::{
     Implementation, ListToolsResult, RequestStateCodec, ServerCapabilities, ServerConfig,
     Tool as Listed,
@@ -17,117 +16,25 @@ use tokio_util::task::TaskTracker;
 
 use crate::approve::UsedStates;
 use crate::caller::Caller;
-use crate::conversation::{Conversation, ConversationKey};
+use crate::conversation::{Conversation, IdentifiedBy};
+use crate::options::{Options, StateKey};
 use crate::threads::StuckThreads;
-use crate::{Metrics, Server, limits};
+use crate::{Server, limits};
 
-/// Whether the directories that a client has open narrow the workspace.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "lowercase")]
-pub enum ClientRoots {
-    /// They narrow the workspace. They never widen it.
-    #[default]
-    Narrow,
-    /// The server does not ask the client for them.
-    Ignore,
-}
-
-/// Signs the states that clients carry from one round of a call to the next.
-///
-/// Servers with the same key accept each other's states.
-#[derive(Clone)]
-pub struct StateKey(Vec<u8>);
-
-impl StateKey {
-    /// The minimum length of a key in bytes.
-    pub const MIN_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
-
-    /// A key for the states of one workspace; `None` if the bytes are too few.
-    pub fn new(bytes: &[u8], workspace: &str) -> Option<Self> {
-        if bytes.len() < Self::MIN_BYTES {
-            return None;
-        }
-        // A state of one workspace is invalid in another.
-        let mut derived =
-            blake3::Hasher::new_derive_key("pinfold 2026-11-17 states of a workspace");
-        derived.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-        Some(Self(derived.update(workspace.as_bytes()).finalize().as_bytes().to_vec()))
-    }
-
-    /// A random key, so states are valid for this process only.
-    fn random() -> Option<Self> {
-        let mut key = vec![0; Self::MIN_BYTES];
-        getrandom::fill(&mut key).ok()?;
-        Some(Self(key))
-    }
-}
-
-impl std::fmt::Debug for StateKey {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("StateKey")
-    }
-}
-
-/// Remembers which states were answered, for all servers with the same key: each is good for one answer.
-pub trait StateMarks: std::fmt::Debug + Send + Sync {
-    /// Marks a state by a name of 64 letters and digits, for as long as states are valid. Returns whether nobody has
-    /// marked it before.
-    fn is_first_use(&self, name: &str) -> std::io::Result<bool>;
-}
-
-/// How the tools are served.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The name of the workspace, where a server has several; else empty.
-    pub workspace: String,
-    /// The key that replicas share. Without one, states are valid in this process only.
-    pub state_key: Option<StateKey>,
-    /// Where servers with the same key remember which states were answered.
-    pub state_marks: Option<Arc<dyn StateMarks>>,
-    /// Where calls are counted.
-    pub metrics: Option<Arc<Metrics>>,
-    /// Whether the client's roots narrow the workspace.
-    pub client_roots: ClientRoots,
-    /// How often progress is reported to a client that asks for it.
-    pub progress_every: Duration,
-    /// How many conversations are remembered for clients that send stateless requests.
-    pub max_conversations: usize,
-    /// How long such a conversation is remembered after its last request.
-    pub conversation_idle: Duration,
-    /// The feed, by whose viewers the user is asked. The session of the toolbox has it as its observer.
-    pub feed: Option<Arc<Feed>>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            workspace: String::new(),
-            state_key: None,
-            state_marks: None,
-            metrics: None,
-            client_roots: ClientRoots::default(),
-            progress_every: limits::PROGRESS_EVERY,
-            max_conversations: limits::MAX_CONVERSATIONS,
-            conversation_idle: limits::CONVERSATION_IDLE,
-            feed: None,
-        }
-    }
-}
-
-/// Tools on a workspace, ready to be served to any number of clients.
+/// Tools on a workspace, which any number of clients can call.
 #[derive(Clone, Debug)]
 pub struct Service(pub(crate) Arc<Shared>);
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) toolbox: Toolbox,
-    /// The tools as they are listed. Made when a client first asks.
+    /// The list of tools. It is made when a client first asks for it.
     list: OnceLock<ListToolsResult>,
     pub(crate) info: ServerConfig,
     pub(crate) options: Options,
     /// The calls that run on threads.
     pub(crate) running: TaskTracker,
-    /// Cancelled when all calls have to stop.
+    /// Is cancelled when all calls have to stop.
     pub(crate) stopping: CancellationToken,
     /// Signs the states that clients carry from one round of a call to the next.
     pub(crate) codec: Option<RequestStateCodec>,
@@ -163,7 +70,7 @@ impl Service {
         Server::for_stream(self.0.clone())
     }
 
-    /// A server for one HTTP session, if the first request is `initialize`, or else for stateless requests.
+    /// A server for one HTTP session, if the first request is `initialize`; otherwise for stateless requests.
     #[cfg(feature = "http")]
     pub fn for_http(&self) -> Server {
         Server::for_http(self.0.clone())
@@ -181,7 +88,7 @@ impl Service {
         Self::stop_all([self], limits::STOPPING).await;
     }
 
-    /// Cancels all calls of some services, and waits for all of them together.
+    /// Cancels all calls of some services, and waits until all of them have ended.
     pub(crate) async fn stop_all<'s>(services: impl IntoIterator<Item = &'s Self>, wait: Duration) {
         let services: Vec<&Self> = services.into_iter().collect();
         for service in &services {
@@ -222,25 +129,25 @@ impl Shared {
         }
     }
 
-    /// Counts a call that was answered by an error of the protocol.
+    /// Counts a call that was answered with an error of the protocol.
     pub(crate) fn count_protocol_error(&self) {
         self.count("unknown", &Value::from("protocol_error"), Duration::ZERO);
     }
 
-    /// A conversation of its own, such as that of a connection.
+    /// A new conversation, for example for a connection.
     pub(crate) fn conversation(&self, session: Session) -> Arc<Conversation> {
         let name = session.id().to_owned();
         Arc::new(Conversation::new(self.toolbox.on(session), name))
     }
 
-    /// The conversation that a caller's stateless requests name. Conversations that were idle for too long are forgotten, and if there
-    /// are too many, one of the token with the most: the one that was idle longest. None is idle while one of its
-    /// calls runs.
+    /// The conversation that a caller's stateless requests name. Forgets conversations that were idle for too long.
+    /// If there are too many, forgets one of the token that has the most: the one that was idle longest. A
+    /// conversation with a running call is not idle.
     pub(crate) fn named(
         &self,
         caller: &Caller,
         name: &str,
-        key: ConversationKey,
+        identified_by: IdentifiedBy,
     ) -> Arc<Conversation> {
         let now = Instant::now();
         let key_name = ConversationName {
@@ -278,11 +185,11 @@ impl Shared {
             named.remove(&oldest);
         }
         let session = caller.limit(self.toolbox.session().another());
-        let session = match key {
-            ConversationKey::Connection | ConversationKey::SessionName => session,
-            ConversationKey::ClientName => session.forgetting_writes(),
+        let session = match identified_by {
+            IdentifiedBy::Connection | IdentifiedBy::SessionName => session,
+            IdentifiedBy::ClientName => session.forgetting_writes(),
         };
-        // Not by the session's id: other processes have others.
+        // The session's id would differ in other processes.
         let conversation = Conversation::new(self.toolbox.on(session), format!("{key_name:?}"));
         let conversation = Arc::new(conversation);
         named.insert(key_name, (now, conversation.clone()));
@@ -350,7 +257,7 @@ mod tests {
         (dir, Service::new(toolbox, options))
     }
 
-    /// By the session, so that nothing is held on to.
+    /// The session's id, so that the test holds no conversation.
     fn id(conversation: &Conversation) -> String {
         conversation.whole().session().id().to_owned()
     }
@@ -359,13 +266,13 @@ mod tests {
     fn a_conversation_with_a_running_call_makes_no_room_if_another_can() {
         let (_dir, service) = served(2, Duration::MAX);
         let caller = Caller::default();
-        let named = |name| service.0.named(&caller, name, ConversationKey::SessionName);
+        let named = |name| service.0.named(&caller, name, IdentifiedBy::SessionName);
         let held = named("one");
         let (one, two) = (id(&held), id(&named("two")));
         named("three");
         assert_eq!(id(&named("one")), one);
         assert_ne!(id(&named("two")), two);
-        // If all of them are in use, it is the oldest.
+        // If all are in use, the oldest makes room.
         let _all = [held, named("two")];
         named("four");
         assert_eq!(service.0.named.lock().unwrap().len(), 2);
@@ -374,7 +281,7 @@ mod tests {
     #[test]
     fn a_conversation_with_a_running_call_is_not_idle() {
         let (_dir, service) = served(2, Duration::ZERO);
-        let named = || service.0.named(&Caller::default(), "one", ConversationKey::SessionName);
+        let named = || service.0.named(&Caller::default(), "one", IdentifiedBy::SessionName);
         let held = named();
         assert!(Arc::ptr_eq(&held, &named()));
         let one = id(&held);
@@ -391,12 +298,11 @@ mod tests {
             ..Caller::default()
         };
         let (few, many) = (caller("few", Some(1)), caller("many", None));
-        let named = |caller: &Caller, name| {
-            id(&service.0.named(caller, name, ConversationKey::SessionName))
-        };
+        let named =
+            |caller: &Caller, name| id(&service.0.named(caller, name, IdentifiedBy::SessionName));
         let first = named(&few, "one");
         assert_ne!(named(&many, "one"), first);
-        // The one with the most makes room, and not the oldest of all.
+        // The token with the most conversations makes room, even if another one's is older.
         for name in ["two", "three", "four", "five"] {
             named(&many, name);
         }

@@ -1,8 +1,8 @@
-//! The protocol on standard input and output: one message a line.
+//! The protocol on standard input and output, with one message per line.
 //!
-//! The transport of `rmcp` drops lines that are too long, and lines that are no messages; this one answers them.
-//! It keeps requests in a queue while too many others are unanswered, and goes on reading meanwhile, so client and
-//! server never wait for each other.
+//! The transport of `rmcp` drops lines that are too long or are not messages; this one answers them. It queues
+//! requests while too many others are unanswered, and goes on reading meanwhile, so client and server never wait for
+//! each other.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -69,8 +69,8 @@ pub async fn serve_on(
     Ok(())
 }
 
-/// Standard input and output. If they are pipes or sockets (as from clients that run on Node), no other thread is
-/// needed to read and write them.
+/// Standard input and output. If they are pipes or sockets (clients on Node use sockets), they are read and written
+/// without another thread.
 fn standard_streams() -> io::Result<(Input, Output)> {
     let (input, output) = (io::stdin(), io::stdout());
     if is_socket(input.as_fd()) && is_socket(output.as_fd()) {
@@ -84,7 +84,8 @@ fn standard_streams() -> io::Result<(Input, Output)> {
     Ok((Box::new(input), Box::new(output)))
 }
 
-/// Lets a long message go through in fewer pieces. If the system does not allow it, the pipe stays as it is.
+/// Enlarges a pipe, so that a long message takes fewer reads. If the system does not allow it, the pipe keeps its
+/// size.
 #[cfg(target_os = "linux")]
 fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
     _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
@@ -104,23 +105,23 @@ fn socket(fd: BorrowedFd<'_>) -> io::Result<StdStream> {
     Ok(stream)
 }
 
-/// Messages as lines.
+/// A transport of messages as lines.
 struct Lines<R, W> {
     input: BufReader<R>,
     output: Arc<Mutex<W>>,
-    /// The part of a line that was read so far: a read can be dropped and started again.
+    /// The part of a line that was read so far. A read can be dropped and started again.
     line: Vec<u8>,
-    /// Whether the line is too long, and the rest of it is dropped.
+    /// Whether the line is too long, so that its rest is dropped.
     too_long: bool,
-    /// Whether there was an `initialize` or a stateless request.
+    /// Whether an `initialize` or a stateless request has arrived.
     begun: bool,
     unanswered: Arc<watch::Sender<Unanswered>>,
-    /// Requests that wait until others are answered, and their sizes.
+    /// Requests that wait until others are answered, with their sizes.
     queue: VecDeque<(ClientJsonRpcMessage, usize)>,
     queued_bytes: usize,
     /// Whether the input has ended.
     at_end: bool,
-    /// Tasks that send error answers to lines that are no messages.
+    /// Tasks that send errors for lines that are not messages.
     error_answers: JoinSet<io::Result<()>>,
     /// Cancelled when the input has ended.
     ended: CancellationToken,
@@ -136,7 +137,7 @@ struct Unanswered {
 }
 
 impl Unanswered {
-    /// Whether another request can be handled. Requests that wait for the user are not counted.
+    /// Whether another request can be handled. Requests that wait for the user do not count.
     fn has_room(&self) -> bool {
         let approvals = self.to_client.len().min(limits::MAX_APPROVAL_REQUESTS);
         self.requests.len() < limits::MAX_REQUESTS + approvals
@@ -174,7 +175,7 @@ impl Unanswered {
 
 /// A line of input.
 enum Line {
-    /// In the buffer.
+    /// The line is in the buffer.
     Whole,
     TooLong,
 }
@@ -196,7 +197,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         }
     }
 
-    /// Reads a line into the buffer; the last one need not end in a line break.
+    /// Reads a line into the buffer. The last line may lack a line break.
     async fn read_line(&mut self) -> Option<Line> {
         loop {
             let part = match self.input.fill_buf().await {
@@ -244,7 +245,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         });
     }
 
-    /// Parses the message in the buffer. The error is the answer to a line that is no message.
+    /// Parses the message in the buffer. The error is the answer to a line that is not a message.
     fn parse_line(&mut self) -> Result<Option<ClientJsonRpcMessage>, BadMessage> {
         let text = self.line.trim_ascii();
         if text.is_empty() {
@@ -262,8 +263,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         if self.begun {
             return Ok(Some(message));
         }
-        // Until `initialize` or the first stateless request, only `server/discover`, `ping` and requests
-        // that name a protocol version are passed on. Notifications and responses are dropped.
+        // Before `initialize` or the first stateless request, only `server/discover`, `ping` and requests with a
+        // protocol version are passed on. Notifications and responses are dropped.
         let JsonRpcMessage::Request(request) = &message else { return Ok(None) };
         match &request.request {
             ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => Ok(Some(message)),
@@ -316,8 +317,8 @@ where
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
         async move {
-            // A message is serialized when it can be written: answers that the client does not read take less
-            // memory so.
+            // A message is serialised only when it can be written, so answers that the client does not read take less
+            // memory.
             let mut output = output.lock().await;
             let line = line::serialize(message)?;
             let written = output.write_all(&line).await;
@@ -377,7 +378,7 @@ where
                 Ok(None) => {}
                 Err(bad_message) => {
                     let (error, id) = *bad_message;
-                    // In a task of its own: this future may be dropped at any time, in the middle of a line.
+                    // In its own task, since this future may be dropped in the middle of a line.
                     let send = self.send(JsonRpcMessage::error(error, id));
                     self.error_answers.spawn(send);
                     while self.error_answers.try_join_next().is_some() {}
@@ -387,7 +388,7 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // A client that does not read is not waited for.
+        // The server does not wait for a client that does not read.
         match self.output.try_lock() {
             Ok(mut output) => output.shutdown().await,
             Err(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! Threads for work that may take long or hang, and a count of those that hang.
+//! Threads for work that may take long or hang, and a count of the hanging ones.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,13 +12,14 @@ use tokio_util::task::TaskTracker;
 use crate::limits;
 use crate::service::Shared;
 
-/// How long after its beginning a call is answered, whatever its thread does. The engine ends a call at its
-/// deadline by itself, unless the thread hangs.
+/// How long after a call begins the server answers it, whether or not its thread is done. The engine itself ends a
+/// call at its deadline, unless the thread hangs.
 pub(crate) fn answer_after(deadline_seconds: u64) -> Duration {
     Duration::from_secs(deadline_seconds).saturating_add(limits::STUCK_AFTER)
 }
 
-/// Runs work on a thread, and waits for it. If the wait ends before, the thread is counted as stuck until it is done.
+/// Runs work on a thread and waits for it. If this future is dropped before, the thread counts as stuck until it is
+/// done.
 pub(crate) async fn run_or_leave<T: Send + 'static>(
     shared: &Shared,
     work: impl FnOnce() -> T + Send + 'static,
@@ -44,19 +45,20 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     })
 }
 
-/// Runs work on a thread of the pool. If the pool has no thread and the system gives none, it runs here, and other
-/// requests wait.
+/// Runs work on a thread of the pool. If the pool is empty and the system cannot start a thread, the work runs on
+/// this thread, and other requests wait.
 pub(crate) fn run<T: Send + 'static>(
     tracker: &TaskTracker,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<Option<T>> {
-    // The token goes with the work, and not with the task: see below.
+    // The tracker's token belongs to the work, not to the task: the task may stay in the queue after the work is
+    // done.
     let work = Arc::new(Mutex::new(Some((work, tracker.token()))));
     let take_and_run = move || {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
         work.map(|(work, _token)| work())
     };
-    // Without any thread Tokio panics. The task stays in its queue, and finds nothing to do.
+    // If the system cannot start a thread, Tokio panics. The task stays in Tokio's queue and later finds no work.
     let on_thread = take_and_run.clone();
     catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(on_thread))).unwrap_or_else(|_| {
         let done = take_and_run();
@@ -64,8 +66,8 @@ pub(crate) fn run<T: Send + 'static>(
     })
 }
 
-/// Waits a moment for work on a thread without going to sleep: for that thread to wake this one takes as long as most
-/// calls do. Other messages are handled meanwhile. Where there is other work for the processors, it does not wait.
+/// Waits a moment for work on a thread without going to sleep, because waking this thread takes as long as most
+/// calls. Other messages are handled meanwhile. Does not wait if the processors have other work.
 pub(crate) async fn stay_awake<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
     static HAS_PROCESSORS: LazyLock<bool> =
         LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
@@ -79,8 +81,7 @@ pub(crate) async fn stay_awake<T>(tracker: &TaskTracker, work: &JoinHandle<T>) {
     }
 }
 
-/// The threads of calls that were answered before the thread was done, because it hangs in a system call or a
-/// library.
+/// Counts threads that hang in a system call or a library after their calls were answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StuckThreads(Arc<AtomicUsize>);
 
@@ -95,7 +96,7 @@ impl StuckThreads {
         });
     }
 
-    /// The answer to a call that needs a thread, if too many are stuck.
+    /// The error for a call that needs a thread, if too many threads are stuck.
     pub(crate) fn at_limit(&self) -> Option<Error> {
         let calls = self.0.load(Ordering::Relaxed);
         (calls >= limits::MAX_STUCK_CALLS).then_some(Error::TooManyStuck { calls })

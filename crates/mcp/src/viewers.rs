@@ -1,4 +1,4 @@
-//! Asks the user by the viewers of the feed while one is open, before the client is asked.
+//! Asks the viewers of the feed for approval, while one is open, before the client is asked.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use pinfold_feed::{Feed, ViewerRequest};
 use crate::approve::RepeatedCallApprover;
 use crate::limits;
 
-/// Asks the viewers of the feed, and the client if none is left.
+/// Asks the viewers of the feed, then the client if no viewer is left.
 #[derive(Debug)]
 pub(crate) struct ViewersFirst {
     pub(crate) feed: Arc<Feed>,
-    /// The user's answers in earlier rounds of the call: they are not asked for again.
+    /// The user's answers from earlier rounds of the call, which are not asked for again.
     pub(crate) earlier: Option<Arc<RepeatedCallApprover>>,
     /// Asks the client, if it can be asked.
     pub(crate) client_approver: Option<Arc<dyn Approver>>,

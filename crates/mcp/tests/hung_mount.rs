@@ -1,4 +1,4 @@
-//! A root on a file system that does not answer holds up its own calls only, and those until their deadline.
+//! A root on a file system that hangs blocks only its own calls, and those only until their deadline.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
@@ -19,7 +19,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-/// A FUSE mount whose server never answers. Whatever waits for it fails when this is dropped.
+/// A FUSE mount whose server never answers. When this is dropped, everything that waits for it fails.
 struct HungMount {
     at: PathBuf,
     server: Option<File>,
@@ -58,7 +58,7 @@ fn a_mount_that_hangs_stops_only_its_own_calls() {
         eprintln!("SKIPPED: FUSE cannot be mounted here (that takes /dev/fuse and root)");
         return;
     };
-    // If the server hangs, so does its runtime with every timer: the test must fail all the same.
+    // If the server hangs, so does its runtime with every timer. The test must fail even then.
     let (done, is_done) = mpsc::channel::<()>();
     let watchdog = std::thread::spawn(move || {
         let hangs = is_done.recv_timeout(Duration::from_secs(60));
@@ -90,8 +90,8 @@ fn a_mount_that_hangs_stops_only_its_own_calls() {
         for message in messages {
             write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
         }
-        // For call 2 the client has no roots, so that the whole workspace is left; 3 and 4 come while it hangs.
-        // For call 5 it has a root that hangs; 6 comes meanwhile.
+        // For call 2 the client has no roots, so the whole workspace is left; 3 and 4 come while it hangs. For call 5
+        // it has a root that hangs; 6 comes meanwhile.
         let mut answers = Vec::new();
         let mut asked = [json!([]), roots(&hung)].into_iter();
         while answers.len() < 6 {

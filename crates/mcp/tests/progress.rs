@@ -16,8 +16,8 @@ const NAMES: usize = 2_500;
 
 #[tokio::test]
 async fn a_search_says_how_far_it_has_come() {
-    // Far more than is searched while anybody waits for the first words about it, and little to make: so the
-    // search runs until it is cancelled.
+    // Far more than can be searched before the first progress report, but quick to create. So the search runs until
+    // it is cancelled.
     let dir = tempfile::tempdir().unwrap();
     let large = dir.path().join("0.txt");
     std::fs::write(&large, "nothing to be found in this line\n".repeat(1 << 20)).unwrap();
@@ -51,7 +51,7 @@ async fn a_search_says_how_far_it_has_come() {
     }
     let mut progress: Vec<f64> = Vec::new();
     let mut answered = Vec::new();
-    // Progress ends when every entry was visited, though most files are still to be searched.
+    // Progress ends when every entry was visited, although most files have not been searched yet.
     let is_complete = |progress: &[f64]| {
         progress.len() >= 3 || progress.last().is_some_and(|met| *met >= NAMES as f64)
     };

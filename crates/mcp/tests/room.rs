@@ -1,4 +1,4 @@
-//! Sessions over HTTP that are not in use end when they were idle for long, or where there are as many as there may be.
+//! Idle sessions over HTTP end after a long time, or to make room for another.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test makes real files")]
@@ -17,7 +17,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// An approver that reports each request, and answers when the test lets it.
+/// An approver that reports each request, and answers when the test allows it.
 #[derive(Debug)]
 struct Slow {
     asked: Sender<()>,
@@ -160,7 +160,7 @@ fn a_session_that_waits_for_approval_does_not_end_as_idle() {
         ..HttpOptions::new(Guard::default())
     });
     std::thread::scope(|scope| {
-        // On a busy machine one may be idle for too long before its call comes in.
+        // On a busy machine, one may be idle for too long before its call arrives.
         let call = loop {
             let begun = served.begin();
             let Some(session) = begun.header("mcp-session-id").map(str::to_owned) else { continue };
@@ -180,8 +180,8 @@ fn a_session_that_waits_for_approval_does_not_end_as_idle() {
                 break call;
             }
         };
-        // There is room for one more, and then for another once that was idle for too long, which it was for
-        // less time than the first.
+        // There is room for one more. After that has been idle for too long, there is room for another, although the
+        // first was idle longer.
         for _ in 0..2 {
             while served.begin().status != 200 {
                 std::thread::sleep(Duration::from_millis(5));

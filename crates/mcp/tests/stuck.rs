@@ -1,4 +1,4 @@
-//! A call is answered at its deadline, or when it is cancelled, whatever its thread does.
+//! A call is answered at its deadline, or when it is cancelled, even if its thread hangs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test makes real files")]
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::io::{ReadHalf, WriteHalf};
 
-/// Hangs without a look at the deadline, as a read of a file system that does not answer does.
+/// Hangs without checking the deadline, like a read of a file system that hangs.
 #[derive(Debug)]
 struct Hangs;
 
@@ -26,7 +26,7 @@ static RELEASED: Condvar = Condvar::new();
 /// How many threads have begun to hang.
 static HUNG: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets the threads end, also where the test fails: the runtime waits for them.
+/// Lets the threads end, even if the test fails, since the runtime waits for them.
 struct Release;
 
 impl Drop for Release {
@@ -114,7 +114,7 @@ impl Client {
     }
 
     async fn read(&mut self) -> Value {
-        // Far longer than anything here takes: without an end it would be for ever.
+        // Far longer than the test takes; without a limit it could wait forever.
         let line = tokio::time::timeout(Duration::from_secs(60), self.lines.next_line()).await;
         serde_json::from_str(&line.unwrap().unwrap().unwrap()).unwrap()
     }
@@ -142,7 +142,7 @@ async fn a_thread_that_hangs_holds_up_no_answer_and_no_other_call() {
     let id = client.request("tools/call", write.clone()).await;
     let message = client.read().await;
     assert_eq!((message["id"].as_u64(), &answer(&message)["success"]), (Some(id), &json!(true)));
-    // If as many hang as may, whatever needs a thread is refused.
+    // Once the maximum number of threads hang, every call that needs a thread is refused.
     client.hang_and_cancel(43).await;
     loop {
         client.request("tools/call", write.clone()).await;
@@ -153,7 +153,7 @@ async fn a_thread_that_hangs_holds_up_no_answer_and_no_other_call() {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Once they end, all is well.
+    // After they have ended, calls work again.
     drop(release);
     loop {
         client.request("tools/call", write.clone()).await;

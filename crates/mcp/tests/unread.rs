@@ -64,7 +64,7 @@ async fn an_answer_does_not_wait_for_what_is_logged_before_it() {
     ] {
         ask.send(serde_json::from_value(message.clone()).unwrap()).unwrap();
         let Some(id) = message.get("id") else { continue };
-        // Far longer than anybody waits: without an end it would be for ever.
+        // Far longer than the test takes; without a limit it could wait forever.
         let received = tokio::time::timeout(Duration::from_secs(60), messages.recv()).await;
         let received = serde_json::to_value(received.unwrap().unwrap()).unwrap();
         assert_eq!((&received["id"], received.get("error")), (id, None), "{received}");

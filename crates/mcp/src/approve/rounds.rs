@@ -1,4 +1,5 @@
-//! The rounds of a call by stateless requests: the client repeats the call with each answer, and with a signed state.
+//! The rounds of a call that is made by stateless requests: the client repeats the call with each answer and with a
+//! signed state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,20 +16,20 @@ use crate::{StateMarks, limits};
 /// The state that the client sends back with the next round of a call. It is signed, and bound to one call.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct CallState {
-    /// The client's roots, if it was asked for them: it does not send them again.
+    /// The client's roots, if an earlier round asked for them. The client does not send them again.
     pub(crate) roots: Option<Vec<Root>>,
-    /// The requests that were approved, and whether for the session.
+    /// The approved requests, and whether each approval is for the session.
     approved: Vec<(ApprovalId, bool)>,
-    /// The request that the next answer is for.
+    /// The request that the client answers next.
     asked: ApprovalId,
 }
 
 /// Identifies an approval request in all rounds of a call.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 struct ApprovalId {
-    /// The request's hash: another content is another request.
+    /// The request's hash, which covers the new content.
     digest: String,
-    /// The hash of the access and the path, whatever the content.
+    /// The hash of the access and the path, without the content.
     subject: String,
 }
 
@@ -48,7 +49,7 @@ impl CallState {
         blake3::hash(&call).as_bytes().to_vec()
     }
 
-    /// Checks and decodes the state that came with a call. Without one, it is the default.
+    /// Checks and decodes the state in a request. A request without one gets the default.
     pub(crate) fn open(
         codec: Option<&RequestStateCodec>,
         binding: &[u8],
@@ -74,7 +75,7 @@ impl CallState {
     }
 }
 
-/// The states that came with an answer, for as long as they are valid: each is good for one answer.
+/// The states that were answered. A state is remembered until it expires, since it is good for one answer.
 #[derive(Debug)]
 pub(crate) struct UsedStates {
     own: Mutex<HashMap<blake3::Hash, Instant>>,
@@ -82,17 +83,17 @@ pub(crate) struct UsedStates {
 }
 
 impl UsedStates {
-    /// `shared` is for states that other processes accept, too.
+    /// `shared` also remembers states that other processes accept.
     pub(crate) fn new(shared: Option<Arc<dyn StateMarks>>) -> Self {
         Self { own: Mutex::default(), shared }
     }
 
-    /// Whether the state of a request may be used: it has one, and no earlier request has answered it. A request
-    /// with an answer uses its state up.
+    /// Whether the state of a request may be used: there is one, and no earlier request has answered it. If the
+    /// request carries an answer, this uses the state up.
     pub(crate) async fn claim(&self, request: &CallToolRequestParams) -> bool {
         let answer = request.input_responses.as_ref().and_then(|all| all.get(APPROVE));
         match (&request.request_state, answer) {
-            // An answer without a state belongs to no question.
+            // Without a state, nobody asked for this answer.
             (None, _) => false,
             (Some(_), None) => true,
             (Some(state), Some(_)) => self.is_first_use(state).await,
@@ -111,7 +112,7 @@ impl UsedStates {
         match tokio::task::spawn_blocking(marked).await {
             Ok(Ok(first)) => first,
             Ok(Err(error)) => {
-                // The user is asked again.
+                // The user has to be asked again.
                 tracing::error!("cannot mark an approval as used: {error}");
                 false
             }
@@ -120,10 +121,11 @@ impl UsedStates {
     }
 }
 
-/// Finds answers in the earlier rounds of a call. For a request without one, the result of this round asks the client.
+/// Finds answers from earlier rounds of a call. If a request has no answer yet, the result of this round asks the
+/// client.
 #[derive(Debug)]
 pub(crate) struct RepeatedCallApprover {
-    /// Whether an approval can be for the session.
+    /// Whether the user may approve for the session.
     pub(super) session_grants: bool,
     answers: Mutex<Answers>,
 }
@@ -164,7 +166,7 @@ impl RepeatedCallApprover {
         Ok(Self { session_grants, answers: Mutex::new(answers) })
     }
 
-    /// The user's answer to a request, if an earlier round of the call asked for it.
+    /// The user's answer to a request, if an earlier round asked for it.
     pub(crate) fn find(&self, request: &ApprovalRequest) -> Option<ApprovalAnswer> {
         let asked = ApprovalId::of(request);
         let answers = self.lock();

@@ -1,4 +1,4 @@
-//! The time that calls spend in approval requests.
+//! Measures the time that a call waits for approvals.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,23 +8,23 @@ use tokio::sync::Notify;
 
 use crate::limits;
 
-/// How long a call has spent in approval requests. That time does not count against its deadline. The engine counts it
-/// too, on the call's thread; the task that answers for a thread that hangs cannot ask that.
+/// How long a call has waited for approvals. That time does not count against its deadline. The engine measures it as
+/// well, on the call's thread, but the task that answers for a hanging thread cannot ask the engine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApprovalTime {
-    /// The time of finished requests, and when the pending one began.
+    /// The time of answered requests, and when the pending one began.
     spent: Arc<Mutex<(Duration, Option<Instant>)>>,
-    /// Notified when a request begins.
+    /// Is notified when a request begins.
     pub(crate) begun: Arc<Notify>,
 }
 
 impl ApprovalTime {
-    /// The same approver, with the time that it takes counted here.
+    /// Wraps an approver, so that this measures its time.
     pub(crate) fn of(&self, approver: Arc<dyn Approver>) -> Arc<dyn Approver> {
         Arc::new(TimedApprover { approver, time: self.clone() })
     }
 
-    /// How much of `limit` is left of the working time since `begin`. `None` while a request is pending.
+    /// How much of `limit` is left of the working time since `begin`. Returns `None` while a request is pending.
     fn left(&self, begin: Instant, limit: Duration) -> Option<Duration> {
         let (spent, pending) = *self.lock();
         let worked = begin.elapsed().saturating_sub(spent);

@@ -1,4 +1,4 @@
-//! The bodies of answers: their bytes are counted, and a call ends with the body of its answer.
+//! The bodies of answers. Their bytes are counted, and a call ends when the body of its answer is dropped.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -43,7 +43,7 @@ impl<F: FnMut(usize) + Unpin, T: Unpin> HttpBody for CountedBody<F, T> {
         self.inner.is_end_stream()
     }
 
-    // `Content-Length` comes from it.
+    // `Content-Length` is computed from this.
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
     }

@@ -1,4 +1,4 @@
-//! The open connections. If there are too many, the oldest one that has not shown the token makes room.
+//! The open connections. If there are too many, the oldest unauthenticated one is closed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ struct Open {
     connections: BTreeMap<u64, Arc<State>>,
 }
 
-/// An open connection. It is counted until this is dropped.
+/// An open connection. It counts until this is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     all: Connections,
@@ -39,7 +39,7 @@ impl Connections {
         Self { open: Arc::default(), max }
     }
 
-    /// Adds a connection. `None` if there are too many and all of them have shown the token.
+    /// Adds a connection. Returns `None` if there are too many and all of them are authenticated.
     pub(super) fn open(&self) -> Option<Connection> {
         let mut open = self.lock();
         if open.connections.len() >= self.max {
@@ -61,12 +61,12 @@ impl Connections {
 }
 
 impl Connection {
-    /// Notes that a request on it was accepted.
+    /// Notes that a request on the connection was accepted.
     pub(super) fn set_authenticated(&self) {
         self.state.authenticated.store(true, Ordering::Relaxed);
     }
 
-    /// Returns when the connection has to make room.
+    /// Returns when the connection has to close to make room.
     pub(super) async fn closed(&self) {
         self.state.closed.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! One workspace over HTTP: checks requests, keeps sessions and tokens within their limits, and hands requests to
+//! One workspace over HTTP. It checks requests, enforces the limits of sessions and tokens, and passes requests on to
 //! `rmcp`.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct Lifecycle {
     pub(super) draining: CancellationToken,
     /// Cancelled when the server ends.
     pub(super) ended: CancellationToken,
-    /// The running calls. A call runs until its answer is sent, or, if the client is gone, until it has ended.
+    /// The running calls. A call runs until its answer is sent or, if the client has gone, until it has ended.
     pub(super) calls: TaskTracker,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Lifecycle {
 pub(super) struct Endpoint<H> {
     /// The path, such as `/mcp` or `/mcp/NAME`.
     pub(super) path: String,
-    /// The name of the workspace; empty for the unnamed one.
+    /// The name of the workspace, or an empty string.
     pub(super) name: Arc<str>,
     inner: StreamableHttpService<H, LocalSessionManager>,
     pub(super) sessions: Arc<LocalSessionManager>,
@@ -50,7 +50,7 @@ pub(super) struct Endpoint<H> {
     tokens: watch::Receiver<Tokens>,
     usage_by_token: UsageByToken,
     lifecycle: Lifecycle,
-    /// Held while a session starts, and while idle sessions are ended.
+    /// Held while a session starts and while idle sessions are ended.
     pub(super) session_start: Mutex<()>,
     pub(super) activity: SessionActivity,
 }
@@ -92,7 +92,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         }
     }
 
-    /// Admits a request with this token, if it is one of this workspace.
+    /// Admits a request if its token is valid for this workspace.
     pub(super) fn admit(&self, given: Option<&TokenHash>) -> Option<Admitted> {
         self.usage_by_token.admit(&self.tokens.borrow(), given)
     }
@@ -102,7 +102,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         !matches!(*self.tokens.borrow(), Tokens::Unknown)
     }
 
-    /// Ends the sessions whose token was removed or has another mode now. Returns when the channel of tokens is closed.
+    /// Ends a session when its token is removed or gets another mode. Returns when the channel of tokens is closed.
     pub(super) async fn follow_tokens(&self) {
         let mut tokens = self.tokens.clone();
         while tokens.changed().await.is_ok() {
@@ -120,8 +120,8 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         admitted: Admitted,
     ) -> Response<Body> {
         let (mut head, body) = request.into_parts();
-        // The request and the body of the answer hold it: a call ends when both are dropped. The event stream of a
-        // session is no call.
+        // The head of the request and the body of the answer hold the token: a call ends when both are dropped. The
+        // event stream of a session is not a call.
         let call = (head.method == Method::POST).then(|| self.lifecycle.calls.token());
         head.extensions.insert(call.clone());
         let refused = |(status, why)| refusal(status, why);
@@ -143,7 +143,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         response.map(|inner| CountedBody { inner, report, held: call }.boxed())
     }
 
-    /// The body of a request, if the limits and the state of the server allow it.
+    /// Reads the body of a request, if the limits and the state of the server allow it.
     async fn checked(
         &self,
         head: &http::request::Parts,
@@ -192,11 +192,12 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         let session = head.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
         let session_start = match session {
             Some(session) if self.has_session(session).await => {
-                // A session of another caller does not exist for this one, nor does one that is about to end.
+                // To this caller, a session of another caller does not exist, and neither does a session that is
+                // about to end.
                 let Some(active) = self.activity.begin(session, caller) else {
                     return Err(no_session());
                 };
-                // The handler holds the head of the request for as long as it handles it.
+                // The handler keeps the head of the request until it has handled the request.
                 if head.method == Method::POST {
                     head.extensions.insert(active);
                 }
@@ -204,7 +205,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             }
             Some(_) if head.method == Method::DELETE => return Err(no_session()),
             Some(_) => None,
-            // One at a time, so that no other session takes the room that is made for this one.
+            // Sessions start one at a time, so no other session takes the room that is made for this one.
             None if MessageHead::parse(&body).method.as_deref() == Some("initialize") => {
                 Some(self.session_start.lock().await)
             }
@@ -223,11 +224,11 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             self.activity.add(session, caller);
         }
         match (method, response.status()) {
-            // The session has ended by now; some clients complain about "accepted".
+            // The session has already ended, and some clients reject `202 Accepted`.
             (Method::DELETE, StatusCode::ACCEPTED) => {
                 *response.status_mut() = StatusCode::NO_CONTENT
             }
-            // `rmcp` answers so to bodies that it cannot parse, too.
+            // `rmcp` also answers with this status if it cannot parse the body.
             (Method::POST, StatusCode::UNSUPPORTED_MEDIA_TYPE) if json => {
                 response = unparsed(&body);
             }
@@ -242,7 +243,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     }
 
-    /// Reads the body, if it arrives in time and is not too long.
+    /// Reads the body. Fails if it takes too long or is too large.
     async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
         let limit = self.options.max_body_bytes;
         let body = Limited::new(body, limit).collect();
@@ -271,7 +272,7 @@ struct MessageHead {
 }
 
 impl MessageHead {
-    /// Both are `None` if the body is no message.
+    /// Both are `None` if the body is not a message.
     fn parse(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
@@ -295,11 +296,11 @@ pub(super) fn limit_reached(
     retry(StatusCode::TOO_MANY_REQUESTS, error, MessageHead::parse(body).id, *wait)
 }
 
-/// Codes that JSON-RPC leaves to servers.
+/// These codes are in the range that JSON-RPC reserves for servers.
 const TOO_MANY_REQUESTS: ErrorCode = ErrorCode(-32029);
 const SERVER_ENDS: ErrorCode = ErrorCode(-32030);
 
-/// An error of the protocol in an answer that proxies and clients of HTTP understand, too.
+/// An error of the protocol, with a status and a header that proxies and HTTP clients understand, too.
 fn retry(
     status: StatusCode,
     error: ErrorData,
@@ -318,7 +319,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// The answer to a body that is no message: an ordinary one if it is known which request that answers.
+/// The answer to a body that is not a message. The status is 200 if it is a request with invalid
+/// parameters, and its id can be read.
 fn unparsed(body: &[u8]) -> Response<Body> {
     let problem = serde_json::from_slice::<ClientJsonRpcMessage>(body).err();
     let Some(bad_message) = problem.and_then(|problem| bad_message(body, &problem)) else {

@@ -88,7 +88,7 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
             return Ok(plain(StatusCode::NO_CONTENT, ""));
         }
         let token = bearer(headers);
-        // Every endpoint compares the token, so that the response time reveals nothing.
+        // Every endpoint compares the token, so the response time does not reveal which one it belongs to.
         let admitted = self.endpoints.iter().map(|endpoint| endpoint.admit(token.as_ref()));
         let admitted: Vec<_> = self.endpoints.iter().zip(admitted).collect();
         let mut admitted = admitted.into_iter().filter_map(|(at, it)| Some((at, it?)));
@@ -108,7 +108,7 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         Ok(endpoint.answer(request, admitted).await)
     }
 
-    /// The answer to a health check, which needs no token and reveals nothing.
+    /// The answer to a health check. It needs no token and reveals nothing else.
     fn probe(&self, request: &Request<Incoming>, healthy: bool) -> Result<Response<Body>, Refusal> {
         self.guard.check_host(request.uri(), request.headers())?;
         match (request.method(), healthy) {

@@ -1,4 +1,4 @@
-//! `GET /metrics`, on a listener of its own: who may see the numbers is decided by who can reach it.
+//! `GET /metrics`, on a listener of its own. There is no token: whoever can connect to the listener sees the numbers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::endpoint::Endpoint;
 use crate::limits;
 use crate::metrics::{Metrics, State};
 
-/// The form that [`Metrics::text`] has.
+/// The media type of [`Metrics::text`].
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers `GET /metrics`.
@@ -32,7 +32,7 @@ pub(super) struct Scrape<H> {
 }
 
 impl<H: ServerHandler + Send + 'static> Scrape<H> {
-    /// Answers requests. Never returns.
+    /// Accepts connections and answers requests. Never returns.
     pub(super) async fn serve(mut self, listener: TcpListener) {
         if let Ok(address) = listener.local_addr() {
             self.guard.listening_on(address.ip());

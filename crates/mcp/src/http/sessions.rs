@@ -1,7 +1,7 @@
 //! The HTTP sessions: how many there are, which of them are in use, and which end.
 //!
-//! A session is in use while one of its requests is handled, however long the user or a search takes and whether
-//! or not the client still listens. Sessions that are not in use end after a while, or to make room for another.
+//! A session is in use while one of its requests is handled, however long the user or a search takes, and even if the
+//! client has disconnected. A session that is not in use ends after a while, or to make room for another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,8 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         self.sessions.sessions.read().await.contains_key(id)
     }
 
-    /// Makes room for one more session, since many clients never end theirs: ends the one that was idle longest, of
-    /// the same token if that has as many as it may have.
+    /// Makes room for one more session, since many clients never end theirs. Ends the session that was idle longest,
+    /// or the token's own if the token has reached its maximum.
     pub(super) async fn make_room(&self, caller: &Caller) -> Result<(), Refusal> {
         let (all, mut idle) = self.idle().await;
         let own = self.activity.of_token(caller);
@@ -48,7 +48,8 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         Err((StatusCode::SERVICE_UNAVAILABLE, why.into()))
     }
 
-    /// Ends the sessions of callers that are not to be kept, also those in use. The caller holds `session_start`.
+    /// Ends the sessions of all callers that `keep` rejects, including those in use. The caller of this function
+    /// holds `session_start`.
     pub(super) async fn end_others(&self, keep: impl Fn(&Caller) -> bool) {
         for id in self.activity.forget_others(keep) {
             self.close(&id.into()).await;
@@ -68,14 +69,15 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         }
     }
 
-    /// How many sessions there are, and which of them are idle, for how long. The caller holds `session_start`.
+    /// The number of sessions, and the idle ones with the time that they have been idle. The caller holds
+    /// `session_start`.
     async fn idle(&self) -> (usize, Vec<(Duration, SessionId)>) {
         let sessions: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
         (sessions.len(), self.activity.idle(sessions))
     }
 
-    /// Ends a session if it has been idle for so long. It takes no requests from then on, even if closing it takes
-    /// longer than this waits.
+    /// Ends a session if it has been idle for at least this long. It accepts no requests from then on, even if
+    /// closing it takes longer than this function waits.
     async fn end(&self, id: &SessionId, idle: Duration) -> bool {
         let ends = self.activity.forget(id, idle);
         if ends {
@@ -103,7 +105,8 @@ struct Activity {
     requests: usize,
 }
 
-/// A request that is being handled, until the last clone of this is dropped. It travels with the request.
+/// A request that is being handled, until the last clone of this is dropped. It is stored in the request's
+/// extensions.
 #[derive(Clone, Debug)]
 pub(crate) struct ActiveRequest(#[expect(dead_code, reason = "dropping it counts")] Arc<Request>);
 
@@ -129,7 +132,7 @@ impl SessionActivity {
         self.lock().insert(session.to_owned(), activity);
     }
 
-    /// Counts a request of a session, if that exists and is the caller's.
+    /// Counts a request of a session. Returns `None` if the session does not exist or belongs to another caller.
     pub(crate) fn begin(&self, session: &str, caller: &Caller) -> Option<ActiveRequest> {
         let mut known = self.lock();
         let it = known.get_mut(session).filter(|it| it.owner.is_same(caller))?;
@@ -140,21 +143,21 @@ impl SessionActivity {
         Some(ActiveRequest(Arc::new(request)))
     }
 
-    /// The sessions of a token, in whatever mode.
+    /// The sessions of a token, in all modes.
     pub(crate) fn of_token(&self, caller: &Caller) -> Vec<String> {
         let known = self.lock();
         let own = known.iter().filter(|(_, it)| it.owner.token == caller.token);
         own.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Forgets the sessions of callers that are not to be kept, and returns them.
+    /// Forgets the sessions of all callers that `keep` rejects, and returns them.
     pub(crate) fn forget_others(&self, keep: impl Fn(&Caller) -> bool) -> Vec<String> {
         let mut known = self.lock();
         known.extract_if(|_, it| !keep(&it.owner)).map(|(id, _)| id).collect()
     }
 
-    /// Which of these sessions are idle, and for how long. A session that was never added counts as idle since the start.
-    /// Sessions that are not among these are forgotten.
+    /// The idle sessions among these, with the time that they have been idle. A session that was never added counts
+    /// as idle since the start. Sessions that are not in the list are forgotten.
     pub(crate) fn idle(&self, sessions: Vec<SessionId>) -> Vec<(Duration, SessionId)> {
         let (now, mut known) = (Instant::now(), self.lock());
         known.retain(|id, _| sessions.iter().any(|session| **session == **id));
@@ -166,7 +169,7 @@ impl SessionActivity {
         idle.collect()
     }
 
-    /// Forgets a session if it has been idle for so long. It takes no requests from then on.
+    /// Forgets a session if it has been idle for at least this long. It accepts no requests from then on.
     pub(crate) fn forget(&self, session: &str, idle: Duration) -> bool {
         let mut known = self.lock();
         let stays =

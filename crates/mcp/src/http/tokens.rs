@@ -1,4 +1,4 @@
-//! The tokens of a workspace, their limits, and how much of these is used.
+//! The tokens of a workspace, their limits, and how much of the limits is used.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,33 +10,34 @@ use serde::Deserialize;
 
 use crate::caller::Caller;
 
-/// A token that clients send. While it is rotated it has several hashes: those of the old and the new one.
+/// A token that clients send. During a rotation it has two hashes, those of the old and the new secret.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Its name, for logs. Sessions belong to the name, so they outlast a rotation.
+    /// The token's name, for logs. Sessions belong to the name, so they outlast a rotation.
     pub name: Arc<str>,
-    /// The hashes of the texts that are accepted.
+    /// The hashes of the accepted secrets.
     pub hashes: Vec<TokenHash>,
-    /// The permission mode of its calls, where that allows less than the workspace's.
+    /// The permission mode of the token's calls, if it allows less than the workspace's.
     pub mode: Option<Mode>,
-    /// The limits of its holder.
+    /// The token's limits.
     pub limits: TokenLimits,
 }
 
-/// The limits of the holder of a token.
+/// The limits of a token.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenLimits {
-    /// Sessions at a time.
+    /// The maximum number of sessions at a time.
     pub max_sessions: Option<usize>,
-    /// Requests a second. After a pause, as many as in one second may come at once.
+    /// The maximum number of requests per second, on average. After a pause, one second's worth may come at once.
     pub max_calls_per_second: Option<u32>,
-    /// Bytes of requests and answers a second, in the long run: an answer is not cut, but the next request waits.
+    /// The maximum number of bytes per second in requests and answers, on average. An answer is never cut; the next
+    /// request waits.
     pub max_bytes_per_second: Option<u64>,
 }
 
 impl TokenLimits {
-    /// These limits, and others for what these leave open.
+    /// These limits, with `other` for each one that is not set.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -47,14 +48,14 @@ impl TokenLimits {
     }
 }
 
-/// Which tokens are accepted now.
+/// The tokens that are accepted now.
 #[derive(Clone, Debug)]
 pub enum Tokens {
-    /// Requests need no token: for tests, and for servers behind one that checks tokens.
+    /// Requests need no token. This is for tests, and for servers behind a proxy that checks tokens.
     NotNeeded,
     /// The tokens cannot be read, so no request is admitted.
     Unknown,
-    /// These.
+    /// The accepted tokens.
     Known(Arc<[Token]>),
 }
 
@@ -71,7 +72,7 @@ pub(super) struct Admitted {
 pub(super) struct UsageByToken(Mutex<HashMap<Arc<str>, Arc<TokenUsage>>>);
 
 impl UsageByToken {
-    /// Finds the token of a request among the accepted ones, all of which are compared.
+    /// Finds the token of a request among the accepted ones. Compares it with all of them.
     pub(super) fn admit(&self, tokens: &Tokens, given: Option<&TokenHash>) -> Option<Admitted> {
         let token = match (tokens, given) {
             (Tokens::NotNeeded, _) => None,
@@ -93,11 +94,11 @@ impl UsageByToken {
         Some(Admitted { caller, limits, usage })
     }
 
-    /// Whether a caller has a token that is still accepted, in the same mode.
+    /// Whether the caller's token is still accepted, in the same mode.
     pub(super) fn is_current(tokens: &Tokens, caller: &Caller) -> bool {
         match tokens {
             Tokens::NotNeeded => true,
-            // No request is admitted, but sessions are kept until the tokens are known again.
+            // No request is admitted, but sessions last until the tokens are known again.
             Tokens::Unknown => true,
             Tokens::Known(tokens) => {
                 let same = |token: &Token| token.name == caller.token && token.mode == caller.mode;
@@ -106,7 +107,7 @@ impl UsageByToken {
         }
     }
 
-    /// Forgets the usage of tokens that are not accepted any more.
+    /// Forgets the usage of tokens that are no longer accepted.
     pub(super) fn forget_others(&self, tokens: &Tokens) {
         if let Tokens::Known(tokens) = tokens {
             let mut usages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +116,7 @@ impl UsageByToken {
     }
 }
 
-/// How much of its limits the holder of a token has used: one token bucket for each rate.
+/// How much of its limits a token has used: one token bucket for each rate.
 #[derive(Debug, Default)]
 pub(super) struct TokenUsage(Mutex<Buckets>);
 
@@ -125,7 +126,7 @@ struct Buckets {
     bytes: Option<Bucket>,
 }
 
-/// A token bucket: fills with time, up to the rate of one second.
+/// A token bucket. It fills over time, up to one second's worth.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     left: f64,
@@ -141,7 +142,7 @@ impl Bucket {
         Self { left, at: now }
     }
 
-    /// How long it takes until it holds `needed`.
+    /// The time until the bucket holds `needed`.
     fn wait(&self, needed: f64, rate: f64) -> Option<Duration> {
         (self.left < needed).then(|| Duration::from_secs_f64((needed - self.left) / rate))
     }
@@ -205,7 +206,7 @@ mod tests {
         assert!(at(99).is_err());
         assert_eq!(at(101), Ok(()));
         assert!(at(102).is_err());
-        // A long pause gives no more than one second.
+        // However long the pause is, it allows one second's worth.
         (0..10).for_each(|_| assert_eq!(at(60_000), Ok(())));
         assert!(at(60_000).is_err());
     }
