@@ -56,7 +56,7 @@ use crate::{Access, Reason};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// Asks, and waits for the answer. If nobody can be asked, it is [`ApprovalAnswer::Unavailable`].
+    /// Asks the user, and waits for the answer. Returns [`ApprovalAnswer::Unavailable`] if it cannot reach the user.
     fn ask(&self, request: &ApprovalRequest) -> ApprovalAnswer;
 }
 
@@ -76,14 +76,13 @@ pub struct ApprovalRequest {
     pub reason: Reason,
     /// Whether the user approved this in the same call, but the file has changed since.
     pub changed_since_asked: bool,
-    /// The hash of everything that an approval covers: all of the above, the file as it is, and the
-    /// file as it would be.
+    /// The hash of everything that an approval covers: all of the above, and the file before and after the change.
     pub request_hash: String,
     pub(crate) proposal: Option<Proposal>,
 }
 
 impl ApprovalRequest {
-    /// The question on one line.
+    /// The question, on one line.
     pub fn headline(&self) -> String {
         let Self { tool, access, path, reason, .. } = self;
         let changed = if self.changed_since_asked {
@@ -99,9 +98,9 @@ impl ApprovalRequest {
         format!("{changed}Allow {doing} {path}? (`{tool}`; {reason})")
     }
 
-    /// The proposed change, in at most about `max_chars` characters: a diff of the bytes as they are, in
-    /// which every invisible character is escaped; for binary content its kind, size
-    /// and hash. What is left out is counted. Empty if nothing would change.
+    /// The proposed change, in at most about `max_chars` characters. It is a diff of the bytes, in which every
+    /// invisible character is escaped; for binary content it is the kind, size and hash. Omitted lines are counted.
+    /// Empty if nothing would change.
     pub fn preview(&self, max_chars: usize) -> String {
         self.proposal.as_ref().map_or_else(String::new, |proposal| proposal.preview(max_chars))
     }
@@ -110,20 +109,20 @@ impl ApprovalRequest {
 /// The user's answer to an [`ApprovalRequest`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ApprovalAnswer {
-    /// Yes, this time.
+    /// Approved, for this call.
     Once,
-    /// Yes, for the same operation on the same file until the session ends.
+    /// Approved for the same operation on the same file, until the session ends.
     Session,
-    /// No, maybe with a message for the agent.
+    /// Denied, maybe with a message for the agent.
     Denied(Option<String>),
-    /// Nobody can be asked.
+    /// The user cannot be asked.
     Unavailable,
-    /// The question was sent to the client: the call ends now, and the client repeats it with the answer.
+    /// The client was asked. The call ends now, and the client repeats it with the answer.
     Deferred,
 }
 
 impl ApprovalAnswer {
-    /// The answer to a request that nobody has answered in time.
+    /// The answer to a request that the user did not answer in time.
     pub fn expired(waited: Duration) -> Self {
         let minutes = waited.as_secs() / 60;
         Self::Denied(Some(format!("no answer in {minutes} minutes")))
@@ -140,7 +139,7 @@ impl ApprovalAnswer {
     }
 }
 
-/// The approvals of the user, in a call or in a session.
+/// The user's approvals in a call or in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Grants(Mutex<Vec<Grant>>);
 
@@ -150,7 +149,7 @@ struct Grant {
     path: PathBuf,
     /// Why the user was asked.
     reason: Reason,
-    /// The hash of the change that was approved; `None` for any change.
+    /// The hash of the approved change; `None` covers any change.
     change_hash: Option<Hash>,
 }
 
@@ -185,8 +184,8 @@ impl Grants {
         })
     }
 
-    /// Whether an entry of a walk may be shown because the user approved a walk of a directory above
-    /// it: only if the reason to ask is the same.
+    /// Whether an entry of a walk may be shown because the user approved a walk of a directory above it. It may if
+    /// the reason to ask is the same.
     pub(crate) fn cover_below(&self, path: &Path, reason: &Reason) -> bool {
         self.lock().iter().any(|grant| {
             grant.access == Access::Read && path.starts_with(&grant.path) && grant.reason == *reason

@@ -1,8 +1,7 @@
-//! The audit log: one line for every call, with its paths, the decision and the outcome. No contents.
+//! The audit log: one line for every call, with its paths, the decision and the outcome, but no contents.
 //!
-//! [`Session::audited`] is the only place that writes a line, and that reports calls to the session's observer. A
-//! call has one line only. An operation that is not part of an audited call is audited itself, so no call is left
-//! out.
+//! Only [`Session::audited`] writes a line and reports calls to the session's observer. A call has exactly one line.
+//! An operation that is not part of an audited call is audited itself, so no call is left out.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -22,13 +21,13 @@ use crate::{Access, CallOptions, CallStart, Observer, Session};
 pub(crate) struct Audit {
     file: LogFile,
     path: PathBuf,
-    /// Whether the last line could not be written.
+    /// Whether writing the last line failed.
     broken: AtomicBool,
 }
 
 impl Session {
-    /// Makes a call, and writes its line into the audit log, also if it fails; the observer gets the same line.
-    /// `outcome` gives `ok` or the error's code, and the size of the answer in bytes.
+    /// Makes a call and writes its line into the audit log, also if it fails. The observer gets the same line.
+    /// `outcome` returns `ok` or the error's code, and the size of the answer in bytes.
     #[doc(hidden)]
     pub fn audited<T>(
         &self,
@@ -51,7 +50,7 @@ impl Session {
                 compact_params: call.compact_params.as_deref(),
             })
         };
-        // If this answers a call that was given up, the thread that performs it has reported its start already.
+        // If another thread still performs the call, that thread has reported its start already.
         let number = trace.number().or_else(|| observer.map(start));
         trace.set_number(number);
         let call = call.clone().with_audit_trace(trace.clone());
@@ -80,8 +79,8 @@ impl Session {
     }
 }
 
-/// The line of a call that two threads may answer: the one that performs it, and one that gives up waiting for
-/// that. The first to be done writes the line, with everything that was collected by then.
+/// The audit line of a call that two threads may answer: the one that performs it, and the one that may give up
+/// waiting. The first to finish writes the line, with all fields that were collected by then.
 #[derive(Clone, Debug)]
 pub struct SharedAuditLine {
     trace: AuditTrace,
@@ -98,7 +97,7 @@ impl Default for SharedAuditLine {
 #[doc(hidden)]
 #[derive(Debug, Serialize)]
 pub struct AuditLine<'l> {
-    /// When the call was answered: ISO 8601, UTC.
+    /// When the call was answered, in ISO 8601 and UTC.
     pub time: String,
     pub session: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +112,7 @@ pub struct AuditLine<'l> {
     pub bytes: usize,
 }
 
-/// Collects the fields of a call's audit line. By default nothing is collected.
+/// Collects the fields of a call's audit line. The default collects nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditTrace(Option<Arc<Mutex<AuditFields>>>);
 
@@ -136,8 +135,7 @@ pub struct AuditFields {
     after: Option<String>,
 }
 
-/// `allow` or `deny` by policy; the user's answer as `yes`, `no`, `nobody` or `later`; `none` if nothing
-/// was decided.
+/// `allow` or `deny` by policy; `yes`, `no`, `nobody` or `later` by the user; `none` if nothing was decided.
 #[doc(hidden)]
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
@@ -149,7 +147,7 @@ impl Default for AuditedDecision {
     }
 }
 
-/// A path that a call was about: as it was given, and the real path that it led to.
+/// A path of a call: as it was given, and the real path that it leads to.
 #[doc(hidden)]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct AuditedPath {
@@ -173,12 +171,12 @@ impl AuditTrace {
         self.lock()?.number
     }
 
-    /// Whether a line will be written about the call.
+    /// Whether the call will have a line.
     fn is_open(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Notes a decision. If the call is refused, the last decision is the reason.
+    /// Records a decision. If the call is refused, the last decision is the reason.
     pub(crate) fn decided(
         &self,
         access: Access,
@@ -199,8 +197,8 @@ impl AuditTrace {
         }
     }
 
-    /// Notes an access and a path before it is known where the path leads. A change includes a read, so
-    /// a read does not replace it as the operation.
+    /// Records an access and a path before the path is resolved. A change includes a read, so a read does not replace
+    /// a recorded change.
     pub(crate) fn tried(&self, access: Access, given: Option<&str>) {
         let Some(mut fields) = self.lock() else { return };
         if access != Access::Read || fields.operation.is_none() {
@@ -212,7 +210,7 @@ impl AuditTrace {
         }
     }
 
-    /// Notes the hashes of a file before and after a change.
+    /// Records the hashes of a file before and after a change.
     pub(crate) fn changed(&self, before: &State, after: &State) {
         let Some(mut fields) = self.lock() else { return };
         let hash = |state: &State| match state {
@@ -245,14 +243,15 @@ impl Audit {
         Ok(Self { file, path: path.to_owned(), broken: AtomicBool::new(false) })
     }
 
-    /// Appends a line. If that fails, the next change is refused, unless the settings say otherwise.
+    /// Appends a line. If that fails, the next change is refused, unless the settings allow changes without an audit
+    /// log.
     fn write(&self, line: &AuditLine<'_>) {
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
         let written = text.and_then(|text| self.file.append(&format!("{text}\n")));
         self.broken.store(written.is_err(), Ordering::Relaxed);
     }
 
-    /// Whether the last line could not be written.
+    /// Whether writing the last line failed.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }
@@ -262,7 +261,7 @@ impl Audit {
     }
 }
 
-/// A text whose length the caller chose, cut for the log.
+/// Cuts a text of the caller to a length that fits the log.
 fn brief(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_AUDIT_CHARS) {
         Some((cut, _)) => format!("{}…", &text[..cut]).into(),

@@ -1,6 +1,6 @@
-//! Builder methods of requests and settings, which other crates cannot write as struct literals.
+//! Builder methods for requests and settings, since other crates cannot write them as struct literals.
 
-/// Defines `with_` methods, each of which sets the field of its name.
+/// Defines `with_` methods; each sets the field in its name.
 macro_rules! builder {
     ($type:ty { $($method:ident($field:ident: $value:ty)),+ $(,)? }) => {
         impl $type {

@@ -8,15 +8,15 @@ use crate::limits::MAX_CACHED_FILE_BYTES;
 use crate::permit::AccessRequest;
 use crate::{Access, CallOptions, Error, Operation, Session, View};
 
-/// A small file that was opened and read without waiting: see [`Session::cached_file`]. By default there is
-/// none, and a call opens its file itself.
+/// A small file that was opened and read without waiting: see [`Session::cached_file`]. By default there is none, and
+/// a call opens its file itself.
 ///
-/// A call that has one opens nothing else: an attempt to is [`Error::Cancelled`], and the caller makes the call
-/// again, on a thread that may wait.
+/// A call with a cached file opens nothing else. If it tries to, it fails with [`Error::Cancelled`], and the caller
+/// makes the call again on a thread that may wait.
 #[derive(Clone, Debug, Default)]
 pub struct CachedFile(Option<Arc<OpenFile>>);
 
-/// A file that is taken once.
+/// The file, until the call takes it.
 type OpenFile = Mutex<Option<(Place, File)>>;
 
 impl CachedFile {
@@ -24,7 +24,7 @@ impl CachedFile {
         Self(Some(Arc::new(Mutex::new(Some((place, file))))))
     }
 
-    /// The file, if the call has one that it has not taken yet; `None` if it opens files itself.
+    /// The file, if the call has one and has not taken it yet. Returns `None` if the call opens files itself.
     pub(crate) fn take(&self) -> Option<Result<(Place, File), Error>> {
         let mut file = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         Some(file.take().ok_or(Error::Cancelled))
@@ -32,10 +32,10 @@ impl CachedFile {
 }
 
 impl Session {
-    /// Opens and reads the file of an operation that only reads one, if that does not have to wait: the file is
-    /// small and in the page cache, the policy allows the read without asking, and there is neither an audit log nor
-    /// a viewer, which would see a call twice that has to be made again. With it as [`CallOptions::cached_file`],
-    /// performing the operation takes less time than waking another thread.
+    /// Opens and reads the file of an operation that reads one file, if this needs no waiting: the file is small and
+    /// in the page cache, and policy allows the read without approval. There must be neither an audit log nor a
+    /// viewer, since these would see a call twice that has to be made again. With the result as
+    /// [`CallOptions::cached_file`], performing the operation takes less time than waking another thread.
     #[doc(hidden)]
     pub fn cached_file<O: Operation>(&self, operation: &O) -> Option<CachedFile> {
         let path = operation.file_to_read().filter(|_| !self.is_audited() && !self.is_watched())?;

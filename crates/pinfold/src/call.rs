@@ -8,7 +8,7 @@ use crate::Approver;
 use crate::audit::{AuditTrace, SharedAuditLine};
 use crate::cached_file::CachedFile;
 
-/// Options of one call, where they differ from those of its session.
+/// Options of one call. They override those of its session.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -18,7 +18,7 @@ pub struct CallOptions {
     pub cancel: Cancel,
     /// Reports the call's progress.
     pub progress: Progress,
-    /// Asks the user, instead of the session's approver.
+    /// Asks the user for approval, instead of the session's approver.
     pub approver: Option<Arc<dyn Approver>>,
     /// The client that makes the call, for the audit log.
     pub client: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub struct CallOptions {
     pub turn: Option<String>,
     /// The arguments on one line, for the observer.
     pub(crate) compact_params: Option<String>,
-    /// The file that the call reads, if it was opened before.
+    /// The file that the call reads, if it is already open.
     #[doc(hidden)]
     pub cached_file: CachedFile,
     pub(crate) audit_line: Option<SharedAuditLine>,
@@ -44,21 +44,21 @@ impl CallOptions {
         self
     }
 
-    /// Sets what cancels the call.
+    /// Sets the signal that cancels the call.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Sets what reports the call's progress.
+    /// Sets the counter of the call's progress.
     #[must_use]
     pub fn with_progress(mut self, progress: Progress) -> Self {
         self.progress = progress;
         self
     }
 
-    /// Sets what asks the user.
+    /// Sets the approver of the call.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Into<Option<Arc<dyn Approver>>>) -> Self {
         self.approver = approver.into();
@@ -101,7 +101,7 @@ impl CallOptions {
         self
     }
 
-    /// Sets the line of the audit log that the call shares with another thread.
+    /// Sets the audit line that the call shares with another thread.
     #[doc(hidden)]
     #[must_use]
     pub fn with_audit_line(mut self, line: SharedAuditLine) -> Self {
@@ -127,8 +127,8 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// The same signal, which also cancels the call when `poll` returns true. The call's threads call
-    /// `poll` often.
+    /// Returns this signal with a check added: it also cancels the call when `poll` returns true. The call's threads
+    /// call `poll` often.
     #[must_use]
     pub fn with_poll(&self, poll: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { cancelled: self.cancelled.clone(), poll: Some(Arc::new(poll)) }
@@ -154,7 +154,7 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// The progress of a call, for another thread to read. By default nothing is counted.
+/// The progress of a call, which another thread can read. The default counts nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Option<Arc<AtomicU64>>);
 

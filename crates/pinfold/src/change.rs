@@ -1,8 +1,8 @@
-//! The kinds of change that an operation can plan: one implementation of [`Change`] for each.
+//! The kinds of change that an operation can plan, each with an implementation of [`Change`].
 //!
-//! A change holds its file from planning until it is applied or dropped, so no other change to the
-//! file starts in this process meanwhile. Nothing here decides whether a change may be made:
-//! [`commit`](crate::commit) does, in the same steps for every kind.
+//! A change locks its file from planning until it is applied or dropped, so no other change of the file starts in
+//! this process meanwhile. [`commit`](crate::commit) decides whether a change may be made, in the same steps for
+//! every kind.
 
 mod directory;
 mod relocate;
@@ -29,7 +29,7 @@ pub(crate) use relocate::Relocate;
 pub(crate) use replace::{Replace, can_compare, diff};
 pub(crate) use tree::RemoveFromTree;
 
-/// Changes that were planned and not made yet.
+/// Planned changes that are not made yet.
 #[derive(Debug, Default)]
 pub struct ChangeSet(pub(crate) Vec<Box<dyn Change>>);
 
@@ -40,7 +40,7 @@ impl ChangeSet {
     }
 }
 
-/// One kind of change, to one place.
+/// A change of one kind, to one place.
 pub(crate) trait Change: fmt::Debug {
     /// The path as it was given.
     fn path(&self) -> &RawPath;
@@ -48,53 +48,53 @@ pub(crate) trait Change: fmt::Debug {
     /// The place that the path leads to.
     fn place(&self) -> &Place;
 
-    /// The path that it moves something to, as it was given, and the place that it leads to.
+    /// The path and place that the change moves something to.
     fn destination(&self) -> Option<(&RawPath, &Place)> {
         None
     }
 
-    /// The accesses that policy has to allow, each of them.
+    /// The accesses that policy has to allow. All of them are needed.
     fn requests(&self) -> Vec<AccessRequest<'_>>;
 
     /// The ids of the journal entries that this change undoes, the newest first.
     fn undoes(&self) -> &[String];
 
-    /// The proposal that the user is asked to approve.
+    /// The proposal that the user sees in the approval request.
     fn proposal(&mut self, view: &View<'_>) -> Result<Proposal, ConfineError>;
 
-    /// The hash of what an approval covers: the state now, and the state after the change.
+    /// The hash that an approval covers: of the state before and after the change.
     fn change_hash(&self) -> Result<Hash, ConfineError>;
 
-    /// Whether the answer has the diff, also if this is no dry run.
+    /// Whether the answer includes the diff even if this is not a dry run.
     fn answers_with_diff(&self) -> bool {
         false
     }
 
-    /// The diff for the answer, where both versions are text and small enough to compare.
+    /// The diff for the answer, if both versions are text and small enough to compare.
     fn diff(&mut self, _: &View<'_>) -> Result<Option<String>, ConfineError> {
         Ok(None)
     }
 
-    /// How many lines it adds and removes, where both versions are text of a moderate size.
+    /// The numbers of added and removed lines, if both versions are text of a moderate size.
     fn line_counts(&mut self, _: &View<'_>) -> Option<(u64, u64)> {
         None
     }
 
-    /// Whether the operating system would allow it, without trying.
+    /// Fails if the operating system would refuse the change. Does not try it.
     fn check_possible(&self) -> Result<(), ConfineError>;
 
     /// The states before and after it, for the journal and the audit log.
     fn states(&self) -> Result<[State; 2], ConfineError>;
 
-    /// The file that it displaces, which the journal backs up.
+    /// The file that the change displaces, which the journal backs up.
     fn displaces(&mut self) -> Displaces<'_>;
 
-    /// How many directories above its place it creates, or above the place that it moves something to.
+    /// How many directories the change creates above its place, or above the place that it moves something to.
     fn made_parents(&self) -> usize {
         0
     }
 
-    /// How many directories above its place are removed after it, if they are empty then.
+    /// How many directories above its place are removed after the change, if they are empty.
     fn removes_parents(&self) -> usize {
         0
     }
@@ -103,37 +103,37 @@ pub(crate) trait Change: fmt::Debug {
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError>;
 }
 
-/// The one access of a change to a file.
+/// The access request of a change to one file.
 fn file_request<'c>(change: &'c dyn Change, access: Access) -> Vec<AccessRequest<'c>> {
     vec![AccessRequest { access, path: change.path(), place: change.place(), directory: false }]
 }
 
 /// A change that was made.
 pub(crate) struct Applied {
-    /// The file that is there now, for the ledger; `None` if there is none.
+    /// The file after the change, for the ledger; `None` if there is none.
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// Takes the change back, unless another process has changed the file since. Until this is dropped, the old
-    /// version is on the disk and the file is held.
+    /// Undoes the change, unless another process has changed the file since. Until this is dropped, the old version
+    /// is on the disk and the file is locked.
     pub(crate) roll_back: RollBack,
-    /// Gives up what only a rollback needs, so that nothing is put back if the process is killed from now on.
+    /// Gives up what only a rollback needs. If the process is killed after that, the next sweep restores nothing.
     pub(crate) settle: Option<Box<dyn FnOnce()>>,
-    /// Files beside it with content that a killed process displaced.
+    /// Displaced files of killed processes in the same directory, which the sweep could not verify.
     pub(crate) unverified: Vec<Name>,
-    /// Whether a file that another process created at the same moment was replaced.
+    /// Whether the change may have replaced a file that another process created at the same moment.
     pub(crate) may_have_replaced: bool,
 }
 
-/// Takes a change back.
+/// Undoes a change.
 pub(crate) type RollBack = Box<dyn FnOnce() -> Result<(), ConfineError>>;
 
 impl Applied {
-    /// A change that displaced no file and wrote none.
+    /// A change without content: it displaced no file and wrote none.
     fn without_content(roll_back: impl FnOnce() -> Result<(), ConfineError> + 'static) -> Self {
         let (unverified, roll_back) = (Vec::new(), Box::new(roll_back));
         Self { fingerprint: None, roll_back, settle: None, unverified, may_have_replaced: false }
     }
 
-    /// A change that displaced something, which is on the disk until this is dropped.
+    /// A change that displaced something, which stays on the disk until this is dropped.
     fn displacing<T: 'static>(
         displaced: T,
         settle: impl FnOnce(&mut T) + 'static,
@@ -151,7 +151,7 @@ impl Applied {
     }
 }
 
-/// Creates a symlink that was deleted. Only undo does that.
+/// Creates a symlink that was deleted. Only undo does this.
 #[derive(Debug)]
 pub(crate) struct RestoreLink {
     pub(crate) path: RawPath,
@@ -216,7 +216,7 @@ pub(crate) struct Remove {
     pub(crate) path: RawPath,
     pub(crate) removal: Removal,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above it are removed if they are empty then.
+    /// How many directories above it are removed afterwards, if they are empty.
     pub(crate) removes_parents: usize,
 }
 
@@ -243,7 +243,7 @@ impl Change for Remove {
     }
 
     fn change_hash(&self) -> Result<Hash, ConfineError> {
-        // A file that may be deleted need not be readable: its inode and times identify it.
+        // A file that may be deleted need not be readable, so its inode and times identify it.
         let meta = self.removal.meta();
         let identity = (meta.kind, meta.identity, meta.len, meta.mode, meta.modified);
         Ok(blake3::hash(format!("{identity:?}").as_bytes()))

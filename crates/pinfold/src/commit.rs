@@ -25,21 +25,21 @@ use crate::{Durability, Error, MadeChange, View};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// Whether the change was only described.
+    /// Whether this was a dry run.
     pub dry_run: bool,
-    /// The diff, where it is part of the answer.
+    /// The diff, if the answer includes it.
     pub diff: Option<String>,
     /// The change's id in the journal.
     pub id: Option<String>,
-    /// A warning for the reader of the answer, such as that the change cannot be undone.
+    /// A warning for the user, for example that the change cannot be undone.
     pub warning: Option<String>,
 }
 
 /// Why a commit did not happen.
 #[derive(Debug)]
 pub enum CommitError {
-    /// The file is no longer as it was planned on, or may not be because the user took time to
-    /// answer: plan again.
+    /// The file has changed since the change was planned, or may have changed while the user was asked. The session
+    /// plans again.
     Stale {
         /// The path as it was given.
         path: RawPath,
@@ -61,7 +61,7 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     let mut changes = changes.0;
     if let Some(needed) = needed_approval(&mut changes, view, &mut receipt)? {
         let path = changes[0].path().clone();
-        // Other calls must not wait for the files while the user decides.
+        // Releases the files, so that other calls need not wait while the user decides.
         drop(changes);
         view.request_approval(&needed)?;
         return Err(CommitError::Stale { path });
@@ -82,8 +82,8 @@ pub(crate) fn commit(changes: ChangeSet, view: &View<'_>) -> Result<Receipt, Com
     Ok(receipt)
 }
 
-/// The approval that all changes need, if policy asks about one of them and the user has not approved
-/// them yet. A dry run only warns that the user will be asked.
+/// The approval request that the changes need, if policy asks about one of them and the user has not approved them
+/// yet. A dry run only warns that the user will be asked.
 fn needed_approval(
     changes: &mut [Box<dyn Change>],
     view: &View<'_>,
@@ -123,7 +123,7 @@ fn needed_approval(
     Ok(Some(NeededApproval { parts, change: Some((change_hash, proposal)) }))
 }
 
-/// The hash of all changes, which an approval covers together.
+/// The hash of all changes. One approval covers all of them.
 fn change_hash(changes: &[Box<dyn Change>], view: &View<'_>) -> Result<Hash, CommitError> {
     let hash = |change: &dyn Change| {
         change.change_hash().map_err(|error| failed_to_read(change, error, view))
@@ -138,7 +138,7 @@ fn change_hash(changes: &[Box<dyn Change>], view: &View<'_>) -> Result<Hash, Com
     Ok(hasher.finalize())
 }
 
-/// The data of a change that are needed after it was made.
+/// Data about a change that is needed after it was made.
 struct ChangeInfo {
     path: RawPath,
     place: Place,
@@ -160,18 +160,17 @@ impl ChangeInfo {
     }
 }
 
-/// Journals the changes, makes all of them or none, and notes them in the audit log and in the
-/// ledger.
+/// Adds the changes to the journal, makes all of them or none, and records them in the audit log and the ledger.
 fn make(
     mut changes: Vec<Box<dyn Change>>,
     view: &View<'_>,
     receipt: &mut Receipt,
 ) -> Result<(), CommitError> {
     let session = view.session();
-    // The changes of a set must not wait for each other's locks.
+    // Without this, the changes of a set would wait for each other's locks.
     let _locks = (changes.len() > 1).then(SharedLocks::begin);
-    // After a loss of power the journal must know of every set of which a part is on the disk, and the whole set
-    // must be there once the journal confirms it.
+    // After a loss of power, the journal must know every set that is partly on the disk. Once the journal confirms a
+    // set, the whole set must be on the disk.
     let durability = match session.settings().durability {
         Durability::Data if changes.len() > 1 => Durability::Full,
         chosen => chosen,
@@ -183,7 +182,7 @@ fn make(
         Some(states) => PendingEntries::begin(view, &mut changes, states, durability)?,
         None => PendingEntries::none(view),
     };
-    // Counted while both versions are there.
+    // The lines are counted while both versions exist.
     let observed = session.watching_observer().is_some();
     let lines = changes.iter_mut().map(|change| observed.then(|| change.line_counts(view)));
     let lines: Vec<_> = lines.map(Option::flatten).collect();
@@ -195,7 +194,7 @@ fn make(
         }
     }
     if applied.len() > 1 {
-        // Before the journal confirms the set: a sweep would put back parts of it.
+        // This must come before the journal confirms the set. Otherwise a sweep would restore parts of it.
         applied.iter_mut().filter_map(|done| done.settle.take()).for_each(|settle| settle());
     }
     (receipt.id, receipt.warning) = entries.confirm();
@@ -215,15 +214,14 @@ fn make(
             (None, None) => session.forget(&info.place),
         }
     }
-    // The old versions were in these directories until now.
+    // Until now, these directories held the old versions.
     for info in &infos {
         session.workspace().remove_empty_parents(&info.place, info.removes_parents);
     }
     Ok(())
 }
 
-/// Rolls back the changes that were made before one failed, the last first. Returns the error for all of
-/// them.
+/// Rolls back the changes that were made before one failed, in reverse order. Returns the error of the whole set.
 fn roll_back(
     view: &View<'_>,
     applied: Vec<Applied>,
@@ -285,13 +283,13 @@ fn states(change: &dyn Change, view: &View<'_>) -> Result<Option<[State; 2]>, Co
         let states = change.states().map_err(|error| failed_to_read(change, error, view))?;
         return Ok(Some(states));
     }
-    // The audit log and the observer do without states that cannot be read.
+    // The audit log and the observer do not need states that cannot be read.
     let needed = view.session().is_audited() || view.session().watching_observer().is_some();
     Ok(if needed { change.states().ok() } else { None })
 }
 
 impl View<'_> {
-    /// Reports a change to the observer, if a viewer watches.
+    /// Reports a change to the observer while a viewer watches.
     fn tell_observer(
         &self,
         (place, moved_to): (&Place, Option<&Place>),

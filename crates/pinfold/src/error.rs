@@ -1,7 +1,7 @@
 //! The errors of operations.
 //!
-//! The message says what is wrong, [`Error::hint`] what to try next. Paths are repeated as they were
-//! given, never as what they led to. The kinds are closed: each dialect names a code for every one.
+//! The message says what is wrong, and [`Error::hint`] says what to try next. A message repeats a path as it was
+//! given, never the path that it leads to. The enum is exhaustive, so each dialect has a code for every kind.
 
 mod denial;
 mod from_confine;
@@ -16,9 +16,10 @@ pub use denial::Denial;
 
 use crate::Access;
 
-/// Why an operation was refused or failed. Nothing was changed, unless it says otherwise.
+/// The reason why an operation was refused or failed. Nothing was changed, unless the error says otherwise.
 ///
-/// It is exhaustive on purpose: each dialect names a code for every kind, and a kind without one does not compile.
+/// The enum is exhaustive on purpose: each dialect has a code for every kind, and a kind without one does not
+/// compile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing is at the path.
@@ -65,7 +66,7 @@ pub enum Error {
         /// The root as the user gave it.
         root: String,
     },
-    /// Another directory took the place of a root, and Landlock does not allow it.
+    /// Another directory has taken the place of a root, and Landlock does not allow access to it.
     #[error(
         "the workspace root `{root}` was replaced, and Landlock restricts this server to the directory \
          that was there when it started"
@@ -80,7 +81,7 @@ pub enum Error {
         /// The path as it was given.
         path: RawPath,
     },
-    /// The operating system does not let the directory be listed.
+    /// The operating system does not allow listing the directory.
     #[error("cannot read the directory `{path}`: permission denied")]
     DirectoryUnreadable {
         /// The path as it was given.
@@ -94,7 +95,7 @@ pub enum Error {
         /// The directories that the client asked for.
         client: Vec<String>,
     },
-    /// The user does not allow it, by a rule or when asked.
+    /// Denied by a rule or by the user.
     #[error("{} `{path}` is not allowed: {denial}", .access.doing())]
     Denied {
         /// The path as it was given.
@@ -104,7 +105,7 @@ pub enum Error {
         /// Why it was denied.
         denial: Denial,
     },
-    /// The audit log cannot be written, and nothing is to be changed without it.
+    /// The audit log cannot be written, and the settings allow no changes without it.
     #[error("the audit log cannot be written, so nothing is changed")]
     AuditFailed,
     /// Something exists at a path that must be free.
@@ -113,7 +114,7 @@ pub enum Error {
         /// The path as it was given.
         path: RawPath,
     },
-    /// A directory that has to be empty is not.
+    /// A directory that has to be empty is not empty.
     #[error("the directory `{path}` is not empty")]
     NotEmpty {
         /// The path as it was given.
@@ -124,10 +125,10 @@ pub enum Error {
         "`{path}` is on another file system, or the directory is of a lower layer of an overlay: a move cannot lead there; nothing was changed"
     )]
     CrossDevice {
-        /// The path that it was to go to, as it was given.
+        /// The new path, as it was given.
         path: RawPath,
     },
-    /// A directory holds more entries than one call can handle.
+    /// A directory has more entries than one call can handle.
     #[error("`{path}` holds more than {limit} entries; nothing was changed")]
     TooManyEntries {
         /// The path as it was given.
@@ -152,7 +153,7 @@ pub enum Error {
     NotRegular {
         /// The path as it was given.
         path: RawPath,
-        /// What it is.
+        /// Its kind.
         kind: Kind,
     },
     /// The path cannot name anything.
@@ -174,7 +175,7 @@ pub enum Error {
     Binary {
         /// The path as it was given.
         path: RawPath,
-        /// What it seems to be.
+        /// Its media type, guessed from the content.
         mime: &'static str,
         /// Its size in bytes.
         size: u64,
@@ -184,7 +185,7 @@ pub enum Error {
     UnsupportedDocument {
         /// The path as it was given.
         path: RawPath,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
     /// An image that is too large for models.
@@ -228,7 +229,7 @@ pub enum Error {
         /// Whether it has pages instead.
         has_pages: bool,
     },
-    /// Pages were requested of a file that is no PDF.
+    /// Pages were requested of a file that is not a PDF.
     #[error("`{path}` is no PDF and has no pages")]
     NoPages {
         /// The path as it was given.
@@ -259,7 +260,7 @@ pub enum Error {
         pattern: String,
         /// What is wrong with it.
         problem: String,
-        /// What kind of mistake that is.
+        /// The kind of mistake.
         kind: RegexMistake,
     },
     /// The file is there, but this session has not read it.
@@ -267,7 +268,7 @@ pub enum Error {
     NotRead {
         /// The path as it was given.
         path: RawPath,
-        /// Whether every call may have a session of its own, so that reading the file again cannot help.
+        /// Whether every call may have its own session, so that reading the file first does not help.
         names_setting: bool,
     },
     /// The file changed since this session read it, or keeps changing.
@@ -275,9 +276,9 @@ pub enum Error {
     Changed {
         /// The path as it was given.
         path: RawPath,
-        /// The lines that changed, and the region that an edit was about, as they are now.
+        /// The changed lines, and the region that an edit tried to change, as they are now.
         now: Option<String>,
-        /// Whether the file has to be read again because that does not show all that changed.
+        /// Whether the file has to be read again, because `now` does not show every change.
         read_again: bool,
     },
     /// The text to replace is nowhere in the file.
@@ -285,7 +286,7 @@ pub enum Error {
     NoMatch {
         /// The path as it was given.
         path: RawPath,
-        /// Which edit it was, where there are several.
+        /// The number of the edit, if there are several.
         number: Option<usize>,
         /// The nearest region, why it differs, and whether the new text is there already.
         nearest: Option<String>,
@@ -295,7 +296,7 @@ pub enum Error {
     ManyMatches {
         /// The path as it was given.
         path: RawPath,
-        /// Which edit it was, where there are several.
+        /// The number of the edit, if there are several.
         number: Option<usize>,
         /// How often it was found.
         count: usize,
@@ -306,39 +307,39 @@ pub enum Error {
         /// How they were found.
         match_kind: MatchKind,
     },
-    /// The line that says where in a file something goes is not in it, or several times.
+    /// The line that marks a position in a file does not occur, or occurs several times.
     #[error("the line `{anchor}` is in `{path}` {}", if .lines.is_empty() { "nowhere".into() } else { format!("{} times", .lines.len()) })]
     BadAnchor {
         /// The path as it was given.
         path: RawPath,
         /// The line.
         anchor: String,
-        /// Where it is, if it is there: the first lines.
+        /// The first lines where it occurs.
         lines: Vec<u64>,
-        /// The nearest region, and why it differs, if it is not there.
+        /// The nearest region, and how it differs, if the line does not occur.
         nearest: Option<String>,
     },
-    /// One of several changes is to a path that another one changes.
+    /// Two changes of a set change the same path.
     #[error("`{path}` is changed twice; each path can be changed once")]
     ChangedTwice {
         /// The path as it was given.
         path: RawPath,
     },
-    /// The text to replace is empty, which only the first edit of a new or empty file may be.
+    /// The text to replace is empty. Only the first edit of a new or empty file may have an empty one.
     #[error("{}the text to replace is empty, and `{path}` is not", edit(*.number))]
     EmptyOld {
         /// The path as it was given.
         path: RawPath,
-        /// Which edit it was, where there are several.
+        /// The number of the edit, if there are several.
         number: Option<usize>,
     },
     /// The edit would change nothing.
     #[error("{}the old and the new text are the same, but for line ends perhaps", edit(*.number))]
     NoChange {
-        /// Which edit it was, where there are several.
+        /// The number of the edit, if there are several.
         number: Option<usize>,
     },
-    /// A notebook would no longer be one.
+    /// After the change, the notebook would not be a valid notebook.
     #[error("`{path}` would no longer be a notebook: {problem}; nothing was changed")]
     BreaksNotebook {
         /// The path as it was given.
@@ -351,7 +352,7 @@ pub enum Error {
     NotANotebook {
         /// The path as it was given.
         path: RawPath,
-        /// What it is instead.
+        /// The reason why it is not a notebook.
         problem: String,
     },
     /// A notebook has no such cell.
@@ -361,10 +362,10 @@ pub enum Error {
         path: RawPath,
         /// The cell as it was given, cut if it is long.
         cell: String,
-        /// Names of cells that were perhaps meant.
+        /// Names of similar cells.
         near: Vec<String>,
     },
-    /// The file is larger than what can be edited.
+    /// The file is too large to edit.
     #[error("`{path}` has or would have {size} bytes, and more than {limit} cannot be edited")]
     TooLarge {
         /// The path as it was given.
@@ -374,7 +375,7 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// The file is larger than what can be read whole.
+    /// The file is too large to read whole.
     #[error("`{path}` has {size} bytes, and more than {limit} cannot be read whole")]
     TooLargeToRead {
         /// The path as it was given.
@@ -395,7 +396,7 @@ pub enum Error {
     /// The text has a character that the encoding cannot express.
     #[error("{}{encoding} cannot express `{character}` (line {line} of the text)", edit(*.number))]
     Unmappable {
-        /// Which edit it was, where there are several.
+        /// The number of the edit, if there are several.
         number: Option<usize>,
         /// The encoding's name.
         encoding: String,
@@ -440,13 +441,13 @@ pub enum Error {
         /// What went wrong.
         cause: String,
     },
-    /// There is no such change in the journal.
+    /// The journal has no such change.
     #[error("{}", .id.as_ref().map_or("there is no change to undo".into(), |id| format!("the journal has no change `{id}` in this workspace, or no longer has its backup")))]
     NothingToUndo {
-        /// The change that was asked for.
+        /// The id of the requested change.
         id: Option<String>,
     },
-    /// The file is not as the change left it.
+    /// The file was modified after the change.
     #[error("`{path}` is not as the change left it: {what}")]
     NotAsLeft {
         /// The file.
@@ -460,12 +461,12 @@ pub enum Error {
         /// The deadline.
         seconds: u64,
     },
-    /// Earlier calls hang, and hold as many threads as they may.
+    /// Earlier calls hang, and use up the threads that may hang.
     #[error(
         "{calls} earlier calls hang, most likely on a file system that does not answer; nothing was done"
     )]
     TooManyStuck {
-        /// How many calls.
+        /// The number of those calls.
         calls: usize,
     },
     /// Another process kept the directory locked.
@@ -522,7 +523,7 @@ fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Which edit it is about, where there are several.
+/// The prefix with the number of the edit, if there are several.
 fn edit(number: Option<usize>) -> String {
     number.map(|number| format!("edit {number}: ")).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Facts about files that a session remembers, by their metadata: offsets of lines of large files, and which files
-//! are binary.
+//! Caches of facts about files: the line offsets of large files, and which files are binary. The metadata of a file
+//! proves that an entry is current.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +9,13 @@ use pinfold_text::{LARGE_FILE_BYTES, LineOffset, Page, ResumePoint};
 
 use crate::limits::{MAX_BINARY_MARKS, MAX_INDEXED_FILES};
 
-/// The line offsets of the large files that a session has read last, so that paging through one does not count its
-/// lines each time.
+/// The line offsets of the large files that the session has read last, so that paging through a file does not count
+/// its lines each time.
 #[derive(Debug, Default)]
 pub(crate) struct LineIndexCache(Mutex<Vec<(Place, Metadata, Page)>>);
 
 impl LineIndexCache {
-    /// Keeps the line offsets of a file that was read to its end.
+    /// Caches the line offsets of a file that was read to its end.
     pub(crate) fn learn(&self, place: &Place, meta: &Metadata, page: &Page) {
         if meta.len < LARGE_FILE_BYTES || page.line_offsets.is_empty() {
             return;
@@ -29,7 +29,7 @@ impl LineIndexCache {
         files.push((place.clone(), *meta, page));
     }
 
-    /// The offset from which to count on to a line, if the metadata prove that the file did not change.
+    /// The nearest known offset before a line, if the metadata prove that the file did not change.
     pub(crate) fn before(&self, place: &Place, meta: &Metadata, line: u64) -> Option<ResumePoint> {
         if meta.len < LARGE_FILE_BYTES {
             return None;
@@ -47,20 +47,19 @@ impl LineIndexCache {
     }
 }
 
-/// For each file whether it was binary, and its metadata at that time, so that listing a directory again opens none of
-/// them.
+/// Whether each file is binary, with its metadata at that time. With it, listing a directory again opens no file.
 #[derive(Debug, Default)]
 pub(crate) struct BinaryMarks(Mutex<HashMap<Identity, (Metadata, bool)>>);
 
 impl BinaryMarks {
-    /// Whether a file is binary, if that is known and its metadata prove that it did not change.
+    /// Whether a file is binary, if the cache has it and its metadata prove that it did not change.
     pub(crate) fn get(&self, now: &Metadata) -> Option<bool> {
         let marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (then, is_binary) = marks.get(&now.identity)?;
         then.proven_unchanged(now).then_some(*is_binary)
     }
 
-    /// Notes whether a file is binary. `meta` is from before it was read.
+    /// Caches whether a file is binary. `meta` is from before it was read.
     pub(crate) fn put(&self, meta: &Metadata, is_binary: bool) {
         let mut marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if marks.len() >= MAX_BINARY_MARKS {

@@ -1,7 +1,6 @@
-//! Globs: a pattern that finds files, and filters with several patterns.
+//! Globs: [`Pattern`] finds files, and [`Filter`] selects files by several patterns.
 //!
-//! This module has the code that both share: it checks and splits patterns, and collects the literal
-//! names in them.
+//! This module has their common code, which checks and splits patterns, and collects the literal names in them.
 
 mod filter;
 mod pattern;

@@ -33,7 +33,7 @@ pub use newest_first::NewestFirst;
 pub(crate) use newest_first::standing;
 pub(crate) use pending::PendingEntries;
 
-/// The file that a change is about to displace.
+/// The file that a change displaces.
 pub(crate) enum Displaces<'c> {
     Nothing,
     Target(&'c mut Target),
@@ -42,7 +42,7 @@ pub(crate) enum Displaces<'c> {
     InTree(&'c TreeRemoval, usize),
 }
 
-/// What the lines that are added to the log have to survive.
+/// What the appended lines of the log have to survive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lasting {
     /// The end of the process.
@@ -61,7 +61,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal that settings name, if they name one. Its directory is created by the first change.
+    /// The journal at the path in the settings, if there is one. The first change creates its directory.
     pub fn of(settings: &Settings) -> Option<Self> {
         let directory = settings.journal.as_ref().and_then(JournalSetting::directory)?;
         let keep_for = Duration::from_secs(settings.journal_days.saturating_mul(24 * 60 * 60));
@@ -85,10 +85,10 @@ impl Journal {
         Ok(self.store.get_or_init(|| store))
     }
 
-    /// The changes that were not called off, newest first. Reads no more of the log than is asked for.
+    /// The changes that were not voided, newest first. Reads only as much of the log as the iterator needs.
     pub fn newest_first(&self) -> Result<NewestFirst<'_>, ConfineError> {
         let store = self.store()?;
-        // Together, so that no segment is sealed in between.
+        // Both under one lock, so that no segment is sealed in between.
         let _lock = store.lock_shared(&Deadline::default())?;
         let newest_segment = Usage::read(store)?.newest_segment;
         Ok(NewestFirst {
@@ -103,13 +103,13 @@ impl Journal {
         })
     }
 
-    /// The content that a change displaced.
+    /// The content of the file before the change.
     pub fn backup(&self, entry: &Entry) -> Result<Vec<u8>, ConfineError> {
         self.store()?.read_backup(&backup_name(&entry.id))
     }
 
-    /// Backs up the files that changes are about to displace, and adds the changes to the log, all or none.
-    /// While the lock is held, no process takes them for changes of a killed process.
+    /// Backs up the files that changes displace, and adds entries for all of the changes, or for none. While the lock
+    /// is held, no process takes them for changes of a killed process.
     pub(crate) fn begin(
         &self,
         changes: Vec<(&Entry, Displaces<'_>)>,
@@ -154,17 +154,17 @@ impl Journal {
         Ok(lock)
     }
 
-    /// The exclusive lock, if there is a log and no process is making changes. While it is held, an entry that
-    /// is not confirmed was left by a killed process.
+    /// The exclusive lock, if there is a log and no process is making changes. While it is held, an entry without a
+    /// confirmation is that of a killed process.
     pub(crate) fn lock_if_idle(&self) -> Option<StoreLock> {
         pinfold_confine::device_and_inode(&self.directory.join("log.jsonl"))?;
         self.store().ok()?.lock_exclusive(None).ok()?
     }
 
-    /// Adds to the log that changes were made.
+    /// Appends lines which say that changes were made.
     pub(crate) fn confirm(&self, ids: &[String], lasting: Lasting, deadline: &Deadline) {
         if let Ok(store) = self.store() {
-            // Without the lines the entries count only where the files show the changes.
+            // Without these lines, an entry counts only if the file shows its change.
             let _ = store.append(&log(), &marks("made", ids), deadline);
             if lasting == Lasting::PowerLoss {
                 let _ = store.flush(&log(), &[]);
@@ -172,17 +172,17 @@ impl Journal {
         }
     }
 
-    /// Adds to the log that changes were not made, and removes their backups.
+    /// Appends lines which say that changes were not made, and removes their backups.
     pub(crate) fn void(&self, ids: &[String], deadline: &Deadline) {
         if let Ok(store) = self.store() {
-            // Without the lines the entries stay, and they are not confirmed.
+            // Without these lines, the entries stay unconfirmed.
             let _ = store.append(&log(), &marks("void", ids), deadline);
             ids.iter().for_each(|id| store.remove(&backup_name(id)));
         }
     }
 }
 
-/// The keys of a line of the log: the entry that it adds, confirms (`made`) or calls off (`void`).
+/// The key of a line of the log, with the id of the entry that it adds, confirms (`made`) or voids (`void`).
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
@@ -194,7 +194,7 @@ struct LineKey {
 }
 
 impl LineKey {
-    /// `None` for a partial line of a killed process.
+    /// Returns `None` for a partial line of a killed process.
     fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
@@ -219,12 +219,12 @@ fn json(line: &impl Serialize) -> Result<String, ConfineError> {
 }
 
 fn backup_name(id: &str) -> Name {
-    // If another program has written to the log, an id may be anything.
+    // Another program may have written to the log, so an id may be any text.
     let plain: String = id.chars().filter(char::is_ascii_alphanumeric).take(64).collect();
     Name::parse(format!("{plain}.before").as_bytes()).expect("letters and digits are a name")
 }
 
-/// Now, in milliseconds since 1970.
+/// The current time in milliseconds since 1970.
 pub(crate) fn now() -> u64 {
     millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

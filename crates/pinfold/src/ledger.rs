@@ -8,13 +8,13 @@ use pinfold_text::{ChangedLines, LineHashes, changed_lines, text_encoding};
 
 use crate::limits::{MAX_LEDGER_FILES, MAX_LEDGER_LINES};
 
-/// A file as the session last read or wrote it.
+/// A file at the time when the session last read or wrote it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fingerprint {
     pub(crate) hash: Hash,
-    /// The file's metadata then: if it proves that the file did not change, no hash is needed.
+    /// The file's metadata at that time. If it proves that the file did not change, no hash is needed.
     pub(crate) meta: Option<Metadata>,
-    /// The hashes of its lines, which tell what changed since, if they are kept.
+    /// The hashes of its lines, if they are kept. They show which lines changed.
     pub(crate) lines: Option<LineHashes>,
 }
 
@@ -24,7 +24,7 @@ impl Fingerprint {
         Self { hash, meta, lines: LineHashes::of(content) }
     }
 
-    /// The lines of a file that changed since it had this fingerprint, if they are known.
+    /// The lines that changed since the file had this fingerprint, if they are known.
     pub(crate) fn changed_lines(&self, now: &[u8], max_bytes: usize) -> Option<ChangedLines> {
         let changed = changed_lines(self.lines.as_ref()?, now, text_encoding(now)?, max_bytes)?;
         let shown = format!("changed since then:\n{}", changed.shown);
@@ -36,27 +36,27 @@ impl Fingerprint {
     }
 }
 
-/// How a file compares with what the session last read or wrote of it.
+/// How a file compares with the session's last read or write of it.
 #[derive(Clone, Debug)]
 pub(crate) enum Freshness {
-    /// It has the same content, or need not have been read.
+    /// It has the same content, or the settings do not require a read.
     Current,
     /// It has changed since it had this fingerprint.
     Changed(Fingerprint),
 }
 
-/// The fingerprints of the files that a session has read or written. When it is full, the oldest half
-/// is forgotten; when it has too many hashes of lines, those of the oldest half.
+/// The fingerprints of the files that a session has read or written. A full ledger forgets the older half of the
+/// files. With too many line hashes, it forgets those of the older half.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     fingerprints: HashMap<Vec<u8>, (u64, Fingerprint)>,
     clock: u64,
-    /// How many hashes of lines there are.
+    /// The number of line hashes.
     lines: usize,
 }
 
 impl Ledger {
-    /// `path` is the real path, so that a file is known in every narrowed workspace.
+    /// `path` is the real path, so that every narrowed workspace finds the file.
     pub(crate) fn record_read(&mut self, path: Vec<u8>, fingerprint: Fingerprint) {
         self.forget(&path);
         if self.fingerprints.len() >= MAX_LEDGER_FILES {
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a file that was recorded is proven to be the same now. It is the newest then.
+    /// Whether a recorded file is proven to be unchanged. If so, it becomes the newest.
     pub(crate) fn is_read(&mut self, path: &[u8], now: &Metadata) -> bool {
         let Some((time, fingerprint)) = self.fingerprints.get_mut(path) else { return false };
         let is_same = fingerprint.meta.is_some_and(|then| then.proven_unchanged(now));
@@ -114,7 +114,7 @@ impl Ledger {
         self.fingerprints.is_empty()
     }
 
-    /// The files that were read or written last, the oldest of them first.
+    /// The files that were read or written last, oldest first.
     pub(crate) fn newest(&self, max: usize) -> impl Iterator<Item = (&[u8], &Fingerprint)> {
         let mut files: Vec<_> = self.fingerprints.iter().collect();
         files.sort_unstable_by_key(|(_, (time, _))| *time);
@@ -123,7 +123,7 @@ impl Ledger {
         newest.map(|(path, (_, fingerprint))| (path.as_slice(), fingerprint))
     }
 
-    /// The time that half of the files with hashes of lines, or half of all files, were read before.
+    /// The time before which half of the files with line hashes were read, or half of all files.
     fn middle_time(&self) -> u64 {
         let over = self.lines > MAX_LEDGER_LINES;
         let files = self.fingerprints.values().filter(|(_, it)| !over || it.lines.is_some());

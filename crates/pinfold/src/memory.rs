@@ -1,4 +1,4 @@
-//! The workspace of an agent's memory, which is apart from the one that it works in.
+//! The workspace of an agent's memory, separate from the workspace of its project.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Opens the directory, which is made if it is missing.
+    /// Opens the directory, and creates it if it is missing.
     pub(crate) fn open(directory: &Path, permissions: &Permissions) -> Result<Self, OpenError> {
         let workspace = Workspace::open_private(directory)
             .map_err(|cause| OpenError::Memory { directory: directory.to_owned(), cause })?;

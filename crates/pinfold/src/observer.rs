@@ -1,6 +1,6 @@
 //! Lets a front end observe the calls and changes of sessions while they happen, and pause changes.
 //!
-//! While [`Observer::is_watching`] is false, nothing is collected for it.
+//! While [`Observer::is_watching`] is false, no events are collected.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// Whether a viewer watches.
     fn is_watching(&self) -> bool;
 
-    /// Whether the user has paused changes: then every change needs approval.
+    /// Whether the user has paused changes. If so, every change needs approval.
     fn is_paused(&self) -> bool;
 
-    /// A call starts. Returns the number that the call has in later events.
+    /// Reports that a call starts. Returns the number that the call has in later events.
     fn call_started(&self, call: &CallStart<'_>) -> u64;
 
-    /// A call has ended.
+    /// Reports that a call has ended.
     fn call_ended(&self, number: u64, line: &AuditLine<'_>);
 
-    /// A change was made.
+    /// Reports that a change was made.
     fn changed(&self, change: &MadeChange<'_>);
 }
 
@@ -32,7 +32,7 @@ pub struct CallStart<'c> {
     pub session: &'c str,
     pub client: Option<&'c str>,
     pub tool: &'c str,
-    /// The arguments on one line; `None` if they are wrong.
+    /// The arguments on one line; `None` if they are invalid.
     pub compact_params: Option<&'c str>,
 }
 
@@ -40,18 +40,18 @@ pub struct CallStart<'c> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct MadeChange<'c> {
-    /// The number of the call that made it, if that was observed from its start.
+    /// The number of the call that made it, if the call was observed from its start.
     pub call: Option<u64>,
     pub session: &'c str,
     pub tool: &'c str,
     /// The real path of the file.
     pub path: String,
-    /// The real path that it was moved to, if it was.
+    /// The real path that it was moved to, if it was moved.
     pub moved_to: Option<String>,
     /// `created`, `changed`, `deleted` or `moved`.
     pub kind: &'static str,
     /// The id of its journal entry.
     pub id: Option<&'c str>,
-    /// How many lines it added and removed, where both versions are text of a moderate size.
+    /// The numbers of added and removed lines, if both versions are text of a moderate size.
     pub lines: Option<(u64, u64)>,
 }

@@ -8,8 +8,8 @@ use crate::{Error, View};
 
 /// A request that a session can perform. Its implementations are in [`operations`](crate::operations).
 ///
-/// `plan` reads through the [`View`] and returns the changes; the session commits them, so permissions,
-/// dry run, journal and conflicts are handled in one place for all operations.
+/// `plan` reads through the [`View`] and returns the changes. The session commits them, so permissions, dry run,
+/// journal and conflicts are handled in one place for all operations.
 pub trait Operation: sealed::Sealed {
     /// [`ChangeSet`] if it can change something, [`NoChange`] if it only reads.
     type Changes: Changes;
@@ -20,9 +20,9 @@ pub trait Operation: sealed::Sealed {
     #[doc(hidden)]
     const READS_ONE_FILE: bool = false;
 
-    /// Returns the outcome and the changes that lead to it. Nothing is changed yet.
+    /// Returns the outcome, and the changes that lead to it. Changes nothing itself.
     ///
-    /// Called again if the file changes before the commit.
+    /// The session calls it again if the file changes before the commit.
     #[doc(hidden)]
     fn plan(&self, view: &View<'_>) -> Result<(Self::Outcome, Self::Changes), Error>;
 
@@ -35,7 +35,7 @@ pub trait Operation: sealed::Sealed {
 
 /// The changes of an operation: [`NoChange`], or a [`ChangeSet`].
 pub trait Changes: sealed::Sealed + Sized {
-    /// Whether an operation with such changes leaves the disk alone.
+    /// Whether such an operation only reads.
     const READ_ONLY: bool;
     /// The receipt of the commit.
     type Receipt;

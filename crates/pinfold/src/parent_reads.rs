@@ -1,8 +1,8 @@
 //! The files that earlier processes of the same parent process have read.
 //!
-//! Some frameworks start a server for each call, so a file that one process read is changed by the next. The ledger of
-//! each process is added to a file in the state directory when the process ends, and looked up there when a
-//! session does not know a file itself. Nothing is opened before that.
+//! Some frameworks start a server for each call, so one process reads a file and the next changes it. When a process
+//! ends, it appends its ledger to a file in the state directory. A session that does not know a file looks it up
+//! there, and opens that file only then.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,19 +34,19 @@ struct SavedRead {
 }
 
 impl ParentReads {
-    /// Opens the record of files that processes of the same parent have read, which is kept in a directory of Pinfold's own. `None` where the parent
-    /// cannot be identified. To be called before the process is restricted.
+    /// Opens the record of files that processes of the same parent have read, in Pinfold's state directory. Returns
+    /// `None` if the parent cannot be identified. Must be called before the process is restricted.
     pub fn new(directory: &Path) -> Option<Self> {
         let file = ParentFile::new(directory)?;
         Some(Self { file, earlier: OnceLock::new(), own: Mutex::default() })
     }
 
-    /// Saves what this process has read, for later ones.
+    /// Saves the fingerprints of this process for later ones.
     pub fn save(&self) -> std::io::Result<()> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines = String::new();
         for (path, fingerprint) in own.newest(MAX_SAVED_READS) {
-            // A path that is not UTF-8 is read again.
+            // A path that is not UTF-8 has to be read again.
             let Ok(path) = str::from_utf8(path) else { continue };
             let hashes = fingerprint.lines.as_ref().map(LineHashes::as_slice);
             let read = SavedRead {
@@ -68,7 +68,7 @@ impl ParentReads {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).forget(path);
     }
 
-    /// The fingerprint that a file had when an earlier process read or wrote it.
+    /// The fingerprint of a file when an earlier process read or wrote it.
     pub(crate) fn last_fingerprint(&self, path: &[u8]) -> Option<Fingerprint> {
         self.earlier.get_or_init(|| self.load()).get(path).cloned()
     }

@@ -1,28 +1,25 @@
-//! Permission for one access to one place: policy decides, or the user does where policy asks.
+//! Permission for one access to one place. Policy decides, or asks the user.
 //!
-//! `View` checks reads, asks the user about them, and refuses denied writes early. `commit` checks writes
-//! again and asks the user to approve the diff. So one call can ask twice. A call evaluates policy once for
-//! each access to each path. The file may change while the user is asked, so the caller opens it again after
-//! an approval.
+//! This file evaluates policy, and `permit/asking.rs` asks the user. `View` checks reads, asks the user about them, and refuses denied writes early. `commit` checks writes again and
+//! asks the user to approve the diff. So one call can ask twice. A call evaluates policy once for each access to each
+//! path. The file may change while the user decides, so the caller opens it again after an approval.
 
+mod asking;
 mod tree;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use blake3::Hash;
 use pinfold_confine::{Name, Place, RawPath, RelPath};
 
-use crate::approval::Grants;
 use crate::policy::{Decision, Policy, normalized};
-use crate::preview::Proposal;
-pub(crate) use tree::CheckedTree;
+use crate::{Access, ApprovalAnswer, Denial, Error, Reason, View};
 
-use crate::{Access, ApprovalAnswer, ApprovalRequest, Denial, Error, Reason, View};
+pub(crate) use self::asking::{ApprovalPart, NeededApproval};
+pub(crate) use self::tree::CheckedTree;
 
 /// One access to one place.
 #[derive(Clone, Copy)]
@@ -35,45 +32,15 @@ pub(crate) struct AccessRequest<'w> {
     pub(crate) directory: bool,
 }
 
-/// An approval that a call needs. It borrows nothing, so that the file can be released before the user is asked.
-pub(crate) struct NeededApproval {
-    /// The accesses that the user is asked about: one access, or several that are approved together.
-    pub(crate) parts: Vec<ApprovalPart>,
-    /// The proposed change, with the hash that an approval covers; `None` to read.
-    pub(crate) change: Option<(Hash, Proposal)>,
-}
-
-/// One access that the user has to be asked about.
-pub(crate) struct ApprovalPart {
-    pub(crate) access: Access,
-    pub(crate) path: RawPath,
-    pub(crate) place: Place,
-    pub(crate) reason: Reason,
-}
-
-impl NeededApproval {
-    /// The approval that a read needs.
-    fn about(request: &AccessRequest<'_>, reason: Reason) -> Self {
-        Self { parts: vec![ApprovalPart::new(request, reason)], change: None }
-    }
-}
-
-impl ApprovalPart {
-    pub(crate) fn new(request: &AccessRequest<'_>, reason: Reason) -> Self {
-        let AccessRequest { access, path, place, .. } = *request;
-        Self { access, path: path.clone(), place: place.clone(), reason }
-    }
-}
-
-/// The decisions of policy in one call, by what was decided on. Policy depends on nothing else.
+/// The policy's decisions in one call. They depend only on the subject.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions(Mutex<Vec<(Subject, Decision)>>);
 
-/// An access, the path as it was given, and the place that it leads to; either may be unknown.
+/// An access, the given path, its place, and whether the place is a directory. The path or the place may be unknown.
 type Subject = (Access, Option<RawPath>, Option<Place>, bool);
 
 impl View<'_> {
-    /// The policy's decision on an access to a path, as it was given and as it is resolved.
+    /// The policy's decision on an access to a path, both as given and as resolved.
     fn decision(
         &self,
         access: Access,
@@ -99,7 +66,7 @@ impl View<'_> {
         decision
     }
 
-    /// Refuses a path that policy denies by its name, whether something is there or not.
+    /// Refuses a path that policy denies by its name, whether or not it exists.
     pub(crate) fn check_name(&self, path: &RawPath) -> Result<(), Error> {
         self.call().audit_trace().tried(Access::Read, Some(path.as_str()));
         match self.decision(Access::Read, Some(path), None, false) {
@@ -108,7 +75,7 @@ impl View<'_> {
         }
     }
 
-    /// Fails if policy denies an access. Returns the reason if the user has to be asked about it.
+    /// Fails if policy denies an access. Returns the reason if it needs approval.
     pub(crate) fn check_policy(
         &self,
         request: &AccessRequest<'_>,
@@ -132,8 +99,8 @@ impl View<'_> {
         access != Access::Read && self.session().is_paused()
     }
 
-    /// Whether the user has approved an access. `change_hash` is the hash of what would change. While changes are
-    /// paused, what was approved for the session is asked about again.
+    /// Whether the user has approved an access. `change_hash` is the hash of the change. While changes are paused, an
+    /// approval for the session does not count.
     pub(crate) fn is_approved(
         &self,
         request: &AccessRequest<'_>,
@@ -151,8 +118,8 @@ impl View<'_> {
         approved
     }
 
-    /// Finds something, and returns it once it may be read. `place` returns its place, and whether
-    /// it is a directory. After an approval it is found again, since it may have changed meanwhile.
+    /// Finds something with `find`, and returns it once it may be read. `place` returns its place, and whether it is
+    /// a directory. After an approval it is found again, since it may have changed meanwhile.
     pub(crate) fn readable<T>(
         &self,
         path: &RawPath,
@@ -171,7 +138,7 @@ impl View<'_> {
         }
     }
 
-    /// Asks the user, if necessary, whether what is at a place may be read.
+    /// Asks the user, if policy says so, whether a place may be read.
     pub(crate) fn check_readable(
         &self,
         path: &RawPath,
@@ -184,7 +151,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// The approval that is needed before what is at a place may be read, if one is.
+    /// The approval that is needed to read a place, if any.
     pub(crate) fn read_approval(
         &self,
         path: &RawPath,
@@ -197,15 +164,14 @@ impl View<'_> {
         Ok((!approved).then(|| NeededApproval::about(&request, reason)))
     }
 
-    /// Whether the backup of a file may be read. `path` is the real path that the file had, wherever
-    /// it leads now.
+    /// Fails if the backup of a file may not be read. `path` is the real path that the file had.
     pub(crate) fn check_backup_readable(&self, path: &RawPath) -> Result<(), Error> {
         let none = || Error::NotFound { path: path.clone(), near: Vec::new() };
         let place = self.place_of_real_path(path).ok_or_else(none)?;
         self.check_readable(path, &place, false)
     }
 
-    /// The place that a real path names, whatever is there.
+    /// The place of a real path. Nothing needs to be there.
     fn place_of_real_path(&self, path: &RawPath) -> Option<Place> {
         let roots = self.session().real_roots().enumerate();
         let mut below = roots.filter_map(|(root, real)| {
@@ -215,99 +181,6 @@ impl View<'_> {
         let mut names = below.components().map(|name| Name::parse(name.as_os_str().as_bytes()));
         let path = names.try_fold(RelPath::root(), |path, name| Some(path.join(&name.ok()?)))?;
         Some(Place { root, path })
-    }
-
-    /// Asks the user. After an approval the caller has to look at the file again. Files that the
-    /// caller holds must be released first, so that other calls do not wait.
-    pub(crate) fn request_approval(&self, needed: &NeededApproval) -> Result<(), Error> {
-        let Some(ApprovalPart { access, path, place, reason }) = needed.parts.first() else {
-            return Ok(());
-        };
-        let (access, real) = (*access, self.real(place));
-        let (change_hash, proposal) = needed.change.clone().unzip();
-        let request = ApprovalRequest {
-            tool: self.tool().to_owned(),
-            access,
-            given: path.as_str().to_owned(),
-            path: real.clone(),
-            reason: reason.clone(),
-            changed_since_asked: self.grants().has_other(access, &real, change_hash),
-            request_hash: self.request_hash(needed),
-            proposal,
-        };
-        let answer = self.answer(&request);
-        let word = answer.audit_word();
-        let denial = match answer {
-            ApprovalAnswer::Once | ApprovalAnswer::Session => {
-                self.grant(self.grants(), needed, change_hash);
-                if answer == ApprovalAnswer::Session {
-                    self.grant(self.session().grants(), needed, None);
-                }
-                return Ok(());
-            }
-            ApprovalAnswer::Denied(message) => Denial::User(message),
-            ApprovalAnswer::Deferred => Denial::Deferred,
-            ApprovalAnswer::Unavailable => {
-                // An allow rule overrides neither an ask rule nor a pause.
-                let allow = match reason {
-                    Reason::Rule(_) | Reason::Paused => None,
-                    _ => self.session().policy().allowing(access, &real),
-                };
-                Denial::NoApprover { reason: reason.clone(), allow }
-            }
-        };
-        self.note(access, path, Some(&real), word, reason.to_string());
-        // The call may have been cancelled while the user was asked.
-        self.check_time()?;
-        Err(Error::Denied { path: path.clone(), access, denial })
-    }
-
-    /// Notes that the user approved every part. While changes are paused, an approval covers only
-    /// the change with this hash.
-    fn grant(&self, grants: &Grants, needed: &NeededApproval, change_hash: Option<Hash>) {
-        for ApprovalPart { access, place, reason, .. } in &needed.parts {
-            if change_hash.is_some() || *reason != Reason::Paused {
-                grants.add(*access, self.real(place), reason.clone(), change_hash);
-            }
-        }
-    }
-
-    /// The hash of everything that an approval depends on.
-    fn request_hash(&self, needed: &NeededApproval) -> String {
-        let mut hasher = blake3::Hasher::new();
-        for ApprovalPart { access, path, place, reason } in &needed.parts {
-            for part in [self.tool(), access.name(), path.as_str(), &reason.to_string()] {
-                hasher.update(part.as_bytes()).update(b"\0");
-            }
-            hasher.update(self.real(place).as_os_str().as_bytes()).update(b"\0");
-        }
-        if let Some((change_hash, _)) = &needed.change {
-            hasher.update(change_hash.as_bytes());
-        }
-        hasher.finalize().to_hex().to_string()
-    }
-
-    /// Whether there is an approver, and the mode allows to ask.
-    pub(crate) fn can_ask(&self) -> bool {
-        !self.session().policy().asks_nobody()
-            && (self.call().approver.is_some() || self.session().approver().is_some())
-    }
-
-    /// The user's answer. The time that it takes does not count towards the deadline: `worked` in `view.rs` subtracts it.
-    /// A server that answers for a thread that hangs counts it once more, since it cannot ask the thread (`ApprovalTime` in
-    /// `pinfold-mcp`).
-    fn answer(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        let approver = self.call().approver.as_ref().or(self.session().approver());
-        // The user who paused changes wants to be asked, whatever the mode is.
-        let can_ask = self.can_ask() || request.reason == Reason::Paused;
-        let Some(approver) = approver.filter(|_| can_ask) else {
-            return ApprovalAnswer::Unavailable;
-        };
-        let begin = Instant::now();
-        let answer = approver.ask(request);
-        let waited = begin.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
-        self.waited().fetch_add(waited, Ordering::Relaxed);
-        answer
     }
 
     /// The error for a path whose existence policy hides.
@@ -323,7 +196,7 @@ impl View<'_> {
         }
     }
 
-    /// Whether an entry of a walk can be shown without asking.
+    /// Whether an entry of a walk can be shown without approval.
     pub(crate) fn shows(
         &self,
         policy: &Policy,
@@ -331,7 +204,7 @@ impl View<'_> {
         below: &[u8],
         directory: bool,
     ) -> bool {
-        // In a narrowed workspace the directories above its root count as well.
+        // In a narrowed workspace, rules may match directories above its root.
         if !self.session().workspace().is_narrowed() && policy.no_rule_can_match(below) {
             return true;
         }
@@ -346,7 +219,7 @@ impl View<'_> {
         }
     }
 
-    /// Whether a place can be shown without asking.
+    /// Whether a place can be shown without approval.
     pub(crate) fn shows_place(&self, place: &Place, directory: bool) -> bool {
         self.shows(&self.session().policy(), place.root, place.path.as_bytes(), directory)
     }
@@ -367,7 +240,7 @@ impl View<'_> {
         self.call().audit_trace().decided(access, Some(path.as_str()), real, decision, why);
     }
 
-    /// A path as it was given, made absolute below the real path of the root that it names.
+    /// A path as it was given, made absolute below the real path of its root.
     fn given_path(&self, path: &RawPath) -> PathBuf {
         let workspace = self.session().workspace();
         let given = normalized(path.as_str(), workspace.base());
@@ -420,7 +293,7 @@ mod tests {
         };
         assert!(matches!(commit(), Err(CommitError::Stale { .. })), "the user was asked");
         assert!(commit().is_ok());
-        // Reading by the name as it was given, reading at the place that it leads to, and writing there.
+        // Reading the given name, reading the place that it leads to, and writing there.
         let evaluated: Vec<_> = {
             let decisions = view.decisions().0.lock().unwrap();
             decisions.iter().map(|((access, _, place, _), _)| (*access, place.is_some())).collect()

@@ -33,7 +33,7 @@ use fold::Names;
 pub use rules::BadRule;
 use rules::Rules;
 
-/// An operation on a file, as rules name it.
+/// An operation on a file. Rules name it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Access {
     /// Reading, listing, finding, searching, and metadata.
@@ -54,7 +54,7 @@ impl Access {
         }
     }
 
-    /// The gerund, for messages.
+    /// The gerund for messages.
     pub(crate) fn doing(self) -> &'static str {
         match self {
             Self::Read => "reading",
@@ -156,7 +156,7 @@ pub(crate) enum Decision {
 /// The reason for a decision of the policy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reason {
-    /// A rule of the user's, as it was written.
+    /// A rule, as the user wrote it.
     Rule(String),
     /// The mode.
     Mode(Mode),
@@ -166,11 +166,11 @@ pub enum Reason {
     MakesCodeRun,
     /// The file belongs to Pinfold.
     Own,
-    /// The user has paused changes: each needs approval until they are resumed.
+    /// The user has paused changes. Each change needs approval until they are resumed.
     Paused,
     /// The file is in a read root.
     ReadRoot,
-    /// The file is in none of the roots that the rules are relative to: a root was moved while the call ran.
+    /// The file is in none of the roots that the rules are relative to, because a root was moved while the call ran.
     RootMoved,
 }
 
@@ -196,17 +196,16 @@ pub(crate) struct Policy {
     deny: Rules,
     ask: Rules,
     allow: Rules,
-    /// The roots that patterns are relative to: those that the user gave, however much the workspace has been
-    /// narrowed since.
+    /// The roots that patterns are relative to: those that the user gave, even if the workspace is narrower now.
     roots: Vec<PathBuf>,
     /// Pinfold's own files and directories, wherever they are.
     own: Vec<PathBuf>,
-    /// The same, relative to each root that they are in; empty for a root that is inside one.
+    /// The same, relative to each root that contains them. Empty for a root inside one of them.
     own_below_roots: Vec<PathBuf>,
 }
 
 impl Policy {
-    /// Compiles the rules. `given` are the roots as they were given, which patterns may begin with.
+    /// Compiles the rules. `given` has the roots as the user gave them, since patterns may begin with one.
     pub(crate) fn new(
         permissions: &Permissions,
         roots: Vec<PathBuf>,
@@ -242,13 +241,13 @@ impl Policy {
         policy
     }
 
-    /// The same rules with another mode.
+    /// The same rules in another mode.
     pub(crate) fn in_mode(&self, mode: Mode) -> Self {
         Self { mode, ..self.clone() }
     }
 
-    /// Decides on one operation on one path. `given` is the path as it was given, `real` the path that it
-    /// resolves to, without symlinks; one of them may be unknown.
+    /// Decides on one operation on one path. `given` is the path as it was given; `real` is the resolved path without
+    /// symlinks. One of them may be unknown.
     pub(crate) fn decide(
         &self,
         access: Access,
@@ -285,7 +284,7 @@ impl Policy {
             paths.any(|below| protected::may_be_protected(below.as_os_str().as_bytes()))
         };
         if let Some(text) = self.ask.matches(access, &names) {
-            // An approval for the session that was given for this rule does not cover secrets.
+            // The user's approval of this rule for the session does not cover secrets.
             let reason = protected::matches(access, &names);
             return Decision::Ask(reason.unwrap_or_else(|| rule(text)));
         }
@@ -295,7 +294,7 @@ impl Policy {
                 return Decision::Allow(rule(text));
             }
         }
-        // Most paths are not protected, and the quick check suffices.
+        // The quick check suffices for most paths.
         if may_be_protected()
             && let Some(reason) = protected::matches(access, &names)
         {
@@ -304,7 +303,7 @@ impl Policy {
         self.by_mode(access)
     }
 
-    /// The mode's decision, for paths that nothing else decides on.
+    /// The mode's decision, if nothing else applies to the path.
     fn by_mode(&self, access: Access) -> Decision {
         let reason = Reason::Mode(self.mode);
         match (self.mode, access) {
@@ -317,11 +316,11 @@ impl Policy {
         }
     }
 
-    /// Whether no deny or ask rule, own file or protected path can match a path below a root. A walk calls this
-    /// for every name, so it is quick: it may be false for a path that nothing matches, but is never true for
-    /// another.
+    /// Whether no deny or ask rule, own file or protected path can match a path below a root. It is quick, since a
+    /// walk calls it for every name. It may be false although nothing matches, but it is never true for a path that
+    /// something matches.
     pub(crate) fn no_rule_can_match(&self, below: &[u8]) -> bool {
-        // By bytes: a name that only begins like one of ours is left to `decide`.
+        // Compares bytes. If a name only has the same beginning, `decide` sorts that out.
         let maybe_own = |own: &PathBuf| below.starts_with(own.as_os_str().as_bytes());
         self.deny.cannot_match(below)
             && self.ask.cannot_match(below)
@@ -329,7 +328,7 @@ impl Policy {
             && !protected::may_be_protected(below)
     }
 
-    /// Puts Pinfold's own files out of reach.
+    /// Denies every access to Pinfold's own files.
     pub(crate) fn keep_out(&mut self, own: impl IntoIterator<Item = PathBuf>) {
         for own in own {
             let below = self.roots.iter().filter_map(|root| match own.strip_prefix(root) {
@@ -346,12 +345,12 @@ impl Policy {
         self.mode == Mode::DontAsk
     }
 
-    /// The path relative to each root that it is in.
+    /// The path relative to each root that contains it.
     fn below_roots<'p>(&self, path: &'p Path) -> impl Iterator<Item = &'p Path> {
         self.roots.iter().filter_map(move |root| path.strip_prefix(root).ok())
     }
 
-    /// The rule that would allow an operation, for the user to add. None for names that cannot be typed.
+    /// The rule that would allow an operation, which the user can add. Returns `None` for names that cannot be typed.
     pub(crate) fn allowing(&self, access: Access, real: &Path) -> Option<String> {
         let below = self.below_roots(real).max_by_key(|below| below.as_os_str().len());
         let pattern = below.unwrap_or(real).to_str()?;
@@ -365,7 +364,7 @@ impl Policy {
     }
 }
 
-/// A path as it was given, made absolute below the first root, with `.` and `..` resolved by name.
+/// A path as it was given, made absolute below the first root. `.` and `..` are resolved without looking at the disk.
 pub(crate) fn normalized(path: &str, first_root: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in first_root.join(OsStr::new(path)).components() {

@@ -1,16 +1,20 @@
 //! The preview of a change, which the user sees before approving it.
 //!
-//! The preview is true to the bytes: it is made from them, not from a decoding of them, and every
-//! character that a reader would not see, or that would change how other text looks, is escaped. Its
-//! escapes are unambiguous, so a diff that is shown in full decodes to the bytes that are written.
+//! The preview is made from the bytes, not from decoded text. Every character that is invisible, or that changes how
+//! other text looks, is escaped. The escapes are unambiguous, so a diff that is shown in full decodes to the bytes
+//! that are written.
+
+mod escape;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use blake3::Hash;
 use pinfold_text::{Charset, Content, DiffFormat, Encoding, sniff_content, unified_diff};
-use regex_syntax::hir::{Class, ClassUnicode, HirKind};
+
+pub use self::escape::escaped_text;
+use self::escape::{one_line, unreadable};
 
 /// A change that the user is asked to approve.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,7 +23,7 @@ pub(crate) enum Proposal {
     Replace { path: String, before: Option<Version>, after: Version },
     /// A symlink is created.
     CreateLink { to: Vec<u8> },
-    /// A file of so many bytes is deleted, or a symlink.
+    /// A symlink, or a file of this size, is deleted.
     Delete { link_target: Option<Vec<u8>>, bytes: u64 },
     /// A file or directory is moved. `holds` names its entries that need approval.
     Move { what: String, from: String, to: String, holds: Vec<String> },
@@ -29,9 +33,9 @@ pub(crate) enum Proposal {
     RemoveDirectory,
     /// A directory is deleted with all of its entries.
     RemoveTree { entries: usize },
-    /// An entry of a directory that is deleted is a directory too.
+    /// A directory inside a deleted directory.
     RemoveSubdirectory,
-    /// All of these, or none, each with its path.
+    /// All of these changes, or none. Each has its path.
     Several(Vec<(String, Proposal)>),
 }
 
@@ -40,7 +44,7 @@ pub(crate) enum Proposal {
 pub(crate) struct Version {
     pub(crate) bytes: u64,
     pub(crate) hash: Hash,
-    /// `None` if it is too large to be compared.
+    /// `None` if it is too large to compare.
     pub(crate) content: Option<Arc<[u8]>>,
 }
 
@@ -94,7 +98,7 @@ impl Proposal {
         }
     }
 
-    /// Whether the text names its file.
+    /// Whether the preview names the file.
     fn names_its_path(&self) -> bool {
         match self {
             Self::Replace { after, .. } => after.escaped().is_some(),
@@ -127,7 +131,7 @@ fn replacement(path: &str, before: Option<&Version>, after: &Version) -> String 
         let [old, new] = [old, new].map(name);
         writeln!(out, "changes the encoding from {old} to {new}").expect(INFALLIBLE);
     }
-    // The new content matters most: it is shown even if the old content cannot be.
+    // The new content matters most, so it is shown even if the old one cannot be.
     if let Some(new) = after.escaped() {
         let old = before.and_then(Version::escaped).unwrap_or_default();
         let [old, new] = [&old, &new].map(|text| (text.as_bytes(), Encoding::UTF_8));
@@ -174,7 +178,7 @@ impl Version {
         self.encoding().is_some_and(shows_bytes) && self.escaped().is_some()
     }
 
-    /// The content with escapes, if it reads as text.
+    /// The escaped content, if it is readable as text.
     fn escaped(&self) -> Option<String> {
         let content = self.content.as_deref()?;
         let content = match self.content_kind()? {
@@ -186,13 +190,13 @@ impl Version {
     }
 }
 
-/// Whether ASCII text in an encoding has the same bytes as the text that is shown.
+/// Whether ASCII text has the same bytes in an encoding as in the preview.
 fn shows_bytes(encoding: Encoding) -> bool {
     matches!(encoding.charset, Charset::Utf8 | Charset::Legacy(_))
 }
 
-/// Text in UTF-16 or UTF-32 as UTF-8, if it is all ASCII: then a program that reads bytes and skips NUL
-/// reads the same. Any other text is shown by its bytes.
+/// Converts ASCII text in UTF-16 or UTF-32 to UTF-8. A program that reads bytes and skips NUL reads the same. Any
+/// other text is shown by its bytes.
 fn narrow(content: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
     if shows_bytes(encoding) {
         return content.into();
@@ -202,65 +206,8 @@ fn narrow(content: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
     if exact { text.into_owned().into_bytes().into() } else { content.into() }
 }
 
-/// How many bytes are not part of readable text.
-fn unreadable(bytes: &[u8]) -> usize {
-    let chunks = bytes.utf8_chunks().map(|chunk| {
-        let hidden = chunk.valid().chars().filter(|it| *it != '\r' && is_hidden(*it));
-        hidden.map(char::len_utf8).sum::<usize>() + chunk.invalid().len()
-    });
-    chunks.sum()
-}
-
-/// Bytes as text for the user: invalid UTF-8 and control characters as `\x1b`, other characters that
-/// cannot be seen as `\u{200b}`. Line feeds and tabs stay. A backslash that would look like the start
-/// of such an escape is `\x5c`.
-pub fn escaped_text(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        let mut rest = chunk.valid().chars();
-        while let Some(character) = rest.next() {
-            match character {
-                '\\' if rest.as_str().starts_with(['x', 'u']) => out.push_str("\\x5c"),
-                _ if !is_hidden(character) => out.push(character),
-                '\0'..='\x7f' => {
-                    write!(out, "\\x{:02x}", u32::from(character)).expect(INFALLIBLE);
-                }
-                _ => write!(out, "\\u{{{:x}}}", u32::from(character)).expect(INFALLIBLE),
-            }
-        }
-        for byte in chunk.invalid() {
-            write!(out, "\\x{byte:02x}").expect(INFALLIBLE);
-        }
-    }
-    out
-}
-
-fn one_line(bytes: &[u8]) -> String {
-    escaped_text(bytes).replace('\n', "\\x0a").replace('\t', "\\x09")
-}
-
-/// Whether a character cannot be seen, or changes how the text around it looks: controls, format and
-/// bidirectional characters, everything that Unicode calls default-ignorable, and every blank but the
-/// ordinary ones.
-fn is_hidden(character: char) -> bool {
-    static HIDDEN: LazyLock<ClassUnicode> = LazyLock::new(|| {
-        let class = r"[[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}]--[ \t\n]]";
-        let parsed = regex_syntax::parse(class).expect("the class is well-formed");
-        match parsed.into_kind() {
-            HirKind::Class(Class::Unicode(class)) => class,
-            other => unreachable!("a class of characters: {other:?}"),
-        }
-    });
-    if matches!(character, ' '..='~' | '\t' | '\n') {
-        return false;
-    }
-    let ranges = HIDDEN.ranges();
-    let after = ranges.partition_point(|range| range.end() < character);
-    ranges.get(after).is_some_and(|range| range.start() <= character)
-}
-
-/// The first and the last lines of a text, with the number of lines between them that are left out, in
-/// at most about `max_chars` characters. Long lines are cut in the same way.
+/// The first and the last lines of a text, and the number of omitted lines between them, in at most about `max_chars`
+/// characters. Long lines are cut in the same way.
 fn head_and_tail(text: &str, max_chars: usize) -> String {
     if text.chars().count() <= max_chars {
         return text.to_owned();
@@ -288,7 +235,7 @@ fn head_and_tail(text: &str, max_chars: usize) -> String {
     shown.join("\n")
 }
 
-/// A line's beginning and end, with the number of characters between them that are left out.
+/// The beginning and the end of a line, and the number of omitted characters between them.
 fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
     let count = line.chars().count();
     if count <= max_chars {
@@ -304,6 +251,7 @@ fn cut_line(line: &str, max_chars: usize) -> Cow<'_, str> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::escape::is_hidden;
     use super::*;
 
     fn version(content: &[u8]) -> Version {
@@ -316,7 +264,7 @@ mod tests {
         Proposal::Replace { path: "a".into(), before, after }.preview(max_chars)
     }
 
-    /// The bytes that escaped text stands for.
+    /// Decodes escaped text.
     fn unescaped(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = text;

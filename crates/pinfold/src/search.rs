@@ -1,4 +1,4 @@
-//! Searches the content of files with ripgrep's engine; files are opened through the fence.
+//! Searches the contents of files with ripgrep's engine. Files are opened through the fence.
 
 mod ascii_twin;
 mod bounded;
@@ -6,6 +6,7 @@ mod content_cache;
 mod content_index;
 mod coverage;
 mod file_set;
+mod file_type;
 mod front;
 mod index_build;
 mod memo;
@@ -15,12 +16,14 @@ mod page;
 mod scan;
 mod search_pattern;
 mod set_changes;
+mod set_walk;
 mod status;
 mod stepped;
 
 pub(crate) use content_index::ContentIndex;
 pub use content_index::IndexSummary;
 pub(crate) use file_set::{FileSet, FileSetCache, Request, Selection, SetFile};
+pub(crate) use file_type::file_type_matcher;
 pub(crate) use front::Front;
 pub(crate) use memo::ResultMemo;
 pub(crate) use name_table::NameQuery;

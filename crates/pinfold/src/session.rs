@@ -1,7 +1,7 @@
 //! A session: the engine's state for one agent with a workspace.
 //!
-//! It owns what operations share: the workspace, the settings, policy, approvals, the ledger of files that were
-//! read, the journal and the audit log.
+//! It owns the state that operations share: the workspace, the settings, the policy, approvals, the ledger, the
+//! journal and the audit log.
 
 mod derived;
 mod history;
@@ -36,15 +36,15 @@ use crate::{
     Settings, View,
 };
 
-/// The engine's state for one agent: a workspace, settings, permissions, and the files that were read so far.
+/// The engine's state for one agent: a workspace, settings, permissions, and the files that it has read.
 ///
-/// Operations can be performed from several threads at once.
+/// Several threads can perform operations at once.
 #[derive(Debug)]
 pub struct Session {
     /// Its id in the journal and the audit log.
     id: String,
     workspace: Arc<Workspace>,
-    /// The workspace as the user gave it, even if this session's is narrowed. Rules are relative to its roots.
+    /// The workspace that the user gave, even if this session's is narrower. Rules are relative to its roots.
     whole_workspace: Arc<Workspace>,
     settings: Settings,
 
@@ -54,7 +54,7 @@ pub struct Session {
     /// The approvals for the session.
     grants: Arc<Grants>,
 
-    // Files that were read.
+    // Reads.
     ledger: Arc<Mutex<Ledger>>,
     /// The files that earlier processes of the same parent process have read.
     parent_reads: Option<Arc<ParentReads>>,
@@ -65,7 +65,7 @@ pub struct Session {
 
     // Logs.
     journal: Option<Arc<Journal>>,
-    /// The turn that the last change belongs to, if its call named one.
+    /// The turn of the last change, if its call named one.
     turn: Arc<Mutex<Option<String>>>,
     audit: Option<Arc<Audit>>,
     observer: Option<Arc<dyn Observer>>,
@@ -84,18 +84,19 @@ pub struct Session {
 }
 
 impl Session {
-    /// Has `approver` ask the user where the rules or the mode say so. Without one, the answer is no.
+    /// Sets the approver, which asks the user if the rules or the mode need approval. Without one, such operations
+    /// are denied.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Denies every access to files of Pinfold's own, such as its configuration. The journal and the
-    /// audit log are denied anyway.
+    /// Denies every access to some files of Pinfold's own, such as its configuration. Access to the journal and the
+    /// audit log is always denied.
     #[must_use]
     pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
-        // Each once: every name on the way is looked up.
+        // Without duplicates, since resolving a path looks up every name in it.
         let own: BTreeSet<PathBuf> = own.into_iter().collect();
         let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
         let own: Vec<_> = own.iter().flat_map(|path| symlinks_and_target(path)).collect();
@@ -106,23 +107,23 @@ impl Session {
         self
     }
 
-    /// Has files count as read that earlier processes of the same parent process read or wrote.
+    /// Lets files count as read that earlier processes of the same parent process have read or written.
     #[must_use]
     pub fn with_parent_reads(mut self, reads: Option<Arc<ParentReads>>) -> Self {
         self.parent_reads = reads;
         self
     }
 
-    /// For clients that may begin a session for each call: none of these has read anything. Until the first read, the error
-    /// for a file that was not read names the setting `read_before_write`.
+    /// For clients that may begin a session for each call, so that no session has read anything. Until the first
+    /// read, the error for an unread file names the setting `read_before_write`.
     #[must_use]
     pub fn maybe_of_one_call(mut self) -> Self {
         self.may_be_of_one_call = true;
         self
     }
 
-    /// For clients that share this session because only their name is known: a file that one of them changes no longer
-    /// counts as read, since the others have not seen the change.
+    /// For clients that share this session because only their name is known. A file that one of them changes no
+    /// longer counts as read, since the others have not seen the change.
     #[must_use]
     pub fn forgetting_writes(mut self) -> Self {
         self.writes_count_as_read = false;
@@ -134,7 +135,7 @@ impl Session {
         self.perform_with(operation, &CallOptions::default())
     }
 
-    /// Performs an operation, with options for this call alone.
+    /// Performs an operation with options for this call.
     pub fn perform_with<O: Operation>(
         &self,
         operation: &O,
@@ -200,7 +201,7 @@ impl Session {
         self.audit.as_deref()
     }
 
-    /// Changes are refused while the audit log cannot be written, unless the settings say otherwise.
+    /// Fails if the audit log cannot be written and the settings forbid changes without it.
     pub(crate) fn check_audit(&self) -> Result<(), Error> {
         match &self.audit {
             Some(audit)
@@ -212,8 +213,8 @@ impl Session {
         }
     }
 
-    /// The policy, with its rules relative to the roots' real paths as they are now: those change if a root is a
-    /// symlink that leads elsewhere.
+    /// The policy. Its rules are relative to the current real paths of the roots, which change if a root is a symlink
+    /// that now leads elsewhere.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         if self.whole_workspace.are_real_roots(policy.roots()) {
@@ -226,12 +227,12 @@ impl Session {
         policy
     }
 
-    /// The approver that calls without one of their own use.
+    /// The approver for calls that do not have their own.
     pub fn approver(&self) -> Option<&Arc<dyn Approver>> {
         self.approver.as_ref()
     }
 
-    /// The approvals of the user for the whole session.
+    /// The user's approvals for the session.
     pub(crate) fn grants(&self) -> &Grants {
         &self.grants
     }
@@ -251,7 +252,7 @@ impl Session {
         real_roots(&self.workspace)
     }
 
-    /// The real paths of the roots that the user gave, without read roots and those that are not UTF-8.
+    /// The real paths of the roots that the user gave, without read roots and without paths that are not UTF-8.
     pub(crate) fn whole_roots(&self) -> Vec<String> {
         let roots = real_roots(&self.whole_workspace);
         let roots = roots.filter(|root| {
@@ -260,9 +261,9 @@ impl Session {
         roots.filter_map(|root| root.into_os_string().into_string().ok()).collect()
     }
 
-    /// Whether nothing may be changed at a place, because it is in a read root.
+    /// Whether a place is in a read root, where nothing may be changed.
     pub(crate) fn is_in_read_root(&self, place: &Place) -> bool {
-        // A narrowed workspace may begin inside a read root.
+        // A narrowed workspace may start inside a read root.
         self.whole_workspace.is_in_read_root(&self.workspace.real_path(place))
     }
 
@@ -276,7 +277,7 @@ impl Session {
         &self.settings
     }
 
-    /// Has PDFs read by another reader than `ThreadPdfReader`, which the feature `pdf` makes the default.
+    /// Sets the reader of PDFs. With the feature `pdf`, the default is `ThreadPdfReader`.
     #[must_use]
     pub fn with_pdf_reader(mut self, reader: impl PdfReader + 'static) -> Self {
         self.pdf_reader = Arc::new(reader);
@@ -327,7 +328,7 @@ impl Session {
         roots.map(|root| escaped(root.as_os_str().as_encoded_bytes()).to_string()).collect()
     }
 
-    /// A place as an absolute path, below the root as it was given.
+    /// The absolute path of a place, below the root as the user gave it.
     pub fn absolute(&self, place: &Place) -> String {
         let root = self.roots().swap_remove(place.root);
         if place.path.is_root() {
@@ -336,7 +337,7 @@ impl Session {
         format!("{}/{}", root.trim_end_matches('/'), place.path)
     }
 
-    /// A place as a relative path, or as an absolute one where a relative one would not lead there.
+    /// The relative path of a place, or the absolute one if a relative one would not lead there.
     pub fn relative(&self, place: &Place) -> String {
         let below = self.workspace.below_base(place);
         below.map_or_else(|| self.absolute(place), |below| below.to_string())

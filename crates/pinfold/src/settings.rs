@@ -173,7 +173,7 @@ pub enum JournalSetting {
 }
 
 impl JournalSetting {
-    /// The journal's directory; `None` if there is no journal.
+    /// The journal's directory. Returns `None` if there is no journal.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
         match self {
             Self::Usual(false) => None,
@@ -228,8 +228,7 @@ const RENAMED_VALUES: [(&str, &str, &str); 3] = [
     ("read_before_write", "required", "require"),
 ];
 
-/// A key that is no setting, or a value that was renamed. Displays as a sentence that names the right one, if there
-/// is one.
+/// An unknown key, or a renamed value. Displays as a sentence with the right name, if there is one.
 #[doc(hidden)]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum BadName {
@@ -293,7 +292,7 @@ pub fn serde_names<T: DeserializeOwned>() -> &'static [&'static str] {
     names
 }
 
-/// A deserializer without input: it records the names that a derived `Deserialize` passes to it.
+/// A deserializer without input. It records the names that a derived `Deserialize` passes to it.
 struct NameRecorder<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for NameRecorder<'_> {
@@ -348,7 +347,7 @@ mod tests {
         for (old, new) in RENAMED_KEYS {
             let problem = BadName::check_key(old, known).unwrap_err();
             assert_eq!(problem.to_string(), format!("the setting `{old}` is now `{new}`"));
-            // The command line has a test for those of `[http]`.
+            // The command line tests the keys of `[http]`.
             assert!(known.contains(&new) || new == "max_body_bytes", "{new}");
         }
         for (key, old, new) in RENAMED_VALUES {

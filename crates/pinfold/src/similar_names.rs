@@ -1,4 +1,4 @@
-//! Suggestions for a name that does not exist: those that do and are similar.
+//! Suggests existing names that are similar to a missing one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use pinfold_confine::{
 use crate::View;
 use crate::limits::{MAX_COMPARED_NAMES, MAX_SUGGESTED_NAMES, MAX_WALKED_NAMES};
 
-/// The nearest existing paths, best first, written the way `path` was.
+/// The most similar existing paths, best first, in the same form as `path`.
 pub(crate) fn near_misses(view: &View<'_>, path: &RawPath) -> Vec<String> {
     let session = view.session();
     let workspace = session.workspace();
@@ -55,7 +55,7 @@ fn same_name_elsewhere(view: &View<'_>, name: &Name) -> Vec<Place> {
             Ok(())
         }
     }
-    // Nobody asked for these, so the audit log does not have them.
+    // The caller did not ask for these, so the audit log does not have them.
     let Ok(starts) = view.session().workspace().outermost_roots() else { return Vec::new() };
     let met = AtomicUsize::new(0);
     let filter_decision = |_: &Candidate<'_>| {
@@ -77,10 +77,10 @@ fn same_name_elsewhere(view: &View<'_>, name: &Name) -> Vec<Place> {
     places
 }
 
-/// Names at least this similar are worth suggesting; 1 is equal.
+/// The least similarity of a suggested name; 1 is equal.
 const MIN_SIMILARITY: f64 = 0.6;
 
-/// Those of `names` that are similar to `wanted`, the most similar first.
+/// The names that are similar to `wanted`, the most similar first.
 pub fn similar_names<'n>(
     wanted: &str,
     names: impl IntoIterator<Item = &'n str>,
@@ -95,10 +95,10 @@ pub fn similar_names<'n>(
     scored.into_iter().take(max).map(|(_, name)| name).collect()
 }
 
-/// How similar two names are, from 0 to 1, whatever their case. One that starts with
-/// the other, or with all but the last letter of it, or has three letters or more of it inside, is similar.
+/// How similar two names are, from 0 to 1, ignoring case. A name is similar if it starts with the other one, or with
+/// all but its last letter, or contains three letters or more of it.
 pub(crate) fn similarity(one: &str, other: &str) -> f64 {
-    /// Longer names are not mistyped but made up, and comparing them takes long.
+    /// Longer names are seldom typos, and comparing them takes long.
     const MAX_LEN: usize = 80;
     if one.len().max(other.len()) > MAX_LEN || one.is_empty() || other.is_empty() {
         return 0.0;
@@ -114,7 +114,7 @@ pub(crate) fn similarity(one: &str, other: &str) -> f64 {
     if is_part { alike.max(MIN_SIMILARITY) } else { alike }
 }
 
-/// The whole path with one name put right, if that leads to something.
+/// The whole path with one name corrected, if it exists.
 fn with_rest(view: &View<'_>, near: &Place, rest: &[Name]) -> Option<Place> {
     let path = rest.iter().fold(near.path.clone(), |path, name| path.join(name));
     let whole = Place { root: near.root, path };

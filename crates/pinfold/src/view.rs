@@ -1,7 +1,6 @@
 //! Read access for operations: to the workspace through the fence, and to the call's options and deadline.
 //!
-//! Everything that is found here is permitted: by policy, or by the user where policy asks. Nothing here
-//! writes.
+//! Everything that a view returns is permitted by policy or by the user. A view never writes.
 
 mod change_targets;
 mod tracked_file;
@@ -22,12 +21,12 @@ use crate::permit::{AccessRequest, Decisions};
 use crate::{Access, CallOptions, Error, ReadRule, Session, limits};
 pub(crate) use tracked_file::TrackedFile;
 
-/// The time since `start`, less the time that the call waited for the user.
+/// The time since `start`, without the time that the call waited for the user.
 fn worked(start: Instant, waited: &AtomicU64) -> Duration {
     start.elapsed().saturating_sub(Duration::from_nanos(waited.load(Ordering::Relaxed)))
 }
 
-/// An operation's read access to the workspace, and its call. It is opaque outside of this crate.
+/// An operation's read access to the workspace and to its call. It is opaque outside this crate.
 #[derive(Debug)]
 pub struct View<'s> {
     session: &'s Session,
@@ -37,7 +36,7 @@ pub struct View<'s> {
     waited: Arc<AtomicU64>,
     /// The approvals of the user for this call.
     grants: Grants,
-    /// The decisions of policy in this call.
+    /// The policy's decisions in this call.
     decisions: Decisions,
 }
 
@@ -51,7 +50,7 @@ pub(crate) struct WalkOptions {
 }
 
 impl From<bool> for WalkOptions {
-    /// Hidden entries or not, with the usual ignore files.
+    /// Visits hidden entries or not, with the default ignore files.
     fn from(hidden: bool) -> Self {
         Self { hidden, ignore_files: IgnoreFiles::USUAL }
     }
@@ -94,7 +93,7 @@ impl<'s> View<'s> {
         &self.call.tool
     }
 
-    /// Whether changes of this call are only described.
+    /// Whether this call is a dry run.
     pub(crate) fn dry_run(&self) -> bool {
         self.call.dry_run.unwrap_or(self.session.settings().dry_run)
     }
@@ -109,7 +108,7 @@ impl<'s> View<'s> {
         let find =
             || self.session.workspace().file(path).map_err(|error| self.path_error(path, error));
         let (place, file) = match self.call.cached_file.take() {
-            // Policy allowed it when it was opened.
+            // Policy allowed the read when the file was opened.
             Some(cached) => cached?,
             None => self.readable(path, find, |(place, _)| (place, false))?,
         };
@@ -117,14 +116,14 @@ impl<'s> View<'s> {
         Ok((place, TrackedFile::new(file, is_new, self)))
     }
 
-    /// The metadata of what a path names. A symlink in its last place is not followed.
+    /// The metadata at a path. A symlink in the last component is not followed.
     pub(crate) fn lstat(&self, path: &RawPath) -> Result<Stat, Error> {
         let find =
             || self.session.workspace().lstat(path).map_err(|error| self.path_error(path, error));
         self.readable(path, find, |it| (&it.place, it.meta.kind == Kind::Directory))
     }
 
-    /// The metadata of what a path leads to. Symlinks are followed.
+    /// The metadata at a path. Symlinks are followed.
     pub(crate) fn stat(&self, path: &RawPath) -> Result<Stat, Error> {
         let find =
             || self.session.workspace().stat(path).map_err(|error| self.path_error(path, error));
@@ -143,8 +142,8 @@ impl<'s> View<'s> {
         self.readable(path, find, |place| (place, true))
     }
 
-    /// The directories that a walk starts at: the one at a path, or without a path where relative paths
-    /// start if that was set, else every root that is not inside another.
+    /// The directories that a walk starts at: the one at `path`. Without a path, it is the start of relative paths if
+    /// that is set, or else every root that is not inside another.
     pub(crate) fn starts(&self, path: Option<&RawPath>) -> Result<Vec<Place>, Error> {
         match path {
             Some(path) => Ok(vec![self.directory(path)?]),
@@ -155,7 +154,7 @@ impl<'s> View<'s> {
                 let roots = self.session.workspace().outermost_roots();
                 let roots = roots.map_err(|error| self.path_error(&RawPath::from("."), error))?;
                 for root in &roots {
-                    // For the approval request only: a printed path may not lead there.
+                    // The path is used only for the approval request, since a printed path may not lead there.
                     let path = RawPath::from(self.session.absolute(root));
                     self.check_readable(&path, root, true)?;
                 }
@@ -164,8 +163,8 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Walks the trees below some directories, and returns the visitors. Of the entries that policy withholds, those
-    /// for which `missed` returns true are counted.
+    /// Walks the trees below some directories, and returns the visitors. Entries that policy withholds are counted if
+    /// `missed` returns true for them.
     pub(crate) fn walk<V: Visitor>(
         &self,
         starts: &[Place],
@@ -210,7 +209,7 @@ impl<'s> View<'s> {
         })
     }
 
-    /// Has policy and the call's deadline decide in a walk.
+    /// Sets up a walk with policy and the call's deadline.
     fn with_walk<T>(
         &self,
         starts: &[Place],
@@ -260,7 +259,7 @@ impl<'s> View<'s> {
         self.session.workspace().open_place(place)
     }
 
-    /// The metadata of an entry that a walk found, and where it points if it is a symlink.
+    /// The metadata of an entry that a walk found, and the target of a symlink.
     pub(crate) fn lstat_place(
         &self,
         place: &Place,
@@ -268,7 +267,7 @@ impl<'s> View<'s> {
         self.session.workspace().lstat_place(place)
     }
 
-    /// Whether the user will be shown a change of a target: to approve it, or in a dry run.
+    /// Whether the user sees a change of a target: to approve it, or in a dry run.
     pub(crate) fn describes_change(&self, path: &RawPath, target: &Target) -> Result<bool, Error> {
         Ok(self.dry_run() || self.needs_write_approval(path, target)?)
     }
@@ -280,8 +279,8 @@ impl<'s> View<'s> {
         Ok(self.check_policy(&request)?.is_some())
     }
 
-    /// Whether a file that is to be changed is as the session last read or wrote it. The one place
-    /// where it is decided whether a file was read: if it has to be and was not, it is `NotRead`.
+    /// Whether the file to change is still as the session last read or wrote it. Only this function decides whether a
+    /// file was read. Fails with `NotRead` if it had to be read and was not.
     pub(crate) fn freshness(
         &self,
         path: &RawPath,
@@ -303,19 +302,20 @@ impl<'s> View<'s> {
         Ok(if same { Freshness::Current } else { Freshness::Changed(fingerprint) })
     }
 
-    /// The hashes of a target's lines, if the ledger has them and its content was read.
+    /// The hashes of a target's lines, if its content was read and the ledger has them.
     pub(crate) fn lines_before(&self, target: &Target) -> Option<LineHashes> {
         let known = self.session.last_fingerprint(target.place())?;
         known.lines.filter(|_| target.hash().ok().flatten() == Some(known.hash))
     }
 
-    /// Notes that a target holds exactly `content`, because it was compared or because what changed is shown.
+    /// Records that a target has exactly this content, because it was compared or because the answer shows all
+    /// changes.
     pub(crate) fn record_content(&self, target: &Target, content: &[u8]) {
         let fingerprint = Fingerprint::of(content, blake3::hash(content), target.meta().copied());
         self.session.record_write(target.place(), fingerprint);
     }
 
-    /// The call's deadline, which a cancellation ends too.
+    /// The call's deadline. A cancellation ends it, too.
     pub(crate) fn deadline(&self) -> Deadline {
         let (cancel, start, waited) = (self.call.cancel.clone(), self.start, self.waited.clone());
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);

@@ -33,7 +33,7 @@ fn fifty_blind_writes_at_once_all_land() {
             let (session, barrier) = (&session, &barrier);
             scope.spawn(move || {
                 barrier.wait();
-                // Half of them through a directory that none of them finds at first.
+                // Half of them in a directory that does not exist at first.
                 let path = if number % 2 == 0 { "a.txt" } else { "new/deep/b.txt" };
                 session.perform(&Write::new(path, number.to_string())).unwrap();
             });
@@ -64,7 +64,7 @@ fn of_two_sessions_that_create_one_file_one_is_told() {
             threads.map(|thread| thread.join().unwrap())
         });
         let created = results.iter().filter(|result| matches!(result, Ok(true))).count();
-        // The other either comes too late, or writes the very same text and changes nothing.
+        // The other one either conflicts, or writes the same text and changes nothing.
         let conflicts = results
             .iter()
             .filter(|result| matches!(result, Err(Error::NotRead { .. }) | Ok(false)))
@@ -120,7 +120,7 @@ fn whatever_call_fails_the_session_tells_the_truth() {
                 Ok(()) => assert_eq!(found.as_deref(), Some("new")),
                 Err(_) => assert_eq!(found.as_deref(), setup, "call {nth}: {:?}", report.fired),
             }
-            // The session is none the worse for it: the next call goes through.
+            // The session still works: the next call succeeds.
             session.perform(&write).unwrap();
             assert_eq!(fs::read_to_string(dir.path().join(path)).unwrap(), "new");
             if report.fired.is_none() {
@@ -135,7 +135,7 @@ fn a_file_that_is_written_with_its_own_beginning_is_cut() {
     let (dir, session) = session();
     let long = "x".repeat(100_000);
     fs::write(dir.path().join("f"), &long).unwrap();
-    // As much as is looked at to find the encoding, and one byte.
+    // The number of bytes that the detection of the encoding reads, and one more.
     for (changed, len) in [(true, 65_537), (false, 65_537), (true, 65_536)] {
         let done = session.perform(&Write::new("f", &long[..len])).unwrap();
         assert_eq!((done.outcome.changed, done.outcome.created), (changed, false));

@@ -1,4 +1,4 @@
-//! Versions of a file that the journal and the disk have, compared.
+//! Compares versions of a file from the journal and the disk.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -40,7 +40,7 @@ fn any_two_versions_of_a_file_can_be_compared() {
         (after(second), Version::Now, "-two\n+by somebody else\n"),
     ] {
         let compare = Compare::new(&path, from, to);
-        // The newest version is gone from the disk, and no later change has displaced it.
+        // The newest version is no longer on the disk, and no later change has a backup of it.
         let lost = [&compare.from, &compare.to].contains(&&after(third.clone()));
         let diff = session.perform(&compare).unwrap().outcome.diff;
         assert_eq!(diff.is_none(), lost, "{compare:?}");

@@ -1,4 +1,4 @@
-//! Edits through a session: undone, they leave no trace; made at once, they lose nothing.
+//! Edits through a session: an undo restores every byte, and parallel edits lose nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -124,8 +124,8 @@ fn whatever_call_fails_the_file_and_the_journal_agree() {
 
 #[test]
 fn whatever_call_fails_a_deletion_can_be_taken_back_or_did_not_happen() {
-    // Beside the workspace, where what is displaced gets a second name, and far from it, where it is
-    // copied, if this machine has such a place.
+    // Beside the workspace, the backup is a hard link. Far from it, if this machine has another file system, it is a
+    // copy.
     let far = TempDir::new_in("/dev/shm").ok();
     for journal in [None, far.as_ref()] {
         for nth in 1.. {

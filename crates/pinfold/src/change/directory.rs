@@ -11,13 +11,13 @@ use crate::permit::AccessRequest;
 use crate::preview::Proposal;
 use crate::{Access, View};
 
-/// Creates a directory where nothing is.
+/// Creates a directory at a free path.
 #[derive(Debug)]
 pub(crate) struct MakeDirectory {
     pub(crate) path: RawPath,
     /// The place of the directory, which is empty.
     pub(crate) target: Target,
-    /// Its mode, where it is to have a certain one.
+    /// The directory's mode, if the change sets one.
     pub(crate) mode: Option<u32>,
     pub(crate) undoes: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct RemoveDirectory {
     pub(crate) path: RawPath,
     pub(crate) removal: DirectoryRemoval,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above it are removed if they are empty then.
+    /// How many directories above it are removed afterwards, if they are empty.
     pub(crate) removes_parents: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Moves a file, a directory or a symlink to a place where nothing is.
+//! Moves a file, a directory or a symlink to a free path.
 
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Kind, Place, RawPath, Relocation};
@@ -9,7 +9,7 @@ use crate::permit::{AccessRequest, CheckedTree};
 use crate::preview::Proposal;
 use crate::{Access, View};
 
-/// Moves something to a place where nothing is.
+/// Moves something to a free path.
 #[derive(Debug)]
 pub(crate) struct Relocate {
     pub(crate) path: RawPath,
@@ -19,7 +19,7 @@ pub(crate) struct Relocate {
     /// The entries of a directory.
     pub(crate) tree: Option<CheckedTree>,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above the old place are removed if they are empty then.
+    /// How many directories above the old place are removed afterwards, if they are empty.
     pub(crate) removes_parents: usize,
 }
 
@@ -42,7 +42,8 @@ impl Change for Relocate {
         Some((&self.to, self.relocation.to()))
     }
 
-    /// Reading counts too: what may not be read under one name must not be moved to a name under which it may.
+    /// A move needs read access, too. Otherwise a file could be moved from a name where it may not be read to one
+    /// where it may.
     fn requests(&self) -> Vec<AccessRequest<'_>> {
         let directory = self.is_directory();
         let (path, place) = (&self.path, self.relocation.from());

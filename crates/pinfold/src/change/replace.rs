@@ -1,4 +1,4 @@
-//! The change that replaces a file's content, and diffs.
+//! Replaces a file's content, and makes diffs.
 
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Place, RawPath, Target};
@@ -19,19 +19,19 @@ pub(crate) struct Replace {
     pub(crate) target: Target,
     pub(crate) after: Vec<u8>,
     pub(crate) after_hash: Hash,
-    /// The file's content, where it was read to plan the change.
+    /// The file's content, if planning has read it.
     pub(crate) before: Option<Vec<u8>>,
-    /// The hashes of its lines, where the ledger has them.
+    /// The hashes of its lines, if the ledger has them.
     pub(crate) lines_before: Option<LineHashes>,
-    /// The hashes of the new content's lines, where they were needed to plan the change.
+    /// The hashes of the new content's lines, if planning has computed them.
     pub(crate) lines_after: Option<LineHashes>,
-    /// Whether the answer has the diff, also if this is no dry run.
+    /// Whether the answer includes the diff even if this is not a dry run.
     pub(crate) answers_with_diff: bool,
     /// The notation of that diff.
     pub(crate) diff_format: DiffFormat,
     /// The maximum size of the diff in bytes; `None` for the session's setting.
     pub(crate) max_diff_bytes: Option<usize>,
-    /// The mode of a file that is created, where it is to have a certain one.
+    /// The mode of a created file, if the change sets one.
     pub(crate) mode: Option<u32>,
     pub(crate) undoes: Vec<String>,
 }
@@ -177,12 +177,12 @@ impl Change for Replace {
     }
 }
 
-/// Whether a file of so many bytes is shown as a diff.
+/// Whether a file of this size is shown as a diff.
 pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
     bytes <= view.session().settings().max_edit_bytes
 }
 
-/// The diff of two versions, where both are text and small enough to compare.
+/// The diff of two versions, if both are text and small enough to compare.
 pub(crate) fn diff(
     format: DiffFormat,
     path: &str,

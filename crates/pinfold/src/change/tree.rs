@@ -1,7 +1,7 @@
-//! Removes a directory with all that is in it.
+//! Removes a directory with everything in it.
 //!
-//! The directory is one change, and each of its entries another: so policy, the user, the journal and the audit log
-//! see every entry. The directory's own change removes all of them at one stroke; the others do nothing then.
+//! The directory is one change, and each of its entries is another, so policy, the user, the journal and the audit
+//! log see every entry. Applying the directory's own change removes all entries; applying the others does nothing.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::permit::AccessRequest;
 use crate::preview::Proposal;
 use crate::{Access, View};
 
-/// The removal of a directory, or of one of its entries together with it.
+/// The removal of a directory, or of an entry that is removed with it.
 #[derive(Debug)]
 pub(crate) struct RemoveFromTree {
     pub(crate) path: RawPath,
@@ -26,12 +26,12 @@ pub(crate) struct RemoveFromTree {
     /// The entry; `None` for the directory itself.
     entry: Option<usize>,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above it are removed if they are empty then.
+    /// How many directories above it are removed afterwards, if they are empty.
     pub(crate) removes_parents: usize,
 }
 
 impl RemoveFromTree {
-    /// The changes that remove a directory, itself first, and then each of its entries by path.
+    /// The changes that remove a directory: its own first, then those of its entries in the order of their paths.
     pub(crate) fn all(path: &RawPath, removal: TreeRemoval) -> Vec<Self> {
         let removal = Rc::new(removal);
         let part = |path: RawPath, place: Place, entry: Option<usize>| {
@@ -92,7 +92,7 @@ impl Change for RemoveFromTree {
     }
 
     fn change_hash(&self) -> Result<Hash, ConfineError> {
-        // A file to delete need not be readable: inode and times identify it.
+        // A file that may be deleted need not be readable, so its inode and times identify it.
         let meta = self.meta();
         let identity = (&self.place, meta.kind, meta.identity, meta.len, meta.mode, meta.modified);
         Ok(blake3::hash(format!("{identity:?}").as_bytes()))

@@ -5,21 +5,21 @@ use crate::Reason;
 /// The reason why a call was denied.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Denial {
-    /// A rule or the mode, or it is one of Pinfold's own files.
+    /// By a rule or by the mode, or because the path is one of Pinfold's own files.
     #[error("{}", reason(.0))]
     Policy(Reason),
-    /// The user, maybe with a message for the agent.
+    /// By the user, maybe with a message for the agent.
     #[error("the user said no{}", message(.0.as_deref()))]
     User(Option<String>),
-    /// Needs approval, and there is no way to ask the user.
+    /// The access needs approval, and the user cannot be asked.
     #[error("the user has to be asked ({reason}), and nobody can be")]
     NoApprover {
         /// Why the user has to be asked.
         reason: Reason,
-        /// The rule that would allow it, if one would.
+        /// The rule that would allow the access, if there is one.
         allow: Option<String>,
     },
-    /// The user is being asked, and the call will be made again with the answer.
+    /// The client asks the user, and repeats the call with the answer.
     #[error("the user is being asked")]
     Deferred,
 }

@@ -1,7 +1,7 @@
-//! Turns errors of `pinfold-confine` into errors of the engine, with the path as it was given.
+//! Converts errors of `pinfold-confine` into errors of the engine, with the path as it was given.
 //!
-//! The meaning of an error depends on what was tried: reading, changing, keeping a backup. The message also depends on
-//! the call: whether its time is over, whether policy hides the path, and which names are similar.
+//! The meaning of an error depends on what failed: a read, a change, or a backup. The message also depends on the
+//! call: whether its deadline has passed, whether policy hides the path, and which names are similar.
 
 use std::io;
 
@@ -26,7 +26,7 @@ impl Error {
         })
     }
 
-    /// The error of a journal that could not be read or written.
+    /// The error for a journal that could not be read or written.
     pub(crate) fn from_journal(error: &ConfineError) -> Self {
         Self::JournalFailed { cause: error.to_string() }
     }
@@ -90,7 +90,7 @@ impl View<'_> {
         }
     }
 
-    /// The error for a path that is to be changed and could not be found.
+    /// The error for a path that is to be changed and could not be resolved.
     pub(crate) fn target_error(&self, path: &RawPath, error: ConfineError) -> Error {
         match error {
             error @ ConfineError::Os(_) => Error::from_write(path, error),
@@ -103,13 +103,13 @@ impl View<'_> {
         self.path_error(path, ConfineError::NotFound)
     }
 
-    /// The error for a call that ended, or waited for a lock, too long.
+    /// The error for a call that waited too long, or was cancelled.
     pub(crate) fn timed_out(&self, path: &RawPath) -> Error {
         self.check_time().err().unwrap_or_else(|| Error::Locked { path: path.clone() })
     }
 
-    /// The error of a step of `commit`. If the file has changed, the session plans again. `failed` makes the error
-    /// for everything else but the end of the call.
+    /// The error for a step of `commit`. If the file has changed, the session plans again. If the call has not ended,
+    /// `failed` makes the error.
     pub(crate) fn commit_error(
         &self,
         path: &RawPath,

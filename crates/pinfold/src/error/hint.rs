@@ -1,12 +1,11 @@
-//! Hints: what to try after an error, without names of arguments and flags.
-//! Dialects and front ends add those.
+//! Hints: what to try after an error. They name no arguments and flags; dialects and front ends add those.
 //!
-//! Every kind is named here, also those that have no hint, so that a new kind asks for one.
+//! The match names every kind, including those without a hint, so that a new kind needs a decision.
 
 use super::{Denial, Error, RegexMistake};
 
 impl Error {
-    /// The next move after the error, if there is one.
+    /// What to try after the error, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
@@ -147,7 +146,7 @@ impl Error {
         }
     }
 
-    /// The hint of [`Error::NotRead`]. `read_it` says how to read the file.
+    /// The hint for [`Error::NotRead`]. `read_it` says how to read the file.
     #[doc(hidden)]
     pub fn not_read_hint(read_it: &str, names_setting: bool) -> String {
         let setting = if names_setting {
@@ -159,15 +158,15 @@ impl Error {
         format!("{read_it} first, then try again{setting}")
     }
 
-    /// The message and the hint.
+    /// The message, followed by the hint.
     pub fn with_hint(&self) -> String {
         self.hint_after(self.to_string())
     }
 
-    /// The hint, after another wording of the message.
+    /// The given message, followed by the hint.
     pub fn hint_after(&self, message: String) -> String {
         match self.hint() {
-            // An excerpt of the file is a paragraph of its own.
+            // A hint with an excerpt of the file is a separate paragraph.
             Some(hint) if hint.contains('\n') && !matches!(self, Self::Changed { .. }) => {
                 format!("{message}\n{hint}")
             }

@@ -17,16 +17,16 @@ use crate::{Error, GlobUsage};
 pub(crate) struct Pattern {
     /// The directory before the first wildcard of the pattern; may be empty.
     pub(crate) directory: String,
-    /// How many levels below that directory it reaches; `None` for all.
+    /// How many levels below that directory it can match; `None` for all.
     pub(crate) depth: Option<usize>,
-    /// What it asks for, for a table of names: one of these.
+    /// Queries for a [`NameTable`](crate::search::NameTable): a file matches if one of them does.
     pub(crate) name_queries: Vec<NameQuery>,
     matcher: Matcher,
     literal_names: LiteralNames,
 }
 
 impl Pattern {
-    /// Parses a pattern. If letter case is ignored, it is in the whole of a relative pattern.
+    /// Parses a pattern. `ignore_case` applies to all components of a relative pattern.
     pub(crate) fn parse(pattern: &str, ignore_case: bool) -> Result<Self, Error> {
         let wrong = |problem: &str| bad(GlobUsage::Find, pattern, problem);
         check(GlobUsage::Find, pattern)?;
@@ -75,9 +75,9 @@ impl Pattern {
     }
 }
 
-/// What a pattern asks for: one query for each choice of its braces.
+/// The queries for a pattern: one for each expansion of its braces.
 fn name_queries(pattern: &str, ignore_case: bool) -> Vec<NameQuery> {
-    // The characters of a class, and those after a backslash, are no braces.
+    // Within a class or after a backslash, a brace is a plain character.
     let is_plain = !ignore_case && !pattern.contains(['[', '\\']);
     let choices = if is_plain { expanded(pattern) } else { Vec::new() };
     match choices.len() {
@@ -152,7 +152,7 @@ fn in_characters(regex: &str) -> String {
             }
             None => {
                 out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut bytes)));
-                // The second half of an escaped backslash does not start such a byte.
+                // The second half of an escaped backslash does not start an escape.
                 let whole = if first == '\\' { 2.min(rest.len()) } else { first.len_utf8() };
                 let whole = (whole..=rest.len()).find(|end| rest.is_char_boundary(*end));
                 let (this, next) = rest.split_at(whole.unwrap_or(rest.len()));

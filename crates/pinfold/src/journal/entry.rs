@@ -1,4 +1,4 @@
-//! Entries of the journal: what was changed, and what was there before and after.
+//! Entries of the journal: a change, and the states before and after it.
 
 use blake3::Hash;
 use pinfold_confine::{Error as ConfineError, Metadata};
@@ -17,7 +17,7 @@ pub struct Entry {
     pub tool: String,
     /// The file's real path.
     pub path: String,
-    /// The real paths of the workspace's roots, less those that are only read.
+    /// The real paths of the workspace's roots, without read roots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
     /// The state before the change.
@@ -33,19 +33,19 @@ pub struct Entry {
     /// The change that it undid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
-    /// Older changes of the same file that it undid too.
+    /// Older changes of the same file that it also undid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_undoes: Vec<String>,
-    /// The id of the first change of the set that it is part of. They were made together, and are undone together.
+    /// The id of the first change of its set. The changes of a set were made together, and are undone together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The label of a checkpoint. Such an entry is no change.
+    /// The label of a checkpoint. Such an entry is not a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
 }
 
 impl Entry {
-    /// The kind of change: `created`, `changed`, `deleted` or `moved`; or that it is a `checkpoint`.
+    /// The kind of change: `created`, `changed`, `deleted` or `moved`; or `checkpoint`.
     pub fn kind(&self) -> &'static str {
         match (&self.before, &self.after) {
             _ if self.checkpoint.is_some() => "checkpoint",
@@ -67,9 +67,9 @@ fn is_zero(number: &usize) -> bool {
 pub struct LoggedEntry {
     /// The entry.
     pub entry: Entry,
-    /// Whether the log says that the change was made. If not, the process was killed just before or after it.
+    /// Whether the log confirms the change. If not, the process was killed just before or after it.
     pub confirmed: bool,
-    /// Whether a later change undid it, and was not undone itself.
+    /// Whether a later change undid it, and that change was not undone itself.
     pub undone: bool,
 }
 
@@ -85,13 +85,13 @@ pub enum State {
         hash: String,
         /// Its size in bytes.
         bytes: u64,
-        /// Its permission bits, where they were known before the change was made.
+        /// Its permission bits, if they were known before the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
-    /// A directory, whatever is in it.
+    /// A directory, regardless of its entries.
     Directory {
-        /// Its permission bits, where they were known before the change was made.
+        /// Its permission bits, if they were known before the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
@@ -108,7 +108,7 @@ impl State {
         Self::File { hash: hash.to_hex().to_string(), bytes, mode }
     }
 
-    /// Whether the log cannot hold it exactly, since it is not UTF-8.
+    /// Whether the log cannot represent it exactly, since it is not UTF-8.
     pub(crate) fn is_lossy(&self) -> bool {
         matches!(self, Self::Link { target } if target.contains(char::REPLACEMENT_CHARACTER))
     }
@@ -119,7 +119,7 @@ impl State {
     }
 }
 
-/// The letters of an id, and how many it has.
+/// The alphabet of ids, and their length.
 pub(super) const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 pub(super) const ID_CHARS: usize = 10;
 

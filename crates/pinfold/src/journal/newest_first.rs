@@ -7,7 +7,7 @@ use pinfold_confine::{BackupStore, Error as ConfineError, LinesFromEnd, Segment}
 
 use super::{Entry, LineKey, LoggedEntry, log};
 
-/// Tells whether a change was made that the log does not confirm.
+/// Decides whether an unconfirmed change was made.
 pub(super) type WasMade<'j> = Box<dyn Fn(&Entry) -> bool + Send + Sync + 'j>;
 
 /// The entries of a journal, newest first.
@@ -16,11 +16,11 @@ pub struct NewestFirst<'j> {
     pub(super) lines: LinesFromEnd,
     /// The newest segment when the current log was opened. Newer ones repeat lines of that log.
     pub(super) newest_segment: u64,
-    /// Those that have not been read, oldest first. `None` until the current log has been read.
+    /// The segments that have not been read, oldest first. `None` until the current log has been read.
     pub(super) segments: Option<Vec<Segment>>,
     pub(super) made: HashSet<String>,
     pub(super) void: HashSet<String>,
-    /// Older changes that those which were read undid.
+    /// Older changes that the entries read so far have undone.
     pub(super) undone: HashSet<String>,
     pub(super) was_made: WasMade<'j>,
 }
@@ -32,7 +32,7 @@ impl fmt::Debug for NewestFirst<'_> {
 }
 
 impl<'j> NewestFirst<'j> {
-    /// Asks whether an undo was made that the log does not confirm. Without this, it counts as made.
+    /// Sets the function that decides whether an unconfirmed undo was made. Without it, such an undo counts as made.
     pub(crate) fn judging_undos(
         self,
         was_made: impl Fn(&Entry) -> bool + Send + Sync + 'j,
@@ -40,7 +40,7 @@ impl<'j> NewestFirst<'j> {
         Self { was_made: Box::new(was_made), ..self }
     }
 
-    /// The log of the newest segment that has not been read.
+    /// Opens the log of the newest segment that has not been read.
     fn next_log(&mut self) -> Result<Option<LinesFromEnd>, ConfineError> {
         let mut segments = match self.segments.replace(Vec::new()) {
             Some(segments) => segments,
@@ -77,7 +77,7 @@ impl Iterator for NewestFirst<'_> {
                 let confirmed = self.made.remove(&entry.id);
                 if !self.void.remove(&entry.id) {
                     let undone = self.undone.remove(&entry.id);
-                    // A process may have been killed before it undid the change.
+                    // The process may have been killed before it undid the change.
                     let undoes_something = entry.undoes.is_some();
                     if !undone && undoes_something && (confirmed || (self.was_made)(&entry)) {
                         let undoes = entry.undoes.iter().chain(&entry.also_undoes);
@@ -93,8 +93,8 @@ impl Iterator for NewestFirst<'_> {
     }
 }
 
-/// Selects the entries whose changes are in effect: not undone, or undone and redone. Leaves out entries that
-/// undid others. `entries` starts with the newest.
+/// Selects the entries whose changes are in effect: not undone, or undone and redone. Omits entries that undid
+/// others. `entries` starts with the newest.
 pub(crate) fn standing<E>(
     entries: impl Iterator<Item = Result<LoggedEntry, E>>,
 ) -> impl Iterator<Item = Result<LoggedEntry, E>> {

@@ -1,4 +1,4 @@
-//! The journal entries of a set of changes, from before they are made until they are done.
+//! The journal entries of a set of changes, from before the changes until they are confirmed or voided.
 
 use pinfold_confine::{Error as ConfineError, Place, StoreLock};
 
@@ -7,10 +7,10 @@ use crate::change::Change;
 use crate::commit::CommitError;
 use crate::{Durability, Error, JournalFailure, View};
 
-/// The entries of changes that are being made; none if there is no journal.
+/// The entries of changes that are being made. Empty if there is no journal.
 pub(crate) struct PendingEntries<'v> {
     view: &'v View<'v>,
-    /// In the order of the changes. The first names the whole set.
+    /// In the order of the changes. The first id names the set.
     ids: Vec<String>,
     warning: Option<String>,
     lasting: Lasting,
@@ -19,13 +19,13 @@ pub(crate) struct PendingEntries<'v> {
 }
 
 impl<'v> PendingEntries<'v> {
-    /// Changes that the journal does not have.
+    /// No entries.
     pub(crate) fn none(view: &'v View<'v>) -> Self {
         Self { view, ids: Vec::new(), warning: None, lasting: Lasting::Crash, _lock: None }
     }
 
-    /// Enters changes before they are made. If that fails, they are refused, or the answer warns that they cannot
-    /// be undone, as the settings say.
+    /// Adds entries before their changes are made. If that fails, the settings decide: the changes are refused, or
+    /// the answer warns that they cannot be undone.
     pub(crate) fn begin(
         view: &'v View<'v>,
         changes: &mut [Box<dyn Change>],
@@ -68,7 +68,7 @@ impl<'v> PendingEntries<'v> {
                 pending._lock = (entries.len() > 1).then_some(lock);
                 pending.ids = entries.into_iter().map(|entry| entry.id).collect();
             }
-            // A file changed, or the call ended: the journal did not fail.
+            // A file changed or the call ended, so this is no failure of the journal.
             (Err(error), JournalFailure::Warn)
                 if !matches!(error, ConfineError::Changed | ConfineError::TimedOut) =>
             {
@@ -85,7 +85,8 @@ impl<'v> PendingEntries<'v> {
         self.warning = Some(format!("this change cannot be undone: the journal failed ({error})"));
     }
 
-    /// Voids the entries: their changes were not made, or were rolled back. Confirms those with the numbers in `made`.
+    /// Voids the entries, because their changes were not made or were rolled back. Confirms those with the indexes in
+    /// `made`.
     pub(crate) fn void(self, made: &[usize]) {
         let Some(journal) = self.view.session().journal() else { return };
         let (stand, void): (Vec<_>, Vec<_>) =
@@ -101,11 +102,11 @@ impl<'v> PendingEntries<'v> {
         }
     }
 
-    /// The changes were made. Returns the id of the first, which names the set, or the warning that they cannot be
-    /// undone.
+    /// Confirms the entries, because the changes were made. Returns the id of the set, or the warning that it cannot
+    /// be undone.
     pub(crate) fn confirm(self) -> (Option<String>, Option<String>) {
         if let (Some(journal), false) = (self.view.session().journal(), self.ids.is_empty()) {
-            // The next start undoes a set that is not confirmed. A single change is seen in its file.
+            // The next start rolls back a set that is not confirmed. A single change shows in its file.
             let lasting = if self.ids.len() > 1 { self.lasting } else { Lasting::Crash };
             journal.confirm(&self.ids, lasting, &self.view.deadline());
         }
@@ -113,7 +114,7 @@ impl<'v> PendingEntries<'v> {
     }
 }
 
-/// The entry of a change, without an id; `None` if the journal cannot hold it exactly.
+/// The entry of a change, without an id. Returns `None` if the journal cannot represent the change exactly.
 fn entry(view: &View<'_>, change: &dyn Change, [before, after]: &[State; 2]) -> Option<Entry> {
     let moved_to = match change.destination() {
         Some((_, place)) => Some(real_path(view, place)?),

@@ -29,7 +29,7 @@ fn entry(id: &str, time: u64) -> Entry {
     }
 }
 
-/// Adds an entry, as the first change of a process, with a backup of so many bytes.
+/// Adds an entry as the first change of a process, with a backup of `bytes` bytes.
 fn begin(directory: &Path, id: &str, bytes: usize, max: u64) {
     let ws = tempfile::tempdir().unwrap();
     fs::write(ws.path().join("f"), vec![1; bytes]).unwrap();
@@ -121,7 +121,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
     for id in ["0000000001", "0000001799"] {
         assert_eq!(journal.backup(&entry(id, 1)).unwrap(), id.as_bytes());
     }
-    // And all of it goes when it is too old.
+    // All of it is removed when it is too old.
     let short = Journal::new(dir.path().to_owned(), Duration::ZERO, u64::MAX);
     std::thread::sleep(Duration::from_millis(5));
     make_tidying_due(dir.path());
@@ -133,7 +133,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
 #[test]
 fn a_log_of_any_length_is_not_read_by_a_change() {
     let dir = tempfile::tempdir().unwrap();
-    // No line of it can be parsed, so readers find nothing.
+    // No line can be parsed, so readers find nothing.
     fs::write(dir.path().join("log.jsonl"), vec![b'x'; 8 << 20]).unwrap();
     let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);
     add(&journal, "a");
@@ -145,7 +145,7 @@ fn a_log_of_any_length_is_not_read_by_a_change() {
 fn neither_a_change_nor_the_newest_entry_lists_the_segments() {
     let dir = tempfile::tempdir().unwrap();
     begin(dir.path(), "a", 1, u64::MAX);
-    // Whoever lists the segments fails.
+    // Listing the segments fails.
     fs::write(dir.path().join("sealed"), "").unwrap();
     begin(dir.path(), "b", 1, u64::MAX);
     let journal = Journal::new(dir.path().to_owned(), DAY, u64::MAX);

@@ -1,4 +1,4 @@
-//! Tidying: keeps the journal within its size and its age, and removes what killed processes left in it.
+//! Tidies the journal: enforces its maximum size and age, and removes leftovers of killed processes.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::entry::{ID_CHARS, LETTERS};
 use super::{Journal, LineKey, backup_name, json, log, millis, now};
 
-/// The disk usage of the journal: the last line of `pinfold-usage.jsonl`. Tidying adds a line with what it found, and
-/// each change since then one with its own bytes added. Without the line of a tidying, tidying is due.
+/// The disk usage of the journal, from the last line of `pinfold-usage.jsonl`. Tidying appends a line with the
+/// measured usage, and each change appends one with its own bytes added. If no line is from a tidying, tidying is
+/// due.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Usage {
@@ -28,7 +29,7 @@ impl Usage {
         Ok(Self::parse(&store.last_line(&usage_file())?))
     }
 
-    /// Nothing is known if the line is partial.
+    /// A partial line gives an unknown usage.
     fn parse(line: &str) -> Self {
         serde_json::from_str(line).unwrap_or_default()
     }
@@ -37,16 +38,16 @@ impl Usage {
 /// The interval after which a change tidies the journal again.
 pub(super) const TIDY_AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// A current log of this size is sealed. Tidying reads it, so it is small; there are as many segments as make up
-/// the history, so it is not tiny. About 600 changes.
+/// The size at which the current log is sealed. Tidying reads the whole log, so it should be small. A tiny log would
+/// give too many segments. This is about 600 changes.
 pub(super) const MAX_LOG_BYTES: u64 = 256 * 1024;
 
-/// The disk space that the lines of one change count as: a block.
+/// The disk space that the lines of one change are counted as: one block.
 pub(super) const LINES_DISK_BYTES: u64 = 4096;
 
 impl Journal {
-    /// Reserves disk space for a change, and takes the shared lock: while it is held, no process removes backups that
-    /// have no line yet. Tidies the journal before if that is due, and fails if the change does not fit even so.
+    /// Reserves disk space for a change, and takes the shared lock. While it is held, no process removes backups
+    /// without an entry. Tidies the journal first if that is due. Fails if the change does not fit after that.
     pub(super) fn make_room(
         &self,
         store: &BackupStore,
@@ -80,9 +81,9 @@ impl Journal {
         Ok(lock)
     }
 
-    /// Seals a log that has grown. Removes entries that are too old, the oldest ones until `needed` bytes are
-    /// free, and leftovers of killed processes. Returns the bytes on disk. Does nothing if another process has a
-    /// lock, unless there is a deadline to `wait` for it.
+    /// Seals a log that has grown. Removes entries that are too old, then the oldest ones until `needed` bytes are
+    /// free, and leftovers of killed processes. Returns the disk usage. Does nothing if another process has a lock,
+    /// unless `wait` has a deadline for waiting.
     fn tidy(
         &self,
         store: &BackupStore,
@@ -91,7 +92,7 @@ impl Journal {
         deadline: &Deadline,
     ) -> Result<Option<u64>, ConfineError> {
         let Some(lock) = store.lock_exclusive(wait)? else { return Ok(None) };
-        // If this process is killed, tidying stays due.
+        // If this process is killed, tidying is still due.
         store.remove(&usage_file());
         let (now, oldest) = (now(), now().saturating_sub(millis(self.keep_for)));
         if store.len(&log())? >= MAX_LOG_BYTES {
@@ -102,7 +103,7 @@ impl Journal {
             let kept: HashSet<Name> =
                 current.entries.iter().map(|(id, _)| backup_name(id)).chain([log()]).collect();
             let left = store.files()?.0.into_iter().filter(|file| !kept.contains(&file.name));
-            // The user may have named a directory that holds other files.
+            // The directory is the user's choice, so it may have other files.
             let left = left.filter(|file| is_own_name(&file.name));
             left.for_each(|file| store.remove(&file.name));
         }
@@ -112,7 +113,7 @@ impl Journal {
         let sealed = segments.iter().map(|segment| segment.disk_bytes);
         // One block for the usage file.
         let mut used = LINES_DISK_BYTES + directories + sizes.chain(sealed).sum::<u64>();
-        // A change that could never fit displaces no others.
+        // A change that could never fit evicts no others.
         let is_full =
             |used: u64| needed <= self.max_bytes && used.saturating_add(needed) > self.max_bytes;
         segments.reverse();
@@ -161,9 +162,9 @@ fn reserve(
 
 /// The entries of the current log.
 struct CurrentLog {
-    /// The entries that were not called off: id and time, oldest first.
+    /// The entries that were not voided, as id and time, oldest first.
     entries: Vec<(String, u64)>,
-    /// Entries that were called off.
+    /// The ids of voided entries.
     void: HashSet<String>,
 }
 
@@ -190,7 +191,7 @@ impl CurrentLog {
     }
 }
 
-/// A log without the lines about some entries, and without partial lines of killed processes.
+/// A log without the lines of some entries, and without partial lines of killed processes.
 fn without(text: &str, gone: &HashSet<String>) -> String {
     let stays = |line: &&str| {
         LineKey::parse(line).is_some_and(|key| key.about().is_some_and(|id| !gone.contains(id)))
@@ -198,7 +199,7 @@ fn without(text: &str, gone: &HashSet<String>) -> String {
     text.lines().filter(stays).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Whether a name is that of a backup, or of a log that is being rewritten.
+/// Whether a file name is that of a backup or of a log that is being rewritten.
 fn is_own_name(name: &Name) -> bool {
     let name = name.as_bytes();
     let is_id = |id: &[u8]| id.len() == ID_CHARS && id.iter().all(|it| LETTERS.contains(it));

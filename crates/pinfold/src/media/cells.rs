@@ -1,6 +1,6 @@
-//! Changes one cell of a notebook in its JSON text, so that every byte outside of the cell stays.
+//! Changes one cell of a notebook in its JSON text, so that every byte outside the cell stays.
 //!
-//! Within the cell too, only what has to change does. New parts are laid out like those around them.
+//! Within the cell, too, only the necessary parts change. New parts get the same layout as those around them.
 
 mod layout;
 
@@ -15,7 +15,7 @@ use super::notebook::{one_line, parse};
 use crate::limits::MAX_SUGGESTED_NAMES;
 use crate::similar_names::similar_names;
 
-/// A change of one cell of a notebook. A cell is named by its id, or where it has none of its own by its number,
+/// A change of one cell of a notebook. A cell is named by its id. A cell without an id is named by its number,
 /// counting from 1, as in `cell-3`.
 #[derive(Clone, Debug)]
 pub enum CellEdit {
@@ -70,13 +70,13 @@ impl CellKind {
 pub(crate) struct ChangedCell {
     /// The whole file's new bytes.
     pub(crate) bytes: Vec<u8>,
-    /// The cell's number, counting from 1; of a cell that was removed, the number that it had.
+    /// The cell's number, counting from 1. For a removed cell, it is the number before the removal.
     pub(crate) number: usize,
-    /// Its id, where it has one.
+    /// Its id, if it has one.
     pub(crate) id: Option<String>,
     /// Its kind, as the file names it.
     pub(crate) kind: String,
-    /// Whether outputs or an execution count were removed from a cell that stays.
+    /// Whether outputs or an execution count were removed from a remaining cell.
     pub(crate) cleared: bool,
     /// How many cells there are now.
     pub(crate) cells: usize,
@@ -91,7 +91,7 @@ pub(crate) enum CellProblem {
     NoCell {
         /// The name.
         cell: String,
-        /// Names that were perhaps meant.
+        /// Similar names.
         near: Vec<String>,
     },
 }
@@ -171,7 +171,7 @@ impl<'t> Cells<'t> {
             let [key, _] = json_member(text, (*element).clone());
             serde_json::from_str::<String>(&text[key]).is_ok_and(|name| name == "cells")
         };
-        // Of several members with the same key, the parser takes the last.
+        // If a key occurs several times, the parser takes the last.
         let array = root.iter().rfind(is_cells).expect("the parser found the member");
         let [_, array] = json_member(text, array.clone());
         let items = json_elements(text, array.clone());
@@ -218,7 +218,7 @@ impl<'t> Cells<'t> {
         let digits = digits.unwrap_or(name);
         let index = digits.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         if let Some(index) = index.filter(|index| *index < self.values.len()) {
-            // A number says less than an id, which stays the same when cells come and go.
+            // An id is better than a number, since it stays the same when cells are inserted or removed.
             return match self.id(index).filter(|id| named(id).len() == 1) {
                 Some(id) => no_cell(vec![id]),
                 None => Ok(index),
@@ -229,7 +229,7 @@ impl<'t> Cells<'t> {
         no_cell(near.into_iter().map(str::to_owned).collect())
     }
 
-    /// An id that no cell has, where cells have ids. It follows from the content, so that a dry run shows the real one.
+    /// A new id, if cells have ids. It is derived from the content, so that a dry run shows the real one.
     fn new_id(&self, source: &str) -> Option<String> {
         let ids: HashSet<_> = self.values.iter().filter_map(|cell| cell["id"].as_str()).collect();
         let id = |attempt: u64| {
@@ -284,7 +284,7 @@ impl<'t> Cells<'t> {
         let colon = colon(&members(self.text, &elements));
         let as_string = self.values.get(model).is_some_and(|cell| cell["source"].is_string());
         let is_code = kind == CellKind::Code;
-        // In the order in which Jupyter writes them.
+        // Jupyter writes the members in this order.
         let members = [
             Some(("cell_type", quoted(kind.name()))),
             is_code.then(|| ("execution_count", "null".into())),
@@ -316,7 +316,7 @@ impl<'t> Cells<'t> {
         }
     }
 
-    /// The source of a cell: an array of its lines, or one string.
+    /// The source of a cell, as an array of its lines or as one string.
     fn source(&self, source: &str, cell: &Layout, as_string: bool) -> String {
         if as_string {
             return quoted(source);

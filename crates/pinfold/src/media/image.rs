@@ -126,7 +126,7 @@ fn shrunk(
             return Err(NoPicture::TimedOut);
         }
         let longest = u32::try_from(side).unwrap_or(u32::MAX);
-        // `thumbnail` takes one pass over the pixels, and there are fewer each time.
+        // `thumbnail` makes one pass over the pixels, which become fewer each time.
         small = small.thumbnail(longest, longest);
         let (mime, data) = encoded(&small, format).ok_or(NoPicture::Damaged)?;
         if data.len() as u64 > max_bytes && side == 1 {
@@ -176,7 +176,7 @@ mod tests {
 
     fn png(width: u32, height: u32) -> Vec<u8> {
         let pixels = image::RgbImage::from_fn(width, height, |x, y| {
-            // Noise, so that it does not compress.
+            // Noise does not compress.
             let value = x.wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)) >> 7;
             image::Rgb([value as u8, (value >> 8) as u8, (value >> 16) as u8])
         });

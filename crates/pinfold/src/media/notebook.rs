@@ -28,7 +28,7 @@ pub struct Notebook {
     image_bytes: u64,
 }
 
-/// Refuses a change that would leave a file whose name is a notebook's, and that is one, as something else.
+/// Refuses a change that makes a valid notebook invalid.
 pub(crate) fn check_notebook(path: &RawPath, before: &[u8], after: &[u8]) -> Result<(), Error> {
     match parse(after).map(|_| ()) {
         Err(problem) if parse(before).is_ok() => {
@@ -193,7 +193,7 @@ impl Notebook {
         }
     }
 
-    /// Why an image cannot be shown, if so.
+    /// The reason why an image cannot be shown, if there is one.
     fn refusal(&self, data: &str) -> Option<&'static str> {
         if self.images.len() >= MAX_NOTEBOOK_IMAGES {
             return Some("there are too many images");

@@ -1,8 +1,7 @@
-//! Reads the text of PDFs where a hostile one does no harm.
+//! Reads the text of PDFs, so that a hostile PDF does no harm.
 //!
-//! Whatever the reader, all sessions of a process together read at most
-//! [`MAX_PDFS_AT_ONCE`] documents of [`MAX_PDF_BYTES_AT_ONCE`] bytes at a time; other calls wait for
-//! their turn until their deadline.
+//! All sessions of a process together read at most [`MAX_PDFS_AT_ONCE`] documents with [`MAX_PDF_BYTES_AT_ONCE`]
+//! bytes at a time, whichever reader they use. Other calls wait for their turn until their deadline.
 
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -26,12 +25,11 @@ use crate::limits::{MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE};
 /// How often a waiting call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The stack of a thread that reads a PDF: drawing recurses where a document nests its parts.
+/// The stack of a thread that reads a PDF. Drawing recurses if a document has nested parts.
 #[cfg(feature = "pdf")]
 pub const PDF_STACK_BYTES: usize = 64 * 1024 * 1024;
 
-/// The most that a child process may answer: the text, the largest answer that a dialect has room for,
-/// as JSON.
+/// The maximum size of a child process's answer: the text of the largest result that a dialect allows, as JSON.
 const MAX_ANSWER_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Reads PDFs, which may be hostile.
@@ -90,9 +88,9 @@ impl Admission {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a document of this size can be read; `None` if the deadline passes first.
+    /// Waits until a document of this size can be read. Returns `None` if the deadline passes first.
     fn admit(&self, bytes: u64, deadline: &Deadline) -> Option<Admitted<'_>> {
-        // A document larger than the budget has it to itself.
+        // A document larger than the whole budget is read alone.
         let bytes = bytes.min(MAX_PDF_BYTES_AT_ONCE);
         let mut in_use = self.in_use();
         while in_use.documents >= MAX_PDFS_AT_ONCE || in_use.bytes + bytes > MAX_PDF_BYTES_AT_ONCE {
@@ -119,9 +117,8 @@ impl Drop for Admitted<'_> {
 
 /// Reads PDFs on a thread of this process.
 ///
-/// The thread stops soon after the deadline, but nothing limits the memory that a hostile document
-/// takes, or stops it from ending the process by using up its stack. Programs that read files of
-/// strangers should use [`ProcessPdfReader`].
+/// The thread stops soon after the deadline. Nothing limits the memory that a hostile document takes, and a document
+/// that overflows the stack ends the process. Programs that read untrusted files should use [`ProcessPdfReader`].
 #[cfg(feature = "pdf")]
 #[derive(Debug, Default)]
 pub struct ThreadPdfReader;
@@ -203,8 +200,8 @@ fn wait<T>(receive: &mpsc::Receiver<T>, deadline: &Deadline) -> WaitOutcome<T> {
 
 /// Reads each PDF in a child process, which is killed at the deadline.
 ///
-/// The process gets the open file as its standard input, so this one holds none of it, and answers with
-/// [`extract_to_json`]. It should limit itself, as `pinfold read-pdf` does.
+/// The child gets the open file as its standard input, so this process does not read it, and answers with
+/// [`extract_to_json`]. The child should restrict itself, as `pinfold read-pdf` does.
 #[derive(Clone, Debug)]
 pub struct ProcessPdfReader {
     /// The program.
@@ -241,7 +238,7 @@ impl PdfReader for ProcessPdfReader {
         let (send, receive) = mpsc::channel();
         thread::scope(|scope| {
             let reader = thread::Builder::new().name("pdf answer".into());
-            // Ends with the child, at the latest: it is killed below.
+            // This thread ends with the child, which is killed below.
             let reader = reader.spawn_scoped(scope, move || {
                 let mut answer = Vec::new();
                 let _ = stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut answer);
@@ -268,7 +265,7 @@ pub fn extract_to_json(content: Vec<u8>, request: PdfRequest) -> Vec<u8> {
     serde_json::to_vec(&extracted).unwrap_or_default()
 }
 
-/// A process that does not outlive the call that started it.
+/// A child process that is killed when this is dropped.
 struct KillOnDrop(Child);
 
 impl KillOnDrop {

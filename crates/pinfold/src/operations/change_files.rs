@@ -1,4 +1,4 @@
-//! `ChangeFiles`: several changes, all of them or none.
+//! `ChangeFiles`: makes all of several changes, or none.
 
 use std::collections::HashSet;
 
@@ -60,7 +60,7 @@ pub enum FileChange {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FilesChanged {
-    /// The paths that changed, as they were given.
+    /// The changed paths, as they were given.
     pub paths: Vec<RawPath>,
     /// The outcome of each change, in the order of the request.
     pub outcomes: Vec<FileOutcome>,
@@ -91,7 +91,7 @@ impl ChangeFiles {
 }
 
 impl FileChange {
-    /// The path, and the path that it goes to.
+    /// The path of the change, and the path that it moves the file to.
     fn paths(&self) -> (&RawPath, Option<&RawPath>) {
         match self {
             Self::Write(write) => (&write.path, None),
@@ -105,7 +105,7 @@ impl FileChange {
     }
 
     fn plan(&self, view: &View<'_>) -> Result<(FileOutcome, ChangeSet), Error> {
-        /// Plans one change, and says which kind of outcome it has.
+        /// Plans one change. `outcome` wraps its outcome.
         fn planned<O: Operation<Changes = ChangeSet>>(
             operation: &O,
             view: &View<'_>,
@@ -134,7 +134,7 @@ impl Operation for ChangeFiles {
             let problem = format!("at most {MAX_SET_CHANGES} changes can be made at once");
             return Err(Error::InvalidArgument(problem));
         }
-        // Before anything is held: a path that is there twice would wait for itself.
+        // This comes before any file is locked: a path that occurs twice would wait for its own lock.
         let mut known = HashSet::new();
         for path in self.changes.iter().flat_map(|change| {
             let (path, to) = change.paths();
@@ -144,7 +144,7 @@ impl Operation for ChangeFiles {
                 return Err(Error::ChangedTwice { path: path.clone() });
             }
         }
-        // In the order of their paths, so that two sets do not wait for each other.
+        // Files are locked in the order of their paths, so two sets cannot deadlock.
         let mut order: Vec<usize> = (0..self.changes.len()).collect();
         order.sort_by_key(|number| self.changes[*number].paths().0.as_str());
         let mut planned = Vec::new();

@@ -1,4 +1,4 @@
-//! `Compare`: compares two versions of a file that the journal or the disk has.
+//! `Compare`: compares two versions of a file, from the journal or on the disk.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -39,18 +39,18 @@ pub struct Compare {
     pub path: String,
     /// The version to compare with.
     pub from: Version,
-    /// The version that is compared.
+    /// The version to compare.
     pub to: Version,
 }
 
 /// A version of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Version {
-    /// The one that a change found, by the change's id.
+    /// The version before a change, by the change's id.
     Before(String),
-    /// The one that a change left, by the change's id.
+    /// The version after a change, by the change's id.
     After(String),
-    /// The one that is there now.
+    /// The current version.
     Now,
 }
 
@@ -58,9 +58,9 @@ pub enum Version {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Compared {
-    /// The states of the file, from and to.
+    /// The states of the file in both versions.
     pub states: [State; 2],
-    /// The diff, where both versions are text and still exist.
+    /// The diff, if both versions are text and still exist.
     pub diff: Option<String>,
 }
 
@@ -89,16 +89,16 @@ impl Compare {
             return now(view, &RawPath::from(self.path.as_str()));
         };
         let entry = find(view, id)?;
-        // The file may have had another name then, under which it may not be read.
+        // The file may have had another path then, at which it may not be read.
         view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
-        // A move leaves the content as it is, at another path.
+        // A move changes the path, not the content.
         let after = matches!(version, Version::After(_)) && entry.moved_to.is_none();
         Ok(if after { entry.after } else { entry.before })
     }
 }
 
-/// The diff of two states of a file, where both are text and their contents still exist. The caller has checked that
-/// the file may be read.
+/// The diff of two states of a file, if both are text and their contents still exist. The caller has checked that the
+/// file may be read.
 pub(super) fn compare(
     view: &View<'_>,
     path: &str,
@@ -121,7 +121,7 @@ pub(super) fn compare(
     Ok(diff(DiffFormat::Git, &shown, &before, &after, view))
 }
 
-/// The state of a file now.
+/// The current state of a file.
 fn now(view: &View<'_>, path: &RawPath) -> Result<State, Error> {
     let (_, mut file) = match view.file(path) {
         Ok(found) => found,
@@ -137,7 +137,7 @@ fn now(view: &View<'_>, path: &RawPath) -> Result<State, Error> {
     Ok(State::file(pinfold_confine::hash(&bytes), file.len(), Some(file.meta().mode)))
 }
 
-/// The content that a file had: that of the file now, or the backup of a change that displaced the same.
+/// The content of a file in some state: the current content, or a backup with the same hash.
 fn content(view: &View<'_>, path: &str, state: &State) -> Option<Vec<u8>> {
     let (hash, len) = match state {
         State::Absent | State::Directory { .. } => return Some(Vec::new()),
@@ -155,7 +155,7 @@ fn content(view: &View<'_>, path: &str, state: &State) -> Option<Vec<u8>> {
     displaced.take_while(|_| view.check_time().is_ok()).find_map(|entry| backup(view, &entry).ok())
 }
 
-/// The file's content, if it has this hash now.
+/// The file's current content, if it has this hash.
 fn on_disk(view: &View<'_>, path: &str, hash: &str, len: u64) -> Option<Vec<u8>> {
     let (_, mut file) =
         view.file(&RawPath::from(path)).ok().filter(|(_, file)| file.len() == len)?;

@@ -1,4 +1,4 @@
-//! Replacing text in a file: one operation for one edit or many.
+//! `Edit`: replaces text in a file, once or several times.
 
 use pinfold_confine::{Place, RawPath, Target};
 use pinfold_text::{
@@ -39,7 +39,7 @@ pub struct Edit {
     pub path: RawPath,
     /// The replacements, in order.
     pub replacements: Vec<Replacement>,
-    /// How the texts are looked for; the session's setting may be stricter.
+    /// How leniently the texts are matched. The session's setting may be stricter.
     pub matching: MatchMode,
     /// Whether an existing file must have been read first.
     pub read_rule: ReadRule,
@@ -57,23 +57,23 @@ pub struct Edit {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Edited {
-    /// Where the file is.
+    /// The place of the file.
     pub place: Place,
-    /// The file's size now.
+    /// The file's new size in bytes.
     pub bytes: u64,
-    /// Whether there was no file before.
+    /// Whether the file was created.
     pub created: bool,
     /// How many occurrences were replaced.
     pub replacements: usize,
     /// The most lenient way in which one of the texts was found.
     pub match_kind: MatchKind,
-    /// The lines that each replacement takes now, from first to last.
+    /// The first and last line of each replacement, in the new file.
     pub lines: Vec<(u64, u64)>,
     /// The lines around the first replacement, numbered, if the request asks for them.
     pub snippet: Option<String>,
-    /// Whether the file had changed elsewhere since the session last saw it.
+    /// Whether the file had changed elsewhere since the session last read it.
     pub changed_elsewhere: bool,
-    /// How many other names the old content has; they keep it.
+    /// How many other hard links still have the old content.
     pub other_names: u64,
 }
 
@@ -168,7 +168,7 @@ impl Edit {
         Ok(empty(&self.replacements[0]))
     }
 
-    /// The first replacement's text as the whole content, and the others made in that.
+    /// The content of a new file: the first replacement's text, with the other replacements applied.
     fn create(&self, view: &View<'_>) -> Result<ReplacedInOrder, Error> {
         let (first, rest) = self.replacements.split_first().expect("checked: there is one");
         let content = &first.new;
@@ -188,8 +188,7 @@ impl Edit {
         Ok(ReplacedInOrder { counts, lines, ..made })
     }
 
-    /// Applies the replacements to the existing content. Also returns whether that had changed
-    /// elsewhere.
+    /// Applies the replacements to the existing content. Also returns whether the file had changed elsewhere.
     fn edit(
         &self,
         view: &View<'_>,
@@ -214,7 +213,7 @@ impl Edit {
             return Ok((made.map_err(|failed| self.refusal(view, &failed, encoding))?, false));
         };
         let (region, number) = match replace(MatchMode::Exact) {
-            // The session has not seen all places of `replace_all`.
+            // The session has not seen all places that `replace_all` changes.
             Ok(made) => match made.counts.iter().position(|count| *count > 1) {
                 Some(several) => (self.nearest(view, bytes, encoding, several + 1), several + 1),
                 None => return Ok((made, true)),
@@ -238,7 +237,7 @@ impl Edit {
         match_mode(view, self.matching)
     }
 
-    /// The number of an edit, where there are several.
+    /// The number of an edit, if there are several.
     fn number(&self, number: usize) -> Option<usize> {
         (self.replacements.len() > 1).then_some(number)
     }
@@ -285,8 +284,8 @@ impl Edit {
     }
 }
 
-/// The error for a file that is not as the session knows it. If all that changed is shown, or the region that the
-/// edit was about, that counts as having seen it, so that the next edit can succeed.
+/// The error for a file that changed since the session read it. If it shows every change, or the region that the edit
+/// tried to change, it counts as a read, so that the next edit can succeed.
 pub(super) fn changed_since_read(
     view: &View<'_>,
     path: &RawPath,
@@ -307,7 +306,7 @@ pub(super) fn changed_since_read(
     Error::Changed { path: path.clone(), now, read_again }
 }
 
-/// Refuses a file that is too large to be edited.
+/// Refuses a file that is too large to edit.
 pub(super) fn check_size(view: &View<'_>, path: &RawPath, size: u64) -> Result<(), Error> {
     match edit_bytes(view) {
         limit if size > limit => Err(Error::TooLarge { path: path.clone(), size, limit }),
@@ -315,7 +314,7 @@ pub(super) fn check_size(view: &View<'_>, path: &RawPath, size: u64) -> Result<(
     }
 }
 
-/// The encoding of a text file; a binary file is refused.
+/// The encoding of a text file. Refuses a binary file.
 pub(super) fn encoding_of(path: &RawPath, bytes: &[u8]) -> Result<Encoding, Error> {
     match sniff_content(bytes) {
         Content::Text(encoding) => Ok(encoding),
@@ -326,7 +325,7 @@ pub(super) fn encoding_of(path: &RawPath, bytes: &[u8]) -> Result<Encoding, Erro
     }
 }
 
-/// The match mode: the tool's, unless the setting is stricter.
+/// The match mode of the tool, or the setting if that is stricter.
 pub(super) fn match_mode(view: &View<'_>, tools: MatchMode) -> MatchMode {
     match view.session().settings().matching {
         MatchMode::Exact => MatchMode::Exact,
@@ -334,12 +333,12 @@ pub(super) fn match_mode(view: &View<'_>, tools: MatchMode) -> MatchMode {
     }
 }
 
-/// The largest file that can be edited, before or after.
+/// The maximum size of a file before and after an edit.
 pub(super) fn edit_bytes(view: &View<'_>) -> u64 {
     view.session().settings().max_edit_bytes
 }
 
-/// Whether the call may still go on.
+/// Returns a function that checks the deadline.
 pub(super) fn in_time(view: &View<'_>) -> impl Fn() -> bool {
     move || view.check_time().is_ok()
 }

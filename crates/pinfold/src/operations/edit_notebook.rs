@@ -37,7 +37,7 @@ pub struct EditNotebook {
     pub read_rule: ReadRule,
 }
 
-/// A cell that was changed.
+/// A changed cell.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NotebookEdited {
@@ -45,13 +45,13 @@ pub struct NotebookEdited {
     pub place: Place,
     /// The notebook's new size in bytes.
     pub bytes: u64,
-    /// The cell's number, counting from 1; of a cell that was removed, the number that it had.
+    /// The cell's number, counting from 1. For a removed cell, it is the number before the removal.
     pub number: usize,
-    /// The cell's id, where it has one.
+    /// The cell's id, if it has one.
     pub id: Option<String>,
     /// The cell's kind, such as `code`.
     pub kind: String,
-    /// Whether outputs or an execution count were removed from a cell that stays.
+    /// Whether outputs or an execution count were removed from a remaining cell.
     pub cleared: bool,
     /// How many cells there are now.
     pub cells: usize,

@@ -36,20 +36,19 @@ use crate::{Error, NoChange, Operation, View};
 pub struct Find {
     /// The directory; all roots if `None`.
     pub path: Option<RawPath>,
-    /// A glob that the path below the directory has to match. If `None`, all files of the directory itself
-    /// are found.
+    /// A glob for paths below the directory. `None` finds all files of the directory itself.
     pub pattern: Option<String>,
-    /// Whether directories are found too.
+    /// Whether directories are found, too.
     pub directories: bool,
-    /// Whether the pattern disregards letter case.
+    /// Whether the pattern ignores case.
     pub ignore_case: bool,
-    /// Whether hidden and ignored entries are found whatever the pattern says.
+    /// Whether hidden and ignored entries are found, even if the pattern does not name them.
     pub all: bool,
     /// Whether hidden entries are found.
     pub hidden: bool,
     /// Which ignore files are obeyed.
     pub ignore_files: IgnoreFiles,
-    /// Globs for paths below the directory. What matches is left out, with all that is below it.
+    /// Globs for paths below the directory. A matching entry is left out, with everything below it.
     pub exclude: Vec<String>,
     /// The order of the files.
     pub order: FindOrder,
@@ -72,9 +71,9 @@ pub enum FindOrder {
 pub struct FoundFiles {
     /// The files.
     pub files: Vec<FoundFile>,
-    /// The directories beside the files, by path, if there is no pattern.
+    /// The directories in the same directory, by path, if there is no pattern.
     pub directories: Vec<Place>,
-    /// How many files match in all.
+    /// The total number of files that match.
     pub total: u64,
     /// How many entries were skipped, and why.
     pub skipped: Skipped,
@@ -86,7 +85,7 @@ pub struct FoundFiles {
 pub struct FoundFile {
     /// The place of the file or symlink.
     pub place: Place,
-    /// The size in bytes; of a symlink, the size of its target.
+    /// The size in bytes. For a symlink, it is the size of its target.
     pub size: u64,
     /// The modification time.
     pub modified: SystemTime,
@@ -111,7 +110,7 @@ impl Find {
             None if directory.is_empty() => None,
             None => Some(directory.into()),
             Some(path) if directory.is_empty() => Some(path.clone()),
-            // Errors name the path as the caller gave it, without this dot.
+            // An error names the path as the caller gave it, without this dot.
             Some(path) if path.as_str() == "." => Some(directory.into()),
             Some(path) => Some(format!("{}/{directory}", path.as_str()).into()),
         }
@@ -179,7 +178,7 @@ impl Visitor for FindVisitor<'_> {
                 }
                 Ok((_, file)) => *file.meta(),
                 Err(ConfineError::IsDirectory) if self.find.directories => found.meta()?,
-                // It points outside, to a directory, or nowhere.
+                // The link points outside, to a directory, or to nothing.
                 Err(_) => return Ok(()),
             },
             _ => found.meta()?,
@@ -206,7 +205,7 @@ impl Operation for Find {
         let above = directory.map_or(0, |place| place.path.as_bytes().len());
         let start = self.start(pattern);
         let starts = match view.starts(start.as_ref()) {
-            // The path exists, so the directory named in the pattern does not: nothing matches.
+            // The path exists, so the directory in the pattern does not. Nothing matches.
             Err(Error::DirectoryNotFound { .. } | Error::NotADirectory { .. }) => Vec::new(),
             other => other?,
         };
@@ -274,7 +273,7 @@ impl Operation for Find {
 }
 
 impl Find {
-    /// Puts files into their order. No more are kept than are returned.
+    /// Sorts the files, and keeps as many as are returned.
     fn sort(&self, files: &mut Vec<FoundFile>) {
         let order = |one: &FoundFile, other: &FoundFile| {
             let newer = match self.order {
@@ -284,14 +283,14 @@ impl Find {
             newer.then_with(|| by_path(&one.place, &other.place))
         };
         if files.len() > self.max_files {
-            // Only the files that are returned need to be sorted.
+            // Only the returned files have to be sorted.
             files.select_nth_unstable_by(self.max_files, order);
             files.truncate(self.max_files);
         }
         files.sort_unstable_by(order);
     }
 
-    /// Finds files in a set. `None` if a walk for this pattern would show files that are not in the set.
+    /// Finds files in a set. Returns `None` if a walk for this pattern would show files that are not in the set.
     fn find_in(&self, set: &FileSet, pattern: &Pattern, view: &View<'_>) -> Option<FoundFiles> {
         let left_out = set.left_out.names.as_ref()?;
         if left_out.iter().any(|name| pattern.includes_name(name)) {
@@ -304,7 +303,7 @@ impl Find {
             let SetFile { file, len, modified, .. } = &set.files[number as usize];
             FoundFile { place: file.place(), size: *len, modified: *modified }
         };
-        // Files are in the order of their paths: of those with the same time the first ones come first.
+        // The files of a set are sorted by path, so files with the same time stay in that order.
         let mut files: Vec<_> = match self.order {
             FindOrder::Path => found.into_iter().take(self.max_files).map(file).collect(),
             FindOrder::NewestFirst => {
@@ -332,11 +331,11 @@ impl Find {
                     files.push(FoundFile { place: link.place(), size, modified });
                     total += 1;
                 }
-                // It points outside, to a directory, or nowhere.
+                // The link points outside, to a directory, or to nothing.
                 Err(_) => {}
             }
         }
-        // Without links the files are in order already.
+        // Without links, the files are already sorted.
         if total > found_files {
             self.sort(&mut files);
         }

@@ -1,4 +1,4 @@
-//! Describes a path: metadata, media type and number of lines, without its content.
+//! `Info`: describes a path by its metadata, media type and number of lines, without its content.
 
 use pinfold_confine::{Kind, Metadata, Place, RawPath, Stat, Times};
 use pinfold_text::{PageError, count_lines, text_type};
@@ -25,9 +25,9 @@ use crate::{Error, NoChange, Operation, View};
 pub struct Info {
     /// The path.
     pub path: RawPath,
-    /// Whether a symlink is followed, and not described as itself.
+    /// Whether a symlink is followed.
     pub follow: bool,
-    /// Whether the media type and the number of lines are found out, for which a file is read.
+    /// Whether the file is read to find its media type and number of lines.
     pub content: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Described {
     pub place: Place,
     /// Its metadata.
     pub meta: Metadata,
-    /// When it was created, and last accessed.
+    /// The times of its creation and last access.
     pub times: Times,
     /// Its media type.
     pub mime: &'static str,
@@ -98,7 +98,7 @@ impl Info {
             Err(Error::AccessDenied { .. }) => return Ok(("application/octet-stream", None)),
             other => other?.1,
         };
-        // Its lines are counted, and not shown.
+        // The lines are counted but not shown, so this does not count as a read.
         file.skip_recording();
         let size = file.len();
         let name = place.path.name().to_string();

@@ -1,4 +1,4 @@
-//! `Insert`: puts new lines into a file.
+//! `Insert`: inserts lines into a file.
 
 use pinfold_confine::{Place, RawPath};
 use pinfold_text::{
@@ -39,13 +39,13 @@ pub struct Insert {
     pub after: u64,
     /// The text.
     pub text: String,
-    /// Whether the file must have been read first. A line number means nothing in a file that has changed.
+    /// Whether the file must have been read first. A line number is meaningless in a file that has changed.
     pub read_rule: ReadRule,
     /// The number of lines of context in the outcome's snippet; `None` for no snippet.
     pub snippet: Option<u64>,
 }
 
-/// Lines that were inserted.
+/// Inserted lines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inserted {
@@ -120,7 +120,7 @@ impl Insert {
     }
 }
 
-/// Some lines of a text with `context` lines before and after them, numbered as `cat -n` does.
+/// Some lines of a text with `context` lines before and after them, numbered like the output of `cat -n`.
 pub(super) fn snippet(view: &View<'_>, text: &[u8], lines: (u64, u64), context: u64) -> String {
     let first = lines.0.saturating_sub(context).max(1);
     let last = lines.1.saturating_add(context);
@@ -135,6 +135,6 @@ pub(super) fn snippet(view: &View<'_>, text: &[u8], lines: (u64, u64), context: 
         encoding: Some(text_encoding(text).unwrap_or(Encoding::UTF_8)),
         count_all: false,
     };
-    // Only reading from a disk can fail.
+    // Reading from memory does not fail.
     read_page(&mut &*text, &request).map(|page| page.content).unwrap_or_default()
 }

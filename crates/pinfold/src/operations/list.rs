@@ -1,4 +1,4 @@
-//! Lists the entries of a directory, or of a tree.
+//! `List`: lists the entries of a directory or of a tree.
 
 use std::io::Read as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ use crate::{Error, GlobUsage, NoChange, Operation, View};
 pub struct List {
     /// The directory.
     pub path: RawPath,
-    /// How many levels; 1 is the directory's own entries.
+    /// The number of levels. 1 lists the directory's own entries.
     pub depth: usize,
     /// Lists only the entries that this glob matches.
     pub glob: Option<String>,
@@ -45,13 +45,14 @@ pub struct List {
     pub ignore: Vec<String>,
     /// Which entries are listed.
     pub include: Include,
-    /// Which ignore files are obeyed, where ignored entries are not listed.
+    /// Which ignore files are obeyed if ignored entries are left out.
     pub ignore_files: IgnoreFiles,
-    /// Whether entries have their sizes and link targets, for which each is looked at. Otherwise sizes are 0.
+    /// Whether entries have their sizes and link targets, which takes a `stat` for each. Otherwise sizes are 0.
     pub details: bool,
     /// Whether the beginning of each file is read to see whether it is binary.
     pub sniff: bool,
-    /// Whether the size of a symlink is that of what it leads to: 0 if that is outside, hidden by policy, or nowhere.
+    /// Whether the size of a symlink is that of its target. It is 0 if the target is outside, hidden by policy, or
+    /// missing.
     pub follow: bool,
     /// The order of the entries.
     pub order: ListOrder,
@@ -87,7 +88,7 @@ pub struct Listed {
     pub place: Place,
     /// Its entries.
     pub entries: Vec<ListEntry>,
-    /// How many entries there are in all.
+    /// The total number of entries.
     pub total: u64,
     /// How many entries were left out, and why.
     pub skipped: Skipped,
@@ -145,7 +146,7 @@ builder!(List {
 struct Listing<'l> {
     list: &'l List,
     glob: Option<&'l Filter>,
-    /// How many entries all threads have found.
+    /// The number of entries that all threads have found.
     found: &'l AtomicUsize,
     entries: Vec<Entry>,
     buffer: Vec<u8>,
@@ -155,7 +156,7 @@ struct Listing<'l> {
 struct Entry {
     place: Place,
     kind: Kind,
-    /// `None` until the entry is looked at.
+    /// `None` until the entry has been read.
     details: Option<Details>,
 }
 
@@ -171,8 +172,8 @@ impl Visitor for Listing<'_> {
         if self.glob.is_some_and(|glob| !glob.includes(found.below_start(), found.kind)) {
             return Ok(());
         }
-        // Here the directory is open. In a directory with more than `max_entries` the order decides later
-        // which entries are listed, and only these are read.
+        // The directory is open now. If it has more than `max_entries` entries, the order decides later which are
+        // listed, and only those are read.
         let details = if !self.list.details {
             None
         } else if self.found.fetch_add(1, Ordering::Relaxed) < self.list.max_entries {
@@ -291,14 +292,14 @@ impl Operation for List {
             .into_iter()
             .filter_map(|entry| self.listed(view, entry, (&mut skipped, &mut buffer)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        // An entry that is gone by now is not counted.
+        // An entry that no longer exists does not count.
         total -= (listed - entries.len()) as u64;
         Ok((Listed { place, entries, total, skipped }, NoChange))
     }
 }
 
 impl List {
-    /// The entry with its details; `None` if it is gone by now.
+    /// The entry with its details. Returns `None` if it no longer exists.
     fn listed(
         &self,
         view: &View<'_>,
@@ -324,7 +325,7 @@ impl List {
         Some(Ok(ListEntry { place, kind: meta.kind, size, link_target, binary }))
     }
 
-    /// The details of an entry that the walk did not read; `None` if it is gone.
+    /// The details of an entry that the walk did not read. Returns `None` if it no longer exists.
     fn later_details(
         &self,
         view: &View<'_>,
@@ -353,7 +354,7 @@ impl List {
     }
 }
 
-/// The size of what a symlink leads to, if it can be shown without asking.
+/// The size of a symlink's target, if it can be shown without approval.
 fn linked_size(view: &View<'_>, link: &Place) -> u64 {
     let path = RawPath::from(view.session().absolute(link));
     let target = view.session().workspace().stat(&path).ok();
@@ -362,7 +363,7 @@ fn linked_size(view: &View<'_>, link: &Place) -> u64 {
     target.filter(shown).map_or(0, |target| target.meta.len)
 }
 
-/// Whether the beginning of a file is binary; it is remembered. False if it cannot be read.
+/// Whether the beginning of a file is binary, from the cache if possible. Returns false if the file cannot be read.
 fn is_binary(file: File, buffer: &mut Vec<u8>, marks: &BinaryMarks) -> bool {
     let meta = *file.meta();
     let is_binary = has_binary_beginning(file, buffer);

@@ -27,7 +27,7 @@ pub struct Mkdir {
     pub path: RawPath,
 }
 
-/// A directory that was created, or was there.
+/// A directory that was created or already existed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DirectoryMade {

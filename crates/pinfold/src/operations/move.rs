@@ -39,13 +39,13 @@ pub struct Move {
     pub parents: Parents,
 }
 
-/// Something that was moved.
+/// A moved file, directory or symlink.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Moved {
-    /// The place where it was.
+    /// The old place.
     pub from: Place,
-    /// The place where it is.
+    /// The new place.
     pub to: Place,
     /// Its kind.
     pub kind: Kind,
@@ -76,7 +76,7 @@ impl Operation for Move {
     }
 }
 
-/// The change that moves what is at `from` to `to`.
+/// The change that moves the file or directory at `from` to `to`.
 pub(super) fn plan(view: &View<'_>, from: &RawPath, to: &RawPath) -> Result<Relocate, Error> {
     let relocation = view.relocation(from, to)?;
     let tree = if relocation.meta().kind == Kind::Directory {

@@ -1,4 +1,4 @@
-//! Reads a file of any supported kind: text, image, PDF or notebook.
+//! `Open`: reads a file of any supported kind: text, image, PDF or notebook.
 
 use std::io::Read as _;
 
@@ -36,7 +36,7 @@ use crate::{Error, NoChange, Operation, View};
 pub struct Open {
     /// Which lines of a text file are shown, and how.
     pub read: Read,
-    /// Whether the caller asked for a window of lines, which only text has.
+    /// Whether the caller requested a window of lines, which only text has.
     pub has_window: bool,
     /// Which pages of a PDF are shown, counting from 1.
     pub pages: Option<(u64, u64)>,
@@ -45,13 +45,13 @@ pub struct Open {
 /// The content of a file. A new kind is a new variant and a breaking change: every dialect has to handle it.
 #[derive(Debug)]
 pub enum Opened {
-    /// Lines of text, and why the file is no notebook if its name ends in `.ipynb`.
+    /// Lines of text. If the name ends in `.ipynb`, the reason why the file is not a notebook.
     Text(Reading, Option<String>),
     /// An image.
     Image(Place, Picture),
     /// Pages of a PDF, and the number of the first one.
     Pdf(Place, u64, Extracted),
-    /// Lines of a notebook that was rendered as text.
+    /// Lines of a notebook, rendered as text.
     Notebook(Reading, Notebook),
 }
 
@@ -123,7 +123,7 @@ impl Open {
         }
     }
 
-    /// The media type of an office document, by the names at the end of the archive.
+    /// The media type of an office document, found by the names at the end of the archive.
     fn office(&self, view: &View<'_>, size: u64) -> Result<Option<&'static str>, Error> {
         let (_, mut file) = view.file(&self.read.path)?;
         file.seek_to(size.saturating_sub(SNIFF_BYTES as u64));
@@ -212,7 +212,7 @@ impl Open {
         Ok(Opened::Text(reading, Some(problem)))
     }
 
-    /// The lines of a notebook that the caller asked for.
+    /// The lines of a notebook that the caller requested.
     fn windowed(&self, view: &View<'_>, place: Place, notebook: Notebook) -> Result<Opened, Error> {
         let request = PageRequest {
             first: self.read.first.max(1),
@@ -242,7 +242,7 @@ impl Open {
     }
 }
 
-/// Reads a whole file. Stops 1 MiB after `size`, if the file has grown since.
+/// Reads a whole file. Stops 1 MiB after `size`, in case the file grows.
 fn read_whole(file: &mut TrackedFile<'_>, size: u64) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     file.take(size.saturating_add(1024 * 1024)).read_to_end(&mut content)?;

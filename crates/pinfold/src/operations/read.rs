@@ -1,4 +1,4 @@
-//! Reads lines of a text file.
+//! `Read`: reads lines of a text file.
 
 use pinfold_confine::{Place, RawPath};
 use pinfold_text::{
@@ -37,20 +37,20 @@ pub struct Read {
     pub lines: Option<u64>,
     /// The number of lines to show from the end of the file, instead of `first` and `lines`.
     pub tail: Option<u64>,
-    /// How lines are written.
+    /// The format of lines.
     pub style: Style,
-    /// How many bytes the lines may take in all.
+    /// The maximum size of all shown lines in bytes.
     pub budget: usize,
-    /// How many characters of a line are shown; `None` for the session's setting.
+    /// The maximum number of characters of a line; `None` for the session's setting.
     pub max_line_chars: Option<usize>,
-    /// Whether a binary file is read as UTF-8, with U+FFFD for what is not, and not refused.
+    /// Whether a binary file is read as UTF-8, with U+FFFD for invalid bytes. Otherwise it is refused.
     pub binary_as_text: bool,
     /// What to do if the file has fewer lines than `first`.
     pub past_end: PastEnd,
-    /// How many bytes of a line are shown; `None` for as many as the settings allow.
+    /// The maximum number of bytes of a line; `None` for no other limit than the settings.
     pub max_line_bytes: Option<usize>,
-    /// Whether the file is read to its end. Otherwise it does not count as read where a change requires that, and
-    /// lines outside of the window are counted only where they have to be read anyway: see [`Page::complete`].
+    /// Whether the file is read to its end. Otherwise it does not count as read for a later change, and lines outside
+    /// the window are counted only if they have to be read anyway: see [`Page::complete`].
     pub whole: bool,
 }
 
@@ -69,7 +69,7 @@ pub enum PastEnd {
 pub struct Reading {
     /// The place of the file.
     pub place: Place,
-    /// The number of the first line that is shown, counting from 1; 0 if the lines before it were not counted.
+    /// The number of the first shown line, counting from 1. It is 0 if the lines before it were not counted.
     pub first: u64,
     /// The lines, and their total number, encoding and line ending.
     pub page: Page,
@@ -135,7 +135,7 @@ impl Operation for Read {
             count_all: self.whole,
         };
         if let Some(lines) = self.tail {
-            // Neither the numbers of the lines nor the rest of the file is needed.
+            // Neither line numbers nor the rest of the file are needed.
             if !self.whole && self.style == Style::Raw {
                 let tail = self.decoded(&mut file, |file, encoding| {
                     read_tail(file, &PageRequest { encoding, ..request })
@@ -144,7 +144,8 @@ impl Operation for Read {
                     return Ok((Reading { place, first: 0, page }, NoChange));
                 }
             }
-            // Counts the lines, then reads the last of them: neither holds more of the file than a page.
+            // The first pass counts the lines, the second reads the last ones. Neither holds more than a page in
+            // memory.
             request.count_all = true;
             let count = PageRequest { first: u64::MAX, lines: Some(0), ..request };
             let page = self.window(view, &place, &mut file, count)?;
@@ -168,7 +169,7 @@ impl Operation for Read {
 }
 
 impl Read {
-    /// A window of lines, and what is known about the rest of the file.
+    /// A window of lines. It uses and updates the cache of line offsets.
     fn window(
         &self,
         view: &View<'_>,
@@ -177,8 +178,8 @@ impl Read {
         request: PageRequest,
     ) -> Result<Page, Error> {
         let line_indexes = view.session().line_indexes();
-        // Resume from the line index only if nothing is to be recorded: a read from the middle does not hash the
-        // whole file.
+        // The read may resume from a cached offset only if nothing has to be recorded, because a read from the middle
+        // does not hash the whole file.
         let mut known = line_indexes.before(place, file.meta(), request.first);
         known = known.filter(|_| !file.is_recording());
         self.decoded(file, |file, encoding| match known.take() {
@@ -197,7 +198,7 @@ impl Read {
         })
     }
 
-    /// Reads by `read`, and once more if what was read shows that the file is in another encoding than its beginning.
+    /// Calls `read`, and calls it again if the content shows another encoding than the file's beginning.
     fn decoded<T>(
         &self,
         file: &mut TrackedFile<'_>,

@@ -1,4 +1,4 @@
-//! `ReadBytes`: reads a whole file, whatever it holds.
+//! `ReadBytes`: reads a whole file of any kind.
 
 use std::io::Read as _;
 
@@ -57,7 +57,7 @@ impl Operation for ReadBytes {
     fn plan(&self, view: &View<'_>) -> Result<(FileBytes, NoChange), Error> {
         let (place, mut file) = view.file(&self.path)?;
         let mut bytes = Vec::new();
-        // One byte more shows that a file is larger, also one that grows.
+        // One more byte shows that a file is larger, even if it is growing.
         let read = file.by_ref().take(MAX_READ_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|cause| file.failure(&self.path, cause))?;
         if bytes.len() as u64 > MAX_READ_BYTES {

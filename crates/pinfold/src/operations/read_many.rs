@@ -25,7 +25,7 @@ use crate::{Error, NoChange, Operation, View, limits};
 pub struct ReadMany {
     /// The files.
     pub paths: Vec<RawPath>,
-    /// The maximum size of all shown lines in bytes. Each file has an equal share of what the files before it left.
+    /// The maximum size of all shown lines in bytes. Each file gets an equal share of what is left.
     pub budget: usize,
     /// As [`Read::max_line_chars`].
     pub max_line_chars: Option<usize>,

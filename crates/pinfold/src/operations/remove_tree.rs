@@ -1,4 +1,4 @@
-//! `RemoveTree`: deletes a directory with all that is in it.
+//! `RemoveTree`: deletes a directory with everything in it.
 
 use pinfold_confine::{Kind, Place, RawPath};
 
@@ -41,7 +41,7 @@ pub struct TreeRemoved {
     pub place: Place,
     /// How many files and symlinks were in it.
     pub files: usize,
-    /// How many directories were deleted, itself included.
+    /// How many directories were deleted, including itself.
     pub directories: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Plans the changes that undo many changes of the journal at once.
 //!
-//! Only the net effect counts: each path goes from what the newest of the changes left there to what the oldest
-//! found there. So each path is changed once, whatever was done to it in between. A path that is not as the newest
-//! change left it is a conflict, and is never changed.
+//! Only the net effect counts: each path goes from its state after the newest change to its state before the oldest.
+//! So each path is changed once, however often it had changed. A path that is not in the state after the newest
+//! change is a conflict, and is never changed.
 
 mod directories;
 mod net_changes;
@@ -23,31 +23,31 @@ use crate::journal::{Entry, State};
 use crate::limits::MAX_COMPARED_BYTES;
 use crate::{Error, View};
 
-/// A file to which changes cannot be undone.
+/// A file whose changes cannot be undone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Conflict {
     /// The file's real path.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// A path to which changes are undone.
+/// A path whose changes are undone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RevertedPath {
-    /// The real path as it is now.
+    /// Its current real path.
     pub path: String,
     /// The effect: `restored`, `removed`, `created again` or `moved back`.
     pub what: &'static str,
     /// The real path that it is moved back to.
     pub back_to: Option<String>,
-    /// Lines that are added and lines that are removed, where both versions are text.
+    /// The numbers of added and removed lines, if both versions are text.
     pub lines: Option<(usize, usize)>,
 }
 
-/// The changes that undo others.
+/// The changes that undo other changes.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) changes: Vec<Box<dyn Change>>,
@@ -55,20 +55,20 @@ pub(super) struct Plan {
     pub(super) conflicts: Vec<Conflict>,
 }
 
-/// Plans to undo the changes of `entries`, newest first. Entries that `is_own` does not hold for were made by others: a file that
-/// they changed in between is a conflict.
+/// Plans to undo the changes of `entries`, newest first. If `is_own` is false for an entry, another session made it,
+/// and a file that it changed in between is a conflict.
 pub(super) fn plan(
     view: &View<'_>,
     entries: &[Entry],
     is_own: impl Fn(&Entry) -> bool,
 ) -> Result<Plan, Error> {
     let NetChanges { mut nets, mut moved, .. } = NetChanges::of(entries, is_own);
-    // A directory that was made and then moved goes as a whole.
+    // A directory that was created and then moved is removed as a whole.
     moved.retain(|moved| {
         let made = nets.iter_mut().find(|net| net.path == moved.path && net.removes_directory());
         made.map(|net| net.ids.extend_from_slice(&moved.ids)).is_none()
     });
-    // In the order of their paths, so that two sets do not wait for each other.
+    // Files are locked in the order of their paths, so two sets cannot deadlock.
     nets.sort_by(|one, other| one.path.cmp(&other.path));
     let sources = move_sources(&nets);
     let is_source: HashSet<usize> = sources.values().copied().collect();
@@ -95,12 +95,12 @@ pub(super) fn plan(
                 ranked.push((rank, net.path.matches('/').count(), change));
             }
             Ok(None) => {}
-            // Somebody was faster, or the change was never made.
+            // Another process has already undone it, or the change was never made.
             Err(_) if is_at(view, &net.path, &net.before) => {}
             Err(error) => plan.conflicts.push(conflict(&net.path, error)?),
         }
     }
-    // Directories are made from the top.
+    // Parent directories are created before their children.
     ranked.sort_by_key(|(rank, depth, _)| (*rank, *depth));
     plan.changes.extend(ranked.into_iter().map(|(_, _, change)| change));
     for moved in &moved {
@@ -121,7 +121,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Whether a path has a state already.
+/// Whether a path is already in a state.
 fn is_at(view: &View<'_>, path: &str, state: &State) -> bool {
     current_state(view, &RawPath::from(path)).is_some_and(|now| state_matches(state, &now))
 }
@@ -135,7 +135,7 @@ enum Rank {
     Remove,
 }
 
-/// For each path that a file was moved away from, the path where it is now, both by number.
+/// For each path that a file was moved from, the path that it has now. Both are indexes.
 fn move_sources(nets: &[NetChange<'_>]) -> HashMap<usize, usize> {
     let mut sources = HashMap::new();
     for (number, net) in nets.iter().enumerate() {
@@ -154,7 +154,7 @@ fn move_sources(nets: &[NetChange<'_>]) -> HashMap<usize, usize> {
     sources
 }
 
-/// Whether two states have the same content, whatever their modes.
+/// Whether two states have the same content, regardless of their modes.
 fn same(one: &State, other: &State) -> bool {
     match (one, other) {
         (State::Absent, State::Absent) | (State::Directory { .. }, State::Directory { .. }) => true,
@@ -164,10 +164,10 @@ fn same(one: &State, other: &State) -> bool {
     }
 }
 
-/// The rank of a change, what it does, the lines that come and go, and the change.
+/// The rank of a change, its effect, the numbers of added and removed lines, and the change.
 type Step = (Rank, &'static str, Option<(usize, usize)>, Box<dyn Change>);
 
-/// The change of one path.
+/// Plans the change of one path.
 fn step(
     view: &View<'_>,
     net: &NetChange<'_>,
@@ -247,7 +247,7 @@ fn step(
     }
 }
 
-/// How many lines are added and removed, where both versions are text of a moderate size.
+/// The numbers of added and removed lines, if both versions are text of a moderate size.
 fn lines(view: &View<'_>, before: &[u8], after: &[u8]) -> Option<(usize, usize)> {
     if before.len().max(after.len()) as u64 > MAX_COMPARED_BYTES {
         return None;
@@ -268,7 +268,7 @@ fn removed_lines(view: &View<'_>, place: &Place) -> Option<(usize, usize)> {
     lines(view, &content, &[])
 }
 
-/// The content that the oldest change found: its backup, or that of another change which displaced the same.
+/// The content before the oldest change: its backup, or another backup with the same hash.
 fn content(view: &View<'_>, net: &NetChange<'_>, entries: &[Entry]) -> Result<Vec<u8>, Error> {
     let mut backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
         entry.moved_to.is_none()
@@ -279,7 +279,7 @@ fn content(view: &View<'_>, net: &NetChange<'_>, entries: &[Entry]) -> Result<Ve
     backups.find_map(|entry| backup(view, entry).ok()).ok_or(gone)
 }
 
-/// The conflict that an error means, if it is one about the state of the file.
+/// The conflict for an error about the state of a file. Other errors are returned.
 fn conflict(path: &str, error: Error) -> Result<Conflict, Error> {
     let why = match error {
         Error::NotAsLeft { what, .. } => what,

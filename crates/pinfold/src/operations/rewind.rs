@@ -49,7 +49,7 @@ pub struct Rewind {
     pub leave_out_conflicts: bool,
 }
 
-/// RewindScope changes are meant.
+/// The sessions whose changes a rewind undoes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum RewindScope {
     /// The session that performs the operation.
@@ -61,22 +61,22 @@ pub enum RewindScope {
     AllSessions,
 }
 
-/// A rewind: what was done, or why nothing was.
+/// The outcome of a rewind.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rewound {
-    /// The paths that were changed back.
+    /// The paths whose changes were undone.
     pub files: Vec<RevertedPath>,
-    /// The files that were not, because somebody else has changed them. If there are any and they were not to be
-    /// left out, nothing was changed.
+    /// The files whose changes were not undone, because somebody else has changed them. If there are any, nothing was
+    /// changed, unless [`Rewind::leave_out_conflicts`] is set.
     pub conflicts: Vec<Conflict>,
     /// How many changes were undone.
     pub changes: usize,
 }
 
 impl Rewind {
-    /// Undoes the session's own changes since a checkpoint, by its id or label, or after a change, by its id. Of
-    /// several checkpoints with the label it is the newest, and one of the session itself before others.
+    /// Undoes the session's own changes since a checkpoint, given by its id or label, or after a change, given by its
+    /// id. If several checkpoints have the label, it is the session's own newest one, or else the newest.
     pub fn to(to: impl Into<String>) -> Self {
         Self { to: Some(to.into()), ..Self::all() }
     }
@@ -104,7 +104,7 @@ impl Operation for Rewind {
             planned.changes.clear();
             planned.files.clear();
         }
-        // A move changes two paths.
+        // A move has two paths, but counts once.
         let ids = planned.changes.iter().flat_map(|change| change.undoes());
         let changes = ids.collect::<HashSet<_>>().len();
         let rewound = Rewound { files: planned.files, conflicts: planned.conflicts, changes };
@@ -113,7 +113,7 @@ impl Operation for Rewind {
 }
 
 impl Rewind {
-    /// Whether a change is one that the rewind undoes.
+    /// Whether the rewind undoes a change.
     fn is_in_scope(&self, view: &View<'_>, entry: &Entry) -> bool {
         match &self.scope {
             RewindScope::OwnSession => entry.session == view.session().id(),
@@ -122,8 +122,8 @@ impl Rewind {
         }
     }
 
-    /// The changes from the newest to where the rewind ends, those that undid others included: only the net effect
-    /// counts.
+    /// The changes from the newest to the end of the rewind. Entries that undid others are included, since only the
+    /// net effect counts.
     fn entries(&self, view: &View<'_>) -> Result<Vec<Entry>, Error> {
         let end = self.end(view)?;
         let mut since = Vec::new();
@@ -134,7 +134,7 @@ impl Rewind {
             if entry.checkpoint.is_some() || is_end {
                 continue;
             }
-            // A process was killed before it made this change.
+            // The process was killed before it made this change.
             let is_newest = !since.iter().any(|newer: &Entry| newer.path == entry.path);
             if !confirmed && is_newest && never_made(view, &entry) {
                 continue;
@@ -149,7 +149,7 @@ impl Rewind {
         Ok(since)
     }
 
-    /// Finds where the rewind ends.
+    /// Finds the end of the rewind.
     fn end(&self, view: &View<'_>) -> Result<End, Error> {
         let mut end = None;
         let mut found_turn = false;
@@ -178,7 +178,7 @@ impl Rewind {
                     (false, _) if !found_turn => _ = end.get_or_insert(here),
                     _ => {}
                 },
-                // The turn before.
+                // This is the turn before.
                 Some(_) if is_in_scope && found_turn => break,
                 _ => {}
             }
@@ -187,10 +187,10 @@ impl Rewind {
     }
 }
 
-/// Where a rewind ends.
+/// The end of a rewind.
 struct End {
-    /// How many entries of the journal are newer.
+    /// The number of newer entries in the journal.
     entries: usize,
-    /// The set of the change at the end, which stays.
+    /// The set of the change at the end, which is not undone.
     group: Option<String>,
 }

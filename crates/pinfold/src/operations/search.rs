@@ -1,13 +1,12 @@
-//! Searches the content of files.
+//! `Search`: searches the contents of files.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
 
-use ignore::types::{Types, TypesBuilder};
+use ignore::types::Types;
 use pinfold_confine::{
     Candidate, FilterDecision, IgnoreFiles, IndexMode, Kind, Place, RawPath, Skipped,
 };
@@ -16,9 +15,8 @@ use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
 use crate::search::{
     BinaryNote, FileHits, FileSet, Front, Hits, KeepLines, Line, MatchWindow, Named, PageLine,
-    Scan, ScanMode, Scanner, SearchPattern, StopWhen, page, search_in_order,
+    Scan, ScanMode, Scanner, SearchPattern, StopWhen, file_type_matcher, page, search_in_order,
 };
-use crate::similar_names::similar_names;
 use crate::view::WalkOptions;
 use crate::{Error, GlobUsage, NoChange, Operation, View};
 
@@ -45,11 +43,11 @@ pub struct Search {
     pub pattern: String,
     /// Whether the pattern is literal text instead of a regex.
     pub literal: bool,
-    /// Whether case is ignored.
+    /// Whether the pattern and `exclude` ignore case.
     pub ignore_case: bool,
     /// Whether matches may span lines, and `.` matches line ends.
     pub multiline: bool,
-    /// A regex, with the same regard to case: lines that it matches too are no matches. Not with `multiline`.
+    /// A regex. A line that it matches is not a match. Not allowed with `multiline`.
     pub exclude: Option<String>,
     /// The file or directory to search; all roots if `None`.
     pub path: Option<RawPath>,
@@ -59,30 +57,30 @@ pub struct Search {
     pub file_type: Option<String>,
     /// Which ignore files are obeyed.
     pub ignore_files: IgnoreFiles,
-    /// How many matching lines of one file count; `None` for all.
+    /// The maximum number of matching lines in one file; `None` for all.
     pub max_per_file: Option<u64>,
-    /// The form of the answer.
+    /// The form of the results.
     pub answer: AnswerWith,
-    /// How many matching lines, or files, are skipped before the first one shown.
+    /// How many matching lines, or files, are skipped before the first one on the page.
     pub skip: u64,
     /// The maximum number of results; `None` for as many as fit.
     pub max_results: Option<u64>,
-    /// How many bytes the lines of the answer may take. Files and counts are not limited by it.
+    /// The maximum size of the lines on the page in bytes. It does not apply to files and counts.
     pub budget: usize,
-    /// How many bytes of the budget a line takes, as the caller prints it.
+    /// How many bytes of the budget a line takes in the caller's format.
     pub line_cost: fn(&PageLine<'_>) -> usize,
-    /// How many bytes of text are read after the page is full, to count what is not on it; `None` for all.
+    /// How many bytes of text are read after the page is full, to count the other matches; `None` for no limit.
     pub max_count_bytes: Option<u64>,
 }
 
-/// The form of a search's answer.
+/// The form of a search's results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AnswerWith {
-    /// The files that match, the newest first.
+    /// The matching files, the newest first.
     Files,
-    /// The files that match, by path, and the number of matches in each.
+    /// The matching files, by path, with the number of matches in each.
     Counts,
-    /// The lines that match, with context lines.
+    /// The matching lines, with context lines.
     Lines {
         /// Lines before a match.
         before: usize,
@@ -99,11 +97,11 @@ pub struct Searched {
     pub files: Vec<Matched>,
     /// How many matching lines, or files, are on this page.
     pub shown: u64,
-    /// How many there are in all; if `counted_all` is false, there are more than this.
+    /// The total number of matching lines, or files. If `counted_all` is false, there are more.
     pub total: u64,
-    /// Whether all files were searched. If not, `matches` and `matching_files` are of those that were.
+    /// Whether all files were searched. If not, `matches` and `matching_files` count only the searched files.
     pub counted_all: bool,
-    /// How often the pattern matched in all; with [`AnswerWith::Files`] the number of files.
+    /// The total number of matches; with [`AnswerWith::Files`], the number of files.
     pub matches: u64,
     /// How many files match.
     pub matching_files: u64,
@@ -113,11 +111,11 @@ pub struct Searched {
     pub skipped: Skipped,
 }
 
-/// A file in which something was found.
+/// A file with matches.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Matched {
-    /// Where it is.
+    /// The place of the file.
     pub place: Place,
     /// The number of matches, with [`AnswerWith::Counts`].
     pub count: u64,
@@ -128,7 +126,7 @@ pub struct Matched {
 }
 
 impl Search {
-    /// Searches all roots for a regex, and answers with lines.
+    /// Searches all roots for a regex, and returns lines.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -200,7 +198,7 @@ impl Operation for Search {
         let exclude = exclude.transpose()?.filter(|_| !search_pattern.multiline);
         let filter =
             self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
-        let types = self.file_type.as_ref().map(|name| types(name)).transpose()?;
+        let types = self.file_type.as_ref().map(|name| file_type_matcher(name)).transpose()?;
         let (deadline, room) = (view.deadline(), AtomicUsize::new(MAX_KEPT_BYTES));
         let scan = Scan {
             search_pattern: &compiled,
@@ -249,16 +247,7 @@ impl Operation for Search {
             }
             AnswerWith::Lines { before, after } => {
                 hits.sort_unstable_by(|(one, _), (other, _)| by_path(&one.place, &other.place));
-                let bytes = self.budget.saturating_add(1);
-                let again = |place: &Place, (from, to): (u64, u64)| {
-                    let scan = Scan { keep: KeepLines::Window { from, to, bytes }, ..scan };
-                    match self.search_one(view, &scan, place, named) {
-                        // The file is gone or was replaced: it has no matches any more.
-                        Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
-                        other => other.map(|(hits, _)| hits),
-                    }
-                };
-                let request = MatchWindow {
+                let window = MatchWindow {
                     skip: self.skip,
                     max_matches: self.max_results.unwrap_or(u64::MAX),
                     before,
@@ -266,20 +255,12 @@ impl Operation for Search {
                     budget: self.budget,
                     line_cost: self.line_cost,
                 };
-                let files = hits.into_iter().map(|(hit, _)| hit).collect();
-                let shown = page(files, request, |place| view.session().absolute(place), again)?;
-                outcome.shown = shown.matches;
-                outcome.total = shown.total;
-                outcome.matches = shown.total;
-                outcome.files = shown
-                    .files
-                    .into_iter()
-                    .map(|(place, lines, note)| Matched { place, count: 0, lines, note })
-                    .collect();
+                self.lines(view, &scan, named, window, hits, &mut outcome)?;
             }
         }
         if !outcome.counted_all {
-            // The search stopped at the first result beyond the page. The answer says `more than N`, so that one is not part of N.
+            // The search stopped at the first result after the page. The answer says `more than N`, so that result is
+            // not part of N.
             outcome.total = outcome.total.saturating_sub(1);
         }
         Ok((outcome, NoChange))
@@ -296,7 +277,7 @@ struct AllHits {
 }
 
 impl Search {
-    /// The file that the path names, if it is one.
+    /// The file at the path, if the path is a file.
     fn named_file(&self, view: &View<'_>) -> Result<Option<Place>, Error> {
         let Some(path) = &self.path else { return Ok(None) };
         match view.file(path) {
@@ -354,7 +335,7 @@ impl Search {
             index.and_then(|index| index.candidates(&set, scan.search_pattern, scan.multiline));
         let mut order = possible.unwrap_or_else(|| (0..set.files.len() as u32).collect());
         if self.answer == AnswerWith::Files {
-            // The files of a set are in the order of their paths, and this kind of sorting keeps it.
+            // The files of a set are sorted by path, and a stable sort keeps that order.
             let modified = |number: &u32| set.files[*number as usize].modified;
             order.sort_by_key(|number| Reverse(modified(number)));
         }
@@ -376,7 +357,7 @@ impl Search {
         Ok(AllHits { hits: found.hits, searched, skipped, counted_all })
     }
 
-    /// Whether the answer is in the order of the paths, and nothing is known about any tree.
+    /// Whether the results are sorted by path, and no tree has been walked yet.
     fn is_first_by_path(&self, view: &View<'_>) -> bool {
         let mut trees = view.session().workspace().tree_summaries().into_iter();
         self.answer != AnswerWith::Files
@@ -396,6 +377,36 @@ impl Search {
         let hits = Scanner::new(scan).search(&mut file, named);
         let hits = hits.map_err(|error| view.path_error(&path(), error))?;
         Ok((hits, file.meta().modified))
+    }
+
+    /// Puts the matching lines on this page into the outcome.
+    fn lines(
+        &self,
+        view: &View<'_>,
+        scan: &Scan<'_>,
+        named: Named,
+        window: MatchWindow,
+        hits: Vec<(FileHits, SystemTime)>,
+        outcome: &mut Searched,
+    ) -> Result<(), Error> {
+        let bytes = self.budget.saturating_add(1);
+        let again = |place: &Place, (from, to): (u64, u64)| {
+            let scan = Scan { keep: KeepLines::Window { from, to, bytes }, ..*scan };
+            match self.search_one(view, &scan, place, named) {
+                // The file was removed or replaced, so it has no matches.
+                Err(Error::NotFound { .. } | Error::Changed { .. }) => Ok(Hits::default()),
+                other => other.map(|(hits, _)| hits),
+            }
+        };
+        let files = hits.into_iter().map(|(hit, _)| hit).collect();
+        let shown = page(files, window, |place| view.session().absolute(place), again)?;
+        outcome.shown = shown.matches;
+        outcome.total = shown.total;
+        outcome.matches = shown.total;
+        let files = shown.files.into_iter();
+        outcome.files =
+            files.map(|(place, lines, note)| Matched { place, count: 0, lines, note }).collect();
+        Ok(())
     }
 
     /// Puts the files on this page into the outcome.
@@ -425,64 +436,4 @@ pub(crate) fn by_path(one: &Place, other: &Place) -> Ordering {
         None => one_path.len().cmp(&other_path.len()),
     };
     one.root.cmp(&other.root).then_with(paths)
-}
-
-/// The matcher for one of ripgrep's file types.
-fn types(name: &str) -> Result<Types, Error> {
-    let mut builder = TypesBuilder::new();
-    builder.add_defaults();
-    let known: HashMap<_, _> = builder
-        .definitions()
-        .into_iter()
-        .map(|definition| (definition.name().to_owned(), definition.globs().join(" ")))
-        .collect();
-    if name != "all" && !known.contains_key(name) {
-        return Err(unknown_type(name, &known));
-    }
-    builder.select(name);
-    builder.build().map_err(|error| Error::Internal { what: error.to_string() })
-}
-
-fn unknown_type(name: &str, known: &HashMap<String, String>) -> Error {
-    /// How many similar types are suggested.
-    const MAX_NAMED: usize = 3;
-    let asked = name.to_lowercase();
-    // Models often send `tsx`, which is an extension of the type `ts`.
-    let has_extension = |globs: &str| globs.split(' ').any(|glob| glob == format!("*.{asked}"));
-    let mut near: Vec<_> = known
-        .iter()
-        .filter(|(_, globs)| has_extension(globs))
-        .map(|(known, _)| known.as_str())
-        .collect();
-    near.sort_unstable();
-    let similar = similar_names(&asked, known.keys().map(String::as_str), MAX_NAMED);
-    near.extend(similar.into_iter().filter(|name| !near.contains(name)).collect::<Vec<_>>());
-    near.truncate(MAX_NAMED);
-    let name: String = name.chars().take(40).collect();
-    Error::UnknownFileType {
-        name: name.escape_debug().to_string(),
-        near: near.into_iter().map(str::to_owned).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_types_name_near_ones() {
-        for (asked, near) in
-            [("pyton", Some("py")), ("tsx", Some("ts")), ("rs", Some("rust")), ("qqqq", None)]
-        {
-            let Err(Error::UnknownFileType { near: named, .. }) = types(asked) else {
-                panic!("{asked} is no type");
-            };
-            assert_eq!(
-                named.iter().any(|name| Some(name.as_str()) == near),
-                near.is_some(),
-                "{named:?}"
-            );
-        }
-        assert!(types("rust").is_ok());
-    }
 }

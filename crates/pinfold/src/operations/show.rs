@@ -38,7 +38,7 @@ pub struct Show {
 pub struct Shown {
     /// The change's entry in the journal.
     pub entry: Entry,
-    /// The diff, where both versions are text and still exist.
+    /// The diff, if both versions are text and still exist.
     pub diff: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Operation for Show {
 
     fn plan(&self, view: &View<'_>) -> Result<(Shown, NoChange), Error> {
         let entry = find(view, &self.id)?;
-        // The backup of a file may be read if the file may.
+        // The backup of a file may be read if the file may be read.
         view.check_backup_readable(&RawPath::from(entry.path.as_str()))?;
         let diff = if entry.moved_to.is_some() {
             None

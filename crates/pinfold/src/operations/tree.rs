@@ -1,7 +1,6 @@
-//! `Tree`: lists a directory and all that is below it, level by level.
+//! `Tree`: lists a directory and everything below it, level by level.
 //!
-//! Levels are listed from the top, so that a limit leaves out what is deepest. Symlinks are listed and never
-//! followed.
+//! Levels are listed from the top, so a limit leaves out the deepest entries. Symlinks are listed but not followed.
 
 use pinfold_confine::{
     Candidate, Error as ConfineError, FilterDecision, Kind, Place, RawPath, Skipped, Visitor,
@@ -36,9 +35,9 @@ use crate::{Error, NoChange, Operation, View};
 pub struct Tree {
     /// The directory.
     pub path: RawPath,
-    /// How many levels; 1 is the directory's own entries.
+    /// The number of levels. 1 lists the directory's own entries.
     pub depth: usize,
-    /// Globs for paths below the directory. What matches is left out, with all that is below it.
+    /// Globs for paths below the directory. A matching entry is left out, with everything below it.
     pub exclude: Vec<String>,
     /// The maximum number of entries.
     pub limit: usize,
@@ -54,7 +53,7 @@ pub struct TreeEntries {
     pub listed: ListedPart,
     /// The entries below it, by path.
     pub entries: Vec<TreeEntry>,
-    /// Whether the limit left something out.
+    /// Whether entries were left out because of the limit.
     pub truncated: bool,
     /// The directories that were not listed.
     pub skipped: Skipped,
@@ -103,7 +102,7 @@ builder!(Tree {
     with_limit(limit: usize),
 });
 
-/// Directories that one walk opens. More would list much that the limit leaves out.
+/// The number of directories that one walk opens. More would list too many entries beyond the limit.
 const BATCH: usize = 256;
 
 /// The entries that one thread of a walk has found.
@@ -132,7 +131,7 @@ impl Operation for Tree {
             skipped: Skipped::default(),
             place,
         };
-        // The directories of one level, each with its index in the entries; the start has none.
+        // The directories of one level, with their indexes in the entries. The start has no index.
         let mut level = vec![(tree.place.clone(), None)];
         for depth in 1..=self.depth {
             let first_of_next = tree.entries.len();
@@ -181,7 +180,7 @@ impl Tree {
             Err(Error::DirectoryUnreadable { .. }) if depth == 1 => {
                 return Err(Error::DirectoryUnreadable { path: self.path.clone() });
             }
-            // It was the only directory of its batch.
+            // The directory was alone in its batch.
             Err(Error::DirectoryUnreadable { .. }) => {
                 tree.skipped.unreadable += 1;
                 return Ok(());

@@ -95,7 +95,7 @@ impl Operation for Undo {
                 None => inverse(view, &entry),
             };
             match inverse {
-                // A process was killed before it made this change, so there is nothing to undo.
+                // The process was killed before it made this change, so there is nothing to undo.
                 Err(Error::NotAsLeft { .. }) if !confirmed || never_made(view, &entry) => {}
                 other => return other,
             }
@@ -104,7 +104,7 @@ impl Operation for Undo {
     }
 }
 
-/// The real path that a path leads to, whether something is there or not.
+/// The real path that a path leads to. Nothing needs to be there.
 pub(super) fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error> {
     view.check_name(path)?;
     let found = view.session().workspace().deepest_existing(path);
@@ -114,7 +114,7 @@ pub(super) fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error
     Ok(String::from_utf8_lossy(&real).into_owned())
 }
 
-/// The changes that undo a whole set of changes.
+/// The changes that undo a set of changes.
 fn inverse_of_group(
     view: &View<'_>,
     entry: &Entry,
@@ -124,7 +124,7 @@ fn inverse_of_group(
     let mut entries = Vec::new();
     for logged in view.session().history()? {
         let logged = logged?;
-        // They were entered together, so they follow each other.
+        // The entries of a set are adjacent.
         if is_part(&logged.entry) {
             if logged.confirmed || !was_not_moved(view, &logged.entry) {
                 entries.push(logged.entry);
@@ -145,7 +145,7 @@ fn inverse_of_group(
     Ok((Undone { entry: entry.clone(), place }, ChangeSet(planned.changes)))
 }
 
-/// Whether a process was killed before it moved a directory: what was done in it before is at its old path.
+/// Whether the process was killed before it moved a directory. Then the directory's entries are at the old path.
 fn was_not_moved(view: &View<'_>, entry: &Entry) -> bool {
     let is_directory =
         |path: &str| matches!(current_state(view, &path.into()), Some(CurrentState::Directory));
@@ -155,7 +155,7 @@ fn was_not_moved(view: &View<'_>, entry: &Entry) -> bool {
         && !is_directory(to)
 }
 
-/// The change that undoes one.
+/// The change that undoes a change.
 fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
     let path = RawPath::from(entry.path.as_str());
     let undoes = vec![entry.id.clone()];
@@ -212,7 +212,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
     Ok((Undone { entry: entry.clone(), place }, changes))
 }
 
-/// The change that moves something back to where it was.
+/// The change that moves something back.
 fn move_back(
     view: &View<'_>,
     entry: &Entry,
@@ -242,7 +242,7 @@ fn move_back(
     Ok((Undone { entry: entry.clone(), place }, changes))
 }
 
-/// The entry with an id.
+/// Finds the entry with an id.
 pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
     let mut history = view.session().history()?;
     let found = history.find(|logged| {
@@ -254,13 +254,13 @@ pub(super) fn find(view: &View<'_>, id: &str) -> Result<Entry, Error> {
     Ok(found?.entry)
 }
 
-/// Whether a change was never made: the file is as it was before.
+/// Whether a change was never made, because the file is in the state before it.
 pub(super) fn never_made(view: &View<'_>, entry: &Entry) -> bool {
     let now = current_state(view, &RawPath::from(entry.path.as_str()));
     now.is_some_and(|now| state_matches(&entry.before, &now))
 }
 
-/// The state of a path; `None` if it cannot be read.
+/// The current state of a path. Returns `None` if it cannot be read.
 pub(crate) fn current_state(view: &View<'_>, path: &RawPath) -> Option<CurrentState> {
     match view.removal(path) {
         Err(Error::NotFound { .. }) => Some(CurrentState::Nothing),
@@ -274,7 +274,7 @@ pub(crate) fn current_state(view: &View<'_>, path: &RawPath) -> Option<CurrentSt
     }
 }
 
-/// The file that a change displaced, if its backup was not modified.
+/// The file before a change, from its backup. Fails if the backup was modified.
 pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
     let gone = || Error::NothingToUndo { id: Some(entry.id.clone()) };
     let backup = view.session().journal().ok_or_else(gone)?.backup(entry);
@@ -282,7 +282,7 @@ pub(super) fn backup(view: &View<'_>, entry: &Entry) -> Result<Vec<u8>, Error> {
         ConfineError::NotFound => gone(),
         other => Error::from_read(&entry.path.as_str().into(), other),
     })?;
-    // A process that had the file open could still write to it after it was displaced.
+    // A process with the file open could still write to it after it was displaced.
     if state_matches(&entry.before, &CurrentState::File(pinfold_confine::hash(&backup))) {
         return Ok(backup);
     }
@@ -326,7 +326,7 @@ fn check_same(entry: &Entry, now: &CurrentState) -> Result<(), Error> {
     Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })
 }
 
-/// The error where something else is at the path than the change left there.
+/// The error for a path that is not in the state after the change.
 fn differs(entry: &Entry, error: Error) -> Error {
     let path = RawPath::from(entry.path.as_str());
     match error {

@@ -31,11 +31,11 @@ use crate::{ChangeSet, Error, Operation, View};
 pub struct Update {
     /// The file.
     pub path: RawPath,
-    /// The changes, from the top of the file to the bottom.
+    /// The chunks, in the order of the file.
     pub chunks: Vec<Chunk>,
     /// What happens to the file after that.
     pub after: AfterUpdate,
-    /// How the lines are looked for; the session's setting may be stricter.
+    /// How leniently the lines are matched. The session's setting may be stricter.
     pub matching: MatchMode,
 }
 
@@ -44,9 +44,9 @@ pub struct Update {
 pub enum AfterUpdate {
     /// It stays where it is.
     Stay,
-    /// It goes to a path where nothing is. Missing directories are created; the mode stays.
+    /// It moves to a free path. Missing directories are created; the mode stays.
     MoveTo(RawPath),
-    /// It is deleted. If there are chunks, nothing may be left of it.
+    /// It is deleted. If there are chunks, they must remove all of its content.
     Delete,
 }
 
@@ -54,11 +54,11 @@ pub enum AfterUpdate {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Updated {
-    /// The file's place before.
+    /// The file's old place.
     pub place: Place,
     /// Whether its content changed.
     pub changed: bool,
-    /// The chunks that did not match exactly: how, and which lines they take now.
+    /// The chunks that did not match exactly: the kind of match, and the first and last line in the new file.
     pub lenient: Vec<(MatchKind, (u64, u64))>,
     /// How many other hard links still have the old content.
     pub other_names: u64,
@@ -132,7 +132,7 @@ impl Update {
         Ok((updated, changes))
     }
 
-    /// Moves the file without a change of its content.
+    /// Moves the file without changing its content.
     fn only_move(
         &self,
         view: &View<'_>,
@@ -166,7 +166,7 @@ impl Update {
         Ok((updated, self.remove(removal)))
     }
 
-    /// The file, held so that it can be removed, and its content.
+    /// The file, locked for removal, and its content.
     fn removal(&self, view: &View<'_>) -> Result<(Removal, Vec<u8>), Error> {
         let path = &self.path;
         let removal = view.readable(path, || view.removal(path), |it| (it.place(), false))?;

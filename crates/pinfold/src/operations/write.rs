@@ -36,7 +36,7 @@ pub struct Write {
     pub path: RawPath,
     /// Its new text.
     pub content: String,
-    /// The encoding that the text is stored in.
+    /// The encoding of the file.
     pub encoding: Encoding,
     /// What to do if the file's directory does not exist.
     pub parents: Parents,
@@ -44,9 +44,9 @@ pub struct Write {
     pub existing: Existing,
     /// Whether an existing file must have been read first.
     pub read_rule: ReadRule,
-    /// The mode of a new file; `None` for the one that new files get.
+    /// The mode of a new file; `None` for the default.
     pub mode: Option<u32>,
-    /// The notation of the diff in the receipt; `None` for no diff, but that of a dry run.
+    /// The notation of the diff in the receipt. With `None`, only a dry run has a diff.
     pub diff_format: Option<DiffFormat>,
 }
 
@@ -80,9 +80,9 @@ pub struct Written {
     pub created: bool,
     /// Whether the content changed.
     pub changed: bool,
-    /// The encoding that the file had, if it has another one now.
+    /// The old encoding, if it has changed.
     pub recoded_from: Option<Encoding>,
-    /// How many lines came and how many went, where the file was replaced and is small enough to compare.
+    /// The numbers of added and removed lines, if the file was replaced and is small enough to compare.
     pub lines: Option<(usize, usize)>,
     /// How many other hard links still have the old content.
     pub other_names: u64,
@@ -183,17 +183,17 @@ impl Operation for Write {
 
 /// The old content, as far as it was read.
 struct Before {
-    /// Whether it is the same as the new one.
+    /// Whether it is equal to the new content.
     same: bool,
     /// The encoding of the old content, if it was text.
     encoding: Option<Encoding>,
-    /// All of it, if it was read to the end.
+    /// The whole old content, if it was read to its end.
     content: Option<Vec<u8>>,
 }
 
 impl Before {
-    /// Reads all of the old content if it could be the same as the new one, or has at most `limit` bytes;
-    /// otherwise only its beginning, for its encoding.
+    /// Reads the whole old content if it may be equal to the new one or has at most `limit` bytes. Otherwise reads
+    /// only its beginning, to detect the encoding.
     fn read(target: &mut Target, after: &[u8], limit: u64) -> Result<Self, ConfineError> {
         let Some(len) = target.meta().map(|meta| meta.len) else {
             return Ok(Self { same: false, encoding: None, content: None });

@@ -1,11 +1,12 @@
-//! Permission for everything that is inside a directory which is moved or deleted.
+//! Permission for everything inside a directory that is moved or deleted.
 //!
-//! Rules and protected paths hold for each entry, at the place where it is and at the place where it would be: so
-//! moving a directory changes nothing about what an agent may read or change.
+//! Rules and protected paths apply to each entry, at its old and at its new place. So moving a directory does not
+//! change what an agent may read or change.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use blake3::{Hash, Hasher};
 use pinfold_confine::{Kind, Place, RawPath, RelPath};
@@ -17,10 +18,10 @@ use crate::{Access, Error, Reason, View};
 /// The entries of a directory that is moved or deleted, after the policy check.
 #[derive(Debug)]
 pub(crate) struct CheckedTree {
-    /// Every entry, a directory before what is in it.
+    /// Every entry. A directory comes before its entries.
     entries: Vec<(RelPath, Kind)>,
-    /// The first entry of each access and reason that the user has to be asked about, unless the directory itself
-    /// asks for the same reason.
+    /// The first entry for each access and reason that needs approval, unless the directory itself needs it for the
+    /// same reason.
     asked: Vec<AskedAccess>,
 }
 
@@ -48,7 +49,7 @@ impl CheckedTree {
         hasher.finalize()
     }
 
-    /// The accesses that the user has to be asked about.
+    /// The accesses that need approval.
     pub(crate) fn requests(&self) -> impl Iterator<Item = AccessRequest<'_>> {
         self.asked.iter().map(|asked| {
             let AskedAccess { access, path, place, directory, .. } = asked;
@@ -56,7 +57,7 @@ impl CheckedTree {
         })
     }
 
-    /// The entries that the user has to be asked about, with the reason, for the user.
+    /// The entries that need approval, each with the reason, for the preview.
     pub(crate) fn asked(&self, view: &View<'_>) -> Vec<String> {
         let shown = self.asked.iter().map(|AskedAccess { place, reason, .. }| {
             format!("{} ({reason})", view.session().relative(place))
@@ -67,9 +68,21 @@ impl CheckedTree {
     }
 }
 
+/// One access that a move or a deletion makes to each entry of a directory.
+struct TreeAccess<'t> {
+    access: Access,
+    /// The directory's path as it was given, and its place.
+    path: &'t RawPath,
+    place: &'t Place,
+    /// The given path, made absolute.
+    given: PathBuf,
+    /// The reason why the access to the directory itself needs approval, if it does.
+    own_reason: Option<Reason>,
+}
+
 impl View<'_> {
-    /// Finds everything that is inside a directory, and checks that all of it may be deleted there, and written at
-    /// the place that it goes to if there is one. Refuses a directory with more than `max_entries`.
+    /// Lists everything inside a directory, and checks that all of it may be deleted there and, for a move, written
+    /// at the new place. Refuses a directory with more than `max_entries`.
     pub(crate) fn check_tree(
         &self,
         from: (&RawPath, &Place),
@@ -77,22 +90,11 @@ impl View<'_> {
         max_entries: usize,
     ) -> Result<CheckedTree, Error> {
         let (path, top) = from;
-        let sides: Vec<_> = [(Access::Read, from), (Access::Delete, from)]
+        let accesses = [(Access::Read, from), (Access::Delete, from)]
             .into_iter()
             .chain(to.map(|to| (Access::Write, to)))
-            .map(|(access, (path, place))| (access, path, place, self.given_path(path)))
-            .collect();
-        let policy = self.session().policy();
-        let own_reasons: Vec<_> = sides
-            .iter()
-            .filter_map(|(access, _, place, given)| {
-                let real = self.real(place);
-                match policy.decide(*access, Some(given), Some(&real), true) {
-                    Decision::Ask(reason) => Some((*access, reason)),
-                    Decision::Allow(_) | Decision::Deny(_) => None,
-                }
-            })
-            .collect();
+            .map(|(access, (path, place))| self.tree_access(access, path, place));
+        let accesses: Vec<_> = accesses.collect();
         let mut tree = CheckedTree { entries: Vec::new(), asked: Vec::new() };
         let mut waiting = VecDeque::from([RelPath::root()]);
         while let Some(below) = waiting.pop_front() {
@@ -108,40 +110,8 @@ impl View<'_> {
             for entry in found {
                 let below = below.join(&entry.name);
                 let directory = entry.kind == Kind::Directory;
-                for (access, path, place, given) in &sides {
-                    let inner = joined(place, &below);
-                    let given = given.join(OsStr::from_bytes(below.as_bytes()));
-                    let real = self.real(&inner);
-                    let decision = policy.decide(*access, Some(&given), Some(&real), directory);
-                    let inner_path = || RawPath::from(format!("{path}/{below}"));
-                    match decision {
-                        Decision::Allow(_) => {}
-                        // An entry that may not be read is not named.
-                        Decision::Deny(reason) if *access == Access::Read => {
-                            return Err(self.denied(*access, path, None, reason));
-                        }
-                        Decision::Deny(reason) => {
-                            return Err(self.denied(*access, &inner_path(), Some(&real), reason));
-                        }
-                        Decision::Ask(reason) => {
-                            let known = |asked: &AskedAccess| {
-                                asked.access == *access && asked.reason == reason
-                            };
-                            if !own_reasons.contains(&(*access, reason.clone()))
-                                && !tree.asked.iter().any(known)
-                            {
-                                let (access, path) = (*access, inner_path());
-                                let place = inner;
-                                tree.asked.push(AskedAccess {
-                                    access,
-                                    reason,
-                                    path,
-                                    place,
-                                    directory,
-                                });
-                            }
-                        }
-                    }
+                for access in &accesses {
+                    self.check_entry(access, &below, directory, &mut tree.asked)?;
                 }
                 if directory {
                     waiting.push_back(below.clone());
@@ -150,6 +120,55 @@ impl View<'_> {
             }
         }
         Ok(tree)
+    }
+
+    fn tree_access<'t>(
+        &self,
+        access: Access,
+        path: &'t RawPath,
+        place: &'t Place,
+    ) -> TreeAccess<'t> {
+        let given = self.given_path(path);
+        let real = self.real(place);
+        let own_reason =
+            match self.session().policy().decide(access, Some(&given), Some(&real), true) {
+                Decision::Ask(reason) => Some(reason),
+                Decision::Allow(_) | Decision::Deny(_) => None,
+            };
+        TreeAccess { access, path, place, given, own_reason }
+    }
+
+    /// Fails if policy denies an access to the entry `below` a directory. Adds the access to `asked` if it is the first
+    /// one that needs approval for its reason.
+    fn check_entry(
+        &self,
+        tree: &TreeAccess<'_>,
+        below: &RelPath,
+        directory: bool,
+        asked: &mut Vec<AskedAccess>,
+    ) -> Result<(), Error> {
+        let access = tree.access;
+        let place = joined(tree.place, below);
+        let given = tree.given.join(OsStr::from_bytes(below.as_bytes()));
+        let real = self.real(&place);
+        let path = || RawPath::from(format!("{}/{below}", tree.path));
+        match self.session().policy().decide(access, Some(&given), Some(&real), directory) {
+            Decision::Allow(_) => {}
+            // The error does not name an entry that may not be read.
+            Decision::Deny(reason) if access == Access::Read => {
+                return Err(self.denied(access, tree.path, None, reason));
+            }
+            Decision::Deny(reason) => {
+                return Err(self.denied(access, &path(), Some(&real), reason));
+            }
+            Decision::Ask(reason) => {
+                let is_same = |it: &AskedAccess| it.access == access && it.reason == reason;
+                if tree.own_reason.as_ref() != Some(&reason) && !asked.iter().any(is_same) {
+                    asked.push(AskedAccess { access, reason, path: path(), place, directory });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

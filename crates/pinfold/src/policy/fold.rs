@@ -1,4 +1,4 @@
-//! Folds names that a file system or a reader takes for the same one: case, Unicode forms, invisible characters.
+//! Folds names that a file system or a reader takes for the same: case, Unicode forms, invisible characters.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt as _;
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Folds case, Unicode form and invisible code points, so that texts that look or count as the same are equal.
+/// Folds case, Unicode form and invisible code points, so that texts that look the same, or that file systems treat
+/// as the same, are equal.
 pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
     let composed = text.nfkc().filter(|letter| !is_ignorable(*letter));
-    // Upper case first: some letters differ in lower case only.
+    // Converts to upper case first, since some letters differ only in lower case.
     let upper: String = composed.flat_map(char::to_uppercase).collect();
     upper.chars().flat_map(char::to_lowercase).nfkc().collect()
 }
@@ -25,12 +26,12 @@ fn is_ignorable(letter: char) -> bool {
         | 0xFFF0..=0xFFF8 | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
 }
 
-/// Every name of a file: its path as given and as resolved, relative to each root that it is in.
+/// All names of a file: its given and its resolved path, relative to each root that contains it.
 #[derive(Debug)]
 pub(super) struct Names<'n> {
-    /// Exactly.
+    /// As they are.
     pub(super) exact: Vec<&'n Path>,
-    /// Folded; and, where that differs, without blanks and dots at the end of each component.
+    /// Folded, and also without blanks and dots at the end of each component if that differs.
     pub(super) folded: Vec<PathBuf>,
     pub(super) directory: bool,
 }
@@ -55,7 +56,7 @@ impl<'n> Names<'n> {
         Self { exact, folded: all, directory }
     }
 
-    /// The same file under more folded names: those that `more` makes of each that it has.
+    /// The same file with more folded names: those that `more` derives from each name.
     pub(super) fn with(&self, more: fn(&str) -> Vec<String>) -> Self {
         let texts = self.folded.iter().filter_map(|path| path.to_str());
         let added: Vec<_> = texts.flat_map(more).map(PathBuf::from).collect();

@@ -1,8 +1,8 @@
-//! Paths that ask by default: by name, at any depth, whether the file exists or not.
+//! Paths that need approval by default. They are matched by name, at any depth, whether or not the file exists.
 //!
-//! Two lists: files that may hold secrets ask before they are read, files that cause code to run ask before they
-//! are changed. An editor's backup or swap file counts as the file that it was made of, and a FAT or NTFS short
-//! name (`GIT~1`) as the long one. [`may_be_protected`] is true for every path that [`matches`] matches.
+//! There are two lists: reading files that may hold secrets needs approval, and so does changing files that cause
+//! code to run. An editor's backup or swap file counts as the original file, and a FAT or NTFS short name (`GIT~1`)
+//! as the long one. [`may_be_protected`] is true for every path that [`matches`] matches.
 
 mod lists;
 
@@ -15,7 +15,7 @@ use super::{Access, Reason};
 
 static SECRET_RULES: LazyLock<Rules> = LazyLock::new(|| rules("Read", SECRETS, str::to_owned));
 static RUN_RULES: LazyLock<Rules> = LazyLock::new(|| rules("*", RUN, str::to_owned));
-/// The same with each name long or short. Compiled only when a path looks like a short name.
+/// The same rules with each name long or short. Compiled only when a path looks like a short name.
 static SHORT_SECRET_RULES: LazyLock<Rules> =
     LazyLock::new(|| rules("Read", SECRETS, long_or_short));
 static SHORT_RUN_RULES: LazyLock<Rules> = LazyLock::new(|| rules("*", RUN, long_or_short));
@@ -62,10 +62,10 @@ fn has_short_name(path: &[u8]) -> bool {
     path.windows(2).any(|pair| pair[0] == b'~' && pair[1].is_ascii_digit())
 }
 
-/// The paths that a folded path may be a backup or swap file of.
+/// The paths of which a folded path may be a backup or swap file.
 fn originals(path: &str) -> Vec<String> {
     let mut found = Vec::new();
-    // Vim puts a dot before the name of a swap file; whether the file itself has one is unknown.
+    // Vim adds a dot before the name of a swap file. The original may have one already.
     for keep_dot in [true, false] {
         let names: Vec<_> = path.split('/').map(|name| original(name, keep_dot)).collect();
         found.push(names.join("/"));
@@ -75,7 +75,7 @@ fn originals(path: &str) -> Vec<String> {
     found
 }
 
-/// A name without the marks of backup and swap files, of which it may have several.
+/// A name without its backup and swap suffixes. It may have several.
 fn original(name: &str, keep_dot: bool) -> &str {
     // The name of an NTFS stream comes after the file's.
     let mut rest = name.split(':').next().filter(|file| !file.is_empty()).unwrap_or(name);
@@ -87,7 +87,7 @@ fn original(name: &str, keep_dot: bool) -> &str {
     if has_extra_dot && !keep_dot { rest.strip_prefix('.').unwrap_or(rest) } else { rest }
 }
 
-/// A name without one mark of a backup or swap file, if it has one.
+/// A name without one backup or swap suffix, if it has one.
 fn without_mark(name: &str) -> Option<&str> {
     let enclosed = || name.strip_prefix('#')?.strip_suffix('#');
     let suffixed = || BACKUP_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix));
@@ -101,20 +101,20 @@ fn without_mark(name: &str) -> Option<&str> {
     enclosed().or_else(|| name.strip_prefix(".#")).or_else(suffixed).or_else(numbered).or_else(swap)
 }
 
-/// Whether an extension is one that Vim gives to swap files: `swp`, and `swo` and so on where that is taken.
+/// Whether an extension is that of a Vim swap file: `swp`, or `swo` and so on if that exists.
 fn is_swap(extension: &[u8]) -> bool {
     matches!(extension, [b's' | b'S', b'w' | b'W', last] if last.is_ascii_alphabetic())
 }
 
-/// Whether the mark that was taken off is that of one of Vim's files.
+/// Whether the removed suffix is that of a Vim swap file.
 fn is_swap_of(name: &str, stripped: &str) -> bool {
     name.strip_prefix(stripped)
         .is_some_and(|mark| mark == ".un" || is_swap(mark.as_bytes().get(1..).unwrap_or_default()))
 }
 
-/// The beginnings and extensions of the names in the lists that are not hidden.
+/// The beginnings and extensions of the visible names in the lists.
 struct Marks {
-    /// The first letters, packed: by how many there are of them.
+    /// The first letters, packed, grouped by their number.
     beginnings: [(usize, Vec<u64>); 2],
     /// The extensions, packed.
     extensions: Vec<u64>,
@@ -136,13 +136,13 @@ static MARKS: LazyLock<Marks> = LazyLock::new(|| {
     }
     let suffixes = BACKUP_SUFFIXES.iter().filter_map(|suffix| extension(suffix.as_bytes()));
     marks.extensions.extend(suffixes.map(packed));
-    // They are searched by halves.
+    // Sorted for a binary search.
     marks.extensions.sort_unstable();
     marks.beginnings.iter_mut().for_each(|(_, beginnings)| beginnings.sort_unstable());
     marks
 });
 
-/// Up to eight letters as one number, whatever their case.
+/// Up to eight letters as one number, ignoring case.
 fn packed(letters: &[u8]) -> u64 {
     letters
         .iter()
@@ -154,20 +154,20 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
     name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot + 1..])
 }
 
-/// Whether a path may be protected. Fast, since a walk calls it for every name; false only if the path is not
+/// Whether a path may be protected. It is fast, since a walk calls it for every name. If it is false, the path is not
 /// protected.
 pub(super) fn may_be_protected(path: &[u8]) -> bool {
     let marks = &*MARKS;
     let mut start = 0;
     for (at, byte) in path.iter().copied().enumerate() {
-        // Most bytes.
+        // This is the case for most bytes.
         if byte.is_ascii_alphanumeric() {
             continue;
         }
         let before = if at == 0 { b'/' } else { path[at - 1] };
         let hidden = before == b'/' && byte == b'.';
         let trails = byte == b'/' && matches!(before, b'.' | b' ');
-        // Folding changes what is not ASCII; the others mark backups, short names and streams.
+        // Folding changes letters that are not ASCII. The other characters occur in backups, short names and streams.
         let odd = !byte.is_ascii() || byte.is_ascii_control() || matches!(byte, b'~' | b'#' | b':');
         if hidden || trails || odd {
             return true;
@@ -183,7 +183,7 @@ pub(super) fn may_be_protected(path: &[u8]) -> bool {
 }
 
 impl Marks {
-    /// Whether a name that is not hidden may be in the lists.
+    /// Whether a visible name may be in the lists.
     fn suspect(&self, name: &[u8]) -> bool {
         let begins = self.beginnings.iter().any(|(letters, beginnings)| {
             name.get(..*letters)

@@ -1,7 +1,7 @@
 //! Parses and matches rules: `Operation(pattern)`, `Operation` or `*`.
 //!
-//! The operations are `Read`, `Write` (which is also called `Edit`) and `Delete`; the patterns are gitignore's.
-//! Deny and ask rules match every spelling of a path, allow rules the resolved path exactly.
+//! The operations are `Read`, `Write` (also `Edit`) and `Delete`; the patterns have gitignore's syntax. Deny and ask
+//! rules match every spelling of a path. Allow rules match the resolved path exactly.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::limits::{MAX_GLOB_BRACES, MAX_GLOB_CHARS};
 pub struct BadRule {
     /// The list that it is in: `allow`, `ask` or `deny`.
     pub list: &'static str,
-    /// The rule as it was written.
+    /// The rule, as the user wrote it.
     pub rule: String,
     /// The reason.
     pub problem: String,
@@ -31,10 +31,10 @@ pub struct BadRule {
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     by_access: [List; 3],
-    /// Whether every spelling of a path is matched, folded.
+    /// Whether all folded spellings of a path are matched.
     broad: bool,
-    /// Every path that a rule matches contains a match of this, in ASCII letters of either case. `None` if nothing
-    /// such is known.
+    /// A regex that matches somewhere in every path that a rule matches, ignoring ASCII case. `None` if there is no
+    /// such regex.
     required: Option<Regex>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Rules {
 #[derive(Clone)]
 struct List {
     patterns: Gitignore,
-    /// Each pattern's rule, by the pattern as it was given to the matcher.
+    /// The rule of each pattern, by the pattern's text in the matcher.
     rules: Vec<(String, String)>,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for List {
 const ALL: [Access; 3] = [Access::Read, Access::Write, Access::Delete];
 
 impl Rules {
-    /// Deny or ask rules: they match any spelling of a path.
+    /// Deny or ask rules, which match any spelling of a path.
     pub(super) fn broad(
         list: &'static str,
         rules: &[String],
@@ -64,7 +64,7 @@ impl Rules {
         Self::new(list, rules, roots, true)
     }
 
-    /// Allow rules: they match the resolved path exactly.
+    /// Allow rules, which match the resolved path exactly.
     pub(super) fn exact(
         list: &'static str,
         rules: &[String],
@@ -100,15 +100,15 @@ impl Rules {
         self.by_access.iter().all(|list| list.rules.is_empty())
     }
 
-    /// Whether no rule matches a path. It may be false for a path that none matches, but is never true for
-    /// another.
+    /// Whether no rule can match a path. It may be false although none matches, but it is never true for a path that
+    /// one matches.
     pub(super) fn cannot_match(&self, path: &[u8]) -> bool {
-        // Letters beyond ASCII may fold to others.
+        // Letters outside ASCII may fold to ASCII letters.
         let lacks = |required: &Regex| path.is_ascii() && !required.is_match(path);
         self.is_empty() || self.required.as_ref().is_some_and(lacks)
     }
 
-    /// The rule that matches, if one does.
+    /// The rule that matches, if there is one.
     pub(super) fn matches(&self, access: Access, names: &Names<'_>) -> Option<&str> {
         let list = &self.by_access[access as usize];
         if list.rules.is_empty() {
@@ -137,7 +137,7 @@ impl List {
     }
 
     fn matches(&self, path: &Path, directory: bool) -> Option<&str> {
-        // A pattern for everything matches the root itself, too.
+        // A pattern for everything also matches the root itself.
         if path.as_os_str().is_empty() {
             let whole = |(pattern, _): &&(String, String)| pattern == EVERYTHING;
             return self.rules.iter().rev().find(whole).map(|(_, rule)| rule.as_str());
@@ -146,7 +146,7 @@ impl List {
             Match::Ignore(glob) => {
                 let same = |(pattern, _): &&(String, String)| pattern == glob.original();
                 let rule = self.rules.iter().rev().find(same).map(|(_, rule)| rule.as_str());
-                // A match counts even if its rule is not found.
+                // The match counts even if its rule is not found.
                 Some(rule.unwrap_or(glob.original()))
             }
             Match::Whitelist(_) | Match::None => None,
@@ -156,12 +156,13 @@ impl List {
 
 const EVERYTHING: &str = "**";
 
-/// A regex that occurs in every path that one of the patterns matches: a part of a name for each pattern.
+/// A regex that matches somewhere in every path that one of the patterns matches. It has a part of a name for each
+/// pattern.
 fn required<'p>(patterns: impl Iterator<Item = &'p str>) -> Option<Regex> {
     let mut parts = Vec::new();
     // A pattern with `!` only makes exceptions.
     for pattern in patterns.filter(|pattern| !pattern.starts_with('!')) {
-        // What follows a class, braces or a backslash need not stand for itself.
+        // The text after a class, a brace or a backslash may not be literal.
         let plain = pattern.split(['[', '{', '\\']).next().unwrap_or_default();
         let longest = plain.split(['*', '?', '/']).max_by_key(|part| part.len())?;
         if longest.len() < 2 || !longest.is_ascii() {
@@ -205,7 +206,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     if pattern.starts_with('#') {
         return Err("has a comment for a pattern; write `\\#` for a name that begins so".into());
     }
-    // A pattern that never matches anything is a mistake.
+    // A pattern that can never match is a mistake.
     if bare.starts_with(['"', '\'', '~', '!']) {
         return Err("begins with a quote, `~` or a second `!`, which mean nothing here".into());
     }
@@ -215,7 +216,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     if pinfold_confine::brace_depth(bare) > MAX_GLOB_BRACES || bare.len() > MAX_GLOB_CHARS {
         return Err("has a pattern that is too long or too deeply nested".into());
     }
-    // The matcher takes a bracket that is never closed as a literal, which was not intended.
+    // The matcher treats an unclosed bracket as a literal, which the user did not intend.
     if let Err(error) = GlobBuilder::new(bare).literal_separator(true).build() {
         return Err(format!("has a bad pattern: {}", error.kind()));
     }
@@ -225,7 +226,7 @@ fn parse(rule: &str, roots: &[PathBuf]) -> Result<(&'static [Access], String), S
     Ok((operations, anchored(pattern, roots)))
 }
 
-/// The pattern in gitignore's syntax: one that begins with a root's path, or with `./`, is anchored there.
+/// The pattern in gitignore's syntax. A pattern that begins with a root's path or with `./` is anchored there.
 fn anchored(pattern: &str, roots: &[PathBuf]) -> String {
     let (not, bare) = match pattern.strip_prefix('!') {
         Some(bare) => ("!", bare),

@@ -1,4 +1,4 @@
-//! Mode × operation × rule, and every way around a rule that is known.
+//! Tables of mode, operation and rule, and every known way around a rule.
 
 use proptest::prelude::*;
 
@@ -174,7 +174,7 @@ fn the_path_as_given_and_as_it_leads_are_both_looked_at() {
     };
     assert!(matches!(decide(Access::Read, "public/x", "secrets/y"), Decision::Deny(_)));
     assert!(matches!(decide(Access::Read, "secrets/x", "public/y"), Decision::Deny(_)));
-    // Allowed is only what it leads to.
+    // An allow rule covers only the path that the link leads to.
     assert!(matches!(decide(Access::Write, "public/x", "other/y"), Decision::Ask(_)));
     assert!(matches!(decide(Access::Write, "other/x", "public/y"), Decision::Allow(_)));
 }
@@ -220,7 +220,7 @@ fn our_own_files_are_out_of_reach_in_every_mode() {
             assert_eq!(decided(&policy, access, "state/journal/log.jsonl"), 'd');
         }
         assert_eq!(decided(&policy, Access::Read, "states"), 'a');
-        // The others are as quickly decided on as without them.
+        // For other paths, the quick check is as fast as without them.
         assert!(policy.no_rule_can_match(b"a") && policy.no_rule_can_match(b"src/state"));
         assert!(!policy.no_rule_can_match(b"state") && !policy.no_rule_can_match(b"state/journal"));
         policy.keep_out([PathBuf::from("/")]);
@@ -292,7 +292,7 @@ fn a_spelling_is_made_absolute() {
 }
 
 proptest! {
-    /// The quick look at a path never misses a rule.
+    /// The quick check never misses a rule.
     #[test]
     fn a_path_that_a_rule_matches_gets_a_second_look(
         patterns in prop::collection::vec(

@@ -1,26 +1,25 @@
-//! Decides whether a regex can be compiled without Unicode for text that is ASCII.
+//! Decides whether a regex can be compiled without Unicode for ASCII text.
 //!
-//! Compiling `\w` with all of its letters takes 2 ms, in a small tree longer than searching. Without Unicode it
-//! takes a tenth of that, and means the same in ASCII text as long as the pattern itself is ASCII: then each class
-//! has the same ASCII members either way, and so has every union, difference, negation and case folding of such
-//! classes. A letter beyond ASCII in the pattern may fold to one within (U+212A to `k`), so it rules the twin out.
+//! Compiling `\w` with all of its letters takes 2 ms, longer than searching a small tree. Without Unicode it takes a
+//! tenth of that. If the pattern itself is ASCII, it matches the same ASCII text either way: each class has the same
+//! ASCII members, and so has every union, difference, negation and case folding of such classes. A letter outside
+//! ASCII in the pattern may fold to an ASCII letter (U+212A to `k`), so such a pattern has no twin.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{
     Ast, ClassSet, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind, Literal,
 };
 
-/// What was seen of a pattern.
+/// The relevant properties of a pattern.
 #[derive(Default)]
 struct Seen {
-    /// Something whose meaning in ASCII text may depend on Unicode.
+    /// Its meaning in ASCII text may depend on Unicode.
     may_differ: bool,
-    /// Something that takes long to compile with Unicode.
+    /// It takes long to compile with Unicode.
     is_slow: bool,
 }
 
-/// Whether it is worth to compile a regex a second time, without Unicode, and whether it then means the same in
-/// text that is ASCII.
+/// Whether compiling a regex without Unicode is worth it, and gives the same matches in ASCII text.
 pub(super) fn has_ascii_twin(pattern: &str) -> bool {
     let Ok(ast) = Parser::new().parse(pattern) else { return false };
     let mut seen = Seen::default();
@@ -32,7 +31,7 @@ impl Seen {
     fn read(&mut self, ast: &Ast) {
         match ast {
             Ast::Empty(_) => {}
-            // Word boundaries are among the assertions.
+            // Assertions include word boundaries.
             Ast::Dot(_) | Ast::Assertion(_) | Ast::ClassPerl(_) => self.is_slow = true,
             Ast::ClassUnicode(_) => self.may_differ = true,
             Ast::Flags(flags) => self.flags(&flags.flags),
@@ -65,7 +64,7 @@ impl Seen {
 
     fn item(&mut self, item: &ClassSetItem) {
         match item {
-            // POSIX classes are ASCII in any case.
+            // POSIX classes are always ASCII.
             ClassSetItem::Empty(_) | ClassSetItem::Ascii(_) => {}
             ClassSetItem::Literal(literal) => self.literal(literal),
             ClassSetItem::Range(range) => {
@@ -104,10 +103,10 @@ mod tests {
             (r"\bpage\b", true),
             (r"(?i)[^k]+x.", true),
             (r"[\w--[a-f]]", true),
-            // As quick with Unicode.
+            // These compile as quickly with Unicode.
             ("mutex_lock", false),
             ("[0-9]{3}-[a-f]+", false),
-            // Letters that fold to ASCII, or may.
+            // These letters fold to ASCII, or may.
             (r"(?i)\u{212a}\w", false),
             (r"\w[\x7F-\u{17f}]", false),
             ("é.", false),

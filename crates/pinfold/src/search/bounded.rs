@@ -1,12 +1,14 @@
 //! Regex searches that stop at the deadline.
 //!
-//! A call of the regex engine cannot be interrupted, and it may take as many steps for each byte as the
-//! pattern has positions. So a text that would cost too many steps is searched line by line, and a line
-//! that is still too costly is fed to a lazy DFA byte by byte (`stepped.rs`), with checks of the deadline in between.
-//! Both find the same matches as the engine.
+//! A call of the regex engine cannot be interrupted, and for each byte it may take as many steps as the pattern has
+//! positions. So a text that would take too many steps is searched line by line. A line that still takes too many is
+//! fed to a lazy DFA byte by byte (`stepped.rs`), which checks the deadline in between. Both find the same matches as
+//! the engine.
 //!
-//! If the pattern has a twin for ASCII text (`ascii_twin.rs`), the pattern itself is compiled only for a line that is
-//! not ASCII and may match.
+//! If the pattern has a twin for ASCII text (`ascii_twin.rs`), text with other lines is searched line by line, too
+//! (`bounded/mixed_text.rs`).
+
+mod mixed_text;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
@@ -20,37 +22,37 @@ use super::stepped::{Stepped, Steps, check};
 use crate::limits::{MAX_CALL_STEPS, MAX_LINE_STEPS, MAX_UNSTOPPABLE_STEPS};
 use crate::search::Compiled;
 
-/// The matcher of one thread; it checks the deadline.
+/// The matcher of one thread. It checks the deadline.
 pub(super) struct BoundedMatcher<'m> {
     compiled: &'m Compiled,
-    /// Clones for this thread: threads cannot share the cache of a regex.
+    /// This thread's clones, since threads cannot share the cache of a regex.
     matcher: OnceCell<RegexMatcher>,
     ascii_twin: Option<RegexMatcher>,
     text: Cell<Text>,
-    /// How many bytes before the end of the text its next byte is that is not ASCII.
-    next_odd: Cell<usize>,
-    /// Whether it only matters whether some line matches: then those that are ASCII are searched first.
+    /// The distance of the next non-ASCII byte from the end of the text, if it is known.
+    next_non_ascii: Cell<usize>,
+    /// Whether the caller needs only one matching line, whichever it is. If so, ASCII lines are searched first.
     any_line: bool,
-    /// Whether they were.
-    is_ascii_done: Cell<bool>,
+    /// Whether the ASCII lines have been searched.
+    ascii_lines_done: Cell<bool>,
     deadline: &'m Deadline,
     cache: RefCell<Option<regex::Cache>>,
-    /// Whether a line was refused because it would take too many steps.
+    /// Whether a line was refused because it takes too many steps.
     pub(super) too_costly: Cell<bool>,
-    /// How many steps one call of the regex engine may take.
+    /// The maximum number of steps in one call of the regex engine.
     max_call_steps: u64,
-    /// A line that this matches too is no match.
+    /// A line that this matches, too, is not a match.
     exclude: Option<Box<Self>>,
 }
 
-/// What is known about the text that is searched.
+/// The kind of the searched text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Text {
     /// All of it is ASCII.
     Ascii,
-    /// Some of it is not, and it is searched as one piece, by lines.
+    /// Some of it is not ASCII. It is searched as a whole, by lines.
     Lines,
-    /// Anything.
+    /// Nothing is known about it.
     Any,
 }
 
@@ -61,9 +63,9 @@ impl<'m> BoundedMatcher<'m> {
             matcher: OnceCell::new(),
             ascii_twin: compiled.ascii_twin().cloned(),
             text: Cell::new(Text::Lines),
-            next_odd: Cell::new(0),
+            next_non_ascii: Cell::new(0),
             any_line: false,
-            is_ascii_done: Cell::new(false),
+            ascii_lines_done: Cell::new(false),
             deadline,
             cache: RefCell::new(None),
             too_costly: Cell::new(false),
@@ -72,27 +74,27 @@ impl<'m> BoundedMatcher<'m> {
         }
     }
 
-    /// The same matcher for single lines, which does not match those that `exclude` matches.
+    /// A matcher for single lines that does not match the lines which `exclude` matches.
     pub(super) fn excluding(self, exclude: Option<&'m Compiled>) -> Self {
         let exclude = exclude.map(|exclude| Box::new(Self::new(exclude, self.deadline)));
         Self { exclude, ..self }
     }
 
-    /// The same matcher for when it only matters whether some line matches.
+    /// A matcher for callers that need only one matching line.
     pub(super) fn for_any_line(self, any_line: bool) -> Self {
         Self { any_line, ..self }
     }
 
-    /// Whether it matters whether a text is ASCII.
+    /// Whether the matcher needs to know if a text is ASCII.
     pub(super) fn has_twin(&self) -> bool {
         self.ascii_twin.is_some()
     }
 
-    /// Says what is known about the text that is searched next.
+    /// Sets the kind of the text that is searched next.
     pub(super) fn set_text(&self, text: Text) {
         self.text.set(text);
-        self.next_odd.set(0);
-        self.is_ascii_done.set(false);
+        self.next_non_ascii.set(0);
+        self.ascii_lines_done.set(false);
     }
 
     /// The matcher for any text.
@@ -115,99 +117,6 @@ impl<'m> BoundedMatcher<'m> {
         if is_ascii { self.for_ascii() } else { self.matcher() }
     }
 
-    /// Where the first byte of a text is that is not ASCII. The text is the rest of the one that is searched.
-    fn first_odd(&self, text: &[u8]) -> Option<usize> {
-        /// The standard library looks at this much at once.
-        const CHUNK: usize = 256;
-        let known = text.len().checked_sub(self.next_odd.get());
-        if let Some(known) = known.filter(|at| text.get(*at).is_some_and(|byte| !byte.is_ascii())) {
-            return Some(known);
-        }
-        let mut chunks = text.chunks(CHUNK).enumerate();
-        let (number, chunk) = chunks.find(|(_, chunk)| !chunk.is_ascii())?;
-        let at = number * CHUNK + chunk.iter().position(|byte| !byte.is_ascii())?;
-        self.next_odd.set(text.len() - at);
-        Some(at)
-    }
-
-    /// The first line that may match: one that is ASCII by the twin, and any other that has what each match has.
-    fn candidate_by_lines(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
-        /// The trigrams of a longer line take longer to look at than the line to search.
-        const MAX_LINE: usize = 4_096;
-        if self.any_line && !self.is_ascii_done.replace(true) {
-            let found = self.matching_ascii_line(text)?;
-            if found.is_some() {
-                return Ok(found.map(LineMatchKind::Candidate));
-            }
-            // It went to the end of the text.
-            self.next_odd.set(0);
-        }
-        let skips_ascii = self.any_line;
-        let mut start = 0;
-        while start < text.len() {
-            let rest = &text[start..];
-            let Some(odd) = self.first_odd(rest) else {
-                if skips_ascii {
-                    return Ok(None);
-                }
-                let found = self.candidate(self.for_ascii(), rest)?;
-                return Ok(found.map(|found| self.unconfirmed(found, start)));
-            };
-            let line = memchr::memrchr(b'\n', &rest[..odd]).map_or(0, |end| end + 1);
-            // Without the last line feed: the line after it is not in this piece.
-            if line > 0
-                && !skips_ascii
-                && let Some(found) = self.candidate(self.for_ascii(), &rest[..line - 1])?
-            {
-                return Ok(Some(self.unconfirmed(found, start)));
-            }
-            let end = memchr::memchr(b'\n', &rest[odd..]).map_or(rest.len(), |end| odd + end);
-            if end - line > MAX_LINE || self.compiled.query().admits(&rest[line..end]) {
-                return Ok(Some(LineMatchKind::Candidate(start + odd)));
-            }
-            start += end + 1;
-        }
-        Ok(None)
-    }
-
-    /// Where a line is that is ASCII and matches.
-    fn matching_ascii_line(&self, text: &[u8]) -> io::Result<Option<usize>> {
-        let mut start = 0;
-        while start < text.len() {
-            let rest = &text[start..];
-            let odd = self.first_odd(rest);
-            // Lines before the one that is not ASCII, without their last line feed.
-            let line = odd.map(|odd| memchr::memrchr(b'\n', &rest[..odd]).map_or(0, |end| end + 1));
-            let piece = match line {
-                None => Some(rest),
-                Some(line) => line.checked_sub(1).map(|end| &rest[..end]),
-            };
-            let found = match piece {
-                Some(piece) => self.candidate(self.for_ascii(), piece)?,
-                None => None,
-            };
-            let (Some(piece), Some(found)) = (piece, found) else {
-                let after =
-                    odd.and_then(|odd| Some(odd + memchr::memchr(b'\n', &rest[odd..])? + 1));
-                let Some(after) = after else { return Ok(None) };
-                start += after;
-                continue;
-            };
-            let (LineMatchKind::Confirmed(at) | LineMatchKind::Candidate(at)) = found;
-            let from = memchr::memrchr(b'\n', &piece[..at]).map_or(0, |end| end + 1);
-            if odd.is_none() && from == rest.len() {
-                // After the last line.
-                return Ok(None);
-            }
-            let to = memchr::memchr(b'\n', &piece[from..]).map_or(piece.len(), |to| from + to);
-            if (&self).shortest_match_at(&piece[from..to], 0)?.is_some() {
-                return Ok(Some(start + from));
-            }
-            start += to + 1;
-        }
-        Ok(None)
-    }
-
     fn unconfirmed(&self, found: LineMatchKind, start: usize) -> LineMatchKind {
         match found {
             LineMatchKind::Confirmed(offset) if self.exclude.is_none() => {
@@ -219,8 +128,8 @@ impl<'m> BoundedMatcher<'m> {
         }
     }
 
-    /// Searches as many whole lines per call as the step limit allows. A longer line is returned as a
-    /// candidate, which the searcher then searches by itself.
+    /// Searches as many whole lines per call as the step limit allows. A longer line is returned as a candidate,
+    /// which the searcher then searches alone.
     fn candidate(&self, matcher: &RegexMatcher, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
         if self.steps(text.len()) <= self.max_call_steps {
             let found = matcher.find_candidate_line(text)?;
@@ -232,7 +141,7 @@ impl<'m> BoundedMatcher<'m> {
         while start < text.len() {
             check(self.deadline)?;
             let rest = &text[start..];
-            // Without the last line feed: the line after it is not in this piece.
+            // The piece ends before its last line feed, since the line after that is not part of it.
             let piece = match memchr::memrchr(b'\n', &rest[..max.min(rest.len())]) {
                 _ if rest.len() <= max => rest,
                 Some(end) => &rest[..end],
@@ -251,8 +160,8 @@ impl<'m> BoundedMatcher<'m> {
         (len as u64).saturating_mul(self.compiled.weight as u64)
     }
 
-    /// The first match that starts at `at` or later. If `earliest`, only the end of the shortest match
-    /// is correct.
+    /// The first match that starts at `at` or later. If `earliest` is set, only the end of the shortest match is
+    /// correct.
     fn stepped(&self, text: &[u8], at: usize, earliest: bool) -> io::Result<Option<Match>> {
         let steps = self.steps(text.len() - at);
         let refused = || {
@@ -361,7 +270,7 @@ mod tests {
     ];
 
     proptest! {
-        /// Whatever the text and however small the steps, the answers are those of the regex engine.
+        /// For every text and every step limit, the results are those of the regex engine.
         #[test]
         fn a_bounded_search_finds_what_an_unbounded_one_does(
             number in 0..PATTERNS.len(),
@@ -377,7 +286,7 @@ mod tests {
             let bounded = BoundedMatcher { max_call_steps, ..BoundedMatcher::new(&compiled, &deadline) };
             let bounded = &bounded;
             let text = text.as_bytes();
-            // Where matches do not span lines, the searcher asks about single lines.
+            // If matches do not span lines, the searcher passes single lines.
             let texts: Vec<&[u8]> =
                 if multiline { vec![text] } else { text.split(|byte| *byte == b'\n').collect() };
             for text in texts {
@@ -420,7 +329,7 @@ mod tests {
                     .search_slice(compiled.matcher(), text.as_bytes(), sink)
                     .unwrap();
             });
-            // If it only matters whether some line matches, the first one that is reported may be another.
+            // A caller that needs only one matching line may get another one first.
             let any = BoundedMatcher { max_call_steps, ..BoundedMatcher::new(&compiled, &deadline) };
             let any = any.for_any_line(true);
             let mut found = false;

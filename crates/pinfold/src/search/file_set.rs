@@ -1,17 +1,16 @@
-//! The files that a search looks at, in the order of `rg --sort path`.
+//! The files of a search, in the order of `rg --sort path`.
 //!
-//! A session keeps its last sets. A set is used again only if nothing that it depends on has changed: the request, the
-//! policy, and the tree, which has to be watched as a whole.
+//! A session caches its last sets. A set is used again only if nothing that it depends on has changed: the request,
+//! the policy, and the tree, which has to be watched as a whole.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FileId, FileOpener, FilterDecision, IgnoreFiles, IndexMode,
-    Kind, LeftOut, Metadata, Place, RememberedFile, Skipped, TreeStamp, Visitor, WalkEntry,
+    FileId, FileOpener, FilterDecision, IgnoreFiles, IndexMode, Kind, Metadata, Place,
+    RememberedFile, Skipped, TreeStamp,
 };
 
 use crate::limits::MAX_LEFT_OUT_NAMES;
@@ -20,29 +19,20 @@ use crate::search::content_index::ContentIndex;
 use crate::search::coverage::Coverage;
 use crate::search::name_table::NameTable;
 use crate::search::set_changes::SetChanges;
-use crate::view::WalkOptions;
+use crate::search::set_walk::{DirectoryKey, FilterBy, LeftOutCount, Part, key_before_start, walk};
 use crate::{Error, View};
 
 /// A file of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct SetFile {
     pub(crate) file: RememberedFile,
-    /// Changes with the content: data derived from the content is valid for one version.
+    /// Changes with the content. Data derived from the content is valid for one version.
     pub(crate) version: u64,
     pub(crate) len: u64,
     pub(crate) modified: SystemTime,
 }
 
-impl SetFile {
-    /// A hash of the file's path.
-    pub(crate) fn path_hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.file.place().hash(&mut hasher);
-        hasher.finish()
-    }
-}
-
-/// The files that a search looks at.
+/// The files of a search.
 #[derive(Debug)]
 pub(crate) struct FileSet {
     pub(crate) files: Vec<SetFile>,
@@ -51,37 +41,26 @@ pub(crate) struct FileSet {
     /// The number of entries that the walk left out.
     pub(crate) skipped: Skipped,
     pub(crate) left_out: Arc<LeftOutEntries>,
-    /// How many entries of each directory, other than directories, were left out.
+    /// How many entries of each directory were left out, not counting directories.
     pub(super) left_out_counts: Arc<HashMap<DirectoryKey, LeftOutCount>>,
-    /// The paths of the files, if they are to be found by name.
+    /// The paths of the files, if the set is for finding files by name.
     pub(crate) names: Option<Arc<NameTable>>,
     pub(super) coverage: Mutex<Option<Arc<Coverage>>>,
 }
 
-/// The number of a root, and the path of a directory below it.
-pub(super) type DirectoryKey = (usize, Vec<u8>);
-
-/// How many entries of a directory, other than directories, a walk left out.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeftOutCount {
-    pub(super) hidden: u64,
-    pub(super) ignored: u64,
-    pub(super) withheld: u64,
-}
-
-/// Entries that a walk left out, which another walk may show.
+/// Entries that one walk left out and another may show.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOutEntries {
-    /// The names of what is hidden or ignored. `None` if there are too many.
+    /// The names of hidden or ignored entries. `None` if there are too many.
     pub(crate) names: Option<HashSet<Vec<u8>>>,
-    /// Entries that policy withholds: the path below the start of the walk.
+    /// Entries that policy withholds, with their paths below the start of the walk.
     pub(crate) withheld: Vec<(Vec<u8>, Kind)>,
 }
 
-/// The glob and the type, as they were given, and the ignore files that are obeyed.
+/// The given glob and type, and the ignore files that are obeyed.
 pub(crate) type SetFilter = (Option<String>, Option<String>, IgnoreFiles);
 
-/// Everything that a set depends on, besides the tree.
+/// Everything that a set depends on, except the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(super) starts: Vec<Place>,
@@ -92,9 +71,9 @@ pub(crate) struct Request {
 /// Which files a set has.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Selection {
-    /// Those that a search looks at, hidden ones too.
+    /// Those of a search by content. They include hidden files.
     Searched(SetFilter),
-    /// Those that are found by name: no hidden ones.
+    /// Those of a search by name. They do not include hidden files.
     ByName,
 }
 
@@ -113,11 +92,11 @@ impl Request {
     }
 }
 
-/// The sets of the last searches of a session.
+/// The cached sets of a session's last searches.
 #[derive(Debug, Default)]
 pub(crate) struct FileSetCache {
     kept: Mutex<Vec<Kept>>,
-    /// Requests that were made once, in trees that are watched.
+    /// Requests that were made once, in watched trees.
     noted: Mutex<Vec<Request>>,
 }
 
@@ -128,21 +107,18 @@ struct Kept {
     set: Arc<FileSet>,
 }
 
-/// A set that was kept.
+/// A cached set.
 enum Found {
     Current(Arc<FileSet>),
     Outdated(Arc<FileSet>, Vec<TreeStamp>),
 }
 
-/// Which entries a walk of a set shows.
-pub(super) type FilterBy<'f> = &'f (dyn Fn(&Candidate<'_>) -> FilterDecision + Sync);
-
-/// How many sets are kept: agents search with a few globs. Each takes some hundred bytes for a file.
+/// The maximum number of cached sets. Agents search with a few globs. Each set takes some hundred bytes for a file.
 const MAX_KEPT: usize = 4;
 
 impl FileSetCache {
-    /// The set for a request: itself, if its tree has these stamps, else it is taken out, with the stamps that its
-    /// tree had.
+    /// Finds the cached set for a request. If its tree has other stamps now, the set is removed and returned with its
+    /// old stamps.
     fn find(&self, request: &Request, now: &[TreeStamp]) -> Option<Found> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let number = kept.iter().position(|kept| kept.request == *request)?;
@@ -151,7 +127,7 @@ impl FileSetCache {
             return Some(Found::Outdated(known.set, known.stamps));
         }
         let set = known.set.clone();
-        // The last that was used is the last to go.
+        // The least recently used set is evicted first.
         kept.push(known);
         Some(Found::Current(set))
     }
@@ -165,7 +141,7 @@ impl FileSetCache {
         kept.push(Kept { request, stamps, set: set.clone() });
     }
 
-    /// Notes that a request was made in a tree that is watched: the next time a set is worth its cost.
+    /// Notes that a request was made in a watched tree. From the second time on, a set is worth its cost.
     pub(crate) fn note(&self, request: Request) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if !noted.contains(&request) {
@@ -182,8 +158,8 @@ impl FileSetCache {
 }
 
 impl FileSet {
-    /// The files below `starts` that the filter admits. `filter` is what the filter was made from. `None` if a walk
-    /// finds files with more bytes than this.
+    /// The files below `starts` that the filter admits. `filter` is what `filter_decision` was made from. Returns
+    /// `None` if a walk finds files with more than `max_bytes` bytes.
     pub(crate) fn of_at_most(
         view: &View<'_>,
         starts: &[Place],
@@ -196,8 +172,8 @@ impl FileSet {
         Self::current(view, request, stamps, filter_decision, max_bytes)
     }
 
-    /// The files below `starts` that are neither hidden nor ignored, if the session remembers them, or if it is worth
-    /// to remember them.
+    /// The files below `starts` that are neither hidden nor ignored, if the session has cached them or should cache
+    /// them now.
     pub(crate) fn by_name(view: &View<'_>, starts: &[Place]) -> Result<Option<Arc<Self>>, Error> {
         let request = Request::new(view, starts, Selection::ByName);
         if !view.session().file_sets().is_noted(&request) || !remembers(view) {
@@ -207,7 +183,7 @@ impl FileSet {
         Self::current(view, request, Some(stamps), &|_| FilterDecision::Default, None)
     }
 
-    /// The set as it is remembered, brought up to date, or from a walk. There are no stamps if sets are not remembered.
+    /// The set from the cache, brought up to date, or from a walk. Without stamps, the set is not cached.
     fn current(
         view: &View<'_>,
         request: Request,
@@ -247,7 +223,7 @@ impl FileSet {
         let left_out = LeftOutEntries { names, withheld };
         let left_out_counts = Arc::new(left_out_counts.into_iter().collect());
         let names = by_name.then(|| {
-            // Before the path is the number of the root, and the path is matched below the start of the walk.
+            // The key begins with the number of the root. The glob matches the path below the start of the walk.
             let skipped = |file: &SetFile| key_before_start(starts, file.file.root());
             NameTable::new(files.iter().map(|(key, file)| &key[skipped(file)..]))
         });
@@ -279,8 +255,8 @@ impl FileSet {
         }
     }
 
-    /// Looks at the files again that may have changed; at all of them, if that is not known. False if one cannot be
-    /// looked at.
+    /// Reads the metadata of the files that may have changed, or of all files if `changed` is `None`. Returns false
+    /// if that fails for one of them.
     pub(super) fn update(&mut self, changed: Option<&[Vec<FileId>]>, index: &ContentIndex) -> bool {
         let mut opener = FileOpener::default();
         let mut outdated = Vec::new();
@@ -301,7 +277,7 @@ impl FileSet {
         true
     }
 
-    /// Where the trigrams of the files are, by an index of this generation.
+    /// The positions of the files' trigrams in an index of this generation.
     pub(crate) fn coverage(
         &self,
         generation: u64,
@@ -315,7 +291,8 @@ impl FileSet {
     }
 }
 
-/// Whether the session remembers sets: what the user approved decides, too, which files are shown.
+/// Whether the session caches sets. It does not while there are approvals, since these also decide which files are
+/// shown.
 fn remembers(view: &View<'_>) -> bool {
     let session = view.session();
     session.settings().index == IndexMode::Auto
@@ -323,131 +300,15 @@ fn remembers(view: &View<'_>) -> bool {
         && view.grants().is_empty()
 }
 
-/// Walks for a set. The files of the part are in order. `None` if the files have more bytes than this.
-pub(super) fn walk(
-    view: &View<'_>,
-    request: &Request,
-    starts: &[Place],
-    filter_decision: FilterBy<'_>,
-    max_bytes: Option<u64>,
-) -> Result<Option<(Part, Skipped, bool)>, Error> {
-    let by_name = request.selection == Selection::ByName;
-    let options = match &request.selection {
-        Selection::ByName => WalkOptions::from(false),
-        Selection::Searched(filter) => WalkOptions { hidden: true, ignore_files: filter.2 },
-    };
-    let found_bytes = Arc::new(AtomicU64::new(0));
-    let limit = max_bytes.map(|max_bytes| (found_bytes.clone(), max_bytes));
-    let new_part = || Part { by_name, limit: limit.clone(), ..Part::default() };
-    let walked =
-        view.walk_watched(starts, usize::MAX, options, filter_decision, &|_| true, new_part);
-    if max_bytes.is_some_and(|max_bytes| found_bytes.load(Ordering::Relaxed) > max_bytes) {
-        return Ok(None);
-    }
-    let (parts, skipped, all_watched) = walked?;
-    let mut whole = new_part();
-    for part in parts {
-        whole.files.extend(part.files);
-        whole.links.extend(part.links);
-        whole.names.extend(part.names);
-        whole.withheld.extend(part.withheld);
-        whole.left_out_counts.extend(part.left_out_counts);
-    }
-    // Entries of one directory are in order already, which this kind of sorting uses.
-    whole.files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(Some((whole, skipped, all_watched)))
-}
-
-/// How many bytes of a file's sort key come before its path below the start of the walk.
-pub(super) fn key_before_start(starts: &[Place], root: usize) -> usize {
-    let start = starts.iter().find(|start| start.root == root);
-    let path = start.map_or(&[][..], |start| start.path.as_bytes());
-    size_of::<usize>() + if path.is_empty() { 0 } else { path.len() + 1 }
-}
-
 impl SetFile {
-    fn new(file: RememberedFile, version: u64, meta: &Metadata) -> Self {
+    /// A hash of the file's path.
+    pub(crate) fn path_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.file.place().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    pub(super) fn new(file: RememberedFile, version: u64, meta: &Metadata) -> Self {
         Self { file, version, len: meta.len, modified: meta.modified }
     }
-}
-
-/// One thread's part of a set: each file with what its place in the order is compared by.
-#[derive(Default)]
-pub(super) struct Part {
-    pub(super) files: Vec<(Vec<u8>, SetFile)>,
-    /// How many bytes the files of all parts have, and how many end the walk.
-    limit: Option<(Arc<AtomicU64>, u64)>,
-    pub(super) left_out_counts: Vec<(DirectoryKey, LeftOutCount)>,
-    /// Whether the files are to be found by name. What follows is needed only for that.
-    by_name: bool,
-    pub(super) links: Vec<(Vec<u8>, RememberedFile)>,
-    pub(super) names: HashSet<Vec<u8>>,
-    pub(super) withheld: Vec<(Vec<u8>, Kind)>,
-}
-
-impl Visitor for Part {
-    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
-        match found.kind {
-            Kind::File => {
-                let (version, meta) = found.version_and_meta()?;
-                if let Some((bytes, max_bytes)) = &self.limit
-                    && bytes.fetch_add(meta.len, Ordering::Relaxed) + meta.len > *max_bytes
-                {
-                    return Err(ConfineError::TimedOut);
-                }
-                let file = SetFile::new(found.remembered(), version, &meta);
-                self.files.push((found.sort_key(), file));
-            }
-            Kind::Symlink if self.by_name => {
-                self.links.push((found.below_start().to_vec(), found.remembered()));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
-        if candidate.kind != Kind::Directory {
-            let count = self.left_out_count(candidate);
-            match why {
-                LeftOut::Hidden => count.hidden += 1,
-                LeftOut::Ignored => count.ignored += 1,
-                LeftOut::NotVisible => count.withheld += 1,
-            }
-        }
-        if !self.by_name {
-            return;
-        }
-        match why {
-            LeftOut::NotVisible => {
-                self.withheld.push((candidate.below_start().to_vec(), candidate.kind));
-            }
-            LeftOut::Hidden | LeftOut::Ignored => {
-                if self.names.len() < MAX_LEFT_OUT_NAMES && !self.names.contains(candidate.name()) {
-                    self.names.insert(candidate.name().to_vec());
-                }
-            }
-        }
-    }
-}
-
-impl Part {
-    /// The count for the directory of an entry. The entries of one directory follow each other.
-    fn left_out_count(&mut self, candidate: &Candidate<'_>) -> &mut LeftOutCount {
-        let directory = parent_of(candidate.below_root());
-        let is_last = |((root, path), _): &(DirectoryKey, LeftOutCount)| {
-            *root == candidate.root && path == directory
-        };
-        if !self.left_out_counts.last().is_some_and(is_last) {
-            let key = (candidate.root, directory.to_vec());
-            self.left_out_counts.push((key, LeftOutCount::default()));
-        }
-        let last = self.left_out_counts.len() - 1;
-        &mut self.left_out_counts[last].1
-    }
-}
-
-/// The path of the directory that an entry is in.
-pub(super) fn parent_of(path: &[u8]) -> &[u8] {
-    memchr::memrchr(b'/', path).map_or(&[], |end| &path[..end])
 }

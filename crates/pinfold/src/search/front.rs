@@ -1,34 +1,34 @@
-//! Searches the first files of a tree while it is walked, so that a page that is soon full does not wait for the walk.
+//! Searches the first files of a tree during the walk, so that a full page does not wait for the end of the walk.
 
 use std::ops::ControlFlow;
 use std::time::SystemTime;
 
 use pinfold_confine::{Error as ConfineError, Kind, Place, Skipped, WalkEntry};
 
-use crate::search::file_set::FilterBy;
 use crate::search::memo::QueryMemo;
 use crate::search::ordered::rows;
+use crate::search::set_walk::FilterBy;
 use crate::search::{FileHits, Named, Scan, Scanner};
 use crate::view::WalkOptions;
 use crate::{Error, View};
 
-/// More than this is searched after the walk, on several threads.
+/// The maximum number of these files. More are searched after the walk, on several threads.
 const MAX_FILES: u64 = 64;
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What was found in the first files of a tree, in the order of their paths.
+/// The results in the first files of a tree, in the order of their paths.
 #[derive(Debug, Default)]
 pub(crate) struct Front {
     pub(crate) hits: Vec<(FileHits, SystemTime)>,
-    /// How many files were searched, and how many bytes they have.
+    /// The number and the size of the searched files.
     pub(crate) searched: u64,
     pub(crate) bytes: u64,
-    /// What was skipped on the way.
+    /// The skipped entries.
     pub(crate) skipped: Skipped,
 }
 
 impl Front {
-    /// Searches the first files. `None` if there are no more rows in them than `end`.
+    /// Searches the first files. Returns `None` if they do not have more rows than `end`.
     pub(crate) fn search(
         view: &View<'_>,
         starts: &[Place],
@@ -45,7 +45,7 @@ impl Front {
             if found.kind != Kind::File {
                 return Ok(ControlFlow::Continue(()));
             }
-            // Before it is read: a change from here on changes the version.
+            // The version is taken before the file is read, so a later change gives another version.
             let (version, meta) = found.version_and_meta()?;
             let mut opened = found.open()?;
             let hits = scanner.search(&mut opened, Named::No)?;

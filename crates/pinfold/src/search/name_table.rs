@@ -1,7 +1,7 @@
-//! The paths of many files in one piece of memory, and the quick ways to find those that a glob matches.
+//! The paths of many files in one buffer, and fast ways to find those that a glob matches.
 //!
-//! Most globs ask for the end, the beginning or a part of a name, which needs no regex. For the others a literal part of
-//! the glob is looked for first, and only paths that contain it are matched.
+//! Most globs match the end, the beginning or a part of a name, which needs no regex. For the others, the table is
+//! searched for a literal part of the glob, and only paths with it are matched.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
@@ -9,16 +9,16 @@ use memchr::memmem::Finder;
 /// Paths in the order of their files.
 #[derive(Clone, Debug)]
 pub(crate) struct NameTable {
-    /// A NUL byte, and after each path another one: names have none.
+    /// A NUL byte, and another one after each path. Names have no NUL bytes.
     paths: Vec<u8>,
-    /// Where each path begins.
+    /// The offset of each path.
     starts: Vec<u32>,
 }
 
-/// What a glob without braces asks for, at any depth.
+/// A query for a glob without braces, at any depth.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum NameQuery {
-    /// Names that are this.
+    /// Names that are equal to this.
     Is(String),
     /// Names that end with this.
     EndsWith(String),
@@ -26,12 +26,12 @@ pub(crate) enum NameQuery {
     StartsWith(String),
     /// Names that contain this.
     Contains(String),
-    /// Paths that contain this, or any if it is empty, and that the glob matches.
+    /// Paths that contain this literal, if it is not empty, and that the glob matches.
     Glob(String),
 }
 
 impl NameQuery {
-    /// What a glob without braces asks for.
+    /// The query for a glob without braces.
     pub(crate) fn new(glob: &str) -> Self {
         let mut name = glob;
         while let Some(rest) = name.strip_prefix("**/") {
@@ -51,8 +51,8 @@ impl NameQuery {
                 _ => {}
             }
         }
-        // In a class or braces, and after a backslash, a character may not stand for itself; the replacement
-        // character stands for bytes that are no text.
+        // In a class or braces, or after a backslash, a character may not be literal. A replacement character stands
+        // for invalid bytes.
         let has_literals = !glob.contains(['[', '\\', '{', '}', char::REPLACEMENT_CHARACTER]);
         let literals = glob.split(['*', '?', '/']).filter(|_| has_literals);
         Self::Glob(literals.max_by_key(|part| part.len()).unwrap_or_default().to_owned())
@@ -60,7 +60,7 @@ impl NameQuery {
 }
 
 impl NameTable {
-    /// A table of paths, in which NUL bytes stand for slashes.
+    /// Makes a table of paths, in which NUL bytes replace slashes.
     pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         let mut table = Self { paths: vec![0], starts: Vec::new() };
         for path in paths {
@@ -71,7 +71,7 @@ impl NameTable {
         table
     }
 
-    /// Adds a path before the one with this number, with NUL bytes for slashes.
+    /// Inserts a path before the one with this number, with NUL bytes instead of slashes.
     pub(crate) fn insert(&mut self, number: usize, path: &[u8]) {
         let start = self.starts.get(number).map_or(self.paths.len(), |start| *start as usize);
         let path = path.iter().map(|byte| if *byte == 0 { b'/' } else { *byte });
@@ -99,8 +99,8 @@ impl NameTable {
         self.starts.get(number + 1).map_or(self.paths.len(), |next| *next as usize) - 1
     }
 
-    /// The numbers of the paths that one of the queries matches, in order. `fits` says whether the glob that they were
-    /// made of matches a path.
+    /// The numbers of the paths that one of the queries matches, sorted. `fits` tells whether the original glob
+    /// matches a path.
     pub(crate) fn matching(&self, queries: &[NameQuery], fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
         let mut found = Vec::new();
         for query in queries {
@@ -141,7 +141,7 @@ impl NameTable {
         let end = end.as_bytes();
         for number in 0..self.starts.len() {
             let before = &self.paths[..self.end(number)];
-            // Most paths differ in the last byte.
+            // Most paths already differ in the last byte.
             if before.last() != end.last() {
                 continue;
             }
@@ -153,7 +153,8 @@ impl NameTable {
         }
     }
 
-    /// Finds the paths in which `is_hit` accepts an occurrence of a literal, by the byte before it and what follows.
+    /// Finds the paths in which `is_hit` accepts an occurrence of a literal. It gets the byte before the occurrence
+    /// and the text after it.
     fn by_part(&self, part: &str, found: &mut Vec<u32>, is_hit: impl Fn(u8, &[u8]) -> bool) {
         let finder = Finder::new(part);
         let hits = finder
@@ -168,7 +169,7 @@ impl NameTable {
     }
 }
 
-/// Whether a name ends before its path goes on.
+/// Whether this is the last name of its path.
 fn is_last(rest: &[u8]) -> bool {
     memchr2(b'/', 0, rest).is_some_and(|end| rest[end] == 0)
 }
@@ -217,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// The quick ways find what the glob matches.
+        /// The fast ways find the same files as the glob.
         #[test]
         fn a_table_finds_what_the_glob_matches(
             glob in "(\\*\\*/)?([ab.?]|\\*|/|\\*\\*/|[ab]|\\[ab\\]){1,5}",

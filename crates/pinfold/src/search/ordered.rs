@@ -1,7 +1,7 @@
-//! Searches the files of a set on several threads, and stops in the order of the answer.
+//! Searches the files of a set on several threads, and stops in the order of the results.
 //!
-//! The result does not depend on how the threads take turns: it covers all files, or those up to the first one with
-//! which the page is full.
+//! The result does not depend on the scheduling of the threads: it covers all files, or those up to the first one
+//! that fills the page.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,37 +17,37 @@ use crate::search::file_set::{FileSet, SetFile};
 use crate::search::memo::QueryMemo;
 use crate::search::{FileHits, KeepLines, Named, Scan, ScanMode, Scanner};
 
-/// More threads wait for each other rather than for the disk.
+/// The maximum number of threads. More would wait for each other, not for the disk.
 const MAX_THREADS: usize = 8;
 
 /// How many files a thread takes at once.
 const BATCH: usize = 16;
 
-/// Less text is searched before a second thread would have started.
+/// Less text is searched before a second thread could start.
 const MIN_SHARED_BYTES: u64 = 512 * 1024;
 
-/// When a search may end before all files are searched.
+/// When a search may stop before all files are searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StopWhen {
-    /// Matching lines, or files, up to the end of the page.
+    /// The number of matching lines, or files, up to the end of the page.
     pub(crate) end: u64,
-    /// How many bytes of text are read to count what is not on the page; `None` for all.
+    /// How many bytes of text are read to count the matches after the page; `None` for no limit.
     pub(crate) max_count_bytes: Option<u64>,
 }
 
 /// The results in a set of files.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
-    /// In the order of the search.
+    /// In the order of the results.
     pub(crate) hits: Vec<(FileHits, SystemTime)>,
     /// How many files could not be searched.
     pub(crate) failed: u64,
     pub(crate) skipped: Skipped,
-    /// Whether files were left out because the page is full.
+    /// Whether files were not searched because the page is full.
     pub(crate) ended_early: bool,
 }
 
-/// One batch of files: what was found in it.
+/// The results in one batch of files.
 #[derive(Default)]
 struct Batch {
     is_done: bool,
@@ -65,7 +65,7 @@ struct Shared<'s> {
     stop_when: StopWhen,
     memo: Option<&'s QueryMemo>,
     contents: Option<&'s ContentCache>,
-    /// The largest file whose content is kept.
+    /// The largest file that is cached.
     max_kept: u64,
     progress: &'s Progress,
     next: AtomicUsize,
@@ -76,14 +76,15 @@ struct Shared<'s> {
 #[derive(Default)]
 struct State {
     batches: Vec<Batch>,
-    /// How many batches from the first on are done, what was found in them, and how many bytes their files have.
+    /// The number of batches without a gap from the first on that are done, the number of rows in them, and the size
+    /// of their files.
     done: usize,
     rows: u64,
     bytes: u64,
     failure: Option<ConfineError>,
 }
 
-/// Searches files of a set in this order.
+/// Searches files of a set in the given order.
 pub(crate) fn search_in_order(
     scan: &Scan<'_>,
     set: &FileSet,
@@ -94,7 +95,7 @@ pub(crate) fn search_in_order(
     progress: &Progress,
 ) -> Result<Results, ConfineError> {
     let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
-    // A search of more than that would only drive out what others use.
+    // Caching a larger search would evict what other searches use.
     let keeps = contents.is_some_and(|contents| total <= contents.max_bytes() as u64);
     let max_kept = if keeps { MAX_KEPT_FILE_BYTES } else { 0 };
     let mut batches = Vec::new();
@@ -119,7 +120,7 @@ pub(crate) fn search_in_order(
     };
     thread::scope(|scope| {
         for _ in 1..threads {
-            // Where the system gives no more threads, fewer do the work.
+            // If the system cannot start a thread, fewer threads do the work.
             let _ = thread::Builder::new().spawn_scoped(scope, || shared.run(total));
         }
         shared.run(total);
@@ -206,7 +207,7 @@ impl Shared<'_> {
                     continue;
                 }
                 Err(error @ ConfineError::TimedOut) => return Err(error),
-                // Gone since it was listed, or something else by now.
+                // The file was removed or replaced since it was listed.
                 Err(
                     ConfineError::NotFound
                     | ConfineError::NotADirectory
@@ -224,7 +225,7 @@ impl Shared<'_> {
         Ok(batch)
     }
 
-    /// Notes that a batch is done, and stops the search if the page is full and the rest is too much to count.
+    /// Records that a batch is done. Stops the search if the page is full and the rest is too much to count.
     fn finish(&self, number: usize, batch: Batch, total: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.batches[number] = batch;
@@ -241,7 +242,7 @@ impl Shared<'_> {
             if let KeepLines::All(room) = self.scan.keep
                 && state.rows >= self.stop_when.end
             {
-                // The page is full: what follows is only counted.
+                // The page is full, so later matches are only counted.
                 room.store(0, Ordering::Relaxed);
             }
             let rest = total.saturating_sub(state.bytes);
@@ -255,7 +256,7 @@ impl Shared<'_> {
     }
 }
 
-/// How many rows of an answer a file with matches has.
+/// The number of rows that a matching file has in the results.
 pub(super) fn rows(mode: ScanMode, hit: &FileHits) -> u64 {
     match mode {
         ScanMode::Lines { .. } => hit.hits.count,
@@ -263,7 +264,7 @@ pub(super) fn rows(mode: ScanMode, hit: &FileHits) -> u64 {
     }
 }
 
-/// The results of all batches; if the search was stopped, of those up to the one with which the page is full.
+/// The results of all batches. If the search was stopped, the results up to the batch that fills the page.
 fn collected(
     mode: ScanMode,
     batches: Vec<Batch>,

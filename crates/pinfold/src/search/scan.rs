@@ -1,8 +1,8 @@
 //! Searches one file after the other, with the same results as ripgrep.
 //!
-//! A small file is read with one call and searched in memory, and so is one whose content is kept. A file with NUL bytes
-//! or a byte order mark is streamed, since its results depend on how it is read. A large file is streamed too, so that memory
-//! stays bounded and the deadline is checked.
+//! A small file is read with one call and searched in memory, and so is cached content. A file with NUL bytes or a
+//! byte order mark is streamed, since its results depend on how it is read. A large file is streamed, too, so that
+//! memory stays bounded and the deadline is checked.
 
 mod collect;
 
@@ -33,7 +33,7 @@ pub(crate) enum ScanMode {
 /// The matches in a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hits {
-    /// How many lines match; how many matches, if they were counted and can span lines.
+    /// The number of matching lines; or the number of matches, if they are counted and can span lines.
     pub(crate) count: u64,
     /// The lines; `None` if there were too many to keep.
     pub(crate) lines: Option<Arc<Vec<Line>>>,
@@ -77,9 +77,9 @@ pub enum BinaryNote {
 #[derive(Debug)]
 pub(crate) struct Scan<'s> {
     pub(crate) search_pattern: &'s Compiled,
-    /// Lines that this matches too are no matches; only where matches do not span lines.
+    /// Lines that this matches, too, are not matches. Only for matches that do not span lines.
     pub(crate) exclude: Option<&'s Compiled>,
-    /// How many matches of a file count.
+    /// The maximum number of matches in a file.
     pub(crate) max_matches: Option<u64>,
     pub(crate) multiline: bool,
     pub(crate) mode: ScanMode,
@@ -91,9 +91,9 @@ pub(crate) struct Scan<'s> {
 /// Which lines are kept in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeepLines<'s> {
-    /// All, while the remaining bytes, shared by all files, suffice.
+    /// All lines, until the remaining bytes, which all files share, are used up.
     All(&'s AtomicUsize),
-    /// Those of the matches `from..to` of a file, counting from 0, up to so many bytes.
+    /// The lines of the matches `from..to` of a file, counting from 0, up to this many bytes.
     Window { from: u64, to: u64, bytes: usize },
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Scanner<'s> {
     buffer: Vec<u8>,
 }
 
-/// Whether the call names the file, or the walk found it.
+/// Whether the call names the file, or a walk found it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Named {
     Yes,
@@ -135,7 +135,7 @@ impl<'s> Scanner<'s> {
         Ok(self.search_keeping(file, named, 0)?.0)
     }
 
-    /// Searches a file. Also returns its content, if it has no more bytes than this.
+    /// Searches a file. Also returns its content, if that has at most `max_kept` bytes.
     pub(crate) fn search_keeping(
         &mut self,
         file: &mut File,
@@ -199,7 +199,8 @@ impl<'s> Scanner<'s> {
         })
     }
 
-    /// Searches something, and collects what is found. `is_odd` if it may have a NUL byte.
+    /// Searches a file by `search`, and collects the matches. `is_odd` says that it may have a NUL byte or a byte
+    /// order mark.
     fn collect(
         &mut self,
         named: Named,
@@ -226,7 +227,7 @@ impl<'s> Scanner<'s> {
     }
 }
 
-/// Reads a whole file into a reusable buffer; `None` if it has grown since it was opened.
+/// Reads a whole file into a reusable buffer. Returns `None` if it has grown since it was opened.
 pub(super) fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize>, ConfineError> {
     let needed = usize::try_from(file.meta().len).unwrap_or(usize::MAX).saturating_add(1);
     if buffer.len() < needed {
@@ -236,7 +237,7 @@ pub(super) fn fill(file: &mut File, buffer: &mut Vec<u8>) -> Result<Option<usize
     while filled < buffer.len() {
         let read = file.read(&mut buffer[filled..]).map_err(ConfineError::Os)?;
         filled += read;
-        // Another read to see the end is needed only where the length was not the true one.
+        // If the length was right, no further read is needed to find the end.
         if read == 0 || filled as u64 == file.meta().len {
             return Ok(Some(filled));
         }

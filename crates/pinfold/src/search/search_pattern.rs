@@ -29,7 +29,7 @@ pub(crate) struct SearchPattern {
 }
 
 impl SearchPattern {
-    /// Checked before parsing, which takes many times the length of the pattern.
+    /// This is checked before parsing, since parsing needs many times the length of the pattern in memory.
     fn check_length(&self) -> Result<(), Error> {
         if self.pattern.len() > MAX_PATTERN_BYTES {
             let problem = format!("it has more than {MAX_PATTERN_BYTES} bytes");
@@ -42,7 +42,7 @@ impl SearchPattern {
         Ok(())
     }
 
-    /// Compiles the pattern. Without `unicode` it is right only for ASCII text: see `ascii_twin.rs`.
+    /// Compiles the pattern. Without `unicode` it is correct only for ASCII text: see `ascii_twin.rs`.
     fn compile(&self, unicode: bool) -> Result<RegexMatcher, Error> {
         let mut builder = RegexMatcherBuilder::new();
         builder
@@ -91,8 +91,8 @@ impl SearchPattern {
         })
     }
 
-    /// The same regex as a lazy DFA, which can be stopped after each byte. `None` where it would take
-    /// too much memory.
+    /// The same regex as a lazy DFA, which can be stopped after each byte. Returns `None` if it would take too much
+    /// memory.
     fn lazy_regex(&self) -> Option<regex::Regex> {
         let syntax = syntax::Config::new()
             .multi_line(true)
@@ -107,7 +107,7 @@ impl SearchPattern {
         builder.build(&format!("(?:{})", self.pattern)).ok()
     }
 
-    /// The syntax error in the pattern as the caller wrote it, with its position.
+    /// The syntax error in the caller's pattern, with its position.
     fn mistake(&self) -> Option<(String, RegexMistake)> {
         if self.literal {
             return None;
@@ -122,8 +122,8 @@ impl SearchPattern {
     }
 }
 
-/// The pattern with groups that capture nothing, since nobody asks what they captured: some of the engine's quick ways
-/// are only for such patterns. `None` if it is such a pattern, or none at all.
+/// The pattern without capturing groups, which are not needed: some of the engine's fast paths are only for such
+/// patterns. Returns `None` if the pattern has none, or is invalid.
 fn without_captures(pattern: &str) -> Option<String> {
     let ast = ast::parse::Parser::new().parse(pattern).ok()?;
     let mut openings = Vec::new();
@@ -140,7 +140,7 @@ fn without_captures(pattern: &str) -> Option<String> {
     (!openings.is_empty()).then_some(plain)
 }
 
-/// Adds where each group that captures is opened.
+/// Collects the opening of each capturing group.
 fn add_openings(ast: &Ast, openings: &mut Vec<Range<usize>>) {
     match ast {
         Ast::Group(group) => {
@@ -175,16 +175,16 @@ fn weight(hir: &Hir) -> usize {
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    /// The same for ASCII text, if that is quicker to compile.
+    /// A matcher for ASCII text, if it compiles faster.
     ascii_twin: Option<RegexMatcher>,
-    /// If there is a twin, compiled for the first text that needs it.
+    /// If there is a twin, this is compiled for the first text that needs it.
     matcher: OnceLock<RegexMatcher>,
     /// The worst cost of a byte of text, in steps.
     pub(crate) weight: usize,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
     has_word_boundary: bool,
     search_pattern: SearchPattern,
-    /// Built for the first line that needs it.
+    /// Is built for the first line that needs it.
     lazy_regex: OnceLock<Option<regex::Regex>>,
     query: OnceLock<Query>,
 }
@@ -193,7 +193,7 @@ impl Compiled {
     fn new(search_pattern: &SearchPattern) -> Result<Self, Error> {
         let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
         let (weight, has_word_boundary) = search_pattern.weight(!has_twin);
-        // A heavier pattern may be too large with Unicode, and is refused then whatever the text.
+        // A heavier pattern may be too large with Unicode. It is then refused for every text.
         let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
         let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
         let matcher = OnceLock::new();
@@ -219,7 +219,7 @@ impl Compiled {
         })
     }
 
-    /// The matcher for text that is ASCII, if it is not that for any text.
+    /// The matcher for ASCII text, if there is a separate one.
     pub(crate) fn ascii_twin(&self) -> Option<&RegexMatcher> {
         self.ascii_twin.as_ref()
     }
@@ -230,12 +230,12 @@ impl Compiled {
         self.query.get_or_init(|| Query::new(pattern, *literal, *ignore_case))
     }
 
-    /// The pattern that it was compiled from.
+    /// The pattern before compilation.
     pub(crate) fn search_pattern(&self) -> &SearchPattern {
         &self.search_pattern
     }
 
-    /// Whether a search of that many bytes at once may be refused as too costly: see `BoundedMatcher`.
+    /// Whether a search of `len` bytes at once may be refused as too costly: see `BoundedMatcher`.
     pub(crate) fn may_be_refused(&self, len: u64) -> bool {
         let steps = len.saturating_mul(self.weight as u64);
         steps > MAX_LINE_STEPS
@@ -249,7 +249,7 @@ impl Compiled {
     }
 }
 
-/// The last patterns that a session compiled: agents search for one pattern in several directories.
+/// The patterns that a session compiled last. Agents search for one pattern in several directories.
 #[derive(Debug, Default)]
 pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
 

@@ -1,31 +1,30 @@
-//! Brings a remembered set of files up to date, by what is known to have changed in its tree.
+//! Brings a cached file set up to date with the known changes of its tree.
 //!
-//! A file that changed is looked at again. A directory in which files came or went is listed again, and only its own
-//! files are exchanged. Anything else (directories that came or went, ignore files) takes a walk.
+//! The metadata of a changed file is read again. If files were created or removed in a directory, it is listed again,
+//! and only its own files are exchanged. Other changes (of directories or ignore files) take a walk.
 
 use std::sync::{Arc, PoisonError};
 
 use pinfold_confine::{Candidate, FilterDecision, Kind, Place, TreeStamp};
 
-use crate::search::file_set::{
-    FileSet, FilterBy, Part, Request, Selection, SetFile, key_before_start, parent_of, walk,
-};
+use crate::search::file_set::{FileSet, Request, Selection, SetFile};
+use crate::search::set_walk::{FilterBy, Part, key_before_start, parent_of, walk};
 use crate::{Error, View};
 
-/// With more files that came or went, a walk is quicker.
+/// The maximum number of created and removed files. For more, a walk is faster.
 const MAX_MOVED: usize = 64;
 
-/// What changed since a set was made.
+/// The changes since a set was made.
 pub(super) struct SetChanges<'c> {
     pub(super) view: &'c View<'c>,
     pub(super) request: &'c Request,
-    /// The stamps that its tree had.
+    /// The stamps of the tree when the set was made.
     pub(super) then: &'c [TreeStamp],
     pub(super) filter_decision: FilterBy<'c>,
 }
 
 impl SetChanges<'_> {
-    /// The set with the changes in it; `None` if it takes a walk to know them.
+    /// The set with the changes applied. Returns `None` if that takes a walk.
     pub(super) fn brought_into(&self, set: Arc<FileSet>) -> Result<Option<Arc<FileSet>>, Error> {
         let workspace = self.view.session().workspace();
         let stamps = self.request.starts.iter().zip(self.then);
@@ -36,7 +35,8 @@ impl SetChanges<'_> {
             Some(directories.into_iter().map(place).collect::<Vec<_>>())
         });
         let Some(directories) = directories.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        // Before the files of these directories are exchanged: until then it has what the log names.
+        // This comes before the files of the directories are exchanged, while the set still has the files that the
+        // log names.
         let files = stamps.map(|(start, then)| {
             workspace.changed_files(start, *then).map(|mut changed| {
                 changed.sort_unstable();
@@ -55,7 +55,7 @@ impl SetChanges<'_> {
         Ok(set.update(files.as_deref(), index).then(|| Arc::new(set)))
     }
 
-    /// Lists a directory again, and exchanges its files in a set. False if that is not enough.
+    /// Lists a directory again, and exchanges its files in a set. Returns false if that is not enough.
     fn exchange(&self, set: &mut FileSet, directory: &Place) -> Result<bool, Error> {
         let by_name = self.request.selection == Selection::ByName;
         let starts: Vec<_> =
@@ -86,7 +86,7 @@ impl SetChanges<'_> {
         Ok(true)
     }
 
-    /// Exchanges the files of a directory in a set. False if there are too many that came or went.
+    /// Exchanges the files of a directory in a set. Returns false if too many were created or removed.
     fn exchange_files(&self, set: &mut FileSet, directory: &Place, part: &Part) -> bool {
         let (mut gone, mut outdated) = (Vec::new(), Vec::new());
         let mut new = part.files.iter().peekable();
@@ -148,7 +148,7 @@ impl FileSet {
         }
     }
 
-    /// Adds a file, whose path is matched from the byte `before` of its key on.
+    /// Inserts a file. Its path for globs starts at the byte `before` of its key.
     fn insert(&mut self, key: &[u8], file: &SetFile, before: usize) {
         let number = self.files.partition_point(|known| *known.file.place().sort_key() < *key);
         self.files.insert(number, file.clone());
@@ -162,7 +162,7 @@ impl FileSet {
     }
 }
 
-/// Exchanges what a walk left out of a directory, and its links.
+/// Exchanges the links of a directory and the entries that the walk left out.
 fn exchange_left_out(
     set: &mut FileSet,
     directory: &Place,
@@ -191,13 +191,13 @@ fn exchange_left_out(
         .retain(|(path, kind)| *kind == Kind::Directory || parent_of(path) != below_start);
     let is_file = |(_, kind): &(Vec<u8>, Kind)| *kind != Kind::Directory;
     left_out.withheld.extend(part.withheld.into_iter().filter(is_file));
-    // A name that is gone costs a walk at the most.
+    // A name that no longer exists costs a walk at most.
     if let Some(names) = &mut left_out.names {
         names.extend(part.names);
     }
 }
 
-/// Whether a path is that of a directory, or below it.
+/// Whether a path is a directory or below it.
 fn is_within(path: &[u8], directory: &[u8]) -> bool {
     let rest = path.strip_prefix(directory);
     rest.is_some_and(|rest| directory.is_empty() || rest.is_empty() || rest.starts_with(b"/"))

@@ -1,11 +1,11 @@
-//! Says what searches remember, and why they do not remember more.
+//! Tells the user what searches have cached, and why they have not cached more.
 
 use pinfold_confine::{IndexMode, TreeSummary};
 
 use crate::Session;
 use crate::limits::MIN_INDEXED_BYTES;
 
-/// A sentence for each root that was searched, and one about the index.
+/// A sentence about each root that was searched, and one about the index.
 pub(crate) fn status(session: &Session) -> Vec<String> {
     let mode = session.settings().index;
     if mode == IndexMode::Off {

@@ -1,4 +1,4 @@
-//! Searches a line byte by byte with a lazy DFA, which can be stopped anywhere.
+//! Searches a line byte by byte with a lazy DFA, which can be stopped after each byte.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use regex_automata::{Anchored, Input};
 pub(super) enum Stepped {
     /// The start or end of the match, if there is one.
     Found(Option<usize>),
-    /// The DFA gave up: it cannot decide a Unicode word boundary next to a non-ASCII character.
+    /// The DFA gave up, since it cannot decide a Unicode word boundary next to a non-ASCII character.
     Unknown,
 }
 
@@ -29,12 +29,12 @@ pub(super) fn check(deadline: &Deadline) -> io::Result<()> {
 }
 
 impl Steps<'_> {
-    /// After how many bytes to check the deadline: a step of a heavy pattern takes longer.
+    /// How many bytes to search between checks of the deadline. A step of a heavy pattern takes longer.
     fn interval(&self) -> usize {
         (65_536 / self.weight.max(1)).clamp(16, 4_096)
     }
 
-    /// The end of the first match that starts at `at` or later; of the shortest one if `earliest`.
+    /// The end of the first match that starts at `at` or later, or of the shortest one if `earliest` is set.
     pub(super) fn end_of_match(
         &self,
         dfa: &DFA,

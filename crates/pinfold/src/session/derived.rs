@@ -13,7 +13,7 @@ use crate::memory::Memory;
 use crate::search::FileSetCache;
 
 impl Session {
-    /// Another session on the same workspace: it has read nothing yet.
+    /// Another session on the same workspace, which has read nothing yet.
     #[must_use]
     pub fn another(&self) -> Self {
         Self {
@@ -26,22 +26,22 @@ impl Session {
         }
     }
 
-    /// This session on the part of its workspace that is inside the given directories; `None` if no part
-    /// is. It keeps its ledger, and relative paths start where they did.
+    /// This session on the part of its workspace that is inside the given directories. Returns `None` if no part is.
+    /// It keeps its ledger, and relative paths start at the same directory.
     pub fn narrowed<P: AsRef<Path>>(&self, to: impl IntoIterator<Item = P>) -> Option<Self> {
         let workspace = self.workspace.narrowed(to)?;
         Some(self.with_workspace(Arc::new(workspace)))
     }
 
-    /// This session, with relative paths and searches that start at a directory of the workspace. `None`
-    /// if it is outside, or not a directory.
+    /// This session with another start of relative paths and searches. Returns `None` if the directory is outside the
+    /// workspace or not a directory.
     pub fn starting_at(&self, directory: impl AsRef<Path>) -> Option<Self> {
         let workspace = self.workspace.starting_at(directory.as_ref())?;
         Some(self.with_workspace(Arc::new(workspace)))
     }
 
-    /// A session on the directory for the memory, if the settings name one. It shares the settings, the logs and the
-    /// approver with this one, and nothing of the workspace.
+    /// A session on the memory directory, if the settings have one. It shares the settings, the logs and the approver
+    /// with this one, but not the workspace.
     pub fn memory(&self) -> Option<Self> {
         let Memory { workspace, policy, ledger, grants } = self.memory.clone()?;
         let policy = policy.in_mode(self.settings.permissions.mode);

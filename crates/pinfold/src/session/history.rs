@@ -11,16 +11,16 @@ use crate::limits::{MAX_LABEL_BYTES, MAX_SET_CHANGES};
 use crate::operations::{Undo, current_state, state_matches};
 use crate::{CallOptions, Error, Mode, View};
 
-/// The tool of a checkpoint that was made because a call named its turn.
+/// The tool name of a checkpoint that begins a turn.
 pub(crate) const TURN: &str = "turn";
 
 impl Session {
-    /// Rolls back sets of changes that a killed process left half made. Where a file was changed since, the set
-    /// stays as it is, and the log shows that it was not confirmed.
+    /// Rolls back sets of changes that a killed process left half made. If a file was changed since, the set is left
+    /// alone, and the log shows that it was not confirmed.
     pub(super) fn restore_interrupted_sets(&self) {
         let changes_nothing = self.settings.dry_run || self.settings.permissions.mode == Mode::Plan;
         let Some(journal) = self.journal.as_deref().filter(|_| !changes_nothing) else { return };
-        // Released at once: what follows needs the lock too.
+        // The lock is released at once, since the following steps take it, too.
         if journal.lock_if_idle().is_none() {
             return;
         }
@@ -29,7 +29,7 @@ impl Session {
         for (number, logged) in history.map_while(Result::ok).enumerate() {
             let LoggedEntry { entry, confirmed, undone } = logged;
             let Some(group) = entry.group.clone().filter(|_| !confirmed && !undone) else {
-                // Those of a set follow each other, however many they are.
+                // The entries of a set are adjacent, so no more can belong to it.
                 if number >= 2 * MAX_SET_CHANGES {
                     break;
                 }
@@ -41,7 +41,7 @@ impl Session {
             }
         }
         for (_, entries) in groups {
-            // Where two files cannot be exchanged, the process may have been killed while a file had no name.
+            // On a file system without exchange, the process may have been killed while a file had no name.
             for path in entries.iter().flat_map(|it| [Some(&it.path), it.moved_to.as_ref()]) {
                 let Some(path) = path else { continue };
                 _ = self.workspace().sweep_parent(&path.as_str().into(), &Deadline::default());
@@ -56,8 +56,8 @@ impl Session {
         }
     }
 
-    /// The journal's changes to files in this workspace, newest first. Reads no more of the journal than is
-    /// asked for.
+    /// The journal's changes of files in this workspace, newest first. Reads only as much of the journal as the
+    /// iterator needs.
     pub fn history(&self) -> Result<impl Iterator<Item = Result<LoggedEntry, Error>>, Error> {
         let failed = |error: ConfineError| Error::from_journal(&error);
         let journal = self.journal.as_deref();
@@ -73,8 +73,8 @@ impl Session {
         Ok(entries.filter(move |logged| logged.as_ref().map_or(true, &inside)))
     }
 
-    /// Adds a checkpoint to the journal: [`Rewind`](crate::operations::Rewind) can undo everything that is changed
-    /// after it. Returns the checkpoint's id. The label may be empty.
+    /// Adds a checkpoint to the journal, and returns its id. [`Rewind`](crate::operations::Rewind) can undo every
+    /// change after it. The label may be empty.
     pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
         let none = || Error::JournalFailed { cause: "there is no journal".into() };
         let journal = self.journal.as_deref().ok_or_else(none)?;
@@ -86,7 +86,7 @@ impl Session {
         marked.map_err(|error| Error::from_journal(&error))
     }
 
-    /// Adds a checkpoint for the beginning of a turn, unless the session's last change belongs to it.
+    /// Adds a checkpoint for the beginning of a turn, unless the session's last change belongs to that turn.
     pub(crate) fn begin_turn(
         &self,
         journal: &Journal,
@@ -131,8 +131,8 @@ impl Session {
         Ok(entry.id)
     }
 
-    /// Compares the path of an entry with the entry's states. In an interrupted set of changes, this shows which were made,
-    /// which were not, and which files somebody has changed since.
+    /// Compares the path of an entry with the entry's states. For an interrupted set of changes, this shows which
+    /// changes were made and which were not, and which files were changed since.
     pub fn found_state(&self, entry: &Entry) -> FoundState {
         let call = CallOptions::default();
         let view = View::new(self, &call);

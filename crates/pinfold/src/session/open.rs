@@ -1,4 +1,4 @@
-//! Opens a session: the workspace, the policy, the journal, the audit log and the memory that its settings name.
+//! Opens a session with the workspace, policy, journal, audit log and memory in its settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -18,7 +18,7 @@ use crate::policy::Policy;
 use crate::search::FileSetCache;
 use crate::{BadRule, Settings};
 
-/// Why a session could not be opened.
+/// The reason why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A root could not be opened.

@@ -1,4 +1,4 @@
-//! The files that a session has read or written, as its ledger and that of its parent process know them.
+//! The files that a session has read or written, from its ledger and from that of its parent process.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use super::Session;
 use crate::ledger::{Fingerprint, Ledger};
 
 impl Session {
-    /// Notes in the ledger that the session has read or written a file.
+    /// Records in the ledger that the session has read or written a file.
     pub(crate) fn record_read(&self, place: &Place, fingerprint: Fingerprint) {
         let path = self.workspace.real_path(place);
         if let Some(parent_reads) = &self.parent_reads {
@@ -17,17 +17,17 @@ impl Session {
         self.ledger().record_read(path, fingerprint);
     }
 
-    /// Whether the session may have been begun for this call alone.
+    /// Whether the session may have been begun for this call only.
     pub(crate) fn may_be_of_one_call(&self) -> bool {
         self.may_be_of_one_call && self.ledger().is_empty()
     }
 
-    /// Whether what the session writes, or is shown by an error, counts as read.
+    /// Whether a file counts as read after the session has written it, or after an error has shown it.
     pub(crate) fn writes_count_as_read(&self) -> bool {
         self.writes_count_as_read
     }
 
-    /// Notes in the ledger that the session has written a file.
+    /// Records in the ledger that the session has written a file.
     pub(crate) fn record_write(&self, place: &Place, fingerprint: Fingerprint) {
         if self.writes_count_as_read {
             self.record_read(place, fingerprint);
@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Notes in the ledger that a file is gone.
+    /// Removes a deleted file from the ledger.
     pub(crate) fn forget(&self, place: &Place) {
         let path = self.workspace.real_path(place);
         if let Some(parent_reads) = &self.parent_reads {
@@ -45,13 +45,14 @@ impl Session {
         self.ledger().forget(&path);
     }
 
-    /// Notes in the ledger that something was moved, with all that is in it.
+    /// Records in the ledger that a file or directory was moved.
     pub(crate) fn record_move(&self, from: &Place, to: &Place) {
         let [from, to] = [from, to].map(|place| self.workspace.real_path(place));
         self.ledger().record_move(&from, &to);
     }
 
-    /// Whether the ledger has a file, and its metadata proves that it did not change since. The file counts as read now.
+    /// Whether the ledger has a file, and its metadata prove that it did not change since. The file becomes the
+    /// newest.
     pub(crate) fn is_read(&self, place: &Place, now: &Metadata) -> bool {
         self.ledger().is_read(&self.workspace.real_path(place), now)
     }

@@ -1,4 +1,4 @@
-//! Finds and locks the files and directories that a change is for. Refuses what policy denies; `commit` asks the user.
+//! Finds and locks the files and directories that a change needs. Refuses what policy denies; `commit` asks the user.
 
 use pinfold_confine::{
     DirectoryRemoval, Error as ConfineError, Kind, Place, RawPath, Relocation, RelocationError,
@@ -10,7 +10,7 @@ use crate::permit::AccessRequest;
 use crate::{Access, Error};
 
 impl View<'_> {
-    /// Finds the file or symlink to delete, and holds it. Refuses what policy denies to delete.
+    /// Finds and locks the file or symlink to delete. Fails if policy denies the deletion.
     pub(crate) fn removal(&self, path: &RawPath) -> Result<Removal, Error> {
         self.try_access(Access::Delete, path)?;
         let removal = self.session.workspace().removal(path, &self.deadline());
@@ -19,14 +19,14 @@ impl View<'_> {
         Ok(removal)
     }
 
-    /// Finds the file to change, and holds it. Refuses what policy denies to change.
+    /// Finds and locks the file to change. Fails if policy denies the change.
     pub(crate) fn target(&self, path: &RawPath) -> Result<Target, Error> {
         self.try_access(Access::Write, path)?;
         loop {
             let target = self.session.workspace().target(path, &self.deadline());
             let target = target.map_err(|error| self.target_error(path, error))?;
-            // The old content is compared with the new one and shown: that is reading. Where reading
-            // is denied, the answer does not reveal either that there is no file.
+            // The old content is compared with the new one and shown, which is a read. If reads are denied, the
+            // answer does not reveal whether the file exists.
             let place = target.place().clone();
             let needed = self.read_approval(path, &place, false)?;
             // A denied write is refused here; `commit` asks the user.
@@ -34,7 +34,7 @@ impl View<'_> {
             match needed.filter(|_| target.meta().is_some()) {
                 None => return Ok(target),
                 Some(needed) => {
-                    // Other calls must not wait for the file while the user decides.
+                    // Releases the file, so that other calls need not wait while the user decides.
                     drop(target);
                     self.request_approval(&needed)?;
                 }
@@ -42,7 +42,7 @@ impl View<'_> {
         }
     }
 
-    /// Finds what is to be moved, and the place that it goes to, and holds both. Refuses what policy denies.
+    /// Finds and locks the file or directory to move, and its new place. Fails if policy denies the move.
     pub(crate) fn relocation(&self, from: &RawPath, to: &RawPath) -> Result<Relocation, Error> {
         self.try_access(Access::Delete, from)?;
         self.try_access(Access::Write, to)?;
@@ -57,7 +57,7 @@ impl View<'_> {
         Ok(relocation)
     }
 
-    /// Finds the place of a directory that is to be created, and holds it. Refuses what policy denies to change.
+    /// Finds and locks the place of a directory to create. Fails if policy denies the change.
     pub(crate) fn directory_target(&self, path: &RawPath) -> Result<Target, Error> {
         self.try_access(Access::Write, path)?;
         let target = self.session.workspace().directory_target(path, &self.deadline());
@@ -66,7 +66,7 @@ impl View<'_> {
         Ok(target)
     }
 
-    /// Finds an empty directory that is to be removed, and holds it. Refuses what policy denies to delete.
+    /// Finds and locks an empty directory to remove. Fails if policy denies the deletion.
     pub(crate) fn directory_removal(&self, path: &RawPath) -> Result<DirectoryRemoval, Error> {
         self.try_access(Access::Delete, path)?;
         let removal = self.session.workspace().directory_removal(path, &self.deadline());
@@ -75,8 +75,8 @@ impl View<'_> {
         Ok(removal)
     }
 
-    /// Finds a directory that is to be removed with all that is in it, and holds it. Refuses what policy denies to
-    /// delete, of the directory or in it.
+    /// Finds and locks a directory to remove with everything in it. Fails if policy denies the deletion of the
+    /// directory or of an entry.
     pub(crate) fn tree_removal(
         &self,
         path: &RawPath,
@@ -95,14 +95,14 @@ impl View<'_> {
         Ok(removal)
     }
 
-    /// Notes the access for the audit log, and refuses a path that policy denies by its name.
+    /// Records the access for the audit log. Fails if policy denies the path by its name.
     fn try_access(&self, access: Access, path: &RawPath) -> Result<(), Error> {
         self.call.audit_trace().tried(access, Some(path.as_str()));
         self.check_name(path)
     }
 
-    /// Refuses a change that policy denies, or of what it denies to read. Only denials count here: the content is
-    /// not read, and `commit` asks the user.
+    /// Fails if policy denies the change, or denies reading the file. Only denials matter here: the content is not
+    /// read, and `commit` asks the user.
     fn check_change(
         &self,
         access: Access,
@@ -116,7 +116,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Refuses a path with directories above it that do not exist. `missing` is their number.
+    /// Refuses a path if directories above it do not exist. `missing` is their number.
     pub(crate) fn check_parents(
         &self,
         path: &RawPath,

@@ -1,4 +1,4 @@
-//! A file being read: what was read is hashed for the ledger, and the call's deadline is checked.
+//! A file that is being read. It hashes the content for the ledger, and checks the call's deadline.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -10,11 +10,11 @@ use super::View;
 use crate::Error;
 use crate::ledger::Fingerprint;
 
-/// A file being read.
+/// A file that is being read.
 #[derive(Debug)]
 pub(crate) struct TrackedFile<'v> {
     file: File,
-    /// The hashes of what was read from the beginning on; `None` if the file is not to be recorded as read.
+    /// The hashes of the content, as far as it was read from the beginning; `None` if the read is not recorded.
     hashers: Option<Box<Hashers>>,
     /// Whether the ledger lacks this version of the file.
     is_new: bool,
@@ -46,7 +46,7 @@ impl<'v> TrackedFile<'v> {
         self.file.meta().len
     }
 
-    /// Starts again at the beginning.
+    /// Seeks to the beginning.
     pub(crate) fn rewind(&mut self) {
         self.file.rewind();
         self.hashers = self.is_new.then(|| Hashers::for_file(&self.file));
@@ -57,23 +57,23 @@ impl<'v> TrackedFile<'v> {
         self.file.meta()
     }
 
-    /// Seeks to a position. What is read from there on is not the whole file.
+    /// Seeks to a position. A read from there is not a read of the whole file.
     pub(crate) fn seek_to(&mut self, position: u64) {
         self.file.seek_to(position);
         self.hashers = None;
     }
 
-    /// The file is not recorded as read.
+    /// Does not record the file as read.
     pub(crate) fn skip_recording(&mut self) {
         (self.hashers, self.is_new) = (None, false);
     }
 
-    /// Whether the file will be recorded as read: not if the ledger has this version already.
+    /// Whether a full read will be recorded. It is not if the ledger already has this version.
     pub(crate) fn is_recording(&self) -> bool {
         self.is_new
     }
 
-    /// Reads the rest of the file and keeps only its hash, if it is to be recorded as read.
+    /// Reads the rest of the file for its hash, if the read will be recorded.
     pub(crate) fn hash_rest(&mut self) -> io::Result<()> {
         if self.hashers.is_some() {
             let mut buffer = vec![0; 128 * 1024];
@@ -82,7 +82,7 @@ impl<'v> TrackedFile<'v> {
         Ok(())
     }
 
-    /// The whole file was read: notes that in the ledger.
+    /// Records in the ledger that the whole file was read.
     pub(crate) fn record_read(&mut self, place: &Place) {
         if let Some(Hashers { content, lines }) = self.hashers.take().map(|hashers| *hashers) {
             let (hash, meta) = (content.finalize(), Some(*self.file.meta()));
@@ -97,7 +97,7 @@ impl<'v> TrackedFile<'v> {
         self.file
     }
 
-    /// The error for a failed read: the end of the call, or what the operating system reported.
+    /// The error for a failed read: the end of the call, or the error of the operating system.
     pub(crate) fn failure(&self, path: &RawPath, cause: io::Error) -> Error {
         match self.view.check_time() {
             Err(ended) => ended,

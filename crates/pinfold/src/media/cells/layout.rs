@@ -1,4 +1,4 @@
-//! The layout of JSON text: what is between its parts, so that new parts look like those around them.
+//! The layout of JSON text: the whitespace between its parts, which new parts imitate.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ impl Layout {
 /// A key with its value, in the text of an object.
 pub(super) struct Member {
     pub(super) name: String,
-    /// The key as it is written, and what is between it and the value.
+    /// The key in its original spelling, and the text between it and the value.
     pub(super) key: String,
     pub(super) value: String,
 }
@@ -87,7 +87,7 @@ pub(super) fn colon(members: &[Member]) -> String {
     members.first().and_then(after_key).unwrap_or_else(|| ": ".into())
 }
 
-/// A text as a JSON string.
+/// A text, as a JSON string.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

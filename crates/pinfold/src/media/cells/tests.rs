@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// As Jupyter writes it.
+/// In the layout of Jupyter.
 const NOTEBOOK: &str = r##"{
  "cells": [
   {
@@ -162,7 +162,7 @@ fn other_formats_are_refused() {
     }
 }
 
-/// A cell, in one of the ways in which programs write JSON.
+/// A cell, in one of the layouts in which programs write JSON.
 fn cell_text() -> impl Strategy<Value = String> {
     let source = "[ -~é\n\"\\\\{}\\[\\],:]{0,12}";
     let text = prop_oneof![
@@ -212,7 +212,7 @@ proptest! {
             1 => insert(Some(&name), &source, kind),
             _ => CellEdit::Delete { cell: name },
         };
-        // A cell that has an id of its own goes by that.
+        // A cell with an id of its own is named by that.
         let edit = match (edit_cell(notebook.as_bytes(), &edit), edit) {
             (Err(CellProblem::NoCell { near, .. }), edit) => match edit {
                 CellEdit::Replace { source, kind, .. } => CellEdit::Replace { cell: near[0].clone(), source, kind },
@@ -224,7 +224,7 @@ proptest! {
         let (changed, _) = edited(&notebook, &edit);
         let [kept_before, kept_after] = [format!("{head}{before}"), format!("{after}{tail}")];
         if action == 2 {
-            // Its separator goes with it.
+            // Its separator is removed with it.
             let kept = if index > 0 {
                 [kept_before.strip_suffix(separator).unwrap().to_owned(), kept_after].concat()
             } else if cells.len() > 1 {

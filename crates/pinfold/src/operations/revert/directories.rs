@@ -1,7 +1,7 @@
-//! Undoes changes to directories: removes those that were made, and moves back those that were moved.
+//! Undoes changes of directories: removes those that were created, and moves back those that were moved.
 //!
-//! This comes after the changes of files, which are planned on the paths that directories have now. A directory is
-//! removed with all that is in it by one rename, so what is in it must be removed by the same plan.
+//! This comes after the changes of files, which are planned for the current paths of directories. One rename removes
+//! a directory with everything in it, so the same plan must remove every entry.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,9 +19,10 @@ use crate::{Error, View};
 pub(super) struct Directories<'n> {
     nets: &'n [NetChange<'n>],
     numbers: HashMap<&'n str, usize>,
-    /// Paths that are gone when directories are removed, with all below them: what was there is moved back.
+    /// Paths that are free by the time directories are removed, because their files are moved back. Everything below
+    /// them is free, too.
     leaving: Vec<&'n str>,
-    /// The nets that are removed with a directory.
+    /// The net changes of paths that are removed with a directory.
     removed: HashSet<usize>,
     steps: Vec<DirectoryStep>,
 }
@@ -54,7 +55,7 @@ impl<'n> Directories<'n> {
         self.removed.contains(&net)
     }
 
-    /// Plans to remove a directory with all that is in it.
+    /// Plans to remove a directory with everything in it.
     pub(super) fn remove(
         &mut self,
         view: &View<'_>,
@@ -123,7 +124,7 @@ impl<'n> Directories<'n> {
         Ok(())
     }
 
-    /// The changes, each directory after all that is done below it.
+    /// The changes. A directory comes after everything below it.
     pub(super) fn changes(mut self) -> Vec<Box<dyn Change>> {
         let mut changes = Vec::new();
         while !self.steps.is_empty() {

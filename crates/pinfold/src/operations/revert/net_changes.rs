@@ -7,30 +7,30 @@ use crate::journal::{Entry, State};
 
 /// The net effect of the changes on one path.
 pub(super) struct NetChange<'e> {
-    /// The path as it is now.
+    /// The current path.
     pub(super) path: String,
-    /// The state that the newest change left.
+    /// The state after the newest change.
     pub(super) after: State,
-    /// The state that the oldest change found.
+    /// The state before the oldest change.
     pub(super) before: State,
-    /// The oldest change, whose backup has that state; `None` if it was moved away.
+    /// The oldest change, which has the backup of that state; `None` if the file was moved away.
     pub(super) backup: Option<&'e Entry>,
     /// The changes, newest first.
     pub(super) ids: Vec<String>,
-    /// Directories above the path that a change made.
+    /// How many directories above the path a change created.
     pub(super) made_parents: usize,
     pub(super) conflict: Option<&'static str>,
 }
 
 impl NetChange<'_> {
-    /// Whether a directory that was made has to go.
+    /// Whether it removes a directory that was created.
     pub(super) fn removes_directory(&self) -> bool {
         matches!((&self.after, &self.before), (State::Directory { .. }, State::Absent))
     }
 }
 
-/// A directory that was moved: its path, and the path that it goes back to, both by the names that the directories
-/// above them have now.
+/// A moved directory: its current path and the path to move it back to. Both use the current names of the directories
+/// above.
 pub(super) struct MovedDirectory {
     pub(super) path: String,
     pub(super) back_to: String,
@@ -38,19 +38,19 @@ pub(super) struct MovedDirectory {
     pub(super) made_parents: usize,
 }
 
-/// The net effects of changes, which are added from the newest to the oldest.
+/// Collects net effects. Changes are added from the newest to the oldest.
 #[derive(Default)]
 pub(super) struct NetChanges<'e> {
     pub(super) nets: Vec<NetChange<'e>>,
     pub(super) moved: Vec<MovedDirectory>,
     known: HashMap<String, usize>,
-    /// The names that directories had before the changes so far, and those that they have now.
+    /// The current name of each directory, by its name before the changes that were added so far.
     names: BTreeMap<String, String>,
 }
 
 impl<'e> NetChanges<'e> {
-    /// The net effects of `entries`, newest first. Entries that `is_own` does not hold for were made by others: a file that they
-    /// changed in between is a conflict.
+    /// The net effects of `entries`, newest first. If `is_own` is false for an entry, another session made it, and a
+    /// file that it changed in between is a conflict.
     pub(super) fn of(entries: &'e [Entry], is_own: impl Fn(&Entry) -> bool) -> Self {
         let mut nets = Self::default();
         let mut others: HashSet<String> = HashSet::new();
@@ -73,15 +73,15 @@ impl<'e> NetChanges<'e> {
         nets
     }
 
-    /// Where a path of the past is now.
+    /// The current path of a file that had this path before the changes added so far.
     fn now_at(&self, path: &str) -> String {
-        // The names above a path come before it, the longest last.
+        // In this map, the names above a path come before it, the longest last.
         let mut names = self.names.range::<str, _>((Bound::Unbounded, Bound::Included(path))).rev();
         let found = names.find_map(|(then, now)| Some(format!("{now}{}", below(path, then)?)));
         found.unwrap_or_else(|| path.to_owned())
     }
 
-    /// Goes to the names from before a change.
+    /// Updates `names` to the state before a change.
     fn go_before(&mut self, entry: &Entry) {
         let Entry { path, moved_to, before, after, .. } = entry;
         let is_below = |name: &str, directory: &str| below(name, directory).is_some();
@@ -99,7 +99,7 @@ impl<'e> NetChanges<'e> {
                 }
                 self.names.insert(path.clone(), now);
             }
-            // Before it was made, its name was that of something else.
+            // Before the directory was created, its name belonged to something else.
             (None, State::Absent, State::Directory { .. }) => {
                 self.names.retain(|name, _| !is_below(name, path));
             }
@@ -152,7 +152,7 @@ impl<'e> NetChanges<'e> {
     fn add_move(&mut self, entry: &Entry, to: &str) {
         let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
         let path = self.now_at(to);
-        // Its own name is what it was; those above it may have been moved since.
+        // The move changed only its own name. The directories above it may have been moved since.
         let (above, name) = entry.path.rsplit_once('/').unwrap_or_default();
         let back_to = format!("{}/{name}", self.now_at(above));
         match self.moved.iter_mut().find(|moved| moved.path == path) {
@@ -165,7 +165,7 @@ impl<'e> NetChanges<'e> {
     }
 }
 
-/// The rest of a path that is `directory` or below it.
+/// The rest of a path after `directory`: empty if both are the same. Returns `None` if it is not below.
 pub(super) fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,4 +1,5 @@
-//! The names of protected paths, and the suffixes of backup files. A pattern matches at any depth; `!` excepts.
+//! The names of protected paths, and the suffixes of backup files. A pattern matches at any depth; `!` makes an
+//! exception.
 
 /// Files that may hold secrets.
 pub(super) const SECRETS: &[&str] = &[
@@ -154,7 +155,7 @@ pub(super) const RUN: &[&str] = &[
     ".replit",
     ".codesandbox",
     ".idx",
-    // Shells, and what they load on the way into a directory.
+    // Shells, and the files that they load when they enter a directory.
     ".envrc",
     ".direnv",
     ".autoenv*",

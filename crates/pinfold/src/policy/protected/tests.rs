@@ -163,7 +163,7 @@ fn ordinary_files_do_not_ask() {
     ] {
         assert!(!asks(Access::Write, path) && !asks(Access::Read, path), "{path}");
     }
-    // A walk need not look twice at most of them.
+    // The quick check suffices for most paths.
     for path in ["Makefile", "package.json", "src/id.rs", "build/lib.rs", "a/b.c/d"] {
         assert!(!may_be_protected(path.as_bytes()), "{path}");
     }

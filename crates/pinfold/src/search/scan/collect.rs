@@ -24,7 +24,7 @@ impl Scan<'_> {
 
     fn first_kept(&self) -> u64 {
         match (self.keep, self.mode) {
-            // Matches before the window can be context lines of matches in it.
+            // Matches before the window can be context lines of matches in the window.
             (KeepLines::Window { from, .. }, ScanMode::Lines { before, .. }) => {
                 from.saturating_sub(before as u64)
             }
@@ -33,21 +33,21 @@ impl Scan<'_> {
     }
 }
 
-/// Collects the matches of one file.
+/// Collects the matches in one file.
 pub(super) struct Collector<'c> {
     scan: &'c Scan<'c>,
     matcher: &'c BoundedMatcher<'c>,
     /// Whether the search ends at the first NUL byte.
     quits: bool,
     hits: Hits,
-    /// The lines that are kept; `None` if there were too many.
+    /// The lines; `None` if there were too many.
     lines: Option<Vec<Line>>,
     binary: Option<u64>,
-    /// The number of matches so far. Every 512th checks the deadline.
+    /// The number of matches so far. The deadline is checked at every 512th.
     matches_seen: usize,
     /// How many bytes of lines are kept.
     kept: usize,
-    /// The line of the last match that counts.
+    /// The line of the last counted match.
     last_match: u64,
 }
 
@@ -66,12 +66,12 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Whether no more matches of the file count.
+    /// Whether the file has reached its maximum number of matches.
     fn is_full(&self) -> bool {
         self.scan.max_matches.is_some_and(|max| self.hits.count >= max)
     }
 
-    /// Whether a line is context after the last match that counts.
+    /// Whether a line is context after the last counted match.
     fn is_after_last(&self, number: Option<u64>) -> bool {
         let ScanMode::Lines { after, .. } = self.scan.mode else { return false };
         number.is_some_and(|number| number <= self.last_match.saturating_add(after as u64))
@@ -82,7 +82,7 @@ impl<'c> Collector<'c> {
         Hits { lines: self.lines.map(Arc::new), ..self.hits }
     }
 
-    /// Whether to keep a line that is the match with this number, or context before it.
+    /// Whether to keep the line of this match, or a context line before it.
     fn keeps(&self, number: u64) -> bool {
         let KeepLines::Window { to, bytes, .. } = self.scan.keep else { return true };
         let ScanMode::Lines { after, .. } = self.scan.mode else { return false };
@@ -96,7 +96,7 @@ impl<'c> Collector<'c> {
             Role::Context => around(text, 0, self.scan.max_line_chars),
             _ => {
                 let body = text.strip_suffix(b"\n").unwrap_or(text);
-                // Only a line that is cut has to be searched again, for the start of its match.
+                // Only a line that is cut has to be searched again, to find the start of its match.
                 let start = if body.len() > self.scan.max_line_chars {
                     self.matcher.find(body).ok().flatten().map_or(0, |found| found.start())
                 } else {
@@ -120,7 +120,7 @@ impl<'c> Collector<'c> {
             self.kept += text.len();
             lines.push(Line { number: number.unwrap_or(0), text, role });
         } else {
-            // From here on matches are only counted, in this file and all later ones.
+            // From here on, matches are only counted, in this file and in all later ones.
             self.lines = None;
         }
     }
@@ -133,9 +133,9 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// How many matches a reported match contains: it may span several lines.
+    /// The number of matches in a reported match, which may span several lines.
     fn count(&self, found: &SinkMatch<'_>) -> io::Result<u64> {
-        /// How many bytes after its lines ripgrep lets a match look at.
+        /// How many bytes after its lines ripgrep lets a match read.
         const LOOK_AHEAD: usize = 128;
         let range = found.bytes_range_in_buffer();
         let text = found.buffer();

@@ -1,0 +1,106 @@
+//! Searches text that is not all ASCII by a pattern with an ASCII twin.
+//!
+//! The twin searches the lines that are ASCII. The pattern itself is compiled only for a line that is not ASCII and may
+//! match.
+
+use std::io;
+
+use grep_matcher::{LineMatchKind, Matcher};
+
+use super::BoundedMatcher;
+
+impl BoundedMatcher<'_> {
+    /// The offset of the first non-ASCII byte in `text`, which is the rest of the searched text.
+    fn first_non_ascii(&self, text: &[u8]) -> Option<usize> {
+        /// The standard library checks this many bytes at once.
+        const CHUNK: usize = 256;
+        let known = text.len().checked_sub(self.next_non_ascii.get());
+        if let Some(known) = known.filter(|at| text.get(*at).is_some_and(|byte| !byte.is_ascii())) {
+            return Some(known);
+        }
+        let mut chunks = text.chunks(CHUNK).enumerate();
+        let (number, chunk) = chunks.find(|(_, chunk)| !chunk.is_ascii())?;
+        let at = number * CHUNK + chunk.iter().position(|byte| !byte.is_ascii())?;
+        self.next_non_ascii.set(text.len() - at);
+        Some(at)
+    }
+
+    /// The first line that may match. The twin searches ASCII lines. Any other line is a candidate if it has the
+    /// trigrams of the pattern.
+    pub(super) fn candidate_by_lines(&self, text: &[u8]) -> io::Result<Option<LineMatchKind>> {
+        /// In a longer line, looking for the trigrams takes longer than searching it.
+        const MAX_LINE: usize = 4_096;
+        if self.any_line && !self.ascii_lines_done.replace(true) {
+            let found = self.matching_ascii_line(text)?;
+            if found.is_some() {
+                return Ok(found.map(LineMatchKind::Candidate));
+            }
+            // The search for ASCII lines has advanced it to the end of the text.
+            self.next_non_ascii.set(0);
+        }
+        let skips_ascii = self.any_line;
+        let mut start = 0;
+        while start < text.len() {
+            let rest = &text[start..];
+            let Some(odd) = self.first_non_ascii(rest) else {
+                if skips_ascii {
+                    return Ok(None);
+                }
+                let found = self.candidate(self.for_ascii(), rest)?;
+                return Ok(found.map(|found| self.unconfirmed(found, start)));
+            };
+            let line = memchr::memrchr(b'\n', &rest[..odd]).map_or(0, |end| end + 1);
+            // The piece ends before its last line feed, since the line after that is not part of it.
+            if line > 0
+                && !skips_ascii
+                && let Some(found) = self.candidate(self.for_ascii(), &rest[..line - 1])?
+            {
+                return Ok(Some(self.unconfirmed(found, start)));
+            }
+            let end = memchr::memchr(b'\n', &rest[odd..]).map_or(rest.len(), |end| odd + end);
+            if end - line > MAX_LINE || self.compiled.query().admits(&rest[line..end]) {
+                return Ok(Some(LineMatchKind::Candidate(start + odd)));
+            }
+            start += end + 1;
+        }
+        Ok(None)
+    }
+
+    /// The offset of a matching ASCII line.
+    fn matching_ascii_line(&self, text: &[u8]) -> io::Result<Option<usize>> {
+        let mut start = 0;
+        while start < text.len() {
+            let rest = &text[start..];
+            let odd = self.first_non_ascii(rest);
+            // The lines before the non-ASCII one, without their last line feed.
+            let line = odd.map(|odd| memchr::memrchr(b'\n', &rest[..odd]).map_or(0, |end| end + 1));
+            let piece = match line {
+                None => Some(rest),
+                Some(line) => line.checked_sub(1).map(|end| &rest[..end]),
+            };
+            let found = match piece {
+                Some(piece) => self.candidate(self.for_ascii(), piece)?,
+                None => None,
+            };
+            let (Some(piece), Some(found)) = (piece, found) else {
+                let after =
+                    odd.and_then(|odd| Some(odd + memchr::memchr(b'\n', &rest[odd..])? + 1));
+                let Some(after) = after else { return Ok(None) };
+                start += after;
+                continue;
+            };
+            let (LineMatchKind::Confirmed(at) | LineMatchKind::Candidate(at)) = found;
+            let from = memchr::memrchr(b'\n', &piece[..at]).map_or(0, |end| end + 1);
+            if odd.is_none() && from == rest.len() {
+                // This is after the last line.
+                return Ok(None);
+            }
+            let to = memchr::memchr(b'\n', &piece[from..]).map_or(piece.len(), |to| from + to);
+            if (&self).shortest_match_at(&piece[from..to], 0)?.is_some() {
+                return Ok(Some(start + from));
+            }
+            start += to + 1;
+        }
+        Ok(None)
+    }
+}
