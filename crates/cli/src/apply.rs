@@ -24,7 +24,7 @@ pub(crate) struct Apply {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Check whether the patch can be applied: print nothing if it can, and change nothing
+    /// Only check whether the patch can be applied; print nothing if it can
     #[arg(long)]
     check: bool,
 
@@ -43,7 +43,7 @@ impl Apply {
         let patch = self.patch()?;
         let groups: [&dyn Group; 3] = [&self.permissions, &self.changes, &self.journal];
         let mut settings = self.workspace.configure(&groups)?.settings;
-        // A patch says itself what it changes.
+        // A patch has the lines that it expects, so the file need not have been read.
         settings.read_before_write = Some(ReadRule::Off);
         let toolbox = self.workspace.toolbox(settings, &[&APPLY])?;
         let call = CallOptions::default().with_dry_run(self.check.then_some(true));

@@ -13,9 +13,9 @@ use crate::options::SessionOptions;
 
 /// Call many tools in one session: one JSON object per line in, one result per line out
 ///
-/// Each line of standard input is {"tool": NAME, "args": OBJECT}. Each result, also an error, is one line of JSON on
-/// standard output, written before the next line is read. Without `--dialect`, the tools of `classic`, `dotted` and
-/// `scoped` can be called. Exits with 0 at the end of the input, also if tools returned errors.
+/// Each line of standard input is {"tool": NAME, "args": OBJECT}. Each result, including an error, is one line of
+/// JSON on standard output, written before the next line is read. Without `--dialect`, the tools of `classic`,
+/// `dotted` and `scoped` can be called. Exits with 0 at the end of the input, even if tools returned errors.
 #[derive(Args)]
 pub(crate) struct Batch {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The configuration file. It belongs to the user and is never looked for in a workspace.
+//! The configuration file. It belongs to the user, and no workspace is searched for it.
 
 mod workspaces;
 
@@ -33,17 +33,17 @@ pub(crate) struct Config {
 /// The settings of `pinfold serve`.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 pub(crate) struct ServeConfig {
-    /// Whether the roots of the client narrow the workspace.
+    /// Whether the client's roots narrow the workspace.
     pub(crate) client_roots: Option<ClientRoots>,
     /// Whether Landlock restricts the server to its own files.
     pub(crate) landlock: Option<Landlock>,
-    /// Whether viewers can watch the server, and where its socket is.
+    /// Whether viewers can watch the server, and the directory of its socket.
     pub(crate) feed: Option<FeedSetting>,
-    /// The form of the log.
+    /// The format of the log.
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// The form of the log on standard error.
+/// The format of the log on standard error.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -58,25 +58,25 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct HttpConfig {
-    /// Bytes of a request body.
+    /// The maximum number of bytes of a request body.
     pub(crate) max_body_bytes: Option<usize>,
-    /// Sessions at a time.
+    /// The maximum number of sessions at a time.
     pub(crate) max_sessions: Option<usize>,
     /// Seconds without a request after which a session ends.
     pub(crate) idle_seconds: Option<u64>,
-    /// Connections at a time.
+    /// The maximum number of connections at a time.
     pub(crate) max_connections: Option<usize>,
-    /// Sessions of a token at a time.
+    /// The maximum number of a token's sessions at a time.
     pub(crate) max_token_sessions: Option<usize>,
-    /// Requests of a token a second.
+    /// The maximum number of a token's requests per second.
     pub(crate) max_token_calls_per_second: Option<u32>,
-    /// Bytes of a token's requests and answers a second.
+    /// The maximum number of bytes per second in a token's requests and answers.
     pub(crate) max_token_bytes_per_second: Option<u64>,
-    /// Seconds that calls under way may take after SIGTERM.
+    /// Seconds that running calls may take after SIGTERM.
     pub(crate) drain_seconds: Option<u64>,
     /// The address of the metrics.
     pub(crate) metrics: Option<String>,
-    /// The file of the key that replicas share.
+    /// The file with the key that replicas share.
     pub(crate) state_key_file: Option<PathBuf>,
     /// Host names of the server.
     pub(crate) allow_hosts: Vec<String>,
@@ -84,7 +84,7 @@ pub(crate) struct HttpConfig {
     pub(crate) allow_origins: Vec<String>,
 }
 
-/// Reads the configuration file: `file`, the one that `PINFOLD_CONFIG` names, or the default one if it exists.
+/// Reads the configuration file: `file`, the one in `PINFOLD_CONFIG`, or the default one if it exists.
 pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     let Some((path, required)) = path(file) else { return Ok(Config::default()) };
     match read_user_file(&path) {
@@ -94,14 +94,14 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     }
 }
 
-/// The path of the configuration file, and whether the file must exist because the user named it.
+/// The path of the configuration file, and whether it must exist because the user named it.
 pub(crate) fn path(file: Option<&Path>) -> Option<(PathBuf, bool)> {
     let variable = || std::env::var_os("PINFOLD_CONFIG").filter(|value| !value.is_empty());
     let named = file.map(Path::to_owned).or_else(|| variable().map(PathBuf::from));
     named.map(|path| (path, true)).or_else(|| default_path().map(|path| (path, false)))
 }
 
-/// The path of the default configuration file; `None` if the user has no home directory.
+/// The path of the default configuration file. Returns `None` if the user has no home directory.
 pub(crate) fn default_path() -> Option<PathBuf> {
     let directories = etcetera::choose_base_strategy().ok()?;
     Some(directories.config_dir().join("pinfold").join("config.toml"))
@@ -115,7 +115,7 @@ fn parse(text: &str) -> Result<Config> {
     if let Some(toml::Value::Table(http)) = settings.get("http") {
         check_names(http, serde_names::<HttpConfig>()).context("in `[http]`")?;
     }
-    // The remaining keys are those of `Settings`, which refuses any others.
+    // The other keys are those of `Settings`, which refuses unknown ones.
     let http = settings.remove("http").unwrap_or_else(|| toml::Table::new().into());
     let named = settings.remove("workspaces");
     let serve = serde_names::<ServeConfig>().iter().filter_map(|key| settings.remove_entry(*key));
@@ -131,13 +131,13 @@ fn parse(text: &str) -> Result<Config> {
     })
 }
 
-/// The settings of sessions, from a table that has nothing else.
+/// Parses the settings of sessions from a table with no other keys.
 fn parse_settings(table: toml::Table) -> Result<Settings> {
     if let Some(toml::Value::Table(permissions)) = table.get("permissions") {
         check_names(permissions, serde_names::<Permissions>()).context("in `[permissions]`")?;
     }
     let settings: Settings = table.try_into()?;
-    // Checked here, where the file that a rule came from is known.
+    // Checked here, where the file of a rule is known.
     settings.permissions.check().context("in `[permissions]`")?;
     Ok(settings)
 }
@@ -310,7 +310,7 @@ mod tests {
         let mut named = documented("`[workspaces.NAME]`");
         named.retain(|(key, _)| workspaces::KEYS.contains(&key.as_str()));
         assert_eq!(named.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), workspaces::KEYS);
-        // A documented default must be the value without the key.
+        // A documented default must be the value that applies without the key.
         all.retain(|(key, default)| {
             default.starts_with('`') && !serde_names::<ServeConfig>().contains(&key.as_str())
         });

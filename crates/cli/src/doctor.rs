@@ -37,18 +37,18 @@ pub(crate) struct Doctor {
     feed: FeedOptions,
 }
 
-/// How long the server may take to answer.
+/// The maximum time for the server's answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the doctor looks at the roots to tell what searches remember.
+/// The maximum time for walks of the roots, which show what searches cache.
 const WALK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The outcome of a check.
 enum Finding {
     Good(String),
-    /// It works, but the user may want to change it: the finding and the advice.
+    /// It works, but the user may want to change it. Has the finding and the advice.
     Note(String, String),
-    /// It does not work: the problem and the advice.
+    /// It does not work. Has the problem and the advice.
     Bad(String, String),
 }
 
@@ -102,7 +102,7 @@ impl Doctor {
         }
     }
 
-    /// Whether a server with the same options is restricted to its own files.
+    /// Checks whether a server with the same options is restricted to its own files.
     fn landlock(&self, session: &Session) -> Finding {
         let setting = self.options.configure().map(|config| self.sandbox.landlock(&config.serve));
         if setting.unwrap_or_default() == Landlock::Off {
@@ -124,7 +124,7 @@ impl Doctor {
         }
     }
 
-    /// Whether viewers can watch a server with the same options.
+    /// Checks whether viewers can watch a server with the same options.
     fn feed(&self) -> Finding {
         let config = self.options.configure().unwrap_or_default();
         let Some(directory) = self.feed.directory(&config.serve) else {
@@ -212,10 +212,10 @@ impl Doctor {
     }
 }
 
-/// A server process. Its input has ended when the check ends; if that does not end it, it is killed.
+/// A server process. At the end of the check, its input is closed; if it does not end then, it is killed.
 struct Server(Child);
 
-/// How long a server may take to end, and to remove its socket.
+/// The maximum time for a server to end and to remove its socket.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Drop for Server {
@@ -268,7 +268,7 @@ fn root_directory(root: &Path) -> Finding {
     }
 }
 
-/// What does not hold on a type of file system, if something does not. `docs/FILESYSTEMS.md` has it all.
+/// The promises that do not hold on a type of file system, if there are any. `docs/FILESYSTEMS.md` has all of them.
 fn limits_of(file_system: &str) -> Option<String> {
     let provided = |by: &str| {
         format!(
@@ -306,8 +306,8 @@ fn journal(session: &Session) -> Finding {
     )
 }
 
-/// The search status of the roots, found by two walks: directories that the first one finds are watched from
-/// the second one on.
+/// The search status of the roots after two walks. Directories that the first walk finds are watched from the second
+/// one on.
 fn search(session: &Session) -> Vec<Finding> {
     let cancel = Cancel::default();
     let call = CallOptions::default().with_cancel(cancel.clone());
@@ -341,7 +341,7 @@ fn state() -> Finding {
     }
 }
 
-/// Writes a file to one of Pinfold's own directories and removes it.
+/// Creates a file in one of Pinfold's own directories and removes it.
 fn probe(directory: &Path, what: &str, advice: &str) -> Finding {
     let file: PathBuf = directory.join(format!("doctor-{}", std::process::id()));
     let shown = directory.display();

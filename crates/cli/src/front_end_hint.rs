@@ -1,8 +1,8 @@
-//! The flags and commands that would have let a refused call succeed.
+//! The flags and commands that would allow a refused call.
 
 use pinfold::{Denial, Error};
 
-/// The hint after an error of a server that asks viewers, if there is one.
+/// The hint for an error of a server that asks viewers, if there is one.
 pub(crate) fn with_viewers(error: &Error) -> Option<String> {
     let Error::Denied { denial: Denial::NoApprover { .. }, .. } = error else {
         return front_end_hint(error);
@@ -11,11 +11,11 @@ pub(crate) fn with_viewers(error: &Error) -> Option<String> {
     Some(format!("{flags}run pinfold watch or pinfold page to be asked"))
 }
 
-/// The flags and settings that help after an error, if there are any.
+/// The flags and settings that help with an error, if there are any.
 pub(crate) fn front_end_hint(error: &Error) -> Option<String> {
     match error {
         Error::Denied { denial: Denial::NoApprover { allow: Some(allow), .. }, .. } => {
-            // The user may paste it into a shell, and the agent has chosen the file's name.
+            // The user may paste it into a shell, and an agent has chosen the file's name.
             let quoted = allow.replace('\'', "'\\''");
             Some(format!("`--allow '{quoted}'`, or `allow` in the permissions"))
         }

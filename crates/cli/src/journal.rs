@@ -22,8 +22,8 @@ use crate::options::{
 
 /// List the changes in the workspace, newest last
 ///
-/// A line has the id of the change, its time, the session and the tool that made it, and what it did. Changes that were to
-/// be made together and were interrupted are shown with the state of each file: as before, as after, or changed since.
+/// A line has the id of the change, its time, the session and the tool that made it, and what it did. For a set of
+/// changes that was interrupted, it also has the state of each file: as before, as after, or changed since.
 #[derive(Args)]
 pub(crate) struct Log {
     /// Only changes to this file, or to files below this directory
@@ -46,7 +46,7 @@ pub(crate) struct Log {
     options: LogOptions,
 }
 
-/// The options of commands that look into the journal.
+/// The options of commands that read the journal.
 #[derive(Args)]
 struct LogOptions {
     #[command(flatten)]
@@ -59,8 +59,8 @@ struct LogOptions {
 
 /// Show a change as a diff
 ///
-/// Also shows files that tools ask about before they read them: running this command approves it. Files that a rule
-/// denies are not shown, nor files that would need approval in the mode `dontAsk`.
+/// Also shows files that a tool needs approval to read, since running this command approves it. Does not show files
+/// that a rule denies, nor, in the mode `dontAsk`, files that need approval.
 #[derive(Args)]
 pub(crate) struct Show {
     /// Id of the change, as `pinfold log` prints it
@@ -85,7 +85,7 @@ pub(crate) struct Undo {
     #[arg(long, value_name = "ID|CHECKPOINT")]
     since: Option<String>,
 
-    /// Undo the changes of this session only; without `--since` all of them
+    /// Undo only the changes of this session; without `--since`, all of them
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
@@ -145,7 +145,7 @@ impl Log {
     }
 }
 
-/// The state of a file whose change was interrupted, if that is part of a set of changes.
+/// The state of a file whose change was part of an interrupted set.
 fn interrupted(session: &Session, logged: &LoggedEntry) -> Option<&'static str> {
     let LoggedEntry { entry, confirmed, .. } = logged;
     let is_torn = !confirmed && entry.group.is_some();
@@ -156,7 +156,7 @@ fn interrupted(session: &Session, logged: &LoggedEntry) -> Option<&'static str> 
     })
 }
 
-/// An entry as `--json` prints it: its time as in the audit log.
+/// An entry in the format of `--json`. Times are as in the audit log.
 fn json_line(logged: &LoggedEntry, torn: Option<&str>) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'e> {
@@ -202,7 +202,7 @@ fn time(entry: &Entry) -> Timestamp {
     time.and_then(|time| Timestamp::from_millisecond(time).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Whether the file is or was at or below `path`, which may name a root by a symlink.
+/// Whether the file is or was at `path` or below it. `path` may have a symlink to a root.
 fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
     let given = session.workspace().roots().zip(session.real_roots());
     let named = given.filter_map(|(given, real)| Some(real.join(path.strip_prefix(given).ok()?)));
@@ -250,7 +250,7 @@ pub(crate) fn below_root(session: &Session, path: &str) -> String {
     pinfold::escaped(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
-/// A diff, with control characters escaped if it goes to a terminal.
+/// A diff for printing. On a terminal, control characters are escaped.
 fn printable(diff: &str) -> String {
     if std::io::stdout().is_terminal() {
         return pinfold::escaped_text(diff.as_bytes());
@@ -258,7 +258,7 @@ fn printable(diff: &str) -> String {
     diff.to_owned()
 }
 
-/// Approves everything: the user approves what a command does by running it.
+/// Approves everything, because the user approves a command by running it.
 #[derive(Debug)]
 struct ApproveAll;
 
@@ -301,7 +301,7 @@ impl Undo {
         }
         let mut ids: Vec<_> = self.ids.into_iter().map(Some).collect();
         if ids.is_empty() {
-            // The newest change.
+            // Undoes the newest change.
             ids.push(None);
         }
         let mut failed = false;

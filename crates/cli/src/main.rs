@@ -1,6 +1,6 @@
 //! Pinfold on the command line.
 //!
-//! Parses options, passes calls to the dialects and prints the results. Decisions are made in the engine.
+//! Parses options, passes calls to the dialects and prints the results. The engine makes all decisions.
 
 #![forbid(unsafe_code)]
 
@@ -71,8 +71,8 @@ enum Command {
     ReadPdf(read_pdf::ReadPdf),
 }
 
-/// The command line of `pinfold serve` alone. To describe the options of every other command to the parser takes as
-/// long as to start the server.
+/// The command line of `pinfold serve` only. Building the parser for all other commands takes as long as starting the
+/// server.
 #[derive(Parser)]
 #[command(name = "pinfold", disable_help_flag = true, disable_help_subcommand = true)]
 enum ServeOnly {
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     let serves = command_line.get(1).is_some_and(|command| command == "serve");
     let command = match serves.then(|| ServeOnly::try_parse_from(&command_line)) {
         Some(Ok(ServeOnly::Serve(serve))) => Command::Serve(serve),
-        // Mistakes and requests for help are answered with all commands known.
+        // The parser with all commands reports mistakes and prints help.
         Some(Err(_)) | None => {
             let cli = Cli::try_parse_from(command_line);
             cli.unwrap_or_else(|error| renamed(&error).unwrap_or(error).exit()).command
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         let io_error = error.downcast_ref::<std::io::Error>();
-        // The reader of the output has read enough, as in `pinfold tools | head -1`.
+        // The reader has closed its end of the pipe, as in `pinfold tools | head -1`.
         if io_error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The error for a flag or a value that was renamed.
+/// The error for a renamed flag or value.
 fn renamed(error: &clap::Error) -> Option<clap::Error> {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -152,8 +152,8 @@ fn renamed(error: &clap::Error) -> Option<clap::Error> {
     Some(Cli::command().error(error.kind(), message))
 }
 
-/// The exit code if a tool returned an error, or if input or output failed.
+/// The exit code if a tool returned an error, or if reading or writing failed.
 const TOOL_ERROR: u8 = 1;
 
-/// The exit code for a bad command line, configuration or input.
+/// The exit code for an invalid command line, configuration or input.
 const USAGE: u8 = 2;

@@ -1,6 +1,7 @@
-//! The options of the commands, in groups, and the sessions that commands open by them.
+//! The options of the commands, in groups, and functions that open sessions with them.
 //!
-//! A command flattens the groups that apply to it. A flag beats the configuration file; lists of rules add up.
+//! A command flattens the groups that apply to it. A flag overrides the configuration file; lists of rules are
+//! joined.
 
 mod groups;
 
@@ -21,11 +22,11 @@ use groups::{LimitOptions, ToolOptions};
 
 /// A group of options that change settings.
 pub(crate) trait Group {
-    /// Changes the settings that were given as flags.
+    /// Applies the given flags to the settings.
     fn apply(&self, settings: &mut Settings);
 }
 
-/// Where the tools work. Every command has these.
+/// The roots and the configuration file. Every command has these.
 #[derive(Args)]
 #[command(next_help_heading = "Workspace")]
 pub(crate) struct WorkspaceOptions {
@@ -41,13 +42,13 @@ pub(crate) struct WorkspaceOptions {
     #[arg(long, value_name = "NAME", conflicts_with = "roots", hide_short_help = true)]
     pub(crate) workspace: Option<String>,
 
-    /// Directory that is only read, whatever the rules say; repeatable
+    /// Directory where all changes are denied, regardless of the rules; repeatable
     #[arg(long = "read-root", value_name = "DIR")]
     read_roots: Vec<PathBuf>,
 
     /// Configuration file
     ///
-    /// Default: the file that PINFOLD_CONFIG names, else pinfold/config.toml in the user's configuration directory.
+    /// Default: the file in PINFOLD_CONFIG, else pinfold/config.toml in the user's configuration directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -67,7 +68,7 @@ impl WorkspaceOptions {
         Ok(config)
     }
 
-    /// The root directories: those that were given, those of the named workspace, or the current directory.
+    /// The root directories: the given ones, those of the named workspace, or the current directory.
     fn roots(&self) -> Result<Vec<PathBuf>> {
         if let Some(name) = &self.workspace {
             let named = config::load(self.config.as_deref())?.workspaces.remove(name);
@@ -77,12 +78,12 @@ impl WorkspaceOptions {
         Ok(if self.roots.is_empty() { current() } else { self.roots.clone() })
     }
 
-    /// The configuration file in use, whether or not it exists.
+    /// The path of the configuration file. It may not exist.
     pub(crate) fn config_file(&self) -> Option<PathBuf> {
         config::path(self.config.as_deref()).map(|(path, _)| path)
     }
 
-    /// The files of Pinfold that this command uses: what each is for, and its path.
+    /// Pinfold's own files that this command uses, each with its purpose and path.
     pub(crate) fn files_in_use(&self, session: &Session) -> [(&'static str, String); 4] {
         let shown =
             |path: Option<&Path>| path.map_or("none".into(), |path| path.display().to_string());
@@ -100,12 +101,12 @@ impl WorkspaceOptions {
         ]
     }
 
-    /// Opens a session. Its tools cannot reach Pinfold's own files.
+    /// Opens a session whose tools cannot reach Pinfold's own files.
     pub(crate) fn open(&self, settings: Settings) -> Result<Session> {
         self.open_on(&self.roots()?, settings, [])
     }
 
-    /// Opens a session on some roots. Its tools cannot reach Pinfold's own files, nor `own`.
+    /// Opens a session on some roots. Its tools can reach neither Pinfold's own files nor `own`.
     pub(crate) fn open_on(
         &self,
         roots: &[PathBuf],
@@ -120,7 +121,7 @@ impl WorkspaceOptions {
         })
     }
 
-    /// Opens a session with the tools of some dialects. The session asks on the terminal for approval, if there is one.
+    /// Opens a session with the tools of some dialects. If there is a terminal, the session asks there for approval.
     pub(crate) fn toolbox(
         &self,
         settings: Settings,
@@ -134,8 +135,8 @@ impl WorkspaceOptions {
         Ok(toolbox.with_front_end_hint(crate::front_end_hint::front_end_hint))
     }
 
-    /// Opens a session for a command of the user, who approves what the command does by running it. Deny rules and
-    /// `--read-only` hold.
+    /// Opens a session for a command of the user, who approves its operations by running it. Deny rules and
+    /// `--read-only` still apply.
     pub(crate) fn open_for_user(&self, groups: &[&dyn Group]) -> Result<Session> {
         let mut settings = self.configure(groups)?.settings;
         if settings.permissions.mode != Mode::Plan {
@@ -151,7 +152,7 @@ pub(crate) fn configure(file: Option<&Path>, groups: &[&dyn Group]) -> Result<Co
     let named = config.workspaces.values_mut().map(|named| &mut named.settings);
     for settings in named.chain([&mut config.settings]) {
         groups.iter().for_each(|group| group.apply(settings));
-        // On the command line changes can be undone unless the user says otherwise.
+        // On the command line, changes can be undone unless the user turns the journal off.
         settings.journal.get_or_insert(JournalSetting::Usual(true));
     }
     if !config.workspaces.is_empty() {
@@ -165,7 +166,7 @@ fn unknown(workspace: &str) -> String {
     format!("the configuration file has no table `[workspaces.{workspace}]`")
 }
 
-/// The files of Pinfold that no tool may reach.
+/// Pinfold's own files, which no tool may reach.
 pub(crate) fn own_files(config_file: Option<&Path>) -> impl Iterator<Item = PathBuf> {
     let configs = config::path(config_file).map(|(path, _)| path).into_iter();
     let configs = configs.chain(config::default_path());
@@ -202,7 +203,7 @@ impl SessionOptions {
         self.workspace.open_for_user(&self.groups())
     }
 
-    /// As [`WorkspaceOptions::toolbox`], with the tools of the chosen dialects, else of `default`.
+    /// As [`WorkspaceOptions::toolbox`], with the tools of the chosen dialects, or of `default`.
     pub(crate) fn toolbox(
         &self,
         settings: Settings,
@@ -217,7 +218,7 @@ impl SessionOptions {
     }
 }
 
-/// Which tools there are.
+/// The choice of tools.
 #[derive(Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct DialectOptions {
@@ -227,7 +228,7 @@ pub(crate) struct DialectOptions {
     #[arg(long = "dialect", value_name = "NAME", value_delimiter = ',', value_parser = dialect_names())]
     names: Vec<String>,
 
-    /// Name tools and arguments with letters, digits and `_` only, such as `file_read` and `ignore_case`
+    /// Use only letters, digits and `_` in names of tools and arguments, such as `file_read` and `ignore_case`
     #[arg(long, hide_short_help = true)]
     portable_names: bool,
 }
@@ -239,14 +240,14 @@ impl Group for DialectOptions {
 }
 
 impl DialectOptions {
-    /// The chosen dialects, else `default`.
+    /// The chosen dialects, or `default`.
     pub(crate) fn or(&self, default: &[&'static Dialect]) -> Result<Vec<&'static Dialect>> {
         let chosen = named_dialects(self.names.iter().map(String::as_str));
         let chosen = chosen.map_err(anyhow::Error::msg)?;
         Ok(if chosen.is_empty() { default.to_vec() } else { chosen })
     }
 
-    /// The chosen dialects, else those with the names, else `classic`.
+    /// The chosen dialects, or those with the names, or `classic`.
     pub(crate) fn or_named(&self, names: &[String]) -> Result<Vec<&'static Dialect>> {
         let names = names.iter().map(String::as_str);
         let mut named = named_dialects(names).map_err(anyhow::Error::msg)?;
@@ -256,7 +257,7 @@ impl DialectOptions {
         self.or(&named)
     }
 
-    /// As [`Self::or`]. Refuses a dialect that lacks a setting which it cannot work without.
+    /// As [`Self::or`]. Refuses a dialect if a setting that it needs is missing.
     pub(crate) fn with_settings(
         &self,
         default: &[&'static Dialect],
@@ -268,7 +269,7 @@ impl DialectOptions {
     }
 }
 
-/// Where the journal is.
+/// The directory of the journal.
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
 pub(crate) struct JournalDirectory {
@@ -293,12 +294,13 @@ impl Group for JournalDirectory {
     }
 }
 
-/// Where the sockets of servers are.
+/// The directory of servers' sockets.
 #[derive(Args)]
 pub(crate) struct FeedDirectory {
     /// Directory of the sockets by which viewers find servers
     ///
-    /// Default: pinfold in the user's directory below /run/user, else .local/state/pinfold/feed in the home directory.
+    /// Default: pinfold in the user's directory below /run/user, else .local/state/pinfold/feed in the home
+    /// directory.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     feed: Option<PathBuf>,
 }
@@ -317,15 +319,15 @@ pub(crate) struct JournalOptions {
     #[command(flatten)]
     directory: JournalDirectory,
 
-    /// Keep no journal: changes cannot be undone
+    /// Keep no journal, so that changes cannot be undone
     #[arg(long, conflicts_with = "journal")]
     no_journal: bool,
 
-    /// For how many days the journal keeps backups [default: 30]
+    /// Days that the journal keeps backups [default: 30]
     #[arg(long, value_name = "DAYS", hide_short_help = true)]
     journal_days: Option<u64>,
 
-    /// How many bytes on disk the journal may take [default: 1073741824]
+    /// Bytes on disk that the journal may take [default: 1073741824]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_journal_bytes: Option<u64>,
 

@@ -13,16 +13,16 @@ use crate::viewer::ViewerOptions;
 
 /// Watch servers, answer approval requests and undo changes, in a browser
 ///
-/// Serves a page on this machine alone, prints a link that opens it once, and opens the link if there is a desktop. The
-/// page shows calls as they happen, approval requests with their diffs, and the journal of all workspaces. It
-/// neither shows nor restores files that a deny rule covers, and with `--read-only` undoes nothing. Ends with Ctrl+C.
+/// Serves a page on 127.0.0.1, prints a link that works once, and opens it if there is a desktop. The page shows
+/// calls as they happen, approval requests with their diffs, and the journal of all workspaces. It neither shows nor
+/// restores files that a deny rule covers, and with `--read-only` undoes nothing. Ends with Ctrl+C.
 #[derive(Args)]
 pub(crate) struct Page {
     /// Port at 127.0.0.1; 0 chooses a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
-    /// Print the link, and open no browser
+    /// Print the link without opening a browser
     #[arg(long)]
     no_open: bool,
 
@@ -37,7 +37,7 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let Self { port, no_open, servers, permissions, journal } = self;
-        // Bad options are reported now, and not when a page opens.
+        // Invalid options are reported now, not when a page opens.
         servers.watch_options(true)?;
         let history = HistoryOptions {
             settings: servers.configure(&[&permissions, &journal])?.settings,
@@ -53,7 +53,7 @@ impl Page {
         };
         pinfold_page::serve(listener, Options { watch: Box::new(watch), history }, |link| {
             eprintln!("Open this link in your browser. It works once; Ctrl+C ends the page.");
-            // Whoever reads the output may not be there any more.
+            // The reader of the output may have closed its end.
             _ = print_line(link);
             if !no_open {
                 open(link);

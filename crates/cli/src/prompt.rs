@@ -1,6 +1,6 @@
-//! Approval on the terminal.
+//! Asks for approval on the terminal.
 //!
-//! Keys that were typed before a question do not answer it: they are discarded first.
+//! Input that was typed before a question is discarded, so it does not answer the question.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 
@@ -8,15 +8,15 @@ use pinfold::{ApprovalAnswer, ApprovalRequest, Approver};
 use pinfold_confine::terminal;
 use rustix::termios::{QueueSelector, tcflush};
 
-/// A few screens, so that the question does not push its own beginning out of the scroll-back.
+/// A few screens, so that the beginning of the question stays in the scroll-back.
 const MAX_PREVIEW_CHARS: usize = 20_000;
 
-/// Asks on the controlling terminal, wherever standard input and output go.
+/// Asks on the controlling terminal, even if standard input and output are redirected.
 #[derive(Debug)]
 pub(crate) struct Terminal;
 
 impl Terminal {
-    /// The controlling terminal, if there is one and the user sees standard error on it.
+    /// The controlling terminal, if there is one and standard error is shown on it.
     pub(crate) fn there() -> Option<Self> {
         (std::io::stderr().is_terminal() && terminal().is_ok()).then_some(Self)
     }

@@ -1,5 +1,5 @@
 //! The directories of the reference dialect, and the program under the name of the server that it replaces:
-//! `mcp-server-filesystem DIR…` is `pinfold serve --dialect reference DIR…`.
+//! `mcp-server-filesystem DIR…` stands for `pinfold serve --dialect reference DIR…`.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::{TOOL_ERROR, USAGE};
 /// The name of the server.
 const NAME: &str = "mcp-server-filesystem";
 
-/// The command line that is parsed: for a start by the server's name, that of `pinfold serve`, in which every argument
-/// is a directory. The error is the exit code if there is no argument.
+/// The command line to parse. If the program was started by the server's name, it is that of `pinfold serve`, with
+/// every argument as a directory. The error is the exit code if there is no argument.
 pub(crate) fn command_line(
     given: impl IntoIterator<Item = OsString>,
 ) -> Result<Vec<OsString>, ExitCode> {
@@ -33,7 +33,7 @@ pub(crate) fn command_line(
     Ok(serve.into_iter().chain(directories).collect())
 }
 
-/// The directories that exist, with `~` expanded. Warns of the others. The error is the exit code if none is left.
+/// The existing directories, with `~` expanded. Warns about the others. The error is the exit code if none exists.
 pub(crate) fn existing(directories: Vec<PathBuf>) -> Result<Vec<PathBuf>, ExitCode> {
     let are_given = !directories.is_empty();
     let directories = directories.iter().map(|directory| absolute(directory));
@@ -59,7 +59,7 @@ fn exists(directory: &Path) -> bool {
     true
 }
 
-/// The path from the root of the file system on, without `.` and `..`, with the home directory in place of `~`.
+/// The absolute path, without `.` and `..`, and with the home directory for `~`.
 fn absolute(directory: &Path) -> PathBuf {
     let expanded = match (directory.strip_prefix("~"), std::env::home_dir()) {
         (Ok(below), Some(home)) => home.join(below),

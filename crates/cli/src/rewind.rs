@@ -12,7 +12,7 @@ use crate::batch::print_line;
 use crate::journal::below_root;
 use crate::options::{JournalOptions, WorkspaceOptions};
 
-/// Add a checkpoint, which `pinfold undo --since` can go back to
+/// Add a checkpoint for `pinfold undo --since`
 #[derive(Args)]
 pub(crate) struct Checkpoint {
     /// Label by which `pinfold undo --since` finds the checkpoint
@@ -46,7 +46,7 @@ impl Checkpoint {
     }
 }
 
-/// Undoes many changes at once, and prints what happens to each file.
+/// Undoes many changes at once, and prints the effect on each file.
 pub(crate) fn rewind(session: &Session, rewind: &Rewind) -> Result<ExitCode> {
     let done = session.audited(
         &CallOptions::default().with_tool("rewind"),

@@ -1,7 +1,7 @@
 //! Restricts the server to its own files, with Landlock.
 //!
-//! The fence opens nothing outside the roots. This is the wall behind it, which holds for every thread
-//! and child process of the server whatever the fence does.
+//! The fence opens nothing outside the roots. Landlock is a second barrier, which the kernel enforces for every
+//! thread and child process of the server, even if the fence has a bug.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ use crate::token::state_directory;
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Landlock {
-    /// The server is restricted where the kernel can do that.
+    /// The server is restricted if the kernel supports it.
     #[default]
     Auto,
     /// The server is not restricted.
     Off,
 }
 
-/// How the server restricts itself.
+/// Options for the restrictions of the server.
 #[derive(Args)]
 pub(crate) struct SandboxOptions {
     /// Whether Landlock restricts the server to its own files [default: auto]
@@ -44,14 +44,14 @@ pub(crate) struct SandboxOptions {
 }
 
 impl SandboxOptions {
-    /// The setting, of which the flag beats the file.
+    /// The setting. A flag overrides the file.
     pub(crate) fn landlock(&self, config: &ServeConfig) -> Landlock {
         self.landlock.or(config.landlock).unwrap_or_default()
     }
 
-    /// Restricts this process, unless that is off. To be called before a thread is started.
+    /// Restricts this process, unless the setting is off. Must be called before a thread is started.
     ///
-    /// `watched` are files that are read again when they were replaced.
+    /// `watched` are files that are read again when they are replaced.
     pub(crate) fn restrict<'s>(
         &self,
         config: &ServeConfig,
@@ -80,14 +80,15 @@ impl SandboxOptions {
 
 /// The files that a server with this session opens after its start.
 ///
-/// Makes the directories of the journal, the state, the feed and the memory if they are missing: a rule needs one that exists.
+/// Creates the missing directories of the journal, the state, the feed and the memory, since a rule needs an existing
+/// directory.
 fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
     let journal = session.journal().map(|journal| journal.directory().to_owned());
     let own = journal.into_iter().chain(state_directory()).chain(feed.map(Path::to_owned));
     let own = own.chain(session.settings().memory.clone());
     let own: Vec<PathBuf> = own.collect();
     for directory in &own {
-        // If it cannot be created, writing there fails with its own error.
+        // If it cannot be created, writing there reports the error.
         _ = make_private_directory(directory);
     }
     let audit = session.settings().audit.clone();
@@ -98,7 +99,7 @@ fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
         .partition(|root| workspace.is_in_read_root(root.as_os_str().as_bytes()));
     let replaceable = |root| replaceable(root, home);
     FileAccess {
-        // How many processors there are, which decides on the number of threads.
+        // These files have the number of processors, which decides the number of threads.
         read: ["/proc/self", "/sys/fs/cgroup"]
             .map(PathBuf::from)
             .into_iter()
@@ -111,16 +112,16 @@ fn server_files(session: &Session, feed: Option<&Path>) -> FileAccess {
             .chain(audit)
             .chain([PathBuf::from("/dev/null")])
             .collect(),
-        // The processes that read PDFs.
+        // For the child processes that read PDFs.
         execute: program_files(),
     }
 }
 
-/// The directory that a rule for a root is made for.
+/// The directory that a root's rule is made for.
 ///
-/// A rule belongs to an inode, so one for the root itself would end with that directory, and a root that
-/// was removed and created again could not be used. The directory above it is used instead, unless it holds far
-/// more than the workspace: the user's secrets, or everything.
+/// A rule belongs to an inode. With a rule for the root itself, a root that was removed and created again could not
+/// be used. So the rule is for the directory above it, unless that has far more than the workspace: the home
+/// directory with the user's secrets, or everything.
 fn replaceable(root: PathBuf, home: Option<(u64, u64)>) -> PathBuf {
     match root.parent() {
         Some(parent) if parent.parent().is_some() && device_and_inode(parent) != home => {
@@ -130,7 +131,7 @@ fn replaceable(root: PathBuf, home: Option<(u64, u64)>) -> PathBuf {
     }
 }
 
-/// Restricts a thread as a server with this session is restricted, and has it try to leave.
+/// Restricts a thread like a server with this session, and lets it try to leave.
 pub(crate) fn check(session: &Session) -> FileRestriction {
     let access = server_files(session, None);
     let is_everything = access.write.iter().any(|path| path == Path::new("/"));

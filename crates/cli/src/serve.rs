@@ -38,7 +38,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     options: SessionOptions,
 
-    /// Whether the roots of the client narrow the workspace [default: narrow]
+    /// Whether the client's roots narrow the workspace [default: narrow]
     #[arg(
         long,
         value_name = "HOW",
@@ -68,7 +68,7 @@ pub(crate) struct Serve {
     log_format: Option<LogFormat>,
 }
 
-/// Where viewers find the server.
+/// Options for the socket by which viewers find the server.
 #[derive(Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct FeedOptions {
@@ -81,7 +81,7 @@ pub(crate) struct FeedOptions {
 }
 
 impl FeedOptions {
-    /// The directory of the server's socket, if it has one. A flag beats the file.
+    /// The directory of the server's socket, if it has one. A flag overrides the file.
     pub(crate) fn directory(&self, config: &ServeConfig) -> Option<PathBuf> {
         if self.no_feed {
             return None;
@@ -106,7 +106,7 @@ impl Serve {
         log::start(self.log_format.or(config.serve.log_format).unwrap_or_default())?;
         let feed = self.feed.directory(&config.serve);
         let key_file = self.http.state_key_file(&config.http);
-        // The usual directories are out of reach anyway.
+        // The default directories are denied anyway.
         let own: Vec<PathBuf> = feed.iter().chain(&key_file).cloned().collect();
         let mut workspaces = self.open(self.plan(&config)?, &own)?;
         for (what, path) in
@@ -124,7 +124,7 @@ impl Serve {
         let feed = self.feed.directory(&config.serve);
         let reads = parent_reads();
         workspace.session = workspace.session.with_parent_reads(reads.clone());
-        // All other files are open now, and no thread has been started.
+        // By now all other files are open, and no thread has been started.
         self.sandbox.restrict(&config.serve, [&workspace.session], feed.as_deref(), &[]);
         let service = workspace.service(Options::default(), feed.as_deref(), "stdio");
         let served = serve_stdio(&service);
@@ -172,7 +172,7 @@ impl Serve {
         let watched = tokens.iter().filter_map(TokenSource::watched_file);
         let watched: Vec<PathBuf> = watched.map(ToOwned::to_owned).collect();
         let sessions = workspaces.iter().map(|workspace| &workspace.session);
-        // All other files are open now, and no thread has been started.
+        // By now all other files are open, and no thread has been started.
         self.sandbox.restrict(&config.serve, sessions, feed.as_deref(), &watched);
         TokenSource::watch(&tokens)?;
         let names: Vec<String> = workspaces.iter().map(|it| it.plan.name.clone()).collect();

@@ -46,11 +46,11 @@ impl Man {
                 None => bail!("there is no command `{name}`"),
             },
         };
-        // `clap_mangen` leaves out the help of options that the short help hides.
+        // `clap_mangen` omits the help of options that the short help hides.
         let page = Page::new(command.mut_args(|option| option.hide_short_help(false)));
         let mut text = Vec::new();
         page.render(&mut text).context("cannot render the page")?;
-        // `clap_mangen` has no name for the examples, and would fill their lines.
+        // `clap_mangen` has no heading for the examples, and would join their lines.
         let text = String::from_utf8_lossy(&text);
         print(text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n").as_bytes())
     }

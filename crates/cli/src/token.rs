@@ -1,4 +1,4 @@
-//! The tokens that clients must send over HTTP, and where they come from.
+//! The tokens that clients must send over HTTP, and their sources.
 
 mod command;
 mod file;
@@ -17,34 +17,34 @@ use tokio::sync::watch;
 
 pub(crate) use command::TokenCommand;
 
-/// Shorter tokens could be guessed.
+/// The minimum length of a token. A shorter one could be guessed.
 const MIN_CHARS: usize = 16;
 
-/// How often a token file is read again: a rotation need not wait longer.
+/// The interval at which a token file is read again, so that a rotation takes effect soon.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// The directory of Pinfold's own state: tokens and, by default, the journal.
+/// Pinfold's state directory, with tokens and, by default, the journal.
 pub(crate) fn state_directory() -> Result<PathBuf> {
     let base = etcetera::choose_base_strategy()?;
     Ok(base.state_dir().unwrap_or_else(|| base.data_dir()).join("pinfold"))
 }
 
-/// The tokens of a workspace, and where they come from.
+/// The tokens of a workspace, and their source.
 pub(crate) struct TokenSource {
     origin: Origin,
-    /// For tokens that have no limits of their own.
+    /// The limits of tokens without their own.
     limits: TokenLimits,
     current: watch::Sender<Tokens>,
 }
 
 enum Origin {
-    /// A file of the user, which is read again when it has changed.
+    /// The user's file, which is read again when it has changed.
     File {
         path: PathBuf,
         text: String,
     },
     Environment,
-    /// A file that this server created and removes when it ends.
+    /// A file that this server has created, and removes when it ends.
     OwnFile {
         path: PathBuf,
         token: String,
@@ -52,8 +52,8 @@ enum Origin {
 }
 
 impl TokenSource {
-    /// The tokens in `file`, which is created with one if it is missing; else, for the unnamed workspace, the one in
-    /// `PINFOLD_TOKEN`; else a new one in a file of its own.
+    /// The tokens in `file`, which is created with one token if it is missing. Without a file, the unnamed workspace
+    /// has the token in `PINFOLD_TOKEN`. Otherwise a new token is created in a new file.
     pub(crate) fn get(
         file: Option<&Path>,
         (address, workspace): (SocketAddr, &str),
@@ -91,7 +91,7 @@ impl TokenSource {
         Ok(Self::new(Origin::File { path, text }, limits, tokens))
     }
 
-    /// The tokens that are accepted, now and later.
+    /// The accepted tokens, now and after each change.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Tokens> {
         self.current.subscribe()
     }
@@ -104,7 +104,7 @@ impl TokenSource {
         }
     }
 
-    /// A sentence for the user that names the file with the token.
+    /// A sentence for the user with the path of the token file.
     pub(crate) fn location(&self) -> String {
         match &self.origin {
             Origin::File { path, text } if file::is_table(text) => {
@@ -117,8 +117,8 @@ impl TokenSource {
         }
     }
 
-    /// Reads the files again and again, on a thread. A file that cannot be read, or that says something else than
-    /// tokens, lets nobody in: a token that was removed must not live on because of a typing error.
+    /// Reads the files again at intervals, on a thread. If a file cannot be read or parsed, no token is accepted: a
+    /// removed token must not stay valid because of a typing error.
     pub(crate) fn watch<'s>(sources: impl IntoIterator<Item = &'s Self>) -> Result<()> {
         let files = sources.into_iter().filter_map(|source| match &source.origin {
             Origin::File { path, text } => {
@@ -188,31 +188,31 @@ pub(crate) fn state_key(file: &Path, workspace: &str) -> Result<StateKey> {
     key.with_context(named)
 }
 
-/// The secret in a file; a new one in a new file if it is missing.
+/// The secret in a file. If the file is missing, it is created with a new secret.
 fn made_secret(file: &Path) -> Result<String> {
     match read_secret(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         read => return read.map_err(plain_error),
     }
     match write_secret(file, &format!("{}\n", random_secret()?), false) {
-        // Another server was faster.
+        // Another server has created it first.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         written => written.map_err(plain_error)?,
     }
     read_secret(file).map_err(plain_error)
 }
 
-/// A problem with a file that the user named is a usage error.
+/// A problem with a file from the command line is a usage error.
 fn plain_error(error: std::io::Error) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-/// The tokens that a file has: one as it is, or a table of hashes.
+/// The tokens in a file: one plain token, or a table of hashes.
 fn parse(text: &str, limits: TokenLimits) -> Result<Vec<Token>> {
     if file::is_table(text) { Ok(file::parse(text)?.tokens(limits)) } else { plain(text, limits) }
 }
 
-/// A token as it is.
+/// A plain token.
 fn plain(text: &str, limits: TokenLimits) -> Result<Vec<Token>> {
     let hashes = vec![TokenHash::of(checked(text)?.as_bytes())];
     Ok(vec![Token { name: "token".into(), hashes, mode: None, limits }])

@@ -10,11 +10,11 @@ use pinfold_feed::WatchOptions;
 use crate::config::{self, Config};
 use crate::options::{self, FeedDirectory, Group};
 
-/// Which servers are watched.
+/// The servers to watch.
 #[derive(Args)]
 #[command(next_help_heading = "Servers")]
 pub(crate) struct ViewerOptions {
-    /// Only servers with this directory, one above it or one below it as a root; repeatable
+    /// Only servers with a root that contains this directory or is inside it; repeatable
     ///
     /// Default: all running servers of this user.
     #[arg(long = "root", value_name = "DIR")]
@@ -25,14 +25,14 @@ pub(crate) struct ViewerOptions {
 
     /// Configuration file
     ///
-    /// Default: the file that PINFOLD_CONFIG names, else pinfold/config.toml in the user's configuration directory.
+    /// Default: the file in PINFOLD_CONFIG, else pinfold/config.toml in the user's configuration directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl ViewerOptions {
-    /// The servers to watch. A flag for the directory of the sockets names the only one; that of the configuration
-    /// file is one of several.
+    /// The servers to watch. If a flag names the directory of the sockets, only that one is searched; the directory
+    /// in the configuration file is one of several.
     pub(crate) fn watch_options(&self, answers: bool) -> Result<WatchOptions> {
         let directories = match self.feed.given() {
             Some(directory) => vec![directory],
@@ -43,7 +43,7 @@ impl ViewerOptions {
         Ok(WatchOptions::new(directories, answers).with_roots(self.real_roots()?))
     }
 
-    /// The real paths of the directories that were given.
+    /// The real paths of the given directories.
     pub(crate) fn real_roots(&self) -> Result<Vec<PathBuf>> {
         if self.roots.is_empty() {
             return Ok(Vec::new());
@@ -57,7 +57,7 @@ impl ViewerOptions {
         options::configure(self.config.as_deref(), groups)
     }
 
-    /// The files of Pinfold that no tool may reach.
+    /// Pinfold's own files, which no tool may reach.
     pub(crate) fn own_files(&self) -> Vec<PathBuf> {
         options::own_files(self.config.as_deref()).collect()
     }

@@ -21,12 +21,12 @@ use terminal::Terminal;
 
 /// Watch running servers: calls and changes as they happen, and approval requests to answer
 ///
-/// Shows all running servers of this user, also those that start later. Asks for approval if standard output is a
-/// terminal; else it only prints. Keys: `y` allows once, `s` for the session, `n` denies, `m` denies with a message
-/// for the agent, `d` shows the whole diff, `p` pauses changes or resumes them, `q` quits.
+/// Shows all running servers of this user, including those that start later. Asks for approval if standard output is
+/// a terminal; otherwise it only prints. Keys: `y` allows once, `s` for the session, `n` denies, `m` denies with a
+/// message for the agent, `d` shows the whole diff, `p` pauses changes or resumes them, `q` quits.
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// Print events as JSON, one object per line, and answer no requests
+    /// Print events as JSON, one object per line, and do not answer requests
     #[arg(long)]
     json: bool,
 
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     servers: ViewerOptions,
 }
 
-/// Updates that wait to be printed. While there are more, servers keep them.
+/// The maximum number of updates that wait to be printed. After that, servers queue them.
 const MAX_WAITING: usize = 1_000;
 
 impl Watch {
@@ -52,7 +52,7 @@ impl Watch {
         }
     }
 
-    /// Prints updates, and asks nothing.
+    /// Prints updates, and does not ask for approval.
     fn print(&self, mut lines: impl FnMut(&Update) -> Vec<String>) -> Result<ExitCode> {
         let (sender, updates) = sync_channel(MAX_WAITING);
         let options = self.servers.watch_options(false)?;

@@ -1,4 +1,4 @@
-//! Approval: through the client, in both eras of the protocol, and on the terminal.
+//! Approval through the client, in both eras of the protocol, and on the terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -38,7 +38,7 @@ fn write(text: &str) -> Value {
     json!({"name": "file.write", "arguments": {"path": "a.txt", "content": text}})
 }
 
-/// Makes a call, and answers the question that comes up.
+/// Makes a call, and answers its approval request.
 fn call(server: &mut Lines, call: Value, reply: Value) -> (Value, Value) {
     let id = server.ask("tools/call", call);
     // An earlier request may be cancelled meanwhile.
@@ -74,7 +74,7 @@ fn a_client_can_allow_and_deny() {
         question["requestedSchema"]["properties"]["answer"]["enum"].as_array().unwrap().len(),
         3
     );
-    // Once is once, and whatever is not a clear yes is a no.
+    // An approval for once covers one call, and anything but a clear approval is a denial.
     let denied =
         json!({"action": "accept", "content": {"answer": "deny", "reason": "not that one"}});
     for (reply, words) in [
@@ -92,7 +92,7 @@ fn a_client_can_allow_and_deny() {
     call(&mut server, write("three\n"), accept("allow for this session"));
     let done = answer(&server.request("tools/call", write("four\n")));
     assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "four\n"));
-    // Reading needs no asking, and a client that fails to ask is nobody.
+    // Reads need no approval, and a client that fails to ask counts as no approver.
     let id =
         server.ask("tools/call", json!({"name": "file.delete", "arguments": {"path": "a.txt"}}));
     let question = server.read().unwrap();
@@ -121,7 +121,7 @@ fn where_nobody_can_be_asked_the_answer_names_the_rule() {
         refused["error"].as_str().unwrap().starts_with("Permission denied: a.txt"),
         "{refused}"
     );
-    // And that rule does it.
+    // That rule allows the change.
     let mut command = pinfold(&dir, "serve", &["--mode", "default", "--allow", "Write(/a.txt)"]);
     let mut server = Lines::initialized(&mut command, json!({}));
     assert_eq!(answer(&server.request("tools/call", write("two\n")))["success"], true);
@@ -175,7 +175,7 @@ fn a_connection_that_ends_while_a_call_waits_for_approval_changes_nothing() {
     assert_eq!(content(&dir), "one\n");
 }
 
-/// A call that stands alone, with what the client has to say to an earlier answer.
+/// A stateless call, with the client's response to an earlier answer.
 fn round(web: &Web, mut call: Value, state: Option<&Value>, reply: Option<Value>) -> Value {
     if let Some(state) = state {
         call["requestState"] = state.clone();
@@ -191,7 +191,7 @@ fn round(web: &Web, mut call: Value, state: Option<&Value>, reply: Option<Value>
     web.alone("tools/call", call, meta).message()
 }
 
-/// The same call in a session with a name.
+/// The same call in a named session.
 fn in_session(name: &str, mut call: Value) -> Value {
     call["session"] = name.into();
     call
@@ -209,10 +209,10 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     assert_eq!(form["method"], "elicitation/create");
     assert!(form["params"]["message"].as_str().unwrap().contains("+two"), "{form}");
     let state = &result["requestState"];
-    // Without an answer it is asked again.
+    // Without an answer, the user is asked again.
     let again = round(&web, write("two\n"), Some(state), None);
     assert_eq!(again["result"]["resultType"], "input_required");
-    // A state is signed, and good for one call.
+    // A state is signed, and valid for one call.
     let mut forged = state.as_str().unwrap().to_owned();
     let last = if forged.pop() == Some('A') { 'B' } else { 'A' };
     forged.push(last);
@@ -225,7 +225,7 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
         let refused = round(&web, call, Some(&state), Some(accept("allow once")));
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    // A yes without a state is a yes to nothing.
+    // An approval without a state approves nothing.
     let unasked = round(&web, write("two\n"), None, Some(accept("allow once")));
     assert_eq!(unasked["result"]["resultType"], "input_required");
     assert_eq!(content(&dir), "one\n");
@@ -238,7 +238,7 @@ fn a_client_without_a_connection_is_asked_by_the_answer() {
     assert_eq!(again["result"]["resultType"], "input_required");
     let done = answer(&round(&web, write("two\n"), Some(state), Some(accept("allow once"))));
     assert_eq!((done["success"].as_bool(), content(&dir).as_str()), (Some(true), "two\n"));
-    // The approval does not count: the diff is another one.
+    // The approval does not count, because the diff is another one.
     fs::write(dir.path().join("ws/a.txt"), "somebody else's\n").unwrap();
     let anew = round(&web, write("two\n"), Some(state), Some(accept("allow once")));
     assert_eq!(anew["result"]["resultType"], "input_required", "{anew}");
@@ -254,7 +254,8 @@ fn an_approval_for_the_session_needs_a_session_with_a_name() {
         let form = &asked["result"]["inputRequests"]["approve"]["params"]["requestedSchema"];
         form["properties"]["answer"]["enum"].as_array().unwrap().len()
     };
-    // Two clients may have one name, so it is not offered, and counts once if it is given all the same.
+    // Two clients may have one name, so approval for the session is not offered. If it is given anyway, it counts
+    // once.
     let asked = round(&web, write("two\n"), None, None);
     assert_eq!(choices(&asked), 2, "{asked}");
     let state = &asked["result"]["requestState"];
@@ -263,7 +264,7 @@ fn an_approval_for_the_session_needs_a_session_with_a_name() {
     assert_eq!(done["success"], true, "{done}");
     let asked = round(&web, write("three\n"), None, None);
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    // In a session with a name it holds, and in no other.
+    // In a named session it covers the session, and no other.
     let asked = round(&web, in_session("s", write("three\n")), None, None);
     assert_eq!(choices(&asked), 3, "{asked}");
     let state = &asked["result"]["requestState"];
@@ -287,7 +288,7 @@ fn a_client_with_roots_can_approve() {
         let uri = format!("file://{}/{path}", dir.path().display());
         json!({"roots": [{"uri": uri}]})
     };
-    // As a client answers: each round has the answers to the last one, and the state if there was one.
+    // Each round has the answers to the last one, and the state if there was one, as a client sends them.
     let answered = |roots: Value| {
         let (mut call, mut rounds) = (write("two\n"), 0);
         loop {
@@ -342,8 +343,8 @@ fn a_yes_to_one_file_is_none_to_another_in_its_place() {
     assert_eq!(done["success"], true, "{done}");
 }
 
-/// Runs a command on a terminal on which `early` was typed before it starts, and where each of `lines` is
-/// typed when a question is there. Returns standard output, and what was seen.
+/// Runs a command on a terminal. `early` is typed before it starts, and each of `lines` when a question is shown.
+/// Returns standard output, and the terminal's output.
 fn on_a_terminal(
     dir: &TempDir,
     command: &str,
@@ -359,7 +360,7 @@ fn on_a_terminal(
         let path = Path::new(name.to_str().unwrap());
         fs::File::options().read(true).write(true).open(path).unwrap()
     };
-    // The terminal forgets what was typed when nobody has it open.
+    // The terminal discards input while nobody has it open.
     let open = theirs();
     let mut call = pinfold(dir, command, &["--mode", "default"]);
     call.args(arguments);
@@ -410,7 +411,7 @@ fn a_user_at_the_terminal_is_asked_there() {
     assert_eq!(content(&dir), "one\n");
     let (answer, _) = called_on_a_terminal(&dir, &["y\n"], arguments);
     assert_eq!(answer["success"], true, "{answer}");
-    // Without a terminal, nobody is asked.
+    // Without a terminal, the user cannot be asked.
     fs::write(dir.path().join("ws/a.txt"), "one\n").unwrap();
     let mut call = pinfold(&dir, "call", &["--mode", "default", "--"]);
     let output = call.args(arguments).stdin(Stdio::null()).output().unwrap();
@@ -426,7 +427,7 @@ fn keys_typed_before_a_question_do_not_answer_it() {
     assert_eq!(content(&dir), "one\n");
 }
 
-/// Every call leaves a line, those that came to nothing too.
+/// Every call has a line, even one that was refused.
 #[test]
 fn every_call_is_in_the_audit_log() {
     let dir = workspace();
@@ -459,7 +460,7 @@ fn every_call_is_in_the_audit_log() {
     }
     assert_eq!(lines[0]["paths"][0]["given"], "a.txt");
     assert!(!text.contains("two"), "no contents: {text}");
-    // One that cannot be opened stops the start, and so does a rule that is none.
+    // The server does not start with a log that cannot be opened, or with an invalid rule.
     for arguments in
         [["--audit", "/no/such/place/log"], ["--deny", "Grep(x)"], ["--mode", "careful"]]
     {

@@ -1,7 +1,7 @@
-//! The official clients list and call every tool of every dialect, over both ways to reach the server.
+//! The official clients list and call every tool of every dialect, over both transports.
 //!
-//! They need packages that `cargo xtask test` installs and names in `PINFOLD_NODE_MODULES` and
-//! `PINFOLD_PYTHON`. Without those the tests say loudly that they did not run.
+//! They need packages that `cargo xtask test` installs and names in `PINFOLD_NODE_MODULES` and `PINFOLD_PYTHON`.
+//! Without those the tests print that they were skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 

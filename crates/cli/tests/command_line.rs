@@ -1,4 +1,4 @@
-//! The command line itself: what it takes, what it prints, how it ends.
+//! The command line: arguments, output and exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 fn pinfold(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
     command.current_dir(dir).env("XDG_CONFIG_HOME", dir.join("no-config"));
-    // Not in the workspace, which tests look into.
+    // Not in the workspace, since tests compare its files.
     command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
@@ -36,7 +36,7 @@ fn answers(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The answer of a call whose process may use `kilobytes` of memory.
+/// The answer of a call in a process with at most `kilobytes` of memory.
 fn limited(dir: &TempDir, kilobytes: u32, call: &str) -> String {
     let script = format!("ulimit -v {kilobytes}; exec \"$0\" call --root . {call}");
     let mut command = Command::new("sh");
@@ -251,8 +251,7 @@ fn several_processes_lose_no_update() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-/// Adds lines by reading and writing in a process of its own, and again where the answer says that it
-/// came too late.
+/// Appends lines by a read and a write in a separate process, and tries again after a conflict.
 fn append(dir: &Path, file: &Path, writer: u32, lines: u32) {
     use std::io::{BufRead as _, BufReader};
     let mut process = pinfold(dir)

@@ -1,4 +1,4 @@
-//! The commands in `docs/DEPLOY.md`, run in order, on directories and ports of this test.
+//! The commands in `docs/DEPLOY.md`, run in order, with the directories and ports of this test.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -33,8 +33,8 @@ impl Stage {
         for name in ["etc/pinfold", "srv/website", "srv/handbook"] {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
-        // An address of this process, so that no other test can have the page's ports.
-        // Linux listens on all of 127.0.0.0/8; others only on the first.
+        // An address of this process, so that no other test uses the page's ports. Linux listens on all of
+        // 127.0.0.0/8, other systems only on the first address.
         let [.., high, low] = std::process::id().to_be_bytes();
         let address = if cfg!(target_os = "linux") {
             format!("127.80.{high}.{low}")
@@ -44,7 +44,7 @@ impl Stage {
         Self { dir, address }
     }
 
-    /// A text of the page, for this stage.
+    /// Replaces the page's directories and addresses by those of this stage.
     fn here(&self, text: &str) -> String {
         let own = self.dir.path().display();
         let text = text.replace("/etc/pinfold", &format!("{own}/etc/pinfold"));
@@ -71,7 +71,7 @@ impl Stage {
     }
 }
 
-/// Whether a command printed what the page shows, apart from tokens and ids, which differ from run to run.
+/// Whether a command printed the same text as the page, apart from tokens and ids, which differ from run to run.
 fn is_as_shown(printed: &str, shown: &str) -> bool {
     let is_random = |word: &str| {
         [10, 64].contains(&word.len())
@@ -80,7 +80,7 @@ fn is_as_shown(printed: &str, shown: &str) -> bool {
     };
     let is_end = |it: char| " \n`:".contains(it);
     let mut printed = printed.trim_end().split(is_end);
-    // Only the page's own have to look random: an id may be without a digit.
+    // Only the page's own words have to look random, since an id may have no digit.
     let is_same = shown.trim_end().split(is_end).all(|shown| {
         printed
             .next()
@@ -114,7 +114,7 @@ fn the_commands_print_what_the_page_shows() {
             for shown in shown.trim_end().lines() {
                 assert_eq!(lines.next().unwrap().unwrap(), shown, "{command}");
             }
-            // Its other output is read, so that it does not block.
+            // The rest of its output is read, so that it does not block.
             std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         }
     }

@@ -1,4 +1,4 @@
-//! PDFs that were made to do harm, through the command line.
+//! Hostile PDFs, through the command line.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -155,7 +155,7 @@ fn a_process_that_reads_a_document_ends_with_the_one_that_asked() {
         limits.lines().any(|line| line.starts_with("Max open files") && line.contains(" 16 "))
     };
     assert!(waited(&limited), "it has no limits");
-    // Stopped, it cannot end by itself.
+    // A stopped process cannot end by itself.
     let pid = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     parent.kill().unwrap();

@@ -1,7 +1,7 @@
-//! Roots on mounts that cannot do everything: read-only, full, over several layers, with another mount inside.
+//! Roots on special mounts: read-only, full, over several layers, with another mount inside.
 //!
-//! Each test mounts what it needs, as root or in a user namespace. `PINFOLD_SMALL_DISK` names a directory with a quota
-//! of 4 MiB, which is then filled instead of a small disk.
+//! Each test mounts what it needs, as root or in a user namespace. `PINFOLD_SMALL_DISK` names a directory with a
+//! quota of 4 MiB, which is then filled instead of a small disk.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
@@ -179,7 +179,7 @@ fn a_full_disk_or_quota_leaves_the_old_content_and_nothing_else() {
         let applied = place.pinfold(&["apply", "--mode", "bypassPermissions"], &set);
         assert_eq!(applied.status.code(), Some(1), "{applied:?}");
         assert_eq!(place.tree(), before);
-        // A deletion makes room. With a quota that is used up, Btrfs refuses the rename that it begins with.
+        // A deletion frees space. If a quota is used up, Btrfs refuses the rename that begins the deletion.
         let deleted = place.call("Delete", json!({"path": "filler-0"}));
         if deleted["success"] != true {
             assert_eq!(deleted["metadata"]["code"], "no_space", "{deleted}");
@@ -213,7 +213,7 @@ fn a_journal_on_a_full_disk_stops_the_change() {
         let log = place.pinfold(&["log"], "");
         assert!(log.status.success() && text(&log.stdout).contains("a.txt"), "{log:?}");
         let undone = place.pinfold(&["undo"], "");
-        // There is no room for the entry of the undo itself: it says so, and the file stays.
+        // If there is no room for the entry of the undo itself, the undo fails with that reason, and the file stays.
         if !undone.status.success() {
             assert_eq!(fs::read_to_string(place.file("a.txt")).unwrap(), "two\n");
         }
@@ -243,7 +243,7 @@ fn a_mount_inside_a_root_is_part_of_it() {
         assert_eq!(fs::read_to_string(place.file("inner/c.txt")).unwrap(), "CHANGED\n");
         assert!(place.pinfold(&["undo"], "").status.success());
         assert_eq!(place.tree(), before);
-        // Neither a file nor the mount point itself goes where it cannot, and the answer says why.
+        // Neither a file nor the mount point can be moved across, and the answer has the reason.
         for (from, to) in [("a.txt", "inner/a.txt"), ("inner/c.txt", "c.txt"), ("inner", "other")] {
             let answer = place.call("file.move", json!({"source": from, "destination": to}));
             let message = answer["message"].as_str().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ fn a_mount_inside_a_root_is_part_of_it() {
     });
 }
 
-/// Mounts an overlay on the root: `lower` is below, and what changes goes to `upper`.
+/// Mounts an overlay on the root. `lower` is the lower layer, and changes go to `upper`.
 fn overlay(place: &Place) -> Option<()> {
     let layers = place.made("layers");
     // The layers of an overlay cannot be on an overlay.
@@ -286,7 +286,7 @@ fn changes_of_an_overlay_stay_in_its_upper_layer() {
         let (first, lower) = (place.tree(), tree(&place.path("layers/lower")));
         assert_eq!(place.write("a.txt", "ONE\n")["success"], true);
         assert_eq!(place.call("file.delete", json!({"path": "b.txt"}))["success"], true);
-        // In the place of what only a whiteout hides.
+        // In the place of an entry that only a whiteout hides.
         assert_eq!(place.write("b.txt", "again\n")["success"], true);
         let arguments =
             json!({"path": "dir/c.txt", "patches": [{"find": "three", "replace": "3"}]});

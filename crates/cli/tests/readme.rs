@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The beginnings of commands that are not run here. Other tests run the first one, and the configurations of clients.
+/// The beginnings of commands that are not run here. Other tests run the first one, and the configurations of
+/// clients.
 const NOT_RUN: [&str; 3] = ["cargo run --release -- call ", "cargo xtask test", "claude mcp add "];
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use served::{error_code, serve, text, workspace};
 
-/// Answers the server's question for the roots, and returns the answer to the call that made it ask.
+/// Answers the server's request for the roots, and returns the answer to the call that caused it.
 fn call_with_roots(server: &mut Lines, roots: &[&str], call: Value) -> Value {
     let id = server.ask("tools/call", call);
     let question = server.read().unwrap();
@@ -41,7 +41,7 @@ fn the_clients_roots_narrow_the_workspace_and_never_widen_it() {
     let roots = [&uri(&dir.path().join("in"))[..], &uri(elsewhere.path())];
     let first = call_with_roots(&mut server, &roots, read(&inside));
     assert_eq!(first["content"], "     1\tinside\n");
-    // It is asked once.
+    // The client is asked once.
     for (path, code) in [(&beside, "path_outside_workspace"), (&outside, "path_outside_workspace")]
     {
         let refused = answer(&server.request("tools/call", read(path)));
@@ -55,7 +55,7 @@ fn the_clients_roots_narrow_the_workspace_and_never_widen_it() {
     let deep = uri(dir.path()) + "/in/deep%20er";
     let refused = call_with_roots(&mut server, &[&deep], read(&inside));
     assert_eq!(refused["metadata"]["code"], "path_outside_workspace");
-    // A client that does not say what is so now has not opened everything.
+    // If the client does not answer, the last roots apply.
     for reply in [json!({"error": {"code": -1, "message": "no"}}), json!({"result": {"roots": 3}})]
     {
         server.send(&changed);
@@ -69,12 +69,12 @@ fn the_clients_roots_narrow_the_workspace_and_never_widen_it() {
         assert_eq!(message["id"], id);
         assert_eq!(answer(&message)["metadata"]["code"], "path_outside_workspace");
     }
-    // Nothing in common: nothing can be done, and the answer says what to do.
+    // The roots have nothing in common with the workspace, so every call fails, with a hint.
     server.send(&changed);
     let nothing = call_with_roots(&mut server, &[&uri(elsewhere.path())], read(&inside));
     assert_eq!(nothing["metadata"]["code"], "path_outside_workspace");
     assert!(nothing["error"].as_str().unwrap().contains("--client-roots ignore"), "{nothing}");
-    // A directory around the workspace takes nothing away, and adds nothing; neither do no roots.
+    // A directory that contains the workspace changes nothing, and neither does an empty list.
     for roots in [&["file:///"][..], &[]] {
         server.send(&changed);
         let whole = call_with_roots(&mut server, roots, read(&beside));
@@ -165,7 +165,7 @@ fn a_client_without_a_connection_is_asked_for_its_roots_by_the_answer() {
     params["inputResponses"] = json!({"roots": {"roots": [{"uri": inside}]}});
     let refused = answer(&server.request("tools/call", params));
     assert_eq!(refused["metadata"]["code"], "path_outside_workspace");
-    // From then on it is known.
+    // From then on the roots are known.
     let arguments = json!({"file_path": dir.path().join("in/a.txt")});
     let params = json!({"name": "Read", "arguments": arguments, "_meta": meta});
     assert_eq!(answer(&server.request("tools/call", params))["success"], true);

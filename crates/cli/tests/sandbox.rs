@@ -37,7 +37,7 @@ trailer << /Size 5 /Root 1 0 R >>
 %%EOF
 \0";
 
-/// A workspace beside what it may not reach: `root`, `outside/secret`, `journal`, `state`.
+/// A workspace, and directories that it may not reach: `root`, `outside/secret`, `journal`, `state`.
 fn places() -> TempDir {
     let dir = TempDir::with_prefix("sandbox-").unwrap();
     let at = |path: &str| dir.path().join(path);
@@ -66,7 +66,7 @@ fn call(server: &mut Lines, tool: &str, arguments: Value) -> Value {
     answer(&server.request("tools/call", params))
 }
 
-/// Whether this machine has Landlock; says so loudly if not.
+/// Whether this machine has Landlock. If not, prints that the test was skipped.
 fn has_landlock(dir: &Path) -> bool {
     let doctor = pinfold(dir, "doctor", &[]).output().unwrap();
     let has = String::from_utf8_lossy(&doctor.stdout).contains("landlock: works");
@@ -275,7 +275,7 @@ fn a_replaced_root_is_used_unless_landlock_would_have_to_give_away_the_home_dire
             assert!(error.contains("was replaced, and Landlock"), "{answer}");
             assert!(error.contains("start the server again"), "{answer}");
         }
-        // Whatever it says, nothing is written to the directory that was moved.
+        // Whatever the answer is, nothing is written to the moved directory.
         let write = json!({"file_path": root.join("b.txt"), "content": "x\n"});
         assert_eq!(call(&mut server, "Write", write)["success"], works);
         assert!(!dir.path().join("moved/b.txt").exists());

@@ -1,5 +1,5 @@
-//! The scenario corpus through the command line: `batch` for all of it, `call` for single calls, and
-//! `serve` in both eras of the protocol and both ways to reach it.
+//! The scenario corpus through the command line: all of it through `batch`, single calls through `call`, and all
+//! through `serve`, in both eras of the protocol and over both transports.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test prepares real files")]
@@ -7,12 +7,12 @@
 use std::process::Command;
 
 use pinfold_testkit::mcp::{Lines, Web, alone, answer};
-use pinfold_testkit::{Door, Process, Stage, run_corpus};
+use pinfold_testkit::{FrontEnd, Process, Stage, run_corpus};
 use serde_json::{Value, json};
 
 fn pinfold(stage: &Stage, command: &str) -> Command {
-    let config = stage.backstage().join("config.toml");
-    // Ids are random, and the library keeps no journal unless it is asked to.
+    let config = stage.front_end_directory().join("config.toml");
+    // Ids are random, and the library keeps no journal by default.
     let mut settings = stage.settings.clone();
     settings.entry("journal").or_insert(false.into());
     std::fs::write(&config, toml::to_string(&settings).unwrap()).unwrap();
@@ -24,13 +24,13 @@ fn pinfold(stage: &Stage, command: &str) -> Command {
     process
 }
 
-fn batch(stage: &Stage) -> Option<Box<dyn Door>> {
+fn batch(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     Some(Box::new(Process::start(&mut pinfold(stage, "batch"))))
 }
 
 struct Call(Command);
 
-impl Door for Call {
+impl FrontEnd for Call {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let output = self.0.arg("--").arg(tool).arg(arguments.to_string()).output().unwrap();
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -41,27 +41,27 @@ impl Door for Call {
     }
 }
 
-fn call(stage: &Stage) -> Option<Box<dyn Door>> {
+fn call(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     let single = stage.calls.len() == 1 && !stage.about_read_before_write;
-    single.then(|| Box::new(Call(pinfold(stage, "call"))) as Box<dyn Door>)
+    single.then(|| Box::new(Call(pinfold(stage, "call"))) as Box<dyn FrontEnd>)
 }
 
 struct Served(Lines);
 
-impl Door for Served {
+impl FrontEnd for Served {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         answer(&self.0.request("tools/call", json!({"name": tool, "arguments": arguments})))
     }
 }
 
-fn stdio(stage: &Stage) -> Option<Box<dyn Door>> {
+fn stdio(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     let mut serve = pinfold(stage, "serve");
     Some(Box::new(Served(Lines::initialized(&mut serve, json!({})))))
 }
 
 struct Alone(Web);
 
-impl Door for Alone {
+impl FrontEnd for Alone {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let mut meta = alone("corpus");
@@ -70,9 +70,9 @@ impl Door for Alone {
     }
 }
 
-fn http(stage: &Stage) -> Option<Box<dyn Door>> {
+fn http(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     let mut serve = pinfold(stage, "serve");
-    let token = stage.backstage().join("token");
+    let token = stage.front_end_directory().join("token");
     serve.args(["--http", "127.0.0.1:0", "--token-file"]).arg(token);
     Some(Box::new(Alone(Web::start(&mut serve))))
 }

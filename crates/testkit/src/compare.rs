@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Notes where `found` is not as `expected`. The string `$ANY` stands for anything at all,
-/// and at the end of a string for the rest of it.
+/// Collects the differences between `found` and `expected`. The string `$ANY` matches any value; at the end of a
+/// string it matches the rest of the string.
 pub(crate) fn differences(expected: &Value, found: &Value, at: &str, problems: &mut Vec<String>) {
     match (expected, found) {
         (Value::String(any), _) if any == "$ANY" => {}

@@ -22,14 +22,14 @@ pub use stage::Stage;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
-/// A front end under test: takes calls, one after the other, in one session.
-pub trait Door {
+/// A front end under test. It takes calls, one after the other, in one session.
+pub trait FrontEnd {
     /// Calls a tool and returns its result.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value;
 }
 
-/// How a front end is opened on a stage. `None` if the scenario is not for this front end.
-pub type Open = fn(&Stage) -> Option<Box<dyn Door>>;
+/// Opens a front end on a stage. Returns `None` if the scenario is not for this front end.
+pub type Open = fn(&Stage) -> Option<Box<dyn FrontEnd>>;
 
 /// Runs every scenario through the front ends, one test for each pair. Does not return.
 ///
@@ -46,7 +46,7 @@ pub fn run_corpus(front_ends: &[(&'static str, Open)]) -> ! {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit()
 }
 
-/// The lines of the file that a refused edit shows, with the markers for whitespace translated back.
+/// The lines of the file that a refused edit shows, with the whitespace markers translated back.
 pub fn shown_lines(message: &str) -> String {
     let lines = message.split('\n').filter_map(|line| {
         let (number, rest) = line.split_once('\t')?;
@@ -54,7 +54,7 @@ pub fn shown_lines(message: &str) -> String {
         Some(rest)
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    // The file's own dots and arrows stay: a region that has some shows no markers.
+    // The file's own dots and arrows stay: a region with some has no markers.
     if message.contains("are in the file as they are shown)") {
         return text;
     }

@@ -8,7 +8,7 @@ pub use web::{Reply, Web};
 
 use serde_json::{Map, Value, json};
 
-/// A result of content blocks, without what only one version of the protocol has.
+/// A result of content blocks, without members that only one version of the protocol has.
 fn block_result(result: &Value) -> Value {
     let mut result = result.clone();
     result.as_object_mut().unwrap().remove("resultType");
@@ -34,10 +34,11 @@ pub fn alone(client: &str) -> Map<String, Value> {
     meta.as_object().unwrap().clone()
 }
 
-/// The answer to a call as the other front ends give it: a `ToolResult` of `classic`, an object, or blocks of content.
+/// The answer to a call, in the form of the other front ends: a `ToolResult` of `classic`, an object, or content
+/// blocks.
 pub fn answer(message: &Value) -> Value {
     let Some(result) = message.get("result") else {
-        // That there is no such tool, or that arguments are no object, is for the protocol to say.
+        // An unknown tool, or arguments that are not an object, are errors of the protocol.
         let error = &message["error"];
         assert_eq!(error["code"], -32602, "{message}");
         let unknown = error["message"].as_str().unwrap().starts_with("there is no tool");
@@ -53,7 +54,7 @@ pub fn answer(message: &Value) -> Value {
     else {
         let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
         return match value {
-            // The same object twice, or an error, which is only in the text.
+            // The object is there twice, or it is an error, which is only in the text.
             Some(value) if failed || result.get("structuredContent") == Some(&value) => value,
             _ => block_result(result),
         };

@@ -1,14 +1,15 @@
-//! Tests that mount something, in a mount namespace of their own.
+//! Tests that mount something, in their own mount namespace.
 
 use std::process::Command;
 
 use crate::this_program;
 
-/// Says to a test program that it is in the namespace.
+/// Tells a test program that it is in the namespace.
 const INSIDE: &str = "PINFOLD_MOUNT_NAMESPACE";
 
-/// Runs a test where it may mount and leaves nothing: a process of the same program, in a mount namespace. Who is not
-/// root is that in a user namespace. Says so loudly where neither is allowed.
+/// Runs a test in a process of the same program, in its own mount namespace, so that it can mount and leaves nothing
+/// behind. A user who is not root gets a user namespace, too. If neither is allowed, prints that the test was
+/// skipped.
 ///
 /// `name` is the test's own name, with its modules.
 pub fn in_mount_namespace(name: &str, test: impl FnOnce()) {
@@ -21,7 +22,7 @@ pub fn in_mount_namespace(name: &str, test: impl FnOnce()) {
         command.args(way).args(["--propagation", "private"]);
         command
     };
-    // The second mount shows that it may mount.
+    // The second mount shows that mounting is allowed.
     let probe = ["sh", "-c", "mount -t tmpfs tmpfs /mnt"];
     let may = |way: &&&[&str]| {
         unshare(way).args(probe).output().is_ok_and(|output| output.status.success())
@@ -38,11 +39,11 @@ pub fn in_mount_namespace(name: &str, test: impl FnOnce()) {
     let ran = said.contains("1 passed") || said.contains("test result: FAILED");
     assert!(ran, "no test has the name {name}: {said}");
     assert!(output.status.success(), "{said}");
-    // What it could not try.
+    // Passes on what the test could not try.
     said.lines().filter(|line| line.contains("!!!")).for_each(|line| eprintln!("{line}"));
 }
 
-/// Mounts something, by the words of the command.
+/// Runs `mount` with these arguments.
 pub fn mount(words: &[&str]) {
     let output = Command::new("mount").args(words).output().unwrap();
     assert!(output.status.success(), "mount {words:?}: {output:?}");

@@ -5,10 +5,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::Door;
+use crate::FrontEnd;
 
-/// A command that starts this test program again. Under emulation the kernel cannot, so the words of `PINFOLD_EMULATOR`
-/// come first.
+/// A command that starts this test program again. Under emulation the kernel cannot do that, so the words of
+/// `PINFOLD_EMULATOR` come first.
 pub fn this_program() -> Command {
     let words = std::env::var("PINFOLD_EMULATOR").unwrap_or_default();
     let program = std::env::current_exe().unwrap();
@@ -36,7 +36,7 @@ impl Process {
     }
 }
 
-impl Door for Process {
+impl FrontEnd for Process {
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let line = json!({"tool": tool, "args": arguments}).to_string();
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();

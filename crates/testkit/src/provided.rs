@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
-/// A program that `cargo xtask test` provides, from an environment variable. Without it, prints that `not_done` was
-/// skipped, past the test harness, which would show output only if the test fails.
+/// A program that `cargo xtask test` provides through an environment variable. Without it, prints that `not_done` was
+/// skipped. It prints past the test harness, which shows output only if the test fails.
 pub fn provided(variable: &str, not_done: &str) -> Option<OsString> {
     let value = std::env::var_os(variable);
     if value.is_none() {

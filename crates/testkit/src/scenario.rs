@@ -1,4 +1,4 @@
-//! A scenario as it lies on the disk, and its run.
+//! A scenario on the disk, and its run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Scenario {
     dir: PathBuf,
 }
 
-/// Every scenario there is, by name.
+/// All scenarios, sorted by name.
 pub fn corpus() -> Vec<Scenario> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut corpus = Vec::new();
@@ -82,7 +82,7 @@ impl Scenario {
 
     fn bless(&self, stage: &Stage, mut replies: Vec<Value>) {
         let path = self.dir.join("reply.json");
-        // A field that the expectation leaves out is not compared.
+        // A field that is not in the expectation is not compared.
         if path.exists() {
             for (old, new) in self.expected_replies().iter().zip(&mut replies) {
                 keep_open(old, new);

@@ -1,4 +1,4 @@
-//! The real files that a scenario is played on.
+//! The real files of a running scenario.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,28 +9,28 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-/// Files, settings and calls of one scenario, set up in a directory of their own.
+/// The files, settings and calls of one scenario, in a directory of its own.
 #[derive(Debug)]
 pub struct Stage {
     dir: TempDir,
-    backstage: PathBuf,
-    /// The roots, the first of them with the scenario's files.
+    front_end_directory: PathBuf,
+    /// The roots. The first one has the scenario's files.
     pub roots: Vec<PathBuf>,
-    /// The name of the dialect whose tools are called.
+    /// The dialect of the called tools.
     pub dialect: String,
-    /// The settings, by the names that they have in the configuration file.
+    /// The settings, by their names in the configuration file.
     pub settings: Map<String, Value>,
-    /// Calls to make and things to do in between, with `$ROOT` filled in.
+    /// The calls, and steps in between, with `$ROOT` filled in.
     pub calls: Vec<Value>,
-    /// Whether it depends on the memory of a session: then every call must be made in one session.
+    /// Whether it depends on what the session has read, so that every call must be made in one session.
     pub about_read_before_write: bool,
 }
 
-/// Where the roots are, and beside it a place for what front ends need.
+/// The directory with the roots. Beside it is one for the files of front ends.
 const STAGE: &str = "stage";
-const BACKSTAGE: &str = "backstage";
+const BACKSTAGE: &str = "front_end_directory";
 
-/// The state of a path: enough to see every change.
+/// The state of a path, in enough detail to notice every change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Entry {
     Directory,
@@ -69,10 +69,17 @@ impl Stage {
         let dialect = setup["dialect"].as_str().unwrap_or("all").to_owned();
         let about_read_before_write =
             scenario.parent().is_some_and(|topic| topic.ends_with("read_before_write"));
-        let backstage = dir.path().join(BACKSTAGE);
+        let front_end_directory = dir.path().join(BACKSTAGE);
         let (settings, calls) = (Map::new(), Vec::new());
-        let mut stage =
-            Self { dir, backstage, roots, dialect, settings, calls, about_read_before_write };
+        let mut stage = Self {
+            dir,
+            front_end_directory,
+            roots,
+            dialect,
+            settings,
+            calls,
+            about_read_before_write,
+        };
         if let Value::Object(settings) = stage.filled(setup["settings"].clone()) {
             stage.settings = settings;
         }
@@ -86,11 +93,11 @@ impl Stage {
     }
 
     /// A directory for the files of a front end, beside the workspace.
-    pub fn backstage(&self) -> &Path {
-        self.backstage.as_path()
+    pub fn front_end_directory(&self) -> &Path {
+        self.front_end_directory.as_path()
     }
 
-    /// Does something to the files that no tool does.
+    /// Performs a step that no tool performs.
     pub(crate) fn perform(&self, step: &Value) {
         let text = |key: &str| step[key].as_str().map(str::to_owned);
         let path = |key: &str| {
@@ -123,21 +130,21 @@ impl Stage {
         }
     }
 
-    /// The placeholders for paths, each with its path.
+    /// The placeholders and their paths.
     fn places(&self) -> [(&'static str, String); 3] {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        // The longer path first: the other is its beginning.
-        let [root, house, backstage] =
-            [&self.roots[0], &self.house(), &self.backstage].map(|p| text(p));
-        [("$ROOT", root), ("$STAGE", house), ("$BACKSTAGE", backstage)]
+        // The longer path comes first, since the other is its prefix.
+        let [root, parent_directory, front_end_directory] =
+            [&self.roots[0], &self.parent_directory(), &self.front_end_directory].map(|p| text(p));
+        [("$ROOT", root), ("$STAGE", parent_directory), ("$BACKSTAGE", front_end_directory)]
     }
 
-    /// The directory that all roots are in.
-    fn house(&self) -> PathBuf {
+    /// The parent directory of all roots.
+    fn parent_directory(&self) -> PathBuf {
         self.dir.path().join(STAGE)
     }
 
-    /// `$ROOT` and `$STAGE` filled in, wherever they stand.
+    /// Fills in `$ROOT` and `$STAGE` everywhere in a value.
     fn filled(&self, value: Value) -> Value {
         map_strings(value, &|text| {
             self.places()
@@ -146,7 +153,7 @@ impl Stage {
         })
     }
 
-    /// The stage's own place taken out again, wherever it stands.
+    /// Replaces the stage's own paths by the placeholders, everywhere in a value.
     pub(crate) fn portable(&self, value: Value) -> Value {
         map_strings(value, &|text| {
             self.places()
@@ -155,12 +162,11 @@ impl Stage {
         })
     }
 
-    /// Everything in the first root, by its path there, and everything beside it, by one that begins with
-    /// `../`.
+    /// All entries in the first root by their paths, and those beside it by paths that begin with `../`.
     pub(crate) fn entries(&self) -> Entries {
-        let (house, mut all) = (self.house(), Entries::new());
-        collect(&house, "", &mut all);
-        let root = self.roots[0].strip_prefix(&house).unwrap().to_str().unwrap();
+        let (parent_directory, mut all) = (self.parent_directory(), Entries::new());
+        collect(&parent_directory, "", &mut all);
+        let root = self.roots[0].strip_prefix(&parent_directory).unwrap().to_str().unwrap();
         let name = |path: String| match path.strip_prefix(root) {
             Some("") => None,
             Some(below) if below.starts_with('/') => Some(below[1..].to_owned()),
@@ -169,7 +175,8 @@ impl Stage {
         all.into_iter().filter_map(|(path, entry)| Some((name(path)?, entry))).collect()
     }
 
-    /// The files after the calls: as before, with those in `after/` and without those in `gone.json`.
+    /// Compares the files after the calls with the expected ones: those before, with those in `after/` and without
+    /// those in `gone.json`.
     pub(crate) fn compare_tree(
         &self,
         scenario: &Path,
@@ -185,7 +192,7 @@ impl Stage {
         }
         for (path, entry) in new {
             match (expected.get_mut(&path), entry) {
-                // Git keeps no modes: a file that was there keeps its own.
+                // Git does not store modes, so an existing file keeps its own.
                 (Some(Entry::File { bytes, .. }), Entry::File { bytes: new, .. }) => *bytes = new,
                 (_, Entry::File { bytes, .. }) => {
                     let mode = match found.get(&path) {
@@ -215,7 +222,7 @@ impl Stage {
         problems.extend(found.keys().map(|path| format!("{path} should not be there")));
     }
 
-    /// Makes what the calls left the expectation, for files that were written.
+    /// Stores the files after the calls as the expectation.
     pub(crate) fn bless_tree(&self, scenario: &Path) {
         let before = Self::set(scenario).entries();
         let _ = fs::remove_dir_all(scenario.join("after"));
@@ -237,7 +244,7 @@ impl Stage {
     }
 }
 
-/// The setup of a scenario. What the topic's own `setup.json` says holds too, and its steps come first.
+/// The setup of a scenario. The topic's own `setup.json` applies, too, and its steps come first.
 fn setup(scenario: &Path) -> Value {
     let read = |dir: &Path| read_json(&dir.join("setup.json")).unwrap_or_default();
     let (mut topic, own) = (scenario.parent().map(read).unwrap_or_default(), read(scenario));
@@ -261,7 +268,7 @@ fn content(step: &Value) -> Vec<u8> {
     }
     let times = usize::try_from(step["times"].as_u64().unwrap_or(1)).unwrap();
     let text = step["text"].as_str().unwrap_or_default();
-    // `{n}` numbers the lines.
+    // `{n}` is replaced by the number of the line.
     (1..=times).map(|number| text.replace("{n}", &number.to_string())).collect::<String>().into()
 }
 

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use pinfold_testkit::{Door, Process, Stage, run_corpus};
+use pinfold_testkit::{FrontEnd, Process, Stage, run_corpus};
 
-fn open(stage: &Stage) -> Option<Box<dyn Door>> {
+fn open(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     let front_end = concat!(env!("CARGO_MANIFEST_DIR"), "/test/front_end.mjs");
     Some(Box::new(Process::start(Command::new("node").arg(front_end).arg(stage.options()))))
 }

@@ -4,12 +4,12 @@
 
 use std::process::Command;
 
-use pinfold_testkit::{Door, Process, Stage, run_corpus};
+use pinfold_testkit::{FrontEnd, Process, Stage, run_corpus};
 
 /// Where a Python is that has the package.
 const PYTHON: &str = "PINFOLD_PYTHON_PACKAGE";
 
-fn open(stage: &Stage) -> Option<Box<dyn Door>> {
+fn open(stage: &Stage) -> Option<Box<dyn FrontEnd>> {
     let front_end = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/front_end.py");
     let mut python = Command::new(std::env::var_os(PYTHON).unwrap());
     Some(Box::new(Process::start(python.arg(front_end).arg(stage.options()))))

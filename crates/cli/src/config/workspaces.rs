@@ -1,7 +1,6 @@
-//! The tables `[workspaces.NAME]`: workspaces with roots, rules, tokens and journals of their own.
+//! The tables `[workspaces.NAME]`: workspaces with their own roots, rules, tokens and journals.
 //!
-//! A table can have every key of a session's settings. Keys that it does not have are those of the whole file; rules add
-//! up.
+//! A table can have every key of a session's settings. For other keys, those of the whole file apply; rules add up.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use super::{check_names, parse_settings};
 pub(crate) struct WorkspaceConfig {
     /// The settings of its sessions.
     pub(crate) settings: Settings,
-    /// The journal that the table itself names.
+    /// The journal setting in the table itself.
     own_journal: Option<JournalSetting>,
     /// The keys that only such a table has.
     pub(crate) keys: Keys,
@@ -32,9 +31,9 @@ pub(crate) struct Keys {
     pub(crate) roots: Vec<PathBuf>,
     /// The tool dialects.
     pub(crate) dialects: Vec<String>,
-    /// The file with the tokens that open it.
+    /// The file with the workspace's tokens.
     pub(crate) token_file: Option<PathBuf>,
-    /// Whether the roots of the client narrow it.
+    /// Whether the client's roots narrow the workspace.
     pub(crate) client_roots: Option<ClientRoots>,
 }
 
@@ -42,8 +41,8 @@ pub(crate) struct Keys {
 pub(super) const KEYS: [&str; 4] = ["roots", "dialects", "token_file", "client_roots"];
 
 impl WorkspaceConfig {
-    /// Has the workspace keep a journal of its own, in a directory with its name, unless its table names one. To be
-    /// called after flags were applied.
+    /// Sets a separate journal, in a directory with the workspace's name, unless its table has one. Must be called
+    /// after flags were applied.
     pub(crate) fn separate_journal(&mut self, name: &str, state: &Path) {
         let journal = &mut self.settings.journal;
         if self.own_journal.is_some() && *journal == self.own_journal {
@@ -95,7 +94,7 @@ fn parse_one(base: toml::Table, mut own: toml::Table) -> Result<WorkspaceConfig>
     Ok(WorkspaceConfig { settings, own_journal, keys })
 }
 
-/// A table over another one. Lists in `[permissions]` add up.
+/// Merges a table into another one. Lists in `[permissions]` are joined.
 fn merged(mut base: toml::Table, own: toml::Table) -> toml::Table {
     for (key, value) in own {
         match (base.get_mut(&key), value) {
@@ -115,7 +114,7 @@ fn merged(mut base: toml::Table, own: toml::Table) -> toml::Table {
     base
 }
 
-/// Checks the name of a workspace or token, which becomes part of paths and logs.
+/// Checks the name of a workspace or token, since it becomes part of paths and logs.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let inner = |byte: u8| good(byte) || byte == b'-' || byte == b'_';

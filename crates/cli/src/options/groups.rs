@@ -13,7 +13,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use super::Group;
 
-/// How the tools behave.
+/// Options for the behaviour of tools.
 #[derive(Args)]
 #[command(next_help_heading = "Tools")]
 pub(super) struct ToolOptions {
@@ -58,7 +58,7 @@ pub(crate) struct PermissionOptions {
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<Mode>,
 
-    /// Deny all changes, whatever the rules say: the same as `--mode plan`
+    /// Deny all changes, regardless of the rules; the same as `--mode plan`
     #[arg(long, conflicts_with = "mode")]
     read_only: bool,
 
@@ -98,7 +98,7 @@ impl Group for PermissionOptions {
     }
 }
 
-/// How changes are made.
+/// Options for changes.
 #[derive(Args)]
 #[command(next_help_heading = "Changes")]
 pub(crate) struct ChangeOptions {
@@ -118,7 +118,7 @@ impl Group for ChangeOptions {
     }
 }
 
-/// How much a call may take and return.
+/// Limits for time, memory and results.
 #[derive(Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitOptions {
@@ -136,8 +136,8 @@ pub(super) struct LimitOptions {
 
     /// Caches of searches [default: auto]
     ///
-    /// With `auto`, searches remember the tree and an index of its content, and watch for changes. With `strict`, they also compare
-    /// the tree with the disk each time. With `off`, they remember nothing.
+    /// With `auto`, searches cache the tree and an index of its content, and watch for changes. With `strict`, they
+    /// also compare the tree with the disk each time. With `off`, they cache nothing.
     #[arg(long, value_name = "MODE", hide_short_help = true, value_parser = values::<IndexMode>())]
     index: Option<IndexMode>,
 
@@ -181,7 +181,7 @@ impl Group for LimitOptions {
     }
 }
 
-/// Parses the values of a setting as the configuration file does, and lists them in help and completions.
+/// Parses the values of a setting in the same way as the configuration file, and lists them in help and completions.
 pub(crate) fn values<T>() -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Where the server listens, and which requests it accepts there.
+//! The addresses that the server listens on, and the requests that it accepts.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use pinfold_mcp::http::{self, Guard, TokenLimits};
 
 use crate::config::HttpConfig;
 
-/// The address that stands for the socket that systemd passes.
+/// Stands for the socket that systemd passes.
 const SYSTEMD: &str = "systemd";
 
-/// How clients reach the server over HTTP.
+/// Options of the server over HTTP.
 #[derive(Args)]
 #[command(next_help_heading = "HTTP")]
 pub(super) struct HttpOptions {
@@ -31,16 +31,16 @@ pub(super) struct HttpOptions {
 
     /// File with the token that clients send; created if missing
     ///
-    /// Default: the token in PINFOLD_TOKEN, else a new token in a file that is named on standard error. `pinfold token`
-    /// writes files with several tokens, by their hashes. The file is read again when it has changed.
+    /// Default: the token in PINFOLD_TOKEN, else a new token in a file whose path is printed on standard error.
+    /// `pinfold token` writes files with several tokens, by their hashes. The file is read again when it has changed.
     #[arg(long, value_name = "FILE", requires = "address")]
     pub(super) token_file: Option<PathBuf>,
 
-    /// Host name of the server besides `localhost` and its addresses; repeatable
+    /// Accept requests for this host name, besides `localhost` and the server's addresses; repeatable
     #[arg(long = "allow-host", value_name = "HOST", requires = "address", hide_short_help = true)]
     allow_hosts: Vec<String>,
 
-    /// Origin whose web pages may call the server besides those of this machine; repeatable
+    /// Accept requests from web pages of this origin, besides those of this machine; repeatable
     #[arg(
         long = "allow-origin",
         value_name = "ORIGIN",
@@ -49,7 +49,7 @@ pub(super) struct HttpOptions {
     )]
     allow_origins: Vec<String>,
 
-    /// File with the key that replicas share, to accept each other's approvals; created if missing
+    /// File with a key that replicas share, so that they accept each other's approvals; created if missing
     #[arg(long, value_name = "FILE", requires = "address", hide_short_help = true)]
     state_key_file: Option<PathBuf>,
 
@@ -65,7 +65,7 @@ pub(super) struct Sockets {
 }
 
 impl HttpOptions {
-    /// Listens at the address, if there is one, and at that of the metrics.
+    /// Listens on the address, if there is one, and on that of the metrics.
     pub(super) fn listen(&self, config: &HttpConfig) -> Result<Option<Sockets>> {
         let Some(address) = &self.address else { return Ok(None) };
         let clients = match address.as_str() {
@@ -77,7 +77,7 @@ impl HttpOptions {
         Ok(Some(Sockets { clients, metrics }))
     }
 
-    /// The socket that the service manager has passed.
+    /// The socket from the service manager.
     fn passed(&self) -> Result<TcpListener> {
         let listener = ListenFd::from_env().take_tcp_listener(0);
         let listener = listener.context("the socket that systemd passed cannot be used")?;
@@ -109,12 +109,12 @@ impl HttpOptions {
         Ok(())
     }
 
-    /// The file of the key that servers share.
+    /// The file with the key that servers share.
     pub(super) fn state_key_file(&self, config: &HttpConfig) -> Option<PathBuf> {
         self.state_key_file.clone().or_else(|| config.state_key_file.clone())
     }
 
-    /// How requests are served, by the flags and the configuration.
+    /// The options for requests, from the flags and the configuration.
     pub(super) fn options(&self, config: &HttpConfig) -> http::HttpOptions {
         let usual = http::HttpOptions::new(self.guard(config));
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
@@ -136,7 +136,7 @@ impl HttpOptions {
     }
 }
 
-/// The limits of tokens that have none of their own.
+/// The limits of tokens without their own.
 pub(super) fn token_limits(config: &HttpConfig) -> TokenLimits {
     TokenLimits {
         max_sessions: config.max_token_sessions,

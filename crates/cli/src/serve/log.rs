@@ -31,7 +31,7 @@ pub(super) fn start(format: LogFormat) -> Result<()> {
     Ok(())
 }
 
-/// Prints a line for the user, in the form of the log.
+/// Prints a line for the user, in the format of the log.
 pub(crate) fn say(text: &str) {
     match FORMAT.get() {
         Some(LogFormat::Json) => {
@@ -43,11 +43,11 @@ pub(crate) fn say(text: &str) {
     }
 }
 
-/// The socket of the service manager, systemd for example, if this is a service that reports its state.
+/// The socket of the service manager, for example systemd, if the server runs as a service that reports its state.
 pub(super) struct ServiceManager(Option<UnixDatagram>);
 
 impl ServiceManager {
-    /// Connects to the socket that NOTIFY_SOCKET names. To be called before the process is restricted.
+    /// Connects to the socket in NOTIFY_SOCKET. Must be called before the process is restricted.
     pub(super) fn connect() -> Self {
         let Ok(path) = std::env::var("NOTIFY_SOCKET") else { return Self(None) };
         let connected = UnixDatagram::unbound().and_then(|socket| {
@@ -68,7 +68,7 @@ impl ServiceManager {
         Self(connected.ok())
     }
 
-    /// Tells the manager a state, such as `READY=1`.
+    /// Sends a state to the manager, such as `READY=1`.
     pub(super) fn tell(&self, state: &str) {
         if let Some(Err(error)) = self.0.as_ref().map(|socket| socket.send(state.as_bytes())) {
             tracing::warn!("cannot notify the service manager of `{state}`: {error}");

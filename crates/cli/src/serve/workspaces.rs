@@ -1,4 +1,4 @@
-//! The workspaces that a server serves: one without a name, or those of the configuration file.
+//! The workspaces of a server: one without a name, or those of the configuration file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::config::Config;
 use crate::front_end_hint::{front_end_hint, with_viewers};
 use crate::token::state_directory;
 
-/// A workspace that is to be served.
+/// A workspace to serve.
 pub(super) struct WorkspacePlan {
-    /// Empty if it has none.
+    /// The name, or an empty string.
     pub(super) name: String,
     roots: Vec<PathBuf>,
     settings: Settings,
@@ -27,7 +27,7 @@ pub(super) struct WorkspacePlan {
     pub(super) token_file: Option<PathBuf>,
 }
 
-/// A workspace whose roots are open.
+/// A workspace with open roots.
 pub(super) struct OpenWorkspace {
     pub(super) plan: WorkspacePlan,
     pub(super) session: Session,
@@ -47,7 +47,7 @@ impl Serve {
             check_settings(&dialects, &settings).map_err(anyhow::Error::msg)?;
             let client_roots = self.client_roots.or(named.keys.client_roots);
             plans.push(WorkspacePlan {
-                // Alone on standard input and output, it needs none.
+                // On standard input and output it is alone, and needs no name.
                 name: if over_http { name.clone() } else { String::new() },
                 roots: named.keys.roots.clone(),
                 settings,
@@ -77,7 +77,7 @@ impl Serve {
         Ok(plans)
     }
 
-    /// Opens the workspaces. The tools of none can reach the files of another that are Pinfold's own.
+    /// Opens the workspaces. Tools of one cannot reach Pinfold's own files for another.
     pub(super) fn open(
         &self,
         plans: Vec<WorkspacePlan>,
@@ -100,7 +100,7 @@ impl Serve {
     }
 }
 
-/// Refuses workspaces that would write into one journal: each has its own history.
+/// Refuses workspaces with the same journal, since each has its own history.
 fn check_journals(plans: &[WorkspacePlan]) -> Result<()> {
     for (number, plan) in plans.iter().enumerate() {
         let Some(JournalSetting::Directory(directory)) = &plan.settings.journal else { continue };
@@ -129,7 +129,7 @@ impl OpenWorkspace {
             self.session = self.session.with_observer(feed.clone());
             options.feed = Some(feed);
         }
-        // In that mode nobody is asked, even if a viewer is open.
+        // In that mode the user is never asked, even if a viewer is open.
         let asks = self.session.settings().permissions.mode != Mode::DontAsk;
         let hint = if options.feed.is_some() && asks { with_viewers } else { front_end_hint };
         let toolbox = Toolbox::new(self.session, &self.plan.dialects).with_front_end_hint(hint);
@@ -150,7 +150,7 @@ impl OpenWorkspace {
     }
 }
 
-/// Marks in the state directory, which servers on one machine share.
+/// Marks answered states in the state directory, which servers on one machine share.
 #[derive(Debug)]
 pub(super) struct MarkDirectory(PathBuf);
 
@@ -162,12 +162,12 @@ impl MarkDirectory {
 
 impl StateMarks for MarkDirectory {
     fn is_first_use(&self, name: &str) -> std::io::Result<bool> {
-        // Twice as long as a state is valid.
+        // Twice the time for which a state is valid.
         mark_once(&self.0, name, Duration::from_secs(10 * 60))
     }
 }
 
-/// The files that earlier servers of the same parent process have read: some frameworks start one for each call.
+/// The files that earlier servers of the same parent process have read. Some frameworks start a server for each call.
 pub(super) fn parent_reads() -> Option<Arc<ParentReads>> {
     let directory = state_directory().ok()?.join("reads");
     ParentReads::new(&directory).map(Arc::new)

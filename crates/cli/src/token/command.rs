@@ -31,9 +31,9 @@ enum Action {
     List(List),
 }
 
-/// Make a token and print it: it is nowhere else
+/// Create a token and print it; it is not stored anywhere else
 ///
-/// A name that has a token already gets a new one, with the same limits, in place of the old one.
+/// If the name already has a token, the new one replaces it and keeps its limits.
 #[derive(Args)]
 struct New {
     /// File with the hashes of tokens; created if missing
@@ -46,28 +46,28 @@ struct New {
     #[arg(long)]
     keep_old: bool,
 
-    /// Permission mode of its calls, if that allows less than the workspace's
+    /// Permission mode of its calls, if it allows less than the workspace's
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<Mode>,
 
-    /// Deny all changes: the same as `--mode plan`
+    /// Deny all changes; the same as `--mode plan`
     #[arg(long, conflicts_with = "mode")]
     read_only: bool,
 
-    /// Sessions at a time
+    /// Maximum number of sessions at a time
     #[arg(long, value_name = "NUMBER")]
     max_sessions: Option<usize>,
 
-    /// Requests a second
+    /// Maximum number of requests per second
     #[arg(long, value_name = "NUMBER")]
     max_calls_per_second: Option<u32>,
 
-    /// Bytes of requests and answers a second
+    /// Maximum number of bytes per second in requests and answers
     #[arg(long, value_name = "BYTES")]
     max_bytes_per_second: Option<u64>,
 }
 
-/// Remove a token: its sessions end
+/// Remove a token, and end its sessions
 #[derive(Args)]
 struct Remove {
     /// File with the hashes of tokens

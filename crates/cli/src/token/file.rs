@@ -1,4 +1,4 @@
-//! The file of hashed tokens: a table `[tokens.NAME]` for each.
+//! The file of hashed tokens, with a table `[tokens.NAME]` for each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn mode_name<S: Serializer>(mode: &Option<Mode>, to: S) -> Result<S::Ok, S::Erro
     mode.map(|mode| mode.name()).serialize(to)
 }
 
-/// Whether a text is such a file, and no token.
+/// Whether a text is such a file, not a plain token.
 pub(super) fn is_table(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("[tokens"))
 }
@@ -80,7 +80,7 @@ pub(super) fn parse(text: &str) -> Result<TokenFile> {
 }
 
 impl TokenFile {
-    /// Reads a file; `None` if it is missing.
+    /// Reads a file. Returns `None` if it is missing.
     pub(super) fn read(path: &Path) -> Result<Option<Self>> {
         let text = match read_secret(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -92,17 +92,17 @@ impl TokenFile {
         Ok(Some(if text.trim().is_empty() { Self::default() } else { parse(&text)? }))
     }
 
-    /// Replaces the file, so that a server never reads half of it.
+    /// Replaces the file atomically, since a server may be reading it.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let mut text = toml::to_string(self)?;
         if self.tokens.is_empty() {
-            // Without it, the file would be one with a token.
+            // An empty file would be taken for a plain token.
             text = "[tokens]\n".into();
         }
         Ok(write_secret(path, &text, true)?)
     }
 
-    /// The tokens, with limits for those that have none of their own.
+    /// The tokens. Those without their own limits get these.
     pub(super) fn tokens(&self, limits: TokenLimits) -> Vec<Token> {
         let token = |(name, entry): (&String, &Entry)| Token {
             name: name.as_str().into(),

@@ -1,7 +1,7 @@
-//! Updates as lines of text: one for each call.
+//! Formats updates as lines of text, one for each call.
 //!
-//! Names, arguments and contents come from agents and files. Characters that could control the terminal or hide other
-//! text are escaped here.
+//! Names, arguments and contents come from agents and files, so characters that could control the terminal or hide
+//! other text are escaped here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::path::Path;
 use pinfold::escaped_text;
 use pinfold_feed::{Approval, CallEnded, Change, Event, RequestEnd, Server, ServerId, Update};
 
-/// The colours of the terminal, by their escape codes.
+/// Terminal colours, by their escape codes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Color {
     Bold = 1,
@@ -23,25 +23,25 @@ pub(super) enum Color {
 
 use Color::{Bold, Cyan, Dim, Green, Red, Yellow};
 
-/// Formats updates as lines, with what it knows from earlier updates.
+/// Formats updates as lines. It remembers earlier updates.
 #[derive(Debug)]
 pub(super) struct Lines {
     color: bool,
-    /// Whether the user has chosen servers by `--root`.
+    /// Whether the user has selected servers with `--root`.
     chosen: bool,
     pub(super) servers: BTreeMap<ServerId, Server>,
-    /// The calls that have not ended.
+    /// The running calls.
     calls: HashMap<(ServerId, u64), Call>,
 }
 
-/// A call that has not ended.
+/// A running call.
 #[derive(Debug, Default)]
 struct Call {
     parameters: String,
     changes: Vec<Change>,
 }
 
-/// The calls of which more than the end is known: a server that starts many and ends none takes no more memory.
+/// The maximum number of remembered calls, so that a server which starts many and ends none takes no more memory.
 const MAX_CALLS: usize = 10_000;
 
 impl Lines {
@@ -55,7 +55,7 @@ impl Lines {
         self.calls.clear();
     }
 
-    /// The lines for an update, those of calls in at most `width` columns if that is possible.
+    /// The lines for an update. Those of calls have at most `width` columns if possible.
     pub(super) fn of(&mut self, update: &Update, width: usize) -> Vec<String> {
         match update {
             Update::NoServer { others } => self.no_server(*others),
@@ -123,7 +123,7 @@ impl Lines {
         lines.iter().map(|line| self.paint(Dim, line)).collect()
     }
 
-    /// The lines about an update of a server.
+    /// The lines for a new description of a server.
     fn server(&self, id: &ServerId, server: &Server, before: Option<&Server>) -> Vec<String> {
         let label = self.label(id, None);
         let Some(before) = before else {
@@ -164,8 +164,8 @@ impl Lines {
         self.paint(Yellow, &format!("{label}: {text}"))
     }
 
-    /// The name of a server: the last name of its first root, and its process if several are called so; the client,
-    /// if it has several.
+    /// The name of a server: the last name of its first root. If several servers have that name, the process id is
+    /// added; if it has several clients, the client.
     pub(super) fn label(&self, id: &ServerId, client: Option<&str>) -> String {
         let Some(server) = self.servers.get(id) else { return one_line(id.as_str()) };
         let name = |server: &Server| {
@@ -226,7 +226,7 @@ impl Lines {
         lines
     }
 
-    /// A change whose call started before this viewer did.
+    /// A change by a call that started before this viewer.
     fn lone_change(&self, id: &ServerId, change: &Change) -> String {
         let (time, label) = (time(&change.time), self.label(id, None));
         let tool = one_line(&change.tool);
@@ -234,7 +234,7 @@ impl Lines {
         format!("{time}  {label}  {tool}  {}", self.change(id, change))
     }
 
-    /// The path, and the number of lines added and removed.
+    /// The path, and the numbers of added and removed lines.
     fn change(&self, id: &ServerId, change: &Change) -> String {
         let roots = self.servers.get(id).map_or(&[][..], |server| &server.roots);
         let below = |path: &str| {
@@ -272,7 +272,7 @@ impl Lines {
         (text, Some(Yellow))
     }
 
-    /// An approval request: the question, and what would change.
+    /// An approval request: the question and the preview.
     pub(super) fn request(&self, id: &ServerId, approval: &Approval) -> Vec<String> {
         let label = self.label(id, approval.client.as_deref());
         let mut lines = self.diff(&approval.preview);
@@ -280,13 +280,13 @@ impl Lines {
         lines
     }
 
-    /// The question on one line.
+    /// The question, on one line.
     pub(super) fn headline(&self, label: &str, approval: &Approval) -> String {
         let question = visible(&approval.headline).replace('\n', "\\x0a");
         self.paint(Bold, &format!("{label}: {question}"))
     }
 
-    /// A diff that the server has escaped, in colours.
+    /// A diff in colours. The server has escaped it.
     pub(super) fn diff(&self, text: &str) -> Vec<String> {
         let lines = text.lines().map(|line| {
             let color = match line.as_bytes() {
@@ -333,7 +333,8 @@ fn one_line(text: &str) -> String {
     escaped_text(text.as_bytes()).replace('\n', "\\x0a").replace('\t', "\\x09")
 }
 
-/// A text that the server has escaped: its escapes stay as they are, and what should not be in it is escaped, too.
+/// A text that the server has escaped. Its escapes stay, and characters that should have been escaped are escaped
+/// now.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -345,7 +346,7 @@ fn visible(text: &str) -> String {
     out
 }
 
-/// At most so many characters.
+/// Cuts a text to `max_chars` characters, the last of which is then `…`.
 pub(super) fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some(_) => text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect(),
@@ -359,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines for an event of the server `1-a`, whose root is `/srv/ws`.
+    /// The lines for an event of the server `1-a`, with the root `/srv/ws`.
     fn lines_of(lines: &mut Lines, event: serde_json::Value, width: usize) -> Vec<String> {
         let event = serde_json::from_value(event).unwrap();
         lines.of(&Update::Event { server: "1-a".into(), event }, width)
@@ -424,7 +425,7 @@ mod tests {
             shown,
             ["12:00:01Z  ws  Edit  two files  2 files", r"    a\u{202e}  +2", "    b to c  moved"]
         );
-        // The call that made this one started before the viewer opened.
+        // The call that made this change started before the viewer opened.
         let shown = lines_of(&mut lines, change("/elsewhere/a", None, None), 80);
         assert_eq!(shown, ["12:00:01Z  ws  Edit  /elsewhere/a  changed"]);
     }

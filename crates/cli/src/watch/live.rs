@@ -1,7 +1,7 @@
-//! The live view on a terminal: prints lines, asks the user one approval request at a time, and takes keys.
+//! The live view on a terminal: prints lines, asks the user one approval request at a time, and handles keys.
 //!
-//! While a request is open, the lines of other calls are held back, so that its diff stays in view. A key answers
-//! only if it was typed after the request was there.
+//! While a request is open, the lines of other calls are held back, so that its diff stays in view. A key answers a
+//! request only if it was typed after the request was shown.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,11 +20,11 @@ use super::screen::Screen;
 use super::terminal::{Input, Mode, Terminal};
 use crate::viewer::ViewerOptions;
 
-/// How long a request is shown before its keys count. Keys that were typed before the user can have seen it, also over
-/// a slow connection, are discarded.
+/// How long a request is shown before its keys count. Earlier keys are discarded, since the user cannot have seen the
+/// request yet, especially over a slow connection.
 const QUESTION_DELAY: Duration = Duration::from_millis(300);
 
-/// The lines that are held back while a request is open.
+/// The maximum number of lines that are held back while a request is open.
 const MAX_HELD_LINES: usize = 1_000;
 
 const KEYS: &str =
@@ -57,7 +57,7 @@ pub(super) fn run(
             taken += 1;
         }
         live.ask()?;
-        // There may be more of them; but keys have their turn.
+        // There may be more updates, but keys are handled in between.
         let wait = if taken == MAX_WAITING { Some(Duration::ZERO) } else { live.next_wait() };
         match live.terminal.wait(wait)? {
             Input::Nothing => {}
@@ -80,7 +80,7 @@ pub(super) fn run(
                 }
             }
             Input::Suspend => {
-                // While nobody looks, nobody is asked here: the servers see that this viewer is gone.
+                // While the program is suspended it does not ask; the servers see that this viewer has left.
                 watched = None;
                 live.reset()?;
                 live.terminal.suspend()?;
@@ -97,12 +97,12 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Watches the servers that the user has chosen.
+/// Watches the servers that the user has selected.
 fn follow(servers: &ViewerOptions, terminal: &Terminal) -> Result<(Watcher, Receiver<Update>)> {
     let (sender, updates) = sync_channel(MAX_WAITING);
     let waker = terminal.waker();
     let watcher = Watcher::start(servers.watch_options(true)?, move |update| {
-        // A full channel is emptied without being woken for.
+        // A full channel is being read, so nothing has to be woken.
         _ = sender.send(update);
         waker.wake();
     })?;
@@ -113,37 +113,37 @@ struct Live {
     terminal: Terminal,
     screen: Screen,
     lines: Lines,
-    /// The requests that wait for an answer. The first is the one that is shown.
+    /// The pending requests. The first one is shown.
     requests: VecDeque<PendingRequest>,
     phase: Phase,
     held: VecDeque<String>,
-    /// How many lines there was no room for.
+    /// How many lines were dropped because there was no room.
     left_out: usize,
 }
 
 struct PendingRequest {
     server: ServerId,
     approval: Approval,
-    /// The user's answer in this viewer.
+    /// The user's answer, given in this viewer.
     answer: Option<AnswerKind>,
 }
 
-/// The stage of the first request on the screen.
+/// How much of the first request is shown.
 enum Phase {
-    /// Nothing, or there is none.
+    /// Nothing, or there is no request.
     Idle,
-    /// The request, since then; not yet the keys that answer it.
+    /// The request since this time, but not yet its keys.
     Shown(Instant),
-    /// The keys that answer it.
+    /// The keys for the answer.
     Asking,
-    /// A line for the message to the agent.
+    /// A line for a message to the agent.
     Message,
-    /// That the answer was sent.
+    /// The note that the answer was sent.
     Answered,
 }
 
 impl Live {
-    /// Prints an update, or keeps it.
+    /// Prints an update, or holds it back.
     fn take(&mut self, update: &Update) -> io::Result<()> {
         let is_first = |server: &ServerId, request: u64, requests: &VecDeque<PendingRequest>| {
             let first = requests.front();
@@ -182,7 +182,7 @@ impl Live {
                 self.screen.print(&lines)
             }
             Update::Event { event: Event::Server(_), .. } => {
-                // Also while a request is open: the user may have paused changes just now.
+                // Printed even while a request is open, since the user may just have paused changes.
                 let lines = self.lines.of(update, self.terminal.width());
                 self.screen.print(&lines)
             }
@@ -212,7 +212,7 @@ impl Live {
         Ok(())
     }
 
-    /// Shows the first request, and then the keys that answer it.
+    /// Shows the first request, and then its keys.
     fn ask(&mut self) -> io::Result<()> {
         match self.phase {
             Phase::Idle => {
@@ -240,7 +240,7 @@ impl Live {
         }
     }
 
-    /// Handles what the user typed.
+    /// Handles the user's input.
     fn typed(&mut self, typed: &[u8], watcher: &Watcher) -> io::Result<std::ops::ControlFlow<()>> {
         use std::ops::ControlFlow::{Break, Continue};
         if let Phase::Message = self.phase {
@@ -270,7 +270,7 @@ impl Live {
                 self.show_prompt()?;
             }
             b'd' if let Some(PendingRequest { server, approval, .. }) = asked => {
-                // If the server is gone, the watcher reports that.
+                // If the server has ended, the watcher reports it.
                 _ = watcher.send(server, &Command::Diff { request: approval.request });
             }
             _ if asked.is_some() => self.screen.ring()?,
@@ -289,13 +289,13 @@ impl Live {
         let Some(pending) = self.requests.front_mut() else { return Ok(()) };
         let request = pending.approval.request;
         pending.answer = Some(answer);
-        // If the server is gone, the watcher reports that. It also reports which answer counts.
+        // If the server has ended, the watcher reports it. It also reports which answer counts.
         _ = watcher.send(&pending.server, &Command::Answer(Answer { request, answer, message }));
         self.phase = Phase::Answered;
         self.screen.clear_prompt()
     }
 
-    /// Goes back from the message to the keys.
+    /// Returns from the message to the keys.
     fn leave_message(&mut self) -> io::Result<()> {
         self.terminal.set_mode(Mode::Keys)?;
         self.phase = Phase::Asking;
@@ -318,7 +318,7 @@ impl Live {
         Ok(())
     }
 
-    /// The first request has ended, or with `None` its server.
+    /// Handles the end of the first request, or, with `None`, of its server.
     fn end(&mut self, end: Option<RequestEnd>) -> io::Result<()> {
         let Some(pending) = self.requests.pop_front() else { return Ok(()) };
         if let Phase::Idle = self.phase {

@@ -1,20 +1,20 @@
-//! The output of the live view: lines that scroll, and a prompt below them.
+//! The output of the live view: scrolling lines, and a prompt below them.
 
 use std::io::{self, Write as _};
 
-/// Standard output, on a terminal.
+/// Standard output on a terminal.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// Whether the terminal knows escape codes.
+    /// Whether the terminal supports escape codes.
     escapes: bool,
-    /// The prompt, which is the last line.
+    /// The prompt in the last line.
     prompt: Option<Prompt>,
 }
 
 #[derive(Debug)]
 struct Prompt {
     text: String,
-    /// Whether the terminal shows what the user types after it.
+    /// Whether the terminal shows the user's input after it.
     echoes: bool,
 }
 
@@ -36,7 +36,7 @@ impl Screen {
         write_out(&text)
     }
 
-    /// Shows a prompt instead of any other. It must fit in a line, or it could not be cleared.
+    /// Shows a prompt, and replaces another one. It must fit on one line; otherwise it could not be cleared.
     pub(super) fn show_prompt(&mut self, text: String, echoes: bool) -> io::Result<()> {
         write_out(&format!("{}{text}", self.clearing(self.prompt.as_ref())))?;
         self.prompt = Some(Prompt { text, echoes });
@@ -48,7 +48,7 @@ impl Screen {
         write_out(self.clearing(prompt.as_ref()))
     }
 
-    /// The user has ended the line of the prompt.
+    /// Notes that the user has ended the line of the prompt.
     pub(super) fn line_ended(&mut self) {
         self.prompt = None;
     }

@@ -1,6 +1,6 @@
-//! The user's terminal: keys one at a time, or a line of text, and signals.
+//! The user's terminal: single keys or a line of text, and signals.
 //!
-//! Whatever ends the program, other than SIGKILL, leaves the terminal as it was.
+//! The original state of the terminal is restored at the end of the program, whatever ends it, except SIGKILL.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -23,31 +23,31 @@ use signal_hook::low_level::{emulate_default_handler, pipe};
 #[derive(Debug)]
 pub(super) struct Terminal {
     file: File,
-    /// How the terminal was.
+    /// The original state of the terminal.
     before: Termios,
     mode: Mode,
-    /// Readable while signals wait.
+    /// Readable while signals are pending.
     signals: Vec<(i32, UnixStream)>,
-    /// Readable once [`Waker::wake`] was called.
+    /// Readable after [`Waker::wake`] was called.
     woken: UnixStream,
     waker: Waker,
 }
 
-/// How the terminal passes on what the user types.
+/// How the terminal passes on the user's input.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mode {
-    /// Each key at once, without showing it.
+    /// Each key at once, without echo.
     Keys,
-    /// Whole lines, which the user can correct, and which are shown.
+    /// Whole lines, which the user can edit, with echo.
     Line,
 }
 
 /// An event from the terminal.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// Input of the user: one key, several at once, or a line with its end.
+    /// Input of the user: one key, several at once, or a line with its line ending.
     Typed(Vec<u8>),
-    /// The user ended the input, or the terminal is gone.
+    /// The user has ended the input, or the terminal was closed.
     End,
     /// The user suspends the program.
     Suspend,
@@ -55,23 +55,23 @@ pub(super) enum Input {
     Continued,
     /// A signal that ends the program.
     Quit(i32),
-    /// Nothing: the time is over, or another thread has called [`Waker::wake`].
+    /// Nothing: the time is up, or another thread has called [`Waker::wake`].
     Nothing,
 }
 
-/// Ends a wait for input from another thread.
+/// Wakes a thread that waits for input.
 #[derive(Clone, Debug)]
 pub(super) struct Waker(Arc<UnixStream>);
 
 impl Waker {
     pub(super) fn wake(&self) {
-        // If its buffer is full, it wakes anyway.
+        // If the buffer is full, the thread wakes anyway.
         _ = (&*self.0).write(&[0]);
     }
 }
 
 impl Terminal {
-    /// Opens the user's terminal, for keys: standard input, or else the terminal that controls this process.
+    /// Opens the user's terminal for keys: standard input, or the controlling terminal of this process.
     pub(super) fn open() -> io::Result<Self> {
         let input = io::stdin();
         if input.is_terminal() {
@@ -102,7 +102,7 @@ impl Terminal {
         self.waker.clone()
     }
 
-    /// Changes how the terminal passes on what the user types, and discards what was typed before.
+    /// Changes how the terminal passes on the user's input, and discards pending input.
     pub(super) fn set_mode(&mut self, mode: Mode) -> io::Result<()> {
         self.mode = mode;
         self.apply()
@@ -123,7 +123,7 @@ impl Terminal {
         Ok(tcsetattr(&self.file, OptionalActions::Flush, &state)?)
     }
 
-    /// Discards what was typed and not read.
+    /// Discards pending input.
     pub(super) fn discard_input(&self) -> io::Result<()> {
         Ok(tcflush(&self.file, QueueSelector::IFlush)?)
     }
@@ -134,7 +134,7 @@ impl Terminal {
         if size == 0 { 80 } else { size.into() }
     }
 
-    /// Waits for input, for at most this long.
+    /// Waits for input for at most this time.
     pub(super) fn wait(&mut self, max_wait: Option<Duration>) -> io::Result<Input> {
         let mut files =
             vec![PollFd::new(&self.file, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
@@ -175,26 +175,26 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal back, and stops the process until the user continues it, which is [`Input::Continued`].
+    /// Restores the terminal, and stops the process until the user continues it ([`Input::Continued`]).
     pub(super) fn suspend(&self) -> io::Result<()> {
         self.restore();
         emulate_default_handler(SIGTSTP)
     }
 
-    /// Takes the terminal again after the process was stopped.
+    /// Sets the terminal up again after the process was stopped.
     pub(super) fn resume(&self) -> io::Result<()> {
         self.apply()
     }
 
-    /// Gives the terminal back, and ends the process as the signal would have done.
+    /// Restores the terminal, and ends the process by the signal.
     pub(super) fn end_by(self, signal: i32) -> io::Result<()> {
         drop(self);
         emulate_default_handler(signal)
     }
 
     fn restore(&self) {
-        // If this process was stopped and not continued in the foreground, the shell has taken the terminal back,
-        // and a process that reaches for it would be stopped again.
+        // If this process was stopped and continued in the background, the shell has the terminal. Setting it up
+        // would stop the process again.
         if tcgetpgrp(&self.file).is_ok_and(|foreground| foreground != getpgrp()) {
             return;
         }

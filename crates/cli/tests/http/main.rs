@@ -1,4 +1,4 @@
-//! `pinfold serve --http`: who is let in, sessions, and many clients at once.
+//! `pinfold serve --http`: authentication, sessions, and many clients at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -14,7 +14,7 @@ use pinfold_testkit::mcp::{Web, alone, answer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A workspace, and beside it a place for what the server keeps.
+/// A workspace, and a directory for the server's own files.
 struct Place {
     dir: TempDir,
 }
@@ -96,7 +96,7 @@ fn only_who_knows_the_token_is_let_in() {
         headers.push((name, value));
         assert_eq!(web.send("POST", "/mcp", &headers, list).status, status, "{name}: {value}");
     }
-    // With it, the request comes as far as the protocol: there is no session yet.
+    // With the token, the request reaches the protocol, where it lacks a session.
     assert_eq!(web.send("POST", "/mcp", &headers, list).status, 400);
     assert_eq!(web.send("PUT", "/mcp", &headers, b"").status, 405);
     assert_eq!(web.send("GET", "/other", &headers, b"").status, 404);
@@ -244,7 +244,7 @@ fn pages_can_be_let_in() {
     let web = place.serve(&["--allow-origin", "https://b.example"]);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let ask = |origin| {
-        // The browser's own question comes without a token.
+        // A browser's preflight request has no token.
         let headers = [("Origin", origin), ("Access-Control-Request-Method", "POST")];
         let reply = web.send("OPTIONS", "/mcp", &headers, b"");
         (reply.status, reply.header("access-control-allow-origin").map(str::to_owned))
@@ -299,7 +299,7 @@ fn a_large_body_is_taken() {
 fn connections_without_the_token_shut_nobody_out() {
     let place = Place::new(&[("a.txt", "one\n")]);
     let web = place.serve(&[]);
-    // More than the server keeps open. Those that it closes are the oldest.
+    // More connections than the server keeps open. It closes the oldest.
     let _idle: Vec<_> = (0..600).map(|_| web.connect()).collect();
     for _ in 0..30 {
         let session = web.session();

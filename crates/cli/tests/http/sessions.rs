@@ -1,4 +1,4 @@
-//! Sessions, conversations that requests name, and many clients at once.
+//! Sessions, named conversations, and many clients at once.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -89,7 +89,7 @@ fn requests_that_stand_alone_belong_to_the_conversation_that_they_name() {
     assert_eq!(code(call("b", None, "Write", write(1))), "not_read");
     assert_eq!(code(call("a", Some(json!("x")), "Write", write(1))), "not_read");
     assert_eq!(code(call("a", None, "Write", write(1))), Value::Null);
-    // The name decides, whoever says it.
+    // Only the name counts, whichever client sends it.
     call("a", Some(json!("x")), "Read", read(&path));
     assert_eq!(code(call("b", Some(json!("x")), "Write", write(2))), Value::Null);
     for wrong in [json!(""), json!(3), json!("x".repeat(201))] {
@@ -150,7 +150,7 @@ fn sixty_four_clients_at_once_get_right_answers() {
         fs::write(place.file(&format!("{client}.txt")), format!("client {client}\n")).unwrap();
     }
     let web = place.serve(&["--dialect", "all"]);
-    // Connections that never say anything hold nobody up.
+    // Connections that send nothing do not block others.
     let stalled: Vec<_> = (0..32)
         .map(|number| {
             let mut stream = web.connect();
@@ -170,7 +170,7 @@ fn sixty_four_clients_at_once_get_right_answers() {
                 let name = format!("{client}.txt");
                 let session = (client % 2 == 0).then(|| web.session());
                 for number in 0..CALLS {
-                    // Half of them have sessions, half of the requests stand alone.
+                    // Half of them have sessions, and half of the requests are stateless.
                     let call = |tool: &str, arguments: Value| {
                         let reply = match &session {
                             Some(session) => web.call(session, tool, &arguments),
@@ -220,7 +220,7 @@ fn a_stalled_reader_holds_nobody_up() {
     fs::write(place.file("large.txt"), "0123456789\n".repeat(100_000)).unwrap();
     let web = place.serve(&["--dialect", "dotted"]);
     let session = web.session();
-    // Asks for much, a few times over, and reads nothing of it.
+    // Requests large results several times, and reads nothing.
     let stalled: Vec<_> = (0..20)
         .map(|number| {
             let params = json!({"name": "file.read", "arguments": {"path": "large.txt"}});

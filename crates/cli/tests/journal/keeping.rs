@@ -161,7 +161,7 @@ fn a_killed_process_leaves_the_old_or_the_new_and_a_journal_that_can_be_read() {
             let patches = json!([{"find": format!("value = {from}\n"), "replace": format!("value = {}\n", from + 1)}]);
             json!({"tool": "file.patch", "args": {"path": "f", "patches": patches}}).to_string()
         };
-        // One edit is waited for, more are on their way, and then it is over at once.
+        // The test waits for one edit, sends more, and kills the process.
         writeln!(input, "{}", edit(reached)).unwrap();
         let mut answer = String::new();
         output.read_line(&mut answer).unwrap();
@@ -178,8 +178,7 @@ fn a_killed_process_leaves_the_old_or_the_new_and_a_journal_that_can_be_read() {
         assert_eq!(rest.trim_end().len(), padding.len());
         reached = value;
     }
-    // Every change that was made is in the journal with what it displaced, and perhaps some that
-    // were not made.
+    // The journal has every change that was made, with its backup, and maybe some that were not made.
     let journal = place.0.path().join("state/pinfold/journal");
     for entry in place.log() {
         let id = entry["id"].as_str().unwrap();
@@ -236,7 +235,7 @@ fn an_undo_that_was_noted_and_never_made_leaves_the_change_to_undo() {
     }
     assert!(place.undo(&[]).status.success());
     assert_eq!(place.read("a.txt").unwrap(), "two\n");
-    // As if the process had been killed after it had noted the undo.
+    // As if the process had been killed after it had journalled the undo.
     let log = place.0.path().join("state/pinfold/journal/log.jsonl");
     let text = fs::read_to_string(&log).unwrap();
     let last = text.trim_end().rfind('\n').unwrap() + 1;
@@ -246,12 +245,12 @@ fn an_undo_that_was_noted_and_never_made_leaves_the_change_to_undo() {
     let undone = place.undo(&[]);
     assert!(undone.status.success(), "{undone:?}");
     assert_eq!(place.read("a.txt").unwrap(), "two\n");
-    // And as if it had been killed after it had made it.
+    // And as if it had been killed after it had made the undo.
     assert!(place.undo(&[]).status.success());
     assert_eq!(place.read("a.txt").unwrap(), "one\n");
 }
 
-/// Appends an entry to the log as a process would that was killed before it made the change.
+/// Appends an entry to the log, like a process that was killed before it made the change.
 fn note_without_change(place: &Place, like: &str) {
     let log = place.0.path().join("state/pinfold/journal/log.jsonl");
     let text = fs::read_to_string(&log).unwrap();
@@ -310,7 +309,7 @@ fn sparse_files_are_copied_sparsely_and_not_beyond_what_the_journal_may_take() {
     assert!(
         back.len() == 50 << 20 && back.starts_with(b"head") && back[4..].iter().all(|it| *it == 0)
     );
-    // One that is too large is not copied at all.
+    // A backup that is too large is not copied.
     fs::write(place.ws().join("large"), vec![1; 2_000_000]).unwrap();
     let refused = delete("large", "1000000");
     assert!(refused["message"].as_str().unwrap().contains("max_journal_bytes"), "{refused}");

@@ -10,7 +10,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The files of a workspace, and what an agent does to them.
+/// The files of a workspace, and an agent's changes to them.
 fn turn(place: &Place) {
     place.call(
         "file.patch",
@@ -29,7 +29,7 @@ fn workspace() -> Place {
     fs::write(place.ws().join("c.txt"), "three\n").unwrap();
     fs::create_dir(place.ws().join("dir")).unwrap();
     fs::write(place.ws().join("dir/d.txt"), "four\n").unwrap();
-    // Not as it was committed, if there were a repository.
+    // A file with uncommitted work, if there were a repository.
     fs::write(place.ws().join("dirty.txt"), "unsaved work\n").unwrap();
     place
 }
@@ -167,7 +167,7 @@ fn a_set_that_was_interrupted_and_changed_since_is_shown_with_the_state_of_each_
     for path in ["a.txt", "c.txt", "n.txt"] {
         place.call("file.write", json!({"path": path, "content": "new\n"}));
     }
-    // As a process leaves it that is killed in the middle of a set of changes.
+    // The state after a process was killed in the middle of a set of changes.
     let log = place.0.path().join("state/pinfold/journal/log.jsonl");
     let lines = fs::read_to_string(&log).unwrap();
     let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -190,7 +190,7 @@ fn a_set_that_was_interrupted_and_changed_since_is_shown_with_the_state_of_each_
     assert_eq!(json[1]["torn"], "changed since");
     assert_eq!(json[1]["group"], group);
     assert_eq!(place.read("a.txt").unwrap(), "new\n");
-    // Once nobody's change is in the way, the next start takes it back.
+    // Once no other change is in the way, the next start rolls the set back.
     fs::write(place.ws().join("c.txt"), "new\n").unwrap();
     assert!(place.pinfold("log").output().unwrap().status.success());
     assert_eq!(place.read("a.txt").unwrap(), "one\n");

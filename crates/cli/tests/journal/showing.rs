@@ -90,7 +90,7 @@ fn names_cannot_talk_to_the_terminal() {
     assert!(!printed.contains('\u{1b}'), "{printed:?}");
     let undone = place.undo(&[]).stdout;
     assert!(undone.starts_with(b"Undid ") && !undone.contains(&0x1b), "{undone:?}");
-    // For a program, what changed is as it is.
+    // A program gets the unescaped change.
     place.call("file.write", json!({"path": "c", "content": "\u{1b}[1mbold\n"}));
     let id = place.log().last().unwrap()["id"].as_str().unwrap().to_owned();
     let shown = place.pinfold("show").arg(id).output().unwrap().stdout;

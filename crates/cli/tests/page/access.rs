@@ -4,7 +4,7 @@ use pinfold_testkit::mcp::Reply;
 
 use crate::stage::{Page, Stage};
 
-/// Trades the key for a cookie.
+/// Exchanges the key for a cookie.
 pub(crate) fn enter(page: &Page) -> String {
     let (base, query) = page.base_and_query();
     let reply = page.web().send("GET", &format!("{base}?{query}"), &[], b"");
@@ -36,7 +36,7 @@ fn the_key_works_once_and_everything_else_needs_the_cookie() {
         assert_eq!(reply.status, 401, "{path}: {reply:?}");
         assert!(reply.body.contains("`pinfold page`"), "{reply:?}");
     }
-    // A wrong key, and a browser that looks ahead, do not use it up.
+    // Neither a wrong key nor a browser that prefetches uses it up.
     let wrong = page.web().send("GET", &format!("{base}?key=0"), &[], b"");
     assert_eq!(wrong.status, 401);
     let ahead = [("Sec-Purpose", "prefetch")];
@@ -122,7 +122,7 @@ fn foreign_hosts_origins_and_sites_are_refused() {
         assert_eq!(post(&page, "pause", &headers, pause).status, 403, "{foreign}");
         assert_eq!(get(&page, "api/changes?%7B%7D", &[cookie, ("Origin", foreign)]).status, 403);
     }
-    // A page of another server on this machine is of the same site, but not of the same origin.
+    // A page of another server on this machine has the same site, but not the same origin.
     for site in ["cross-site", "same-site", "none"] {
         let headers = [cookie, origin, json, ("Sec-Fetch-Site", site)];
         assert_eq!(post(&page, "pause", &headers, pause).status, 403, "{site}");

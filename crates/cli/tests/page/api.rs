@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::access::enter;
 use crate::stage::{Page, Stage, write};
 
-/// A page that has entered.
+/// A page whose client has the cookie.
 struct Entered<'p> {
     page: &'p Page,
     cookie: String,
@@ -20,7 +20,7 @@ impl<'p> Entered<'p> {
     }
 
     fn get(&self, name: &str, query: &Value) -> (u16, Value) {
-        // Percent-encoded as a whole, which is always right.
+        // Every byte is percent-encoded, which is always valid.
         let query: String = query.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect();
         let path = format!("{}api/{name}?{query}", self.page.base_and_query().0);
         let reply = self.page.web().send("GET", &path, &[("Cookie", &self.cookie)], b"");
@@ -99,7 +99,7 @@ fn changes_are_listed_in_parts_shown_and_undone() {
         (status, &refused["refused"][0]["why"]),
         (200, &json!("its content has changed since"))
     );
-    // All that the session did. The page's undo came after it, so it is another's change.
+    // All changes of the session. The page's undo belongs to another session.
     let session = json!({"session": all[0]["session"]});
     let (_, others) = page.undo(&json!({"what": session, "preview": true, "leave_out": true}));
     assert_eq!(others["refused"][0]["path"], json!(stage.file("a.txt")), "{others}");

@@ -1,4 +1,4 @@
-//! A browser that tests drive: `driver.mjs` with Debian's Chromium.
+//! A browser for tests: `driver.mjs` with Debian's Chromium.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -140,12 +140,12 @@ impl<'b> Tab<'b> {
         self.ask("shot", json!({"file": file}));
     }
 
-    /// Checks that the page had no errors: none that it threw, and none that its Content-Security-Policy stopped.
+    /// Checks that the page had no errors: neither exceptions nor violations of its Content-Security-Policy.
     pub(crate) fn assert_no_problems(&self) {
         assert_eq!(self.ask("problems", json!({}))["problems"], json!([]));
     }
 
-    /// Checks that axe finds no serious problem for people who use a screen reader, a keyboard or large letters.
+    /// Checks that axe finds no serious accessibility problem.
     pub(crate) fn assert_accessible(&self) {
         assert_eq!(self.ask("axe", json!({}))["found"], json!([]));
     }

@@ -42,7 +42,7 @@ fn changes_are_undone_and_that_too_and_conflicts_are_named() {
     tab.click(".notice >> text=Undo that");
     tab.wait("dialog[open] >> text=Undo the undo");
     tab.click("dialog[open] button.yes");
-    // The newest change is the undo of the undo, which is undone; the first change stands again.
+    // The newest change is the undo of the undo, so the undo is undone, and the first change is in effect again.
     tab.wait("[role=option] >> nth=1 >> text=undone");
     assert_eq!(tab.count(".row.change.undone"), 1);
     assert_eq!(stage.content("a.txt"), "two\n");
@@ -99,7 +99,7 @@ fn all_that_a_session_did_is_undone_but_what_others_changed_since() {
         ["one\n", "by hand\n", "by another session\n"]
     );
     assert!(!stage.file("d.txt").exists());
-    // They were undone together, and come back together.
+    // They were undone together, and are redone together.
     tab.wait(".row.change.grouped");
     tab.click(".notice >> text=Undo that");
     tab.wait("dialog[open] .files");
@@ -163,7 +163,7 @@ fn any_two_versions_of_a_file_are_compared_also_after_a_move() {
     let page = stage.page(&[]);
     let tab = browser.open_page(&page);
     tab.view(&format!("#/file?path={}", stage.file("b.txt").display()));
-    // Four changes, what is there now, and what was there before the first.
+    // Four changes, the current version, and the version before the first.
     tab.wait("text=before the first change");
     assert_eq!(tab.count("input[name=to]"), 6);
     tab.wait("pin-file .line.added .code >> text=third");

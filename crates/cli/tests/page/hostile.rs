@@ -1,14 +1,14 @@
-//! Names and contents that try to be more than text.
+//! Names and contents that try to act as markup or control characters.
 
 use pinfold_testkit::mcp::answer;
 
 use crate::browser::Browser;
 use crate::stage::{Stage, answered, write};
 
-/// A name that is markup, with a character that turns the text after it around.
+/// A name that is markup, with a character that reverses the text after it.
 const NAME: &str = "<img src=x onerror=alert(1)>\u{202e}txt.exe";
 
-/// Markup, escape sequences, characters that cannot be seen, and what the templates of the page use.
+/// Markup, escape sequences, invisible characters, and the syntax of the page's templates.
 const CONTENT: &str = "<script>alert(1)</script>\n</div><iframe src=javascript:alert(1)>\n\
     \x1b]0;title\x07\x1b[2Jescape\n\u{202e}detrever\u{2066}\u{200b}hidden\n${alert(1)} {{x}} &lt; --> ]]>\n";
 

@@ -1,4 +1,4 @@
-//! A long journal and a long diff: only what is on screen exists in the page.
+//! A long journal and a long diff: the page has elements only for what is on screen.
 
 use std::fs;
 

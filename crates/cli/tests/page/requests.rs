@@ -1,4 +1,4 @@
-//! Approval requests in a browser: what is shown, what the answers do, and who may answer.
+//! Approval requests in a browser: their display, the effect of answers, and access.
 
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -33,7 +33,7 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
     tab.wait_gone("pin-request");
     assert_eq!(tab.title(), "Pinfold");
     tab.wait(".row.call >> text=+1");
-    // Once is once.
+    // An approval for once covers one call.
     let id = server.ask("tools/call", write("a.txt", "three\n"));
     tab.wait("article.request.ready");
     tab.press("d");
@@ -73,7 +73,7 @@ fn a_second_key_does_not_answer_the_request_that_moves_up() {
     let second = server.ask("tools/call", write("b.txt", "b\n"));
     tab.wait("article.request.ready >> text=b.txt");
     assert_eq!(tab.title(), "(2) requests wait · Pinfold");
-    // As fast as nobody types: the first answer, and as soon as its request is gone, another.
+    // Clicks faster than any user: the first answer, and another one as soon as its request has ended.
     tab.run(
         "const press = () => document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', bubbles: true})); press(); \
          new Promise((done) => new MutationObserver(() => { \
@@ -172,7 +172,7 @@ fn nobody_is_asked_once_the_last_page_is_closed() {
     let id = server.ask("tools/call", write("a.txt", "two\n"));
     tab.wait("article.request.ready");
     tab.close();
-    // The request does not wait for a page that nobody looks at.
+    // The request does not wait for a page that nobody sees.
     let refused = answered(&mut server, id);
     assert_eq!(refused["error"], "permission_denied", "{refused}");
     // A page that opens again is asked again.
@@ -192,7 +192,7 @@ fn a_page_of_another_site_can_neither_read_nor_answer() {
     tab.wait("article.request.ready");
     let name = tab.run("document.querySelector('pin-app').live.servers.keys().next().value");
     let base = page.link.split('?').next().unwrap();
-    // Another server on this machine: of the same site, since sites do not know ports. It even knows the path.
+    // Another server on this machine has the same site, since sites ignore ports. It even knows the path.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {

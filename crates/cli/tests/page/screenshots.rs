@@ -1,4 +1,4 @@
-//! The pictures in the documentation, and what the page looks like on small screens.
+//! The screenshots in the documentation, and the page on small screens.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn pictures_of_the_views() {
     tab.press("Enter");
     tab.wait("pin-file .line.added mark");
     shot("page-file.png");
-    // For the eyes of whoever changes the page; not in the documentation.
+    // These are for developers of the page, not for the documentation.
     if std::env::var_os("PINFOLD_SCREENSHOTS_ALL").is_some() {
         tab.resize(360, 740);
         shot("narrow-file.png");

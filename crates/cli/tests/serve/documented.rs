@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::served::workspace;
 
-/// The commands in the documentation, with a workspace where they say a path.
+/// The commands in the documentation, with a real workspace as the path.
 #[test]
 fn the_documented_configurations_start_a_server() {
     let dir = workspace(&[]);
@@ -70,7 +70,7 @@ fn the_registry_is_told_the_truth() {
     }
     assert_eq!(packages[0]["identifier"], env!("CARGO_PKG_NAME"));
     assert!(server["description"].as_str().unwrap().len() <= 100);
-    // Whoever publishes a package says in it which server it is.
+    // A published package names its server.
     let name = server["name"].as_str().unwrap();
     for readme in ["README.md", "packages/python/README.md"] {
         let text = fs::read_to_string(root.join(readme)).unwrap();

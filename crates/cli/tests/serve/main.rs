@@ -87,7 +87,7 @@ fn what_is_no_message_is_answered_and_the_server_goes_on() {
         let answer = server.read().unwrap();
         assert_eq!(error_code(&answer), code, "{answer} to {}", String::from_utf8_lossy(line));
     }
-    // An error answer has the request's id where that can be parsed.
+    // An error has the request's id, if that can be parsed.
     server.send_raw(b"{\"jsonrpc\":\"1.0\",\"id\":\"seven\",\"method\":\"ping\"}");
     assert_eq!(server.read().unwrap()["id"], "seven");
     // A value that cannot be represented is a bad argument of that request.
@@ -102,7 +102,7 @@ fn what_is_no_message_is_answered_and_the_server_goes_on() {
         assert_eq!((&answer["id"], error_code(&answer)), (&json!("x"), -32602), "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().starts_with("invalid_argument"));
     }
-    // Nothing is answered to empty lines and to notifications that nobody knows.
+    // Empty lines and unknown notifications get no answer.
     server.send_raw(b"");
     server.send_raw(b"   \r");
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/nobody", "params": 3}));
@@ -170,7 +170,7 @@ fn answers_of_structured_dialects_are_there_twice_and_errors_once() {
     let read = server.call("file.read", &json!({"path": "a.txt"}));
     assert_eq!(read["structuredContent"]["total_lines"], 1);
     assert_eq!(serde_json::from_str::<Value>(text(&read)).unwrap(), read["structuredContent"]);
-    // A name as it is exported to formats that know no dots.
+    // The name in formats that do not allow dots.
     assert_eq!(server.call("file_read", &json!({"path": "a.txt"})), read);
     let missing = server.call("read_file", &json!({"path": "b.txt"}));
     assert!(missing.get("structuredContent").is_none(), "{missing}");
@@ -266,7 +266,7 @@ fn standard_error_is_quiet_unless_asked() {
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("PINFOLD_LOG"));
 }
 
-/// Clients that run on Node give their servers sockets instead of pipes.
+/// Clients on Node give their servers sockets instead of pipes.
 #[test]
 fn sockets_do_as_well_as_pipes() {
     let dir = workspace(&[]);

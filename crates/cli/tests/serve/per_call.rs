@@ -1,4 +1,5 @@
-//! Frameworks that start a server for each call: what one server read counts for the next of the same parent.
+//! Frameworks that start a server for each call: files that one server has read count for later ones of the same
+//! parent.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -60,7 +61,7 @@ fn what_a_server_read_does_not_count_for_another_parents_servers() {
     let path = dir.path().join("a.txt");
     call(&mut command(dir.path(), &state), "Read", &json!({"file_path": path}));
     let direct = command(dir.path(), &state);
-    // The second command keeps the shell from replacing itself by the first.
+    // Because of the second command, the shell does not replace itself by the first.
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$0\" \"$@\"; exit $?"]).arg(direct.get_program()).args(direct.get_args());
     shell.env("XDG_STATE_HOME", state.path()).env("XDG_CONFIG_HOME", dir.path().join("no-config"));

@@ -1,4 +1,4 @@
-//! Turns, cancellation and the end: what is done when, and what is not done any more.
+//! The order of calls, cancellation, and the end of the server.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -40,9 +40,9 @@ fn an_input_that_ends_without_a_word_ends_the_server() {
     assert_eq!((output.stdout.len(), output.stderr.len()), (0, 0));
 }
 
-/// A search that would take longer than anybody waits.
+/// A search that takes longer than any test waits.
 fn endless(dir: &Path) -> Value {
-    // No two lines alike, so that no state of the search is met twice.
+    // No two lines are alike, so no state of the search occurs twice.
     let mut random = 1_u64;
     let mut letter = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -65,7 +65,7 @@ fn a_cancelled_search_ends() {
     let list = server.call("LS", &json!({"path": dir.path()}));
     assert_eq!(list["isError"], false);
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
-    // The process waits for calls at work, so it ends only if this one has.
+    // The process waits for running calls, so it ends only if this one has.
     let (status, rest) = server.end();
     assert!(status.success());
     assert_eq!(rest, Vec::<Value>::new(), "a cancelled request gets no answer");
@@ -119,7 +119,7 @@ fn changes_are_made_in_the_order_in_which_they_come() {
     assert_eq!(content, format!("{}\n", count - 1));
 }
 
-/// Only requests come before a conversation; all else is passed over.
+/// Before a conversation only requests are answered; everything else is ignored.
 #[test]
 fn what_comes_before_a_conversation_does_not_end_it() {
     let dir = workspace(&[]);
@@ -161,7 +161,7 @@ fn a_client_that_does_not_read_is_not_waited_for() {
         }
         let mut output = BufReader::with_capacity(100, process.stdout.take().unwrap());
         output.read_line(&mut String::new()).unwrap();
-        // The first answer has begun, and nobody reads on.
+        // The first answer has begun, and nothing more is read.
         output.fill_buf().unwrap();
         match signal {
             Some(signal) => {
@@ -246,7 +246,7 @@ fn a_request_before_the_handshake_is_told_what_is_missing() {
     assert!(hello.get("result").is_some(), "{hello}");
 }
 
-/// A stack that no thread can have makes every attempt to start one fail.
+/// With an impossible stack size, every attempt to start a thread fails.
 #[test]
 fn calls_are_made_even_if_the_system_gives_no_threads() {
     let files: Vec<_> = (0..200).map(|number| (format!("d{number}/a.txt"), "one\n")).collect();

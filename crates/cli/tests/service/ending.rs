@@ -1,4 +1,4 @@
-//! How a server ends, and what it says about itself meanwhile: health, readiness, logs, metrics.
+//! The end of a server, and its status: health, readiness, logs, metrics.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Place, called, eventually, holder, read};
 
-/// A server with a client whose user is asked before anything is changed.
+/// A server with a client whose user has to approve every change.
 struct Asking {
     place: Place,
     server: Web,
@@ -99,7 +99,7 @@ fn calls_under_way_end_and_new_ones_are_refused() {
         ("Accept", "text/event-stream"),
     ];
     assert_eq!(asking.client.send("GET", "/mcp/one", &headers, b"").status, 503);
-    // The user's answer still reaches the call under way, which is answered as a whole.
+    // The user's answer still reaches the running call, which is answered completely.
     let result = json!({"action": "accept", "content": {"answer": "allow once"}});
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
     assert_eq!(asking.post(&answer).status, 202);
@@ -117,7 +117,7 @@ fn calls_that_take_too_long_are_cancelled() {
     let begin = Instant::now();
     asking.tell(Signal::TERM);
     assert!(asking.server.process().wait().unwrap().success());
-    // One second, and three for what does not stop; the rest is this machine's.
+    // One second, and three for calls that do not stop; the rest is slack for a busy machine.
     assert!(begin.elapsed() >= Duration::from_secs(1));
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     _ = stream.read_to_string(&mut String::new());
@@ -206,7 +206,7 @@ fn metrics_count_what_happens_in_each_workspace() {
     ] {
         assert!(text.lines().any(|line| line.starts_with(expected)), "{expected}\n{text}");
     }
-    // No path, no token.
+    // Metrics have neither paths nor tokens.
     assert!(!text.contains("a.txt") && !text.contains(&tokens[0]), "{text}");
     assert_eq!(metrics.send("GET", "/mcp/one", &[], b"").status, 404);
     assert_eq!(metrics.send("POST", "/metrics", &[], b"").status, 405);
@@ -228,7 +228,7 @@ fn a_log_of_json_is_one_object_a_line() {
     let mut process = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
     let lines = || -> Vec<Value> {
         let text = fs::read_to_string(&log).unwrap();
-        // The last line may be on its way.
+        // The last line may be incomplete.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let object = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         whole.lines().map(object).collect()

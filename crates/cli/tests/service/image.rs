@@ -1,7 +1,7 @@
-//! The image in `deploy/Containerfile`: what the file says is done by hand, and the server runs in it.
+//! The image of `deploy/Containerfile`: the test follows the file's instructions, and runs the server in the result.
 //!
-//! No engine for containers is needed: a directory is assembled as the file says, mounted read-only in a mount namespace,
-//! and the program runs in it as the user that the file names. That needs root.
+//! No container engine is needed: a directory is assembled as the file says, mounted read-only in a mount namespace,
+//! and the program runs in it as the file's user. That needs root.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -123,7 +123,7 @@ fn the_image_serves_as_its_user_from_a_read_only_root() {
         root.display()
     );
     let mut command = Command::new("unshare");
-    // A process namespace, as in a container: `/proc` shows only what is inside.
+    // A process namespace, as in a container, so that `/proc` shows only the processes inside.
     command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &script, "sh"]);
     for word in &image.command {
         command.arg(word.replace("0.0.0.0:8700", "0.0.0.0:0"));
@@ -169,7 +169,7 @@ fn the_image_serves_as_its_user_from_a_read_only_root() {
     draining.join().unwrap();
 }
 
-/// The process that another has started.
+/// The child of a process.
 fn child_of(parent: u32) -> i32 {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
     children.split_whitespace().next().unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! Limits of each token: calls, bytes and sessions. They hold for the token alone.
+//! Limits of each token: calls, bytes and sessions. They apply to that token only.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{Place, called, holder, read};
 
-/// Checks an answer that says to come again later, and returns after how many seconds.
+/// Checks a refusal for a limit, and returns its `Retry-After` in seconds.
 fn refused(reply: &Reply, id: i64, limit: &str) -> u64 {
     assert_eq!(reply.status, 429, "{reply:?}");
     let message = reply.message();
@@ -26,7 +26,7 @@ fn more_calls_than_a_token_may_make_are_refused() {
     let (few, many) = (holder(&server, "one", &few), holder(&server, "one", &many));
     let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
     let post = |web: &Web| web.post(&[], &ping);
-    // As many at once as no second gives.
+    // More at once than a second's worth.
     let replies: Vec<Reply> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..50).map(|_| scope.spawn(|| post(&few))).collect();
         all.into_iter().map(|reply| reply.join().unwrap()).collect()
@@ -36,7 +36,7 @@ fn more_calls_than_a_token_may_make_are_refused() {
     for reply in over {
         assert_eq!(refused(reply, 7, "1 calls a second"), 1);
     }
-    // Others go on.
+    // Other tokens are not affected.
     assert!((0..50).all(|_| post(&many).status != 429));
 }
 

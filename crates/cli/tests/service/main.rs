@@ -1,4 +1,4 @@
-//! `pinfold serve --http` as a service: many workspaces and tokens, replicas, and how it is run and watched.
+//! `pinfold serve --http` as a service: many workspaces and tokens, replicas, operation and monitoring.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
@@ -20,7 +20,7 @@ use pinfold_testkit::mcp::{Reply, Web};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Workspaces, and beside them what the server keeps.
+/// Workspaces, and a directory for the server's own files.
 struct Place {
     dir: TempDir,
 }
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// A server as the holder of a token sees it, at the path of a workspace.
+/// A client with a token, at the path of a workspace.
 fn holder(server: &Web, workspace: &str, token: &str) -> Web {
     Web::opened(&server.address, token, &format!("/mcp/{workspace}"))
 }
@@ -108,7 +108,7 @@ fn structured(reply: &Reply) -> Value {
     pinfold_testkit::mcp::answer(&reply.message())
 }
 
-/// Waits until something holds that happens soon.
+/// Waits until a condition is true.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -117,10 +117,10 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a token lets somebody in.
+/// Whether a token is accepted.
 fn is_let_in(web: &Web) -> bool {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    // Without a session it is no request that is answered, but it is no stranger's either.
+    // Without a session the request is refused, but not with the status for an unknown token.
     web.post(&[], &ping).status != 401
 }
 

@@ -1,4 +1,4 @@
-//! Three replicas behind a proxy: any of them goes on with a conversation's approvals.
+//! Three replicas behind a proxy: each can continue a conversation's approvals.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -63,7 +63,7 @@ fn proxy(place: &Place, program: &Path, recipe: &str, replicas: &[Web]) -> Proxy
     proxy
 }
 
-/// A call that asks, or answers the question of an earlier one.
+/// A call that asks for approval, or answers the request of an earlier one.
 fn round(web: &Web, content: &str, answered: Option<(&Value, &str)>) -> Reply {
     let arguments = json!({"path": "a.txt", "content": content});
     let mut call = json!({"name": "file.write", "arguments": arguments});
@@ -78,7 +78,7 @@ fn round(web: &Web, content: &str, answered: Option<(&Value, &str)>) -> Reply {
     web.alone("tools/call", call, meta)
 }
 
-/// The state that comes with the question whether to make a change.
+/// The state in an approval request.
 fn asked(reply: &Reply) -> Value {
     let message = reply.message();
     assert_eq!(message["result"]["resultType"], "input_required", "{message}");
@@ -105,7 +105,7 @@ fn a_killed_replica_is_not_missed(program: &Path, recipe: &str) {
     let proxy = proxy(&place, program, recipe, &replicas);
     let web = Web::opened(&proxy.address, &token, "/mcp/one");
     let content = || fs::read_to_string(place.file("one", "a.txt")).unwrap();
-    // The first two are killed after they have asked; whichever is alive answers.
+    // The first two are killed after they have asked, and any running one answers.
     for (number, text) in ["first\n", "second\n", "third\n"].into_iter().enumerate() {
         let state = match replicas.get_mut(number).filter(|_| number < 2) {
             Some(replica) => {
@@ -151,7 +151,7 @@ fn a_session_stays_with_its_replica_behind_haproxy() {
     };
     assert_eq!(alive(), 6);
     assert_eq!(alive(), 6);
-    // The sessions of a replica end with it, and others of the same client go on.
+    // The sessions of a replica end with it. Others of the same client continue.
     replicas[0].process().kill().unwrap();
     replicas[0].process().wait().unwrap();
     assert!((1..6).contains(&alive()), "{}", alive());
@@ -172,7 +172,7 @@ fn an_approval_counts_once_for_all_replicas() {
     let done = round(&third, "two\n", Some((&state, "allow once")));
     assert_eq!(answer(&done.message())["bytes_written"], 4, "{done:?}");
     fs::write(place.file("one", "a.txt"), "one\n").unwrap();
-    // The file is as it was, and the answer is used all the same.
+    // The file is unchanged, but the answer is used up.
     asked(&round(&first, "two\n", Some((&state, "allow once"))));
     assert_eq!(fs::read_to_string(place.file("one", "a.txt")).unwrap(), "one\n");
 }
@@ -188,7 +188,7 @@ fn a_state_is_worth_nothing_to_others() {
         let message = reply.message();
         assert_eq!(message["error"]["code"], -32602, "{message}");
     };
-    // To a server with another key, and to the holder of another token.
+    // The state is refused by a server with another key, and for another token.
     refused(round(&holder(stranger, "one", &token), "two\n", Some((&state, "allow once"))));
     refused(round(&holder(replica, "one", &other), "two\n", Some((&state, "allow once"))));
     let done = round(&holder(replica, "one", &token), "two\n", Some((&state, "allow once")));
@@ -215,7 +215,7 @@ fn a_key_that_others_may_read_or_that_is_short_is_refused() {
     mode(0o600);
     fs::write(&key, "0123456789abcdef0123456789abcde\n").unwrap();
     refused("it has 31 bytes; at least 32 are needed");
-    // A key that is missing is made.
+    // A missing key is created.
     fs::remove_file(&key).unwrap();
     let _server = place.serve(&["--state-key-file", key.to_str().unwrap()]);
     let made = fs::metadata(&key).unwrap();

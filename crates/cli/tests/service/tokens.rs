@@ -28,7 +28,7 @@ fn a_token_is_printed_once_and_kept_as_a_hash() {
     };
     assert_eq!((remove("agent"), remove("agent"), remove("second")), (Some(0), Some(2), Some(0)));
     assert_eq!(listed(), "");
-    // The last one leaves a file that lets nobody in, and not one that a token is made for.
+    // After the last one, the file accepts no token, and no token is created for it.
     assert_eq!(fs::read_to_string(&file).unwrap(), "[tokens]\n");
     let bad = place.pinfold(&["token", "new"]).arg(&file).arg("Not a name").output().unwrap();
     assert_eq!(bad.status.code(), Some(2));
@@ -50,7 +50,7 @@ fn a_token_is_rotated_without_a_restart() {
             == Some("     1\tone\n")
     };
     assert!(reads(&old));
-    // For a while both are good, and the session goes on with either.
+    // For a while both are valid, and the session continues with either.
     let new = holder(&server, "one", &place.token("one", "agent", &["--keep-old"]));
     eventually("the new token is not accepted", || is_let_in(&new));
     assert!(reads(&old) && reads(&new));
@@ -58,7 +58,7 @@ fn a_token_is_rotated_without_a_restart() {
     let newest = holder(&server, "one", &place.token("one", "agent", &[]));
     eventually("the old token is still accepted", || !is_let_in(&old) && !is_let_in(&new));
     assert!(reads(&newest));
-    // The session ends with the token's name.
+    // The session ends when the token's name is removed.
     place.token("one", "other", &[]);
     let remove =
         place.pinfold(&["token", "remove"]).arg(place.token_file("one")).arg("agent").status();
@@ -115,7 +115,7 @@ fn a_token_file_that_is_not_right_lets_nobody_in() {
         mode(0o600);
         eventually("nobody is let in", || is_let_in(&one) && ready() == 200);
     }
-    // Whoever had a session has it still.
+    // Existing sessions are not affected.
     assert_eq!(called(&one, &session, "file.read", &read("a.txt"))["content"], "     1\tone\n");
 }
 

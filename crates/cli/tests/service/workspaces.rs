@@ -1,4 +1,4 @@
-//! Several workspaces: each its own, and none reaches another.
+//! Several workspaces: each is separate, and none reaches another.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ fn each_workspace_has_its_own_roots_rules_mode_and_journal() {
     assert_eq!(called(&one, &in_one, "file.write", &write)["bytes_written"], 4);
     assert_eq!(called(&two, &in_two, "file.write", &write)["error"], "permission_denied");
     assert!(exists(place.file("one", "new.txt")) && !exists(place.file("two", "new.txt")));
-    // The journals are apart, and the user's commands find them by the workspace's name.
+    // The journals are separate, and the user's commands find them by the workspace's name.
     let undone = |name: &str| {
         let output = place.pinfold(&["undo", "--workspace", name]).output().unwrap();
         (output.status.code(), exists(place.file("one", "new.txt")))
@@ -63,7 +63,7 @@ fn a_token_of_one_workspace_never_reaches_another() {
     let header = ("Mcp-Session-Id", session.as_str());
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(one.post(&[header], &ping).status, 200);
-    // A workspace that is not the token's own, and one that does not exist, are the same.
+    // The answer is the same for another token's workspace and for one that does not exist.
     let foreign = |workspace| {
         let reply = holder(&server, workspace, &first).post(&[header], &ping);
         (reply.status, reply.body)
@@ -79,7 +79,7 @@ fn a_token_of_one_workspace_never_reaches_another() {
     assert_eq!(stranger("one").0, 401);
     assert_eq!(stranger("one"), stranger("two"));
     assert_eq!(stranger("one"), stranger("three"));
-    // Nor is a session of one found in the other, by whatever method.
+    // A session of one is not found in the other, by any method.
     let two = holder(&server, "two", &second);
     let bearer = format!("Bearer {second}");
     for method in ["GET", "DELETE"] {
@@ -90,7 +90,7 @@ fn a_token_of_one_workspace_never_reaches_another() {
     }
     assert_eq!(two.post(&[header], &ping).status, 404);
     assert_eq!(one.post(&[header], &ping).status, 200);
-    // At the place of a workspace without a name there is none.
+    // There is no workspace without a name.
     assert_eq!(two.send("GET", "/mcp", &[("Authorization", &bearer)], b"").status, 404);
 }
 
@@ -108,7 +108,7 @@ fn a_session_is_the_tokens_that_began_it() {
     let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", session.as_str())];
     assert_eq!(second.send("DELETE", "/mcp/one", &headers, b"").status, 404);
     assert_eq!(called(&first, &session, "Read", &file)["success"], true);
-    // Requests without a session belong to the token's own conversation, however they name it.
+    // Stateless requests belong to the token's own conversations, even with the same name.
     let call = |web: &pinfold_testkit::mcp::Web, tool, arguments| {
         let mut meta = alone("same");
         meta.insert("pinfold/session".into(), json!("same"));
@@ -160,7 +160,7 @@ fn workspaces_do_not_share_a_journal() {
 fn the_files_of_all_workspaces_are_out_of_reach_of_each() {
     let place = Place::new(&["one", "two"]);
     let root = place.root("one");
-    // A careless user: everything is inside the root of `one`.
+    // A careless configuration: everything is inside the root of `one`.
     let table = |name: &str| {
         let path = |what: &str| root.join(format!("{name}.{what}"));
         format!(

@@ -171,7 +171,7 @@ fn a_viewer_approves_and_denies_before_the_client_is_asked() {
     let refused = result(&mut server, id);
     assert!(refused["message"].as_str().unwrap().contains("the user said no: use b.txt"));
     assert_eq!(content(&dir), "two\n");
-    // A yes for the session is asked for once.
+    // An approval for the session is asked for once.
     let id = server.ask("tools/call", write("three\n"));
     let request = viewer.request();
     viewer.answer(&request, AnswerKind::Session, None);
@@ -186,7 +186,7 @@ fn a_viewer_approves_and_denies_before_the_client_is_asked() {
     server.send(&cancel);
     assert_eq!(viewer.ended(), RequestEnd::Cancelled);
     viewer.answer(&request, AnswerKind::Once, None);
-    // Without a viewer the client is asked, also about what a viewer has left open.
+    // Without a viewer the client is asked, even about a request that a viewer has left unanswered.
     server.ask("tools/call", delete);
     viewer.request();
     viewer.connection.close();
@@ -198,7 +198,7 @@ fn a_viewer_approves_and_denies_before_the_client_is_asked() {
 #[test]
 fn while_changes_are_paused_every_change_asks() {
     let dir = workspace();
-    // Not even this mode, nor a rule, makes a change while changes are paused.
+    // While changes are paused, neither this mode nor a rule allows a change.
     let mode = ["--mode", "bypassPermissions"];
     let mut server = Lines::initialized(&mut serve(&dir, &mode), json!({}));
     let mut viewer = Viewer::of(&dir);
@@ -212,7 +212,7 @@ fn while_changes_are_paused_every_change_asks() {
         viewer.answer(&request, answer, None);
         assert_eq!(result(&mut server, id)["success"] == true, succeeds);
     }
-    // That was a yes to one change. Reads do not ask.
+    // That approved one change. Reads need no approval.
     let id = server.ask("tools/call", write("three\n"));
     let request = viewer.request();
     let read = json!({"name": "file.read", "arguments": {"path": "a.txt"}});

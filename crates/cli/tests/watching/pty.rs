@@ -1,4 +1,4 @@
-//! `pinfold watch` on a terminal of its own.
+//! `pinfold watch` on its own terminal.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -15,14 +15,14 @@ use rustix::termios::{LocalModes, tcgetattr};
 /// A test that waits for longer than this has failed.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A program on a terminal, and what it has printed.
+/// A program on a terminal, and its output.
 pub(crate) struct Screen {
     ours: File,
     theirs: File,
     process: Child,
     /// Everything that was printed.
     pub(crate) seen: String,
-    /// How much of that was waited for.
+    /// The length of the output up to the last awaited text.
     waited_for: usize,
 }
 
@@ -51,7 +51,7 @@ impl Screen {
         Self { ours, theirs, process, seen: String::new(), waited_for: 0 }
     }
 
-    /// Waits until a text is printed after what was waited for before.
+    /// Waits until a text is printed after the last awaited one.
     pub(crate) fn until(&mut self, text: &str) {
         let begin = Instant::now();
         loop {
@@ -103,7 +103,7 @@ impl Screen {
         }
     }
 
-    /// Whether the terminal is as a shell has it: with lines, and showing what is typed.
+    /// Whether the terminal is in a shell's state: line by line, with echo.
     pub(crate) fn is_as_before(&self) -> bool {
         let modes = tcgetattr(&self.theirs).unwrap().local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)

@@ -1,4 +1,4 @@
-//! `pinfold watch`: what the user sees on a terminal, and what the keys do.
+//! `pinfold watch`: its output on a terminal, and the effect of keys.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -51,7 +51,7 @@ fn a_key_answers_and_the_model_is_told_the_message() {
     assert_eq!(result(&mut server, id)["success"], true);
     screen.until("→ allowed once");
     screen.until("file.write  a.txt  \u{1b}[33m+1 −1\u{1b}[0m  \u{1b}[32mapproved");
-    // A no, and a no with a message, which can be corrected and left.
+    // A denial, and a denial with a message, which can be edited and abandoned.
     let id = server.ask("tools/call", write("three\n"));
     screen.asked();
     screen.keys("n");
@@ -70,7 +70,7 @@ fn a_key_answers_and_the_model_is_told_the_message() {
     assert!(message(&refused).contains("the user said no: use b.txt; do as"), "{refused}");
     screen.until("denied by the user");
     assert_eq!(content(&dir), "two\n");
-    // For the session: then nobody is asked.
+    // After an approval for the session, the user is not asked again.
     let id = server.ask("tools/call", write("three\n"));
     screen.asked();
     screen.keys("s");
@@ -115,7 +115,7 @@ fn keys_typed_before_a_question_do_not_answer_it() {
     let mut server = asking(&dir);
     let mut screen = watched(&dir);
     screen.keys("y");
-    // While the viewer is stopped, the question comes after the keys for sure.
+    // While the viewer is stopped, the request is sure to arrive after the keys.
     screen.signal(Signal::STOP);
     screen.wait_until_stopped(true);
     screen.keys("ysy");
@@ -249,7 +249,7 @@ fn lines_of_other_calls_do_not_push_a_question_away() {
     assert_eq!(content(&dir), "two\n");
 }
 
-/// A name and a text that try to command the terminal, and to look like something else.
+/// A name and a text that try to control the terminal, and to look like other text.
 const HOSTILE: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}b\u{200b}\u{9b}31m\u{2066}\r";
 
 #[test]
@@ -284,7 +284,7 @@ fn what_agents_and_files_say_cannot_command_the_terminal() {
     }
     screen.keys("q");
     assert_eq!(screen.ended(), Ok(0));
-    // The program's own control sequences: the bell, and the one that clears a prompt.
+    // Removes the program's own control sequences: the bell, and the one that clears a prompt.
     let own = screen.seen.replace("\r\u{1b}[K", "").replace(": \u{7}", ": ");
     let hidden = |it: char| it.is_control() && it != '\n';
     let hidden = |it: char| hidden(it) || "\u{202e}\u{200b}\u{2066}".contains(it);
@@ -467,7 +467,7 @@ fn a_client_is_asked_while_no_viewer_answers() {
     server.ask("tools/call", write("two\n"));
     let question = server.read().unwrap();
     assert_eq!(question["method"], "elicitation/create", "{question}");
-    // A viewer that opens now is not asked about what the client is asked about.
+    // A viewer that opens now does not get a request that the client is answering.
     let mut screen = watched(&dir);
     server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     screen.until("denied by the user");

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use serde_json::{Value, json};
 
-/// A server that runs as a child process, one message a line.
+/// A server that runs as a child process, with one message per line.
 #[derive(Debug)]
 pub struct Lines {
     process: Child,
@@ -23,7 +23,7 @@ impl Lines {
         Self { process, input, output, requests: 0 }
     }
 
-    /// Starts the server, and a conversation of the versions before 2026-07-28.
+    /// Starts the server and a conversation with a protocol version before 2026-07-28.
     pub fn initialized(command: &mut Command, capabilities: Value) -> Self {
         let mut lines = Self::start(command);
         lines.request("initialize", super::initialize(capabilities));
@@ -31,7 +31,7 @@ impl Lines {
         lines
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub fn send_raw(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line).and_then(|()| input.write_all(b"\n")).unwrap();
@@ -42,7 +42,7 @@ impl Lines {
         self.send_raw(message.to_string().as_bytes());
     }
 
-    /// The next message from the server; `None` when it sends no more.
+    /// The next message from the server. Returns `None` after the last one.
     pub fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.output.read_line(&mut line).unwrap();
@@ -58,7 +58,7 @@ impl Lines {
         id
     }
 
-    /// Sends a request and waits for the whole message that answers it. Other messages are dropped.
+    /// Sends a request and waits for its response. Other messages are dropped.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
         loop {
@@ -75,7 +75,7 @@ impl Lines {
         answer.get("result").unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
-    /// Ends the input, and waits until the server has ended. Returns the messages that it sent meanwhile.
+    /// Closes the input, and waits until the server has ended. Returns the messages that it sent meanwhile.
     pub fn end(mut self) -> (ExitStatus, Vec<Value>) {
         drop(self.input.take());
         let mut rest = Vec::new();

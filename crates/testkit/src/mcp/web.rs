@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 
-/// A server that listens, usually a child process.
+/// A server over HTTP, usually a child process.
 #[derive(Debug)]
 pub struct Web {
     process: Option<Child>,
-    /// Where it listens.
+    /// Its address.
     pub address: String,
     /// Its token.
     pub token: String,
-    /// The line that names the file of the token.
+    /// The line with the path of the token file.
     pub token_line: String,
-    /// The path of the workspace that messages are for: `/mcp`, or `/mcp/NAME`.
+    /// The path of the workspace for messages: `/mcp`, or `/mcp/NAME`.
     pub path: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Web {
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// The headers, their names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: String,
@@ -76,12 +76,12 @@ impl Web {
         Self { process: Some(process), address, token, token_line, path }
     }
 
-    /// A server that is already running and needs no token.
+    /// A running server that needs no token.
     pub fn at(address: impl ToString) -> Self {
         Self::opened(address, "", "/mcp")
     }
 
-    /// A server that is already running, by the token and path of a workspace.
+    /// A running server, with the token and path of a workspace.
     pub fn opened(address: impl ToString, token: &str, path: &str) -> Self {
         let (token, path, token_line) = (token.to_owned(), path.to_owned(), String::new());
         Self { process: None, address: address.to_string(), token, token_line, path }
@@ -92,7 +92,7 @@ impl Web {
         TcpStream::connect(&self.address).unwrap()
     }
 
-    /// Sends a request with exactly these headers and a few that HTTP needs.
+    /// Sends a request with these headers and a few that HTTP needs.
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -122,7 +122,7 @@ impl Web {
     }
 
     /// The head of a request with the token, the usual headers and more, for tests that write to a connection
-    /// themselves. The empty line that ends it is left out, so headers can be added.
+    /// themselves. It lacks the empty line at its end, so that headers can be added.
     pub fn head(&self, more: &[&str]) -> String {
         let mut head = format!(
             "POST {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
@@ -133,7 +133,7 @@ impl Web {
         head
     }
 
-    /// Begins a session of the versions before 2026-07-28. Returns its id.
+    /// Begins a session with a protocol version before 2026-07-28. Returns its id.
     pub fn session(&self) -> String {
         let params = super::initialize(json!({}));
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
