@@ -1,10 +1,10 @@
-//! The tree that searches are measured on.
+//! The source tree for measuring searches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The tree that `--corpus DIR` names among a benchmark's arguments; without it, Debian's kernel source.
+/// The tree of the argument `--corpus DIR`, or Debian's kernel source.
 pub(crate) fn corpus(benchmark: &str, arguments: &[String]) -> PathBuf {
     let tree = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => fetched(),
@@ -29,7 +29,7 @@ fn fetched() -> PathBuf {
     eprintln!("fetching Debian's linux-source-6.1");
     shell("apt-get download linux-source-6.1 && dpkg-deb -x linux-source-6.1_*.deb .");
     shell("cd usr/src && tar xJf linux-source-6.1.tar.xz");
-    // Debian ends the file with two lines that ignore everything but its own directory.
+    // Debian's file ends with two lines that ignore everything except its own directory.
     shell("cd usr/src/linux-source-6.1 && sed -i '/^\\/\\*$/d; /^!\\/debian\\/$/d' .gitignore");
     shell("touch usr/src/linux-source-6.1/.complete");
     tree

@@ -1,6 +1,6 @@
-//! The text of PDFs, against `pdftotext`: share of words found, their order, time, failures.
+//! The text of PDFs, compared with `pdftotext`: share of words found, their order, time, failures.
 //!
-//! `cargo xtask bench documents DIR…` looks at every PDF below the directories.
+//! `cargo xtask bench documents DIR…` reads every PDF below the directories.
 
 use std::collections::HashMap;
 use std::fs;
@@ -76,7 +76,7 @@ fn words(text: &str) -> Vec<String> {
     split.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// How many of both are in the other too, between 0 and 1.
+/// The share of elements that the other list has, too, between 0 and 1.
 fn in_common<T: std::hash::Hash + Eq>(one: &[T], other: &[T]) -> f64 {
     let mut counts: HashMap<&T, (usize, usize)> = HashMap::new();
     one.iter().for_each(|word| counts.entry(word).or_default().0 += 1);
@@ -85,7 +85,7 @@ fn in_common<T: std::hash::Hash + Eq>(one: &[T], other: &[T]) -> f64 {
     2.0 * common as f64 / (one.len() + other.len()).max(1) as f64
 }
 
-/// The same for each word together with the one after it.
+/// The same for pairs of adjacent words.
 fn in_order(one: &[String], other: &[String]) -> f64 {
     let pairs = |words: &[String]| {
         words.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The cost of an edit: of a large file, against copying it; of a small one, against rewriting it.
+//! The cost of an edit: of a large file, compared with copying it; of a small one, compared with rewriting it.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The cost of the fence: opening, reading and writing through it, against the same without its care.
+//! The cost of the fence: opening, reading and writing through it, compared with plain system calls.
 
 use std::fs;
 use std::hint::black_box;
@@ -69,7 +69,7 @@ pub(crate) fn run() {
     );
 }
 
-/// How a path is commonly kept inside: with a race between the check and the open.
+/// The common check of a path, with a race between the check and the open.
 fn checked_open(root: &Path, path: &Path) -> fs::File {
     let real = path.canonicalize().unwrap();
     assert!(real.starts_with(root));

@@ -1,7 +1,7 @@
 //! The cost of a change, and of finding the newest one, with a long history in the journal.
 //!
-//! Each sample is what `pinfold call`, `undo` or `log` does: a new session, one operation. Both journals are
-//! measured in turn, in one run; what counts is the ratio.
+//! Each sample does the same as `pinfold call`, `undo` or `log`: a new session and one operation. Both journals are
+//! measured in turns, in one run. The ratio is the result.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pinfold::operations::{Undo, Write};
 use pinfold::{Durability, JournalSetting, Session, Settings};
 
 const ENTRIES: usize = 1_000_000;
-/// Entries between two real changes while the history is made: about a segment.
+/// The number of entries between two real changes in the generated history: about a segment.
 const BATCH: usize = 800;
 const ROUNDS: usize = 300;
 
@@ -43,7 +43,7 @@ impl Place {
         self.session().perform(&Write::new("f", content)).unwrap();
     }
 
-    /// A history as real changes would have left it, without their backups.
+    /// Generates a history like that of real changes, without their backups.
     fn fill(&self) {
         let path = self.workspace.join("f");
         let mut made = 0;

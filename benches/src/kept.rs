@@ -1,4 +1,4 @@
-//! A client over HTTP that keeps its connection.
+//! A client over HTTP with a persistent connection.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use pinfold_testkit::mcp::{Web, alone};
 use serde_json::{Value, json};
 
-/// One connection over HTTP that is used again and again, for requests that stand alone.
+/// A persistent HTTP connection for stateless requests.
 #[derive(Debug)]
 pub(crate) struct Kept {
     stream: BufReader<TcpStream>,

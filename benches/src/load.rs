@@ -28,7 +28,7 @@ const CLIENTS: [usize; 4] = [1, 10, 100, 1_000];
 /// How long each number of clients is measured.
 const MEASURED: Duration = Duration::from_secs(8);
 
-/// How many files the clients read and search: each directory has 100.
+/// The number of files that the clients read and search. Each directory has 100.
 const FILES: usize = 2_000;
 
 pub(crate) fn run() -> ExitCode {
@@ -80,7 +80,7 @@ pub(crate) fn run() -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A thousand connections take more files than a process may usually open, in the server and here.
+/// A thousand connections need more open files than a process may usually have, in the server and here.
 fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -88,7 +88,7 @@ fn raise_file_limit() {
     setrlimit(Resource::Nofile, limit).unwrap();
 }
 
-/// A workspace, a token for each kind of client, and what the server keeps.
+/// A workspace, a token for each kind of client, and the server's own files.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -149,14 +149,14 @@ fn relative(number: usize) -> String {
     format!("d{}/{number}.txt", number / 100)
 }
 
-/// The memory of a process that is its own, in KB.
+/// The private memory of a process, in KB.
 fn memory(process: u32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The call with a number, and whether it succeeds: mostly reads, some of everything.
+/// The call with a number, and whether it succeeds: mostly reads, some of every kind.
 fn call(client: usize, number: usize) -> (&'static str, Value, bool) {
     let file = relative((client * 37 + number * 11) % FILES);
     let own = format!("own/{client}.txt");
@@ -178,23 +178,23 @@ struct Point {
     failed: usize,
 }
 
-/// Runs so many clients at once, each of which calls again as soon as it is answered.
+/// Runs this many clients at once. Each makes its next call as soon as it has an answer.
 fn measure(place: &Place, clients: usize) -> Point {
     let token = place.token("agent", &[]);
     let mut web = place.serve();
     web.token = token;
     let process = web.process().id();
-    // The first calls allocate memory that no session holds.
+    // The first calls allocate memory that belongs to no session.
     let mut first = Client::new(&web);
     (0..40).for_each(|number| _ = first.call(call(0, number)));
     let before = memory(process);
     let mut open: Vec<Client> = (0..clients).map(|_| Client::new(&web)).collect();
-    // Each has read and written something.
+    // By then, each has read and written something.
     for (client, connection) in open.iter_mut().enumerate() {
         connection.call(call(client, 0));
         connection.call(call(client, 1));
     }
-    // Of a single session, it is less than what the allocator does on its own.
+    // The memory of a single session is less than the noise of the allocator.
     let session_kb = (clients >= 100).then(|| (memory(process) - before) / clients as f64);
     let (stop, failed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let start = Instant::now();
@@ -246,7 +246,7 @@ pub(crate) fn quantile(times: &[Duration], part: f64) -> f64 {
     times[at].as_secs_f64() * 1_000.0
 }
 
-/// Clients of a token with limits get what the limits promise, and no other error.
+/// Clients of a token with limits get the promised rate, and no other error.
 fn limited(place: &Place) -> bool {
     const RATE: usize = 200;
     let token = place.token("limited", &["--max-calls-per-second", &RATE.to_string()]);
@@ -280,11 +280,11 @@ fn limited(place: &Place) -> bool {
     println!(
         "\nA token with {RATE} calls a second, ten clients: {rate:.0} answered a second, {refused} refused (429), {other} other errors."
     );
-    // One second more may come at once, at the beginning.
+    // One more second's worth may come at once, at the beginning.
     other == 0 && good <= RATE * (seconds as usize + 2)
 }
 
-/// Small reads of one client, while another searches without end and while it does not, in turns.
+/// Small reads of one client, in turns with and without another client that searches without end.
 fn fair(place: &Place) -> bool {
     let (reader, searcher) = (place.token("reader", &[]), place.token("searcher", &[]));
     let mut web = place.serve();
@@ -304,7 +304,7 @@ fn fair(place: &Place) -> bool {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
                 }
-                // Another one each time, and none that an index helps with.
+                // A different search each time, and none that an index helps with.
                 number += 1;
                 let pattern = format!("[a-z]+ [0-9]+{number} line .*[a-z]");
                 assert!(searches.call(("file.search", json!({"pattern": pattern}), true)));
@@ -314,7 +314,7 @@ fn fair(place: &Place) -> bool {
         for round in 0..20 {
             let busy = round % 2;
             pause.store(busy == 0, Ordering::Relaxed);
-            // The search before it ends.
+            // Waits until the running search has ended.
             std::thread::sleep(Duration::from_millis(200));
             let limit = Instant::now() + Duration::from_millis(500);
             while Instant::now() < limit {

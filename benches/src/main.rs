@@ -1,6 +1,6 @@
-//! Measures two ways of doing the same, interleaved, so that a noisy machine disturbs both alike.
+//! Benchmarks: each measures two ways to do the same, interleaved, so that a noisy machine disturbs both alike.
 //!
-//! One program for all benchmarks: each would take longer to link than to compile.
+//! All benchmarks are one program, since linking each would take longer than compiling it.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use corpus::corpus;
 use kept::Kept;
 
-/// Runs the benchmark that the first argument names; it reads the other arguments itself.
+/// Runs the benchmark in the first argument. The benchmark parses the other arguments.
 fn main() -> ExitCode {
     match std::env::args().nth(1).unwrap_or_default().as_str() {
         "documents" => documents::run(),
@@ -49,14 +49,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Times `ours` and `theirs` in turns and prints the medians and their ratio.
+/// Times `ours` and `theirs` in turns, and prints the medians and their ratio.
 ///
-/// Short calls are timed some at a time, so that the clock does not count.
+/// Short calls are timed in batches, so that reading the clock does not matter.
 pub(crate) fn compare(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
     measure(what, rounds, 20, ours, theirs);
 }
 
-/// As [`compare`], for what takes so long that each call is timed by itself.
+/// As [`compare`], for calls that take so long that each is timed alone.
 pub(crate) fn compare_slow(what: &str, rounds: usize, ours: impl FnMut(), theirs: impl FnMut()) {
     measure(what, rounds, 1, ours, theirs);
 }
@@ -70,7 +70,7 @@ fn measure(
 ) {
     let mut times = [Vec::with_capacity(rounds), Vec::with_capacity(rounds)];
     for round in 0..rounds {
-        // Whoever goes first finds colder caches: take turns in that too.
+        // The first one finds colder caches, so they also take turns in going first.
         for side in [round % 2, 1 - round % 2] {
             let start = Instant::now();
             for _ in 0..together {

@@ -1,4 +1,5 @@
-//! The packages for Node and Python: what a small read costs over the library, and over the language's own.
+//! The packages for Node and Python: the cost of a small read, compared with the library and with the language's own
+//! function.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,7 +13,7 @@ use serde_json::json;
 
 const LINE: &str = "let total = items.iter().map(|item| item.price * item.count).sum();\n";
 
-/// How many reads are timed together, so that what drives them does not count.
+/// The number of reads that are timed together, so that the cost of the loop does not matter.
 const TOGETHER: u32 = 200;
 
 pub(crate) fn run() {

@@ -19,13 +19,13 @@ use client::Client;
 use operations::{Operation, operations};
 use server::Server;
 
-/// One of those that are measured side by side; without a client if it is no server.
+/// A program that is measured. It has no client if it is not a server.
 struct Contender {
     server: Server,
     client: Option<Client>,
 }
 
-/// The shortest time that one took, and how long its answers are; none if it cannot do it.
+/// The shortest time and the length of its answers. `None` if it cannot do it.
 #[derive(Clone, Copy, Default)]
 struct Measured {
     time: Option<Duration>,
@@ -115,16 +115,16 @@ fn prepare(root: &Path) {
     }
 }
 
-/// The time of each of them, and the length of its answers.
+/// The time of each contender, and the length of its answers.
 fn measure(operation: &Operation, contenders: &mut [Contender]) -> Vec<Measured> {
-    /// Whoever has taken so long need not try as often as the others.
+    /// A contender that takes this long is tried less often.
     const LONG: Duration = Duration::from_secs(2);
     let count = contenders.len();
     let (mut measured, mut failed) = (vec![Measured::default(); count], vec![false; count]);
     let mut taken = vec![Duration::ZERO; count];
     for round in 0..operation.rounds {
         for turn in 0..count {
-            // Whoever goes first finds colder caches: take turns in that too.
+            // The first one finds colder caches, so they take turns in going first.
             let number = (turn + round) % count;
             let Contender { server, client } = &mut contenders[number];
             if failed[number] || round >= 3 && taken[number] > LONG {
@@ -151,7 +151,7 @@ fn measure(operation: &Operation, contenders: &mut [Contender]) -> Vec<Measured>
             let printed: String = answer.chars().take(300).collect();
             let name = server.name();
             assert!(server.is_peer(), "{name}, {}: {printed}", operation.name);
-            // A server that fails has no time, however short.
+            // A server that fails has no time.
             eprintln!("{name} cannot {}: {printed}", operation.name);
             (failed[number], measured[number]) = (true, Measured::default());
         }

@@ -1,4 +1,4 @@
-//! Reading: a window at the end of a large file against `sed`, small files against `cat`.
+//! Reads: a window at the end of a large file, compared with `sed`; small files, compared with `cat`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,7 +17,7 @@ pub(crate) fn run() {
     let mut file = std::io::BufWriter::new(fs::File::create(dir.path().join("large")).unwrap());
     (0..lines).for_each(|_| file.write_all(LINE.as_bytes()).unwrap());
     file.into_inner().unwrap().sync_all().unwrap();
-    // Until its times can tell whether it has changed since.
+    // Waits until its times are old enough to prove that it has not changed.
     std::thread::sleep(std::time::Duration::from_secs(3));
 
     let first = lines as u64 - 99;

@@ -1,7 +1,7 @@
-//! How many refused edits the next call mends, and how often the refusal names the reason.
+//! How many refused edits succeed in the next call, and how often the refusal has the reason.
 //!
-//! Each case of the corpus is an edit that a model gets wrong in some way. A script takes over the lines that
-//! the refusal shows, as a model would, and calls again.
+//! Each case of the corpus is an edit with a typical mistake of a model. A script copies the lines that the refusal
+//! shows, as a model would, and calls again.
 
 mod corpus;
 
@@ -13,7 +13,7 @@ use pinfold::{Session, Settings};
 use pinfold_dialects::{CLASSIC, DOTTED, Toolbox};
 use serde_json::{Value, json};
 
-/// The share of cases that must be mended, and of those whose reason must be named.
+/// The minimum share of cases that the next call repairs, and of those whose reason is named.
 const MIN_PERCENT: usize = 95;
 
 /// The outcome of one case.
@@ -54,7 +54,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Makes an edit, and if it is refused, makes it again with the lines that the refusal shows.
+/// Makes an edit. If it is refused, makes it again with the lines that the refusal shows.
 fn repair(dialect: &str, case: &Case) -> Repair {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");

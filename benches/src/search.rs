@@ -143,7 +143,7 @@ fn build_index(tree: &Path, indexed: &Toolbox) {
     );
 }
 
-/// A search right after a file was changed, created and removed by somebody else.
+/// A search right after another process has changed, created and removed a file.
 fn after_an_edit(tree: &Path, indexed: &Toolbox, rounds: usize) {
     let query = &queries()[0];
     let file = tree.join("kernel/pinfold-bench.c");
@@ -181,12 +181,12 @@ fn globs(tree: &Path, rounds: usize) {
             command.args(["--no-global-ignore-file", "--no-require-git", "-t", "f"]);
             command.args(["--glob", theirs]).arg(tree.join(directory)).output().unwrap().stdout
         };
-        // A link to a file is a file to us.
+        // For us, a link to a file is a file.
         let ours = answer(&all, "Glob", &arguments);
         let links = |path: &&str| !fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
         let ours: Vec<_> = ours.lines().filter(links).collect();
         same_lines(pattern, &ours.join("\n"), &String::from_utf8_lossy(&theirs()));
-        // A list of names is kept from the third call on.
+        // A list of names is cached from the third call on.
         (0..3).for_each(|_| drop(answer(&usual, "Glob", &arguments)));
         let times = shortest(
             rounds,
@@ -201,7 +201,7 @@ fn globs(tree: &Path, rounds: usize) {
     }
 }
 
-/// The output of `rg`, in which `more` flags may ask for an order.
+/// The output of `rg`. `more` has further flags, such as an order.
 fn searched(tree: &Path, query: &Query, more: &[&str]) -> Vec<u8> {
     let mut command = Command::new(std::env::var("PINFOLD_RG").unwrap());
     command.args(["--no-config", "--hidden", "--no-require-git", "--no-ignore-global"]);
@@ -209,7 +209,7 @@ fn searched(tree: &Path, query: &Query, more: &[&str]) -> Vec<u8> {
     command.args(["-H", "-n", "--no-heading"]).args(more).args(&query.flags);
     command.args(["-e", query.pattern()]).arg(tree);
     let Some(head) = query.head else { return command.output().unwrap().stdout };
-    // As `head` does: it closes the pipe after so many lines.
+    // Like `head`, this closes the pipe after this many lines.
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let mut lines = Vec::new();
@@ -240,7 +240,7 @@ fn check(query: &Query, tree: &Path, toolbox: &Toolbox) {
     }
 }
 
-/// The same lines, in whatever order.
+/// Fails unless both have the same lines, in any order.
 fn same_lines(what: &str, ours: &str, theirs: &str) {
     let lines = |text: &str| -> BTreeSet<String> {
         let notice = |line: &&str| !line.starts_with("No ") && !line.starts_with('(');
@@ -264,7 +264,7 @@ fn answer(toolbox: &Toolbox, tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// The shortest time of each side. They take turns, and short ones are repeated.
+/// The shortest time of each side. They take turns, and short calls are repeated.
 fn shortest(rounds: usize, sides: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
     let mut times = vec![Duration::MAX; sides.len()];
     for _ in 0..rounds {
@@ -284,7 +284,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Prints one side's time, and how many times as fast the others are.
+/// Prints one side's time, and how many times as fast as the others it is.
 fn print_row(name: &str, side: &str, time: Duration, others: &[(&str, Duration)]) {
     print!("{name:<40} {side} {:>8.2} ms", milliseconds(time));
     for (other, ours) in others {
@@ -294,7 +294,7 @@ fn print_row(name: &str, side: &str, time: Duration, others: &[(&str, Duration)]
     println!();
 }
 
-/// Copies the first files of a tree that are not there yet.
+/// Copies the first files of a tree that do not exist yet.
 fn copy_some(from: &Path, to: &Path, left: &mut usize) {
     let mut entries: Vec<_> =
         fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();

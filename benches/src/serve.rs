@@ -1,4 +1,4 @@
-//! The server: from its start to its first answer, and what a call through it costs over the library.
+//! The server: the time from its start to its first answer, and the cost of a call compared with the library.
 
 use std::fs;
 use std::path::Path;

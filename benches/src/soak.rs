@@ -10,14 +10,14 @@ use crate::Kept;
 use pinfold_testkit::mcp::{Lines, Web};
 use serde_json::{Value, json};
 
-/// How many files the calls are about.
+/// The number of files for the calls.
 const FILES: usize = 50;
 
-/// How many larger files searches look at: enough text for an index.
+/// The number of larger files for searches: enough text for an index.
 const TEXTS: usize = 150;
 
-/// A measured quantity, and how much more of it the second half of the calls may need than the first: what a pool of
-/// threads needs from time to time, and far less than a few bytes for each call would come to.
+/// A measured quantity, and by how much it may grow from the first half of the calls to the second. A thread pool
+/// needs that much from time to time; a leak of a few bytes in each call would be far more.
 const MEASURED: [(&str, f64); 3] =
     [("memory (KB)", 3_000.0), ("open files", 4.0), ("threads", 8.0)];
 
@@ -71,7 +71,7 @@ fn serve(place: &Path, root: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(std::env::var("PINFOLD_BIN").unwrap());
     let journal = place.join("journal");
     command.args(["serve", "--dialect", "all", "--durability", "none", "--journal"]).arg(journal);
-    // Of what it displaces, the journal keeps little: it is about the server, not the disk.
+    // The journal keeps little, since this is about the server and not the disk.
     command.args(["--max-journal-bytes", "1000000", "--root"]).arg(root).args(more);
     command.env("XDG_STATE_HOME", place.join("state"));
     command
@@ -150,7 +150,7 @@ fn drive(
     for (what, (name, most)) in MEASURED.into_iter().enumerate() {
         let values: Vec<f64> = readings.iter().map(|reading| reading[what]).collect();
         let highest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-        // The second half may not need more than the first.
+        // The second half must not need more than the first.
         let (first, second) = values.split_at(values.len() / 2);
         let growth = highest(second) - highest(first);
         let verdict = if growth <= most { "steady" } else { "GROWS" };

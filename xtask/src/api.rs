@@ -50,7 +50,7 @@ fn first_difference(expected: &str, found: &str) -> Option<String> {
 
 /// The API of the crate that is documented in a directory.
 fn api(directory: &Path) -> Result<String> {
-    // Pages of items that are gone stay in the directory, so the index decides.
+    // The pages of removed items stay in the directory, so the index decides.
     let index = directory.join("all.html");
     let index = fs::read_to_string(&index).with_context(|| format!("cannot read {index:?}"))?;
     let links = index.split("href=\"").skip(1).filter_map(|link| link.split('"').next());
@@ -108,7 +108,7 @@ fn items(html: &str) -> Vec<String> {
 const IMPLEMENTATION: &str = "<h3 class=\"code-header\">";
 const METHOD: &str = "<h4 class=\"code-header\">";
 
-/// Implementations that come with another one, or only with the feature `schema`.
+/// Implementations that are implied by another one, or need the feature `schema`.
 const SKIPPED: [&str; 3] =
     ["impl StructuralPartialEq for", "impl JsonSchema for", "impl Serialize for"];
 
@@ -125,7 +125,7 @@ fn plain(html: &str) -> String {
     let mut rest = html;
     while let Some((before, after)) = rest.split_once('<') {
         text += before;
-        // Attributes are blocks of their own; a summary says how many fields are folded.
+        // Attributes are separate blocks. A summary says how many fields are folded.
         let end = if after.starts_with("summary") { "</summary>" } else { ">" };
         text += if after.starts_with("/div>") { "\n" } else { "" };
         rest = after.split_once(end).map_or("", |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! Checks of the repository's files that no compiler makes.
+//! Checks of the repository's files that the compiler does not make.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::release::home;
 
-/// A larger file stays in the history for ever.
+/// A larger file would stay in the history forever.
 const MAX_FILE_BYTES: u64 = 1_000_000;
 
 /// Documents that name files of the repository.

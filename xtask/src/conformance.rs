@@ -1,4 +1,4 @@
-//! The official conformance suite, against a server that is Pinfold's own but for a few fixtures.
+//! The official conformance suite, against Pinfold's server with a few fixtures added.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -20,7 +20,7 @@ pub(crate) fn run(packages: &Packages) -> Result<()> {
         packages.report_missing();
         return Ok(());
     };
-    // With the features that the whole workspace has, as for the other tests, so that nothing is built twice.
+    // Built with the same features as the other tests, so that nothing is built twice.
     let build = ["build", "--workspace", "--example", "conformance"];
     crate::run(&build, &[])?;
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");

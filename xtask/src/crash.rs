@@ -1,9 +1,9 @@
-//! `cargo xtask crash`: what is on the disk after a loss of power.
+//! `cargo xtask crash`: checks the disk after a loss of power.
 //!
-//! Calls of the command line change files on ext4 and XFS, on a disk whose writes and flushes are recorded. Then the
-//! disk is made as it would be if the power had failed after each of the writes: all writes before the last flush are
-//! there, and of those after it the first ones, or some. Each such disk is mounted and looked at. A file has its old
-//! content or its new one, a set of changes is made or not, the journal can be read, and the newest change be undone.
+//! Calls of the command line change files on ext4 and XFS, on a disk that records writes and flushes. Then the
+//! command makes the disks that a loss of power after each of the writes could leave: they have all writes before the
+//! last flush, and the first or some of those after it. Each such disk is mounted and checked. A file has its old or
+//! its new content, a set of changes is made or not, the journal can be read, and the newest change can be undone.
 
 mod recorder;
 mod work;
@@ -20,13 +20,13 @@ use crate::release::home;
 use recorder::{Event, LoopDevice, Recorder};
 use work::{Durability, Work};
 
-/// A file system that is tried: its name, how it is made, the package for that, and how it is mounted.
+/// A file system: its name, the command that makes it, the package of that command, and its mount options.
 const FILE_SYSTEMS: [(&str, &[&str], &str, &str); 2] = [
     ("ext4", &["mkfs.ext4", "-q", "-E", "nodiscard"], "e2fsprogs", "nodiscard"),
     ("xfs", &["mkfs.xfs", "-q", "-K"], "xfsprogs", "nodiscard"),
 ];
 
-/// The smallest disk that `mkfs.xfs` takes has 300 MB.
+/// The smallest disk for `mkfs.xfs` has 300 MB.
 const DISK_BYTES: u64 = 320 << 20;
 
 /// Runs everything in a mount namespace, as root, or `--inside` one file system.
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 fn inside(name: &str) -> Result<()> {
     let known = FILE_SYSTEMS.iter().find(|it| it.0 == name);
     let (name, make, _, options) = known.context("no such file system")?;
-    // In a namespace of its own, `/mnt` is this process's alone.
+    // In its own namespace, this process has `/mnt` for itself.
     must(Command::new("mount").args(["-t", "tmpfs", "tmpfs", "/mnt"]))?;
     for directory in ["/mnt/at", "/mnt/fuse"] {
         fs::create_dir(directory)?;
@@ -68,7 +68,7 @@ fn inside(name: &str) -> Result<()> {
     if wrong > 0 { bail!("{wrong} disks were not as they have to be") } else { Ok(()) }
 }
 
-/// What was done, and what that did to the disk.
+/// The calls, and the recorded events of the disk.
 struct Recording {
     before: Vec<u8>,
     events: Vec<Event>,
@@ -89,7 +89,7 @@ fn record(make: &[&str], options: &str, durability: Durability) -> Result<Record
     let before = recorder.content();
     recorder.start();
     work.perform(|| recorder.answered())?;
-    // What is still in memory is written in the end, too.
+    // Data that is still in memory is written at the end, too.
     must(Command::new("umount").arg(at))?;
     let events = recorder.take();
     drop(device);
@@ -97,7 +97,7 @@ fn record(make: &[&str], options: &str, durability: Durability) -> Result<Record
     Ok(Recording { before, events, work })
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -108,7 +108,7 @@ impl Random {
 }
 
 impl Recording {
-    /// Looks at every disk that a loss of power could leave, and returns how many are wrong.
+    /// Checks every disk that a loss of power could leave, and returns how many are wrong.
     fn replay(&self, name: &str, options: &str) -> Result<u64> {
         let base = PathBuf::from("/mnt/base");
         let disk = fs::File::create(&base)?;
@@ -121,7 +121,7 @@ impl Recording {
             match event {
                 Event::Write { offset, data } => unflushed.push((*offset, data)),
                 Event::Flush => {
-                    // Some of the writes, in no order that they were made in.
+                    // Some of the writes, not in their order.
                     extra = unflushed.iter().copied().filter(|_| random.yes()).collect();
                 }
                 Event::Answered => answered += 1,
@@ -149,11 +149,11 @@ impl Recording {
         for (number, problem) in wrong.iter().take(8) {
             println!("  after event {number}: {problem}");
         }
-        // Nothing is promised for a loss of power without a flush.
+        // Without a flush, nothing is promised for a loss of power.
         Ok(if how == Durability::None { 0 } else { wrong.len() as u64 })
     }
 
-    /// Mounts a copy of the disk with some writes more, and checks it.
+    /// Mounts a copy of the disk with some more writes, and checks it.
     fn look(
         &self,
         base: &Path,

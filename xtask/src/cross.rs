@@ -1,4 +1,4 @@
-//! `cargo xtask cross`: other systems type-checked from here, and tests on an emulated ARM machine.
+//! `cargo xtask cross`: type-checks other systems from here, and runs tests on an emulated ARM machine.
 
 use anyhow::Result;
 
@@ -9,14 +9,14 @@ use crate::toolchain::{Emulator, Toolchain};
 const CHECKED: [&str; 3] =
     ["aarch64-apple-darwin", "x86_64-apple-darwin", "x86_64-unknown-freebsd"];
 
-/// The machine whose programs are run: tests are static programs, as what is published.
+/// The emulated target. Tests are static programs, like the published one.
 const EMULATED: &str = "aarch64-unknown-linux-musl";
 
 /// The crates whose tests run on the emulated machine.
 const TESTED: [&str; 5] =
     ["pinfold", "pinfold-confine", "pinfold-dialects", "pinfold-index", "pinfold-text"];
 
-/// Lints the workspace with all its tests for other systems; `xtask` and the benchmarks run only here.
+/// Lints the workspace with all its tests for other systems. `xtask` and the benchmarks run only here.
 pub(crate) fn check(targets: &[&str]) -> Result<()> {
     let toolchain = Toolchain::set_up(&Debian::update()?)?;
     for target in if targets.is_empty() { &CHECKED[..] } else { targets } {
@@ -29,7 +29,7 @@ pub(crate) fn check(targets: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests of the crates that do the work under emulation, or of some crates.
+/// Runs tests under emulation: those of the crates that do the work, or of the given crates.
 pub(crate) fn test(crates: &[&str]) -> Result<()> {
     let debian = Debian::update()?;
     let (toolchain, emulator) = (Toolchain::set_up(&debian)?, Emulator::set_up(&debian)?);

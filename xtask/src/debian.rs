@@ -1,7 +1,7 @@
-//! Debian's packages, unpacked below `target/cross`: nothing is installed on this system.
+//! Debian's packages, unpacked below `target/cross`. Nothing is installed on this system.
 //!
-//! The private list of packages has two releases and two machines, whatever this system has: the release before last for
-//! its second Rust, the last one for an emulator that knows `openat2`.
+//! The private package list has two releases and two architectures, regardless of this system: the release before
+//! last for its second Rust, and the last one for an emulator that supports `openat2`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::release::home;
 
-/// The keys that Debian signs its lists with.
+/// The keys for the signatures of Debian's lists.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// A list of packages, and where it is.
+/// A private package list and its directory.
 pub(crate) struct Debian {
     place: PathBuf,
 }
 
-/// Where everything for other platforms is.
+/// The directory with everything for other platforms.
 pub(crate) fn place() -> PathBuf {
     home().join("target/cross")
 }
 
 impl Debian {
-    /// Reads the lists anew, from the servers that this system uses.
+    /// Downloads the lists, from the servers that this system uses.
     pub(crate) fn update() -> Result<Self> {
         let debian = Self { place: place().join("debian") };
         for directory in ["lists/partial", "cache/archives/partial"] {
@@ -45,7 +45,7 @@ impl Debian {
         Ok(debian)
     }
 
-    /// A command of apt that knows only the private list.
+    /// A command of apt that uses only the private list.
     fn apt(&self, program: &str) -> Command {
         let below = |name: &str| self.place.join(name).display().to_string();
         let mut apt = Command::new(program);
@@ -56,7 +56,7 @@ impl Debian {
             format!("Dir::Cache={}", below("cache")),
             "APT::Architectures::=amd64".to_owned(),
             "APT::Architectures::=arm64".to_owned(),
-            // Root's directories are not everybody's.
+            // Other users may not enter root's directories.
             "APT::Sandbox::User=root".to_owned(),
         ] {
             apt.args(["-o", &option]);
@@ -73,7 +73,7 @@ impl Debian {
         Ok(version.with_context(|| format!("Debian has no `{package}`"))?.trim().to_owned())
     }
 
-    /// The dependency of a package whose name begins with a word.
+    /// A dependency of a package, by the beginning of its name.
     pub(crate) fn depends(&self, package: &str, begins: &str) -> Result<String> {
         let listed = output(self.apt("apt-cache").args(["show", package]))?;
         let lines = listed.lines().filter_map(|line| line.strip_prefix("Depends: "));
@@ -83,14 +83,14 @@ impl Debian {
         found.with_context(|| format!("`{package}` needs no {begins}"))
     }
 
-    /// Unpacks packages into a directory, which is there only when all of them are in it.
+    /// Unpacks packages into a directory, which exists only once all of them are in it.
     pub(crate) fn unpack(&self, packages: &[String], to: &Path) -> Result<()> {
         if to.exists() {
             return Ok(());
         }
         let (packed, new) = (to.with_extension("packed"), to.with_extension("new"));
         for directory in [&packed, &new] {
-            // Of a run that was interrupted.
+            // Left by an interrupted run.
             _ = fs::remove_dir_all(directory);
             fs::create_dir_all(directory)?;
         }

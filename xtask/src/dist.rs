@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what a release is, in `target/dist`.
+//! `cargo xtask dist`: makes the files of a release, in `target/dist`.
 //!
-//! Programs are static, with musl: one file runs on every Linux. The native parts of the Node and Python packages are
-//! loaded by programs that have a C library already, so they are linked with an old version of glibc.
+//! Programs are static, with musl, so one file runs on every Linux. The native parts of the Node and Python packages
+//! are loaded by programs that already have a C library, so they are linked with an old version of glibc.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use crate::packages::Packages;
 use crate::release::home;
 use crate::toolchain::{Emulator, Toolchain};
 
-/// The machines that a release is for: what npm calls them, and the first word of their targets.
+/// The platforms of a release: npm's name, and the first word of the target.
 const PLATFORMS: [(&str, &str); 2] = [("linux-x64", "x86_64"), ("linux-arm64", "aarch64")];
 
-/// Every system that is still maintained has this version of glibc or a later one.
+/// Every maintained system has this version of glibc or a later one.
 const GLIBC: &str = "2.17";
 
-/// Builds, packs, and with `--check` installs every file in a clean directory and uses it.
+/// Builds and packs. With `--check`, installs every file in a clean directory and uses it.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let (flags, named): (Vec<&str>, Vec<&str>) =
         options.iter().partition(|option| option.starts_with("--"));
     let (profile, check) = match flags.as_slice() {
         [] => ("dist", false),
         ["--check"] => ("dist", true),
-        // To try the packing: compiled as tests are.
+        // For a trial of the packing, with the profile of tests.
         ["--debug", "--check"] => ("dev", true),
         _ => bail!("`cargo xtask dist [--check] [PLATFORM…]`"),
     };
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let debian = Debian::update()?;
     let toolchain = Toolchain::set_up(&debian)?;
     let out = home().join("target/dist");
-    // A file of an earlier version would get into the sums.
+    // A file of an earlier version would be listed in the checksums.
     for old in ["parts", "files"] {
         if out.join(old).exists() {
             fs::remove_dir_all(out.join(old))?;
@@ -89,7 +89,7 @@ pub(crate) fn program_target(machine: &str) -> String {
     format!("{machine}-unknown-linux-musl")
 }
 
-/// Compiles crates for a target, and gives the directory that they are in then.
+/// Compiles crates for a target, and returns their directory.
 pub(crate) fn compile(
     toolchain: &Toolchain,
     target: &str,
@@ -101,7 +101,7 @@ pub(crate) fn compile(
     build.args(["--profile", profile]);
     build.args(crates.iter().flat_map(|name| ["--package", name]));
     debian::run(&mut build)?;
-    // Without the version of glibc.
+    // Removes the version of glibc.
     let target = target.split('.').next().unwrap_or(target);
     let profile = if profile == "dev" { "debug" } else { profile };
     Ok(place().join("target").join(target).join(profile))

@@ -1,8 +1,8 @@
-//! `cargo xtask filesystems`: which promise holds on which file system.
+//! `cargo xtask filesystems`: finds out which promise holds on which file system.
 //!
-//! The tests of each promise run with their directories on each file system (`TMPDIR`), which is mounted in a mount
-//! namespace of its own: nothing of it is left on this machine. What this kernel does not have is mounted by Debian's
-//! kernel in a virtual machine. The table that is printed is the one in `docs/FILESYSTEMS.md`.
+//! The tests of each promise run with their directories on each file system (`TMPDIR`). It is mounted in its own
+//! mount namespace, so nothing is left on this machine. File systems that this kernel does not have are mounted by
+//! Debian's kernel in a virtual machine. The printed table is the one in `docs/FILESYSTEMS.md`.
 
 mod machine;
 mod mounts;
@@ -26,19 +26,19 @@ use promises::Outcome;
 
 const MARKS: [&str; 2] = ["<!-- cargo xtask filesystems -->\n", "<!-- end -->\n"];
 
-/// A test program of each name, and the `rg` that searches are compared with.
+/// The test programs by name, and the `rg` that searches are compared with.
 #[derive(Debug)]
 pub(crate) struct Programs {
     tests: BTreeMap<String, (PathBuf, PathBuf)>,
     rg: String,
 }
 
-/// Where the command keeps its disks and the virtual machine.
+/// The directory for disks and for the virtual machine.
 fn place() -> PathBuf {
     home().join("target/filesystems")
 }
 
-/// Tries every file system, or those that are named, and writes their rows.
+/// Tries every file system, or the given ones, and writes their rows.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if let ["--inside", name] = arguments {
         return inside(name);
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
 }
 
-/// Puts a row into the page, in the place of the one that it had. The others stay: they take long.
+/// Replaces a row of the page. The others stay, since they take long.
 fn write_row(row: &Mount, line: &str) -> Result<()> {
     let page = home().join("docs/FILESYSTEMS.md");
     let old = fs::read_to_string(&page)?;
@@ -90,7 +90,7 @@ fn head(what: &str, first: &Mount) -> String {
     format!("| {what} | mounted by |{titles}\n|{}\n", "---|".repeat(first.columns.len() + 2))
 }
 
-/// The outcomes of all promises on a file system, and which kernel it was.
+/// The outcomes of all promises on a file system, and the kernel.
 fn try_row(row: &Mount) -> Result<BTreeMap<String, Outcome>> {
     eprintln!("xtask: {}", row.title);
     let begin = Instant::now();
@@ -115,7 +115,7 @@ fn try_row(row: &Mount) -> Result<BTreeMap<String, Outcome>> {
     Ok(outcomes)
 }
 
-/// Runs a program, shows what it prints, and returns that too.
+/// Runs a program, shows its output, and returns it, too.
 fn lines_of(command: &mut Command) -> Result<String> {
     use std::io::{BufRead as _, BufReader};
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -130,7 +130,7 @@ fn lines_of(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// In the namespace or in the virtual machine: mounts the file system, and prints a line for each promise.
+/// Runs in the namespace or in the virtual machine: mounts the file system, and prints a line for each promise.
 fn inside(name: &str) -> Result<()> {
     let row = all().find(|row| row.name == name).context("no such file system")?;
     let programs = Programs::load()?;
@@ -145,7 +145,7 @@ fn inside(name: &str) -> Result<()> {
         let outcome = column.run(&programs, &at)?;
         println!("RESULT {}", outcome.to_json(column.title));
     }
-    // A process that provides a file system would keep the namespace, and the disk with it.
+    // A process that provides a file system would keep the namespace and the disk.
     Command::new("umount").args(["--recursive", "--lazy", "/mnt"]).status()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Agent frameworks against the server, each with its own packages below `target`, and the table of what works.
+//! Agent frameworks against the server, each with its own packages below `target`, and the table of results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::packages::{once, pip, run as must};
 /// The scripts that call the server through the frameworks.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/tests/frameworks");
 const TARGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target");
-/// The page with the table, which stands between two marks.
+/// The page with the table, between two marks.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CLIENTS.md");
 const MARKS: [&str; 2] = ["<!-- cargo xtask frameworks -->\n", "<!-- end -->\n"];
 
@@ -66,7 +66,7 @@ const FRAMEWORKS: [Framework; 9] = [
     },
 ];
 
-/// Runs every script and writes the table. Fails if a step does not work that did when the table was last written.
+/// Runs every script and writes the table. Fails if a step fails that worked when the table was last written.
 pub(crate) fn run() -> Result<()> {
     crate::run(&["build", "--package", "pinfold-cli"], &[])?;
     let pinfold = Path::new(TARGET).join("debug/pinfold").canonicalize()?;

@@ -1,4 +1,4 @@
-//! `cargo xtask image`: what `deploy/Containerfile` is built from, in `target/image`, and a trial of it.
+//! `cargo xtask image`: makes the files for `deploy/Containerfile` in `target/image`, and tries the image.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use crate::dist;
 use crate::release::home;
 use crate::toolchain::Toolchain;
 
-/// Builds the static program of a release, puts it beside the file, and runs the image as the tests do. That takes no engine for
-/// containers, but root.
+/// Builds the static program of a release, puts it beside the file, and runs the image as the tests do. That needs
+/// root, but no container engine.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
-    // To try it: compiled as tests are.
+    // For a trial, with the profile of tests.
     let profile = if options == ["--debug"] { "dev" } else { "dist" };
     let toolchain = Toolchain::set_up(&Debian::update()?)?;
     let target = dist::program_target(std::env::consts::ARCH);

@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A program that tests or benchmarks compare with: installed below `target`, once.
+/// A program that tests or benchmarks compare with. It is installed below `target`, once.
 fn tool(name: &str, package: &str, version: &str) -> Result<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools").join(version);
     let program = root.join("bin").join(name);
@@ -104,7 +104,7 @@ fn tool(name: &str, package: &str, version: &str) -> Result<String> {
     Ok(program.display().to_string())
 }
 
-/// Takes the pictures of the page that the documentation has.
+/// Takes the screenshots of the page for the documentation.
 fn screenshots() -> Result<()> {
     let mut packages = Packages::default();
     packages.install_for_page()?;
@@ -121,7 +121,7 @@ fn screenshots() -> Result<()> {
     )
 }
 
-/// Random calls, each kind for some seconds.
+/// Makes random calls, each kind for some seconds.
 fn fuzz(rest: &[&str]) -> Result<()> {
     let seconds = match rest {
         [] => "600",
@@ -136,14 +136,14 @@ fn fuzz(rest: &[&str]) -> Result<()> {
 
 fn bench(name: &str, rest: &[&str]) -> Result<()> {
     let mut own = Vec::new();
-    // These rows need one of the servers, and no programs.
+    // These rows need only one of the servers, and no programs.
     let reference = name == "peers" && rest == ["--reference"];
     if matches!(name, "peers" | "search") && !reference {
         own.push(("PINFOLD_RG", tool("rg", "ripgrep", "15.2.0")?));
         own.push(("PINFOLD_FD", tool("fd", "fd-find", "10.5.0")?));
     }
     if matches!(name, "load" | "peers" | "read" | "serve" | "soak") {
-        // The program as it is installed.
+        // The program with the profile of the installed one.
         run(&["build", "--profile", "dist", "--package", "pinfold-cli"], &[])?;
     }
     if name == "packages" {
@@ -168,7 +168,7 @@ fn bench(name: &str, rest: &[&str]) -> Result<()> {
     run(&arguments, &environment)
 }
 
-/// Replaces what a page has between two marks.
+/// Replaces the text of a page between two marks.
 fn write_between(page: &Path, marks: [&str; 2], text: &str) -> Result<()> {
     let old = std::fs::read_to_string(page)?;
     let (before, rest) = old.split_once(marks[0]).context("the page has no mark")?;

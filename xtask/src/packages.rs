@@ -1,5 +1,5 @@
-//! Packages that tests need from other languages' registries, and Pinfold's own packages for these languages: all of it
-//! installed below `target`, once for each version, or in `packages/node/node_modules`.
+//! Packages from other languages' registries for tests, and Pinfold's own packages for these languages. All of them
+//! are installed below `target`, once for each version, or in `packages/node/node_modules`.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::OsStr;
@@ -11,49 +11,49 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-/// Where the packages are named that clients in tests need.
+/// The directory with the lists of packages for clients in tests.
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/cli/tests/clients");
 
-/// Where the source of the page for browsers is.
+/// The directory with the source of the page.
 pub(crate) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/page/web");
 
-/// Where Pinfold's own packages are.
+/// The directory of Pinfold's own packages.
 const OURS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packages");
 
 /// The crates that Pinfold's own packages contain.
 pub(crate) const OWN_CRATES: [&str; 3] = ["pinfold-cli", "pinfold-node", "pinfold-python"];
 
-/// The packages that could be installed, and the names of those that could not.
+/// The installed packages, and the names of those that could not be installed.
 #[derive(Default)]
 pub(crate) struct Packages {
-    /// The directory `node_modules`, with a `node` of its own.
+    /// The directory `node_modules`, which has its own `node`.
     pub(crate) node_modules: Option<PathBuf>,
-    /// A Python that has the packages.
+    /// A Python with the packages.
     pub(crate) python: Option<PathBuf>,
-    /// Whether the tools are there that build Pinfold's own package for Node.
+    /// Whether the tools for building Pinfold's own Node package are installed.
     own_node: bool,
-    /// A Python that has what the tests of Pinfold's own package need, and gets that package.
+    /// A Python with the packages for the tests of Pinfold's own package. That package is added to it.
     own_python: Option<PathBuf>,
-    /// Whether the tools are there that build and test the page.
+    /// Whether the tools for building and testing the page are installed.
     page: bool,
     /// A browser for the tests of the page.
     browser: Option<PathBuf>,
-    /// Proxies for the tests with replicas, by the variables that name them.
+    /// Proxies for the tests with replicas, with their environment variables.
     proxies: Vec<(&'static str, PathBuf)>,
     missing: Vec<String>,
 }
 
-/// How packages are built.
+/// The profile that packages are built with.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
-    /// As tests are.
+    /// That of tests.
     Dev,
-    /// As they are published.
+    /// That of published packages.
     Release,
 }
 
 impl Profile {
-    /// Where cargo puts what it builds.
+    /// The directory of cargo's output.
     fn directory(self) -> PathBuf {
         let name = match self {
             Self::Dev => "debug",
@@ -74,7 +74,7 @@ pub(crate) fn build(profile: Profile) -> Result<()> {
     lay(profile)
 }
 
-/// Puts the native parts that cargo built into the packages' directories.
+/// Copies the native parts that cargo built into the packages' directories.
 pub(crate) fn lay(profile: Profile) -> Result<()> {
     let library = |name: &str| format!("{DLL_PREFIX}{name}{DLL_SUFFIX}");
     let parts = [
@@ -88,14 +88,14 @@ pub(crate) fn lay(profile: Profile) -> Result<()> {
         fs::create_dir_all(part.parent().unwrap_or(Path::new(OURS)))?;
         let new = part.with_extension("new");
         fs::copy(&built, &new).with_context(|| format!("cannot copy {}", built.display()))?;
-        // Not written over: a process may be running from it.
+        // Renamed, since a process may be running from the old file.
         fs::rename(new, part)?;
     }
     Ok(())
 }
 
 impl Packages {
-    /// Installs what is not there yet.
+    /// Installs what is missing.
     pub(crate) fn install() -> Result<Self> {
         let mut packages = Self::default();
         packages.node_modules = packages.given("npm", "tests with Node clients", node)?;
@@ -103,14 +103,14 @@ impl Packages {
         Ok(packages)
     }
 
-    /// Installs what building and testing Pinfold's own packages takes.
+    /// Installs everything for building and testing Pinfold's own packages.
     pub(crate) fn install_for_own(&mut self) -> Result<()> {
         self.own_node = self.given("npm", "Pinfold's Node package", own_node)?.is_some();
         self.own_python = self.given("python3", "Pinfold's Python package", own_python)?;
         Ok(())
     }
 
-    /// Installs what building and testing the page takes.
+    /// Installs everything for building and testing the page.
     pub(crate) fn install_for_page(&mut self) -> Result<()> {
         self.page = self.given("npm", "the page for browsers", page_modules)?.is_some();
         self.browser = browser();
@@ -121,7 +121,7 @@ impl Packages {
         Ok(())
     }
 
-    /// Installs the proxies that replicas are tested behind.
+    /// Installs the proxies for the tests with replicas.
     pub(crate) fn install_proxies(&mut self) {
         for (variable, program, package) in
             [("PINFOLD_HAPROXY", "haproxy", "haproxy"), ("PINFOLD_NGINX", "nginx", "nginx-light")]
@@ -151,7 +151,7 @@ impl Packages {
         modules.into_iter().chain(browser.map(|browser| ("PINFOLD_BROWSER", browser))).collect()
     }
 
-    /// Installs something if there is the program that it takes.
+    /// Installs something, if the program for that exists.
     fn given<T>(
         &mut self,
         program: &str,
@@ -167,7 +167,7 @@ impl Packages {
         install().map(Some).map_err(|problem| anyhow!("{what}: {problem}"))
     }
 
-    /// Compiles the TypeScript of the Node package. Returns the environment of tests and benchmarks of the packages.
+    /// Compiles the TypeScript of the Node package. Returns the environment for tests and benchmarks of the packages.
     pub(crate) fn build_layers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut environment = Vec::new();
         if self.own_node {
@@ -180,7 +180,7 @@ impl Packages {
         Ok(environment)
     }
 
-    /// Runs the tests that the packages have in their own languages.
+    /// Runs the tests of the packages in their own languages.
     pub(crate) fn test_own(&self) -> Result<()> {
         if self.own_node {
             run_or_bail(npm().arg("test"))?;
@@ -206,19 +206,19 @@ impl Packages {
 }
 
 fn node() -> Result<PathBuf, String> {
-    // The package `node` puts its program in place by a script.
+    // The package `node` installs its program by a script.
     let modules = modules("node", Path::new(CLIENTS), "--foreground-scripts")?;
     quiet(Command::new(modules.join(".bin/node")).arg("--version"))?;
     Ok(modules)
 }
 
-/// The servers that Pinfold is measured against.
+/// The servers that Pinfold is compared with.
 pub(crate) fn peers() -> Result<PathBuf> {
     let named = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers");
     modules("peers", &named, "--ignore-scripts").map_err(|problem| anyhow!(problem))
 }
 
-/// The directory `node_modules` with the packages that files in a directory name.
+/// The directory `node_modules` with the packages in a directory's lists.
 fn modules(name: &str, named: &Path, scripts: &str) -> Result<PathBuf, String> {
     let files = ["package.json", "package-lock.json"].map(|file| named.join(file));
     let place = place(name, &files)?;
@@ -240,7 +240,7 @@ fn page_modules() -> Result<(), String> {
     in_place("page", Path::new(PAGE))
 }
 
-/// Installs the packages that the files in a directory name, in that directory.
+/// Installs the packages in a directory's lists, in that directory.
 fn in_place(name: &str, directory: &Path) -> Result<(), String> {
     let place = place(name, &[directory.join("package-lock.json")])?;
     if !directory.join("node_modules").exists() {
@@ -259,7 +259,7 @@ fn browser() -> Option<PathBuf> {
 pub(crate) fn debian_program(names: &[&str], package: &str) -> Option<PathBuf> {
     let find = || {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        // Programs for administrators are not in everybody's path.
+        // Programs for administrators are not in every user's path.
         let mut places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
         places.find_map(|it| names.iter().map(|name| it.join(name)).find(|file| file.is_file()))
     };
@@ -278,7 +278,7 @@ fn clients_python() -> Result<PathBuf, String> {
     python("python", &Path::new(CLIENTS).join("requirements.txt"))
 }
 
-/// A Python that imports Pinfold's own package from where it is developed.
+/// A Python that imports Pinfold's own package from its source directory.
 fn own_python() -> Result<PathBuf, String> {
     let requirements = Path::new(OURS).join("python/requirements-dev.txt");
     let python = python("python-package", &requirements)?;
@@ -295,7 +295,7 @@ fn own_python() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// A Python of its own with the packages that a file names.
+/// A separate Python with the packages in a file.
 fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
     let place = place(name, &[requirements.to_owned()])?;
     let python = place.join("bin/python");
@@ -330,7 +330,7 @@ fn place(name: &str, files: &[PathBuf]) -> Result<PathBuf, String> {
     place.canonicalize().map_err(message)
 }
 
-/// Installs something, unless that was done before and did not fail.
+/// Installs something, unless an earlier run has done so.
 pub(crate) fn once(
     place: &Path,
     install: impl FnOnce() -> Result<(), String>,
@@ -350,7 +350,7 @@ fn run_or_bail(command: &mut Command) -> Result<()> {
     }
 }
 
-/// Runs a command, and shows what it printed if it failed: installations run beside cargo.
+/// Runs a command, and shows its output only if it failed, since installations run beside cargo.
 fn quiet(command: &mut Command) -> Result<(), String> {
     let line = line(command);
     eprintln!("xtask: {line}");

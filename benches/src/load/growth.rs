@@ -1,4 +1,4 @@
-//! How the time of a call grows with the files of the workspace, and with the changes that the journal has.
+//! How the time of a call grows with the files of the workspace, and with the changes in the journal.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ fn table(what: &str, rows: &[(usize, [(&'static str, f64); 3])]) -> Vec<Series> 
     (0..3).map(series).collect()
 }
 
-/// With more files in the workspace.
+/// Measures with more files in the workspace.
 pub(crate) fn with_files() -> Vec<Series> {
     let rows: Vec<_> = [500, 5_000, 50_000]
         .map(|files| {
@@ -72,7 +72,7 @@ pub(crate) fn with_files() -> Vec<Series> {
     table("files", &rows)
 }
 
-/// With more changes in the journal.
+/// Measures with more changes in the journal.
 pub(crate) fn with_history() -> Vec<Series> {
     let (place, files) = (Place::new(500), 500);
     let token = place.token("agent", &[]);

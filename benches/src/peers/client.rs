@@ -35,7 +35,7 @@ impl Client {
         self.answer(id)
     }
 
-    /// The answer, and how long it took from the first byte of the request to the last of the answer.
+    /// The answer, and the time from the first byte of the request to the last byte of the answer.
     pub(crate) fn timed(&mut self, tool: &str, arguments: &Value) -> (Duration, String) {
         self.requests += 1;
         let id = self.requests;
@@ -46,7 +46,7 @@ impl Client {
         (begin.elapsed(), answer)
     }
 
-    /// How many answers a second there are for some time, to so many calls at once.
+    /// The number of answers per second for a while, with this many calls at once.
     pub(crate) fn rate(&mut self, at_once: usize, tool: &str, arguments: &Value) -> f64 {
         let begin = Instant::now();
         let mut rounds = 0_u32;
@@ -65,7 +65,7 @@ impl Client {
         let mut waiting = count;
         while waiting > 0 {
             let line = self.line();
-            // Some talk while they work.
+            // Some servers send other messages while they work.
             if line.contains("\"result\"") {
                 assert!(!line.contains("\"isError\":true"), "{line}");
                 waiting -= 1;
@@ -73,7 +73,7 @@ impl Client {
         }
     }
 
-    /// How long a quick call takes that is made right after a slow one.
+    /// The time of a quick call that is made right after a slow one.
     pub(crate) fn behind(&mut self, slow: (&str, &Value), quick: (&str, &Value)) -> Duration {
         let first = self.ask(slow.0, slow.1);
         let begin = Instant::now();
@@ -91,7 +91,7 @@ impl Client {
         took.unwrap()
     }
 
-    /// Kilobytes, by a field of what the system knows about the process.
+    /// Kilobytes, from a field of `/proc/PID/status`.
     pub(crate) fn memory(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(field)).unwrap();
@@ -140,7 +140,7 @@ fn request(id: u64, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-/// Whether a message answers a request, by a look at where its id may stand: a long one is not read as a whole.
+/// Whether a message answers a request. Only the places where its id may be are checked, since a message may be long.
 fn is_answer(line: &str, id: u64) -> bool {
     let bytes = line.trim_end().as_bytes();
     let (head, tail) = (&bytes[..bytes.len().min(80)], &bytes[bytes.len().saturating_sub(80)..]);
@@ -149,7 +149,7 @@ fn is_answer(line: &str, id: u64) -> bool {
     ends.iter().any(|end| head.contains(end) || tail.contains(end))
 }
 
-/// How long a program takes, and what it prints.
+/// The time that a program takes, and its output.
 pub(crate) fn program(name: &str, arguments: &Value) -> (Duration, String) {
     let arguments = arguments.as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut command = Command::new(name);
@@ -159,7 +159,7 @@ pub(crate) fn program(name: &str, arguments: &Value) -> (Duration, String) {
     (begin.elapsed(), String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// The text of an answer, and its media as they are sent; what an error says, if it is one.
+/// The text of an answer, and its media as they are sent; or the error message.
 pub(crate) fn text(answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap();
     let blocks = answer["result"]["content"].as_array().cloned().unwrap_or_default();

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::server::{Call, Server, program};
 
-/// How a server is asked for something in a round; `None` if it cannot do it. Called right before the request,
-/// which alone is timed.
+/// The call for a server in a round. Returns `None` if the server cannot do it. It is made right before the request,
+/// and only the request is timed.
 pub(crate) type Ask = Box<dyn Fn(Server, usize) -> Option<Call>>;
 
-/// Whether the text of an answer in a round is right.
+/// Checks the text of an answer in a round.
 pub(crate) type Check = Box<dyn Fn(&str, usize) -> bool>;
 
 pub(crate) struct Operation {
@@ -55,7 +55,7 @@ pub(crate) fn operations(root: &Path, tree: &Path) -> Vec<Operation> {
     let change = |file: &str| -> Ask {
         let file = file.to_owned();
         Box::new(move |server, round| {
-            // Each server changes a line of its own, to and fro.
+            // Each server changes its own line, back and forth.
             let line = 50 + server as usize;
             let (one, other) = (format!("line {line}: let"), format!("line {line}: LET"));
             let (old, new) = if round % 2 == 0 { (one, other) } else { (other, one) };

@@ -1,5 +1,5 @@
-//! The dialect `reference` against the server whose tools it has: each tool with the same arguments on the same
-//! files. The answers are compared before anything is timed, and each one that is timed is compared again.
+//! The dialect `reference`, compared with the server whose tools it has: each tool with the same arguments on the
+//! same files. The answers are compared before the timing and again with each timed call.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::operations::Operation;
 use super::server::{Call, Server};
 use super::{Contender, client, head, measure, milliseconds, prepare};
 
-/// How many times as fast as the original each tool is meant to be.
+/// The goal: how many times as fast as the original each tool should be.
 const GOAL: f64 = 2.0;
 
 /// One call of a tool.
@@ -64,14 +64,14 @@ impl Row {
     fn call(&self, server: Server) -> Option<Call> {
         match &self.reset {
             Some(reset) => reset(),
-            // There would be nothing to flush.
+            // There is nothing to flush.
             None if server == Server::ReferenceUnflushed => return None,
             None => {}
         }
         Some((self.tool.to_owned(), self.arguments.clone()))
     }
 
-    /// The text that all of them answer.
+    /// The common answer of all of them.
     fn agreed(&self, contenders: &mut [Contender]) -> String {
         let mut agreed: Option<(Value, String)> = None;
         for Contender { server, client } in contenders {
@@ -82,7 +82,7 @@ impl Row {
             let known = agreed.get_or_insert((result.clone(), text));
             for part in ["content", "structuredContent", "isError"] {
                 let (ours, theirs) = (&known.0[part], &result[part]);
-                // An answer without `isError` is none.
+                // An answer without `isError` is not an error.
                 let same =
                     ours == theirs || part == "isError" && *ours == false && theirs.is_null();
                 let short =
@@ -99,7 +99,7 @@ impl Row {
 
 /// Files that the other benchmarks of servers do not need.
 fn prepare_more(root: &Path) {
-    // The original counts what follows the last line end as a line.
+    // The original counts the text after the last line ending as a line.
     let large = fs::read_to_string(root.join("large.txt")).unwrap();
     fs::write(root.join("unended.txt"), large.trim_end()).unwrap();
     let medium: String = large.lines().take(1_000).map(|line| format!("{line}\n")).collect();

@@ -1,24 +1,24 @@
-//! The servers that are measured: how each is started, and its simplest calls.
+//! The measured servers: how each is started, and its simplest calls.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Something that does the work.
+/// A server or program that is measured.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Server {
     Pinfold,
-    /// Pinfold at its usual durability, which the others have no match for: for what changes something.
+    /// Pinfold with its default durability, which the others do not have. For calls that change something.
     Flushed,
     Official,
     Rust,
     Commander,
-    /// No server: a program for each call, such as `cat`.
+    /// Not a server: a program for each call, such as `cat`.
     Programs,
-    /// Pinfold with the tools of [`Self::Official`], and every setting at its default.
+    /// Pinfold with the tools of [`Self::Official`] and default settings.
     Reference,
-    /// The same without a journal, and nothing flushed: as [`Self::Official`] works.
+    /// The same without a journal and without flushing, as in [`Self::Official`].
     ReferenceUnflushed,
 }
 
@@ -26,11 +26,11 @@ pub(crate) enum Server {
 pub(crate) type Call = (String, Value);
 
 impl Server {
-    /// All that are measured side by side, Pinfold first.
+    /// All servers for the tables, Pinfold first.
     pub(crate) const ALL: [Self; 6] =
         [Self::Pinfold, Self::Flushed, Self::Official, Self::Rust, Self::Commander, Self::Programs];
 
-    /// Whether it is a server that somebody would use instead.
+    /// Whether it is an alternative to Pinfold.
     pub(crate) fn is_peer(self) -> bool {
         matches!(self, Self::Official | Self::Rust | Self::Commander)
     }
@@ -48,7 +48,8 @@ impl Server {
         }
     }
 
-    /// Starts it on some directories, if it is a server. Its own files are beside or below the first one.
+    /// The command that starts it on some directories, if it is a server. Its own files are beside or below the first
+    /// one.
     pub(crate) fn command(self, roots: &[&Path]) -> Option<Command> {
         let mut command = match self {
             Self::Programs => return None,
@@ -64,7 +65,7 @@ impl Server {
                 let mut command = Command::new(program("PINFOLD_BIN"));
                 command.args(["serve", "--dialect", "reference"]);
                 if self == Self::Reference {
-                    // Not among the user's journals.
+                    // Not in the user's journal.
                     command.arg("--journal").arg(roots[0].with_file_name("journal"));
                 } else {
                     command.args(["--no-journal", "--durability", "none"]);
@@ -86,7 +87,7 @@ impl Server {
             Self::Commander => {
                 let program = "@wonderwhy-er/desktop-commander/dist/index.js";
                 let mut command = node_program(program);
-                // Its configuration and log are there, and nowhere else. It takes no directories.
+                // It has its configuration and log only there. It takes no directories.
                 command.env("HOME", roots[0].join("home"));
                 return Some(command);
             }
@@ -107,7 +108,7 @@ impl Server {
         }
     }
 
-    /// Something that takes long: a search of the whole tree.
+    /// A slow call: a search of the whole tree.
     pub(crate) fn slow(self, tree: &Path) -> Call {
         match self {
             Self::Pinfold | Self::Flushed => {
@@ -129,12 +130,12 @@ impl Server {
     }
 }
 
-/// A program that was installed for this.
+/// A program that was installed for the benchmark.
 pub(crate) fn program(variable: &str) -> String {
     std::env::var(variable).unwrap()
 }
 
-/// A program for Node among the packages that were installed for this.
+/// A Node program from the packages that were installed for the benchmark.
 fn node_program(package: &str) -> Command {
     let mut command = Command::new("node");
     command.arg(Path::new(&program("PINFOLD_PEERS")).join(package));

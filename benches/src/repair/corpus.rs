@@ -1,12 +1,12 @@
-//! Edits as models get them wrong.
+//! Edits with typical mistakes of models.
 
-/// An edit of a file that is refused.
+/// An edit that is refused.
 pub(crate) struct Case {
     /// The model's mistake.
     pub(crate) kind: &'static str,
     pub(crate) file: String,
     pub(crate) old: String,
-    /// Words of which the refusal has to have one.
+    /// The refusal has to contain one of these words.
     pub(crate) reasons: &'static [&'static str],
 }
 
@@ -48,7 +48,7 @@ const HTML: &str = "<!DOCTYPE html>\n<html>\n  <head>\n    <title>Fish &amp; Chi
 
 const JSON: &str = "{\n  \"name\": \"app\",\n  \"version\": \"1.2.0\",\n  \"scripts\": {\n    \"build\": \"tsc -p .\",\n    \"test\": \"jest --coverage\",\n    \"lint\": \"eslint \\\"src/**/*.ts\\\"\"\n  },\n  \"paths\": [\"C:\\\\Users\\\\me\\\\app\", \"/usr/local\"]\n}\n";
 
-/// A way to get a text wrong: what to call it, what it does to lines, and how it is named.
+/// A mistake: its name, its effect on lines, and the words for it.
 struct Mistake {
     kind: &'static str,
     apply: fn(&[&str]) -> String,

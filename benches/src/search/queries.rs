@@ -1,15 +1,15 @@
-//! The queries: 18 of them, from those that an index answers at once to those that read every file.
+//! The 18 queries, from those that an index answers at once to those that read every file.
 
 use serde_json::{Value, json};
 
-/// A search in both languages.
+/// A search for `Grep` and for `rg`.
 pub(super) struct Query {
     pub(super) name: &'static str,
     /// `Grep`'s arguments.
     pub(super) arguments: Value,
     /// `rg`'s arguments, without the pattern.
     pub(super) flags: Vec<&'static str>,
-    /// The maximum number of lines. `rg` is stopped after so many, and `Grep` counts no others.
+    /// The maximum number of lines. `rg` is stopped after this many, and `Grep` does not count the others.
     pub(super) head: Option<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Query {
         self.arguments.get("output_mode").is_some()
     }
 
-    /// The arguments with the same regex in a wording that nobody has used yet.
+    /// The arguments with an equivalent regex that was not used before.
     pub(super) fn reworded(&self) -> Value {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -78,7 +78,7 @@ pub(super) fn queries() -> Vec<Query> {
     ]
 }
 
-/// The searches by name: `Glob`'s pattern, and the directory and pattern of `fd`.
+/// The searches by name: `Glob`'s pattern, and `fd`'s directory and pattern.
 pub(super) const FINDS: [(&str, &str, &str); 6] = [
     ("**/*.h", "", "*.h"),
     ("**/Makefile", "", "Makefile"),

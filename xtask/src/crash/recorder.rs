@@ -1,8 +1,8 @@
-//! A disk whose writes and flushes are recorded.
+//! A disk that records writes and flushes.
 //!
-//! It is a file on a FUSE file system that this process serves, behind a loop device: each write to the device is one
-//! request, in the order in which the device gets them, and a flush is an `fsync`. The protocol is that of
-//! `linux/fuse.h`; only the requests that a loop device makes are answered.
+//! It is a file on a FUSE file system that this process serves, behind a loop device. Each write to the device is one
+//! request, in the order of the device, and a flush is an `fsync`. The protocol is that of `linux/fuse.h`; only the
+//! requests of a loop device are answered.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 
-/// What happened to the disk.
+/// An event of the disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Write {
@@ -32,7 +32,7 @@ struct Disk {
     recording: bool,
 }
 
-/// The disk, which is served until this is dropped.
+/// The disk. It is served until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     disk: Arc<Mutex<Disk>>,
@@ -67,14 +67,14 @@ impl Recorder {
         self.disk().events.push(Event::Answered);
     }
 
-    /// What was recorded.
+    /// The recorded events.
     pub(crate) fn take(&self) -> Vec<Event> {
         let mut disk = self.disk();
         disk.recording = false;
         std::mem::take(&mut disk.events)
     }
 
-    /// The disk as it is now.
+    /// The current content of the disk.
     pub(crate) fn content(&self) -> Vec<u8> {
         self.disk().content.clone()
     }
@@ -139,7 +139,7 @@ const EINVAL: i32 = 22;
 const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 
-/// The body of the answer, or an error; `None` for requests that have no answer.
+/// The body of the answer, or an error. Returns `None` for requests without an answer.
 fn answer(request: &Request<'_>, disk: &mut Disk) -> Option<Result<Vec<u8>, i32>> {
     let size = disk.content.len() as u64;
     Some(match request.operation {
@@ -150,7 +150,7 @@ fn answer(request: &Request<'_>, disk: &mut Disk) -> Option<Result<Vec<u8>, i32>
             Ok(entry)
         }
         1 => Err(ENOENT),
-        // Forget, interrupt, forget several: without an answer.
+        // Forget, interrupt, forget several: these have no answer.
         2 | 36 | 42 => return None,
         // Get and set attributes.
         3 | 4 => {
@@ -158,7 +158,7 @@ fn answer(request: &Request<'_>, disk: &mut Disk) -> Option<Result<Vec<u8>, i32>
             body.extend(attributes(request.node, size));
             Ok(body)
         }
-        // Open: past the page cache, so that each write is a request.
+        // Open: bypasses the page cache, so that each write is a request.
         14 => Ok([0_u64, 1].map(u64::to_ne_bytes).concat()),
         // Read.
         15 => read_range(request.body).map_or(Err(EINVAL), |(offset, len)| {
@@ -179,7 +179,7 @@ fn answer(request: &Request<'_>, disk: &mut Disk) -> Option<Result<Vec<u8>, i32>
         // Release, flush, release of a directory.
         18 | 25 | 29 => Ok(Vec::new()),
         26 => Ok(init()),
-        // Fallocate: a discard is not offered.
+        // Fallocate: discarding is not supported.
         43 => Err(EOPNOTSUPP),
         _ => Err(ENOSYS),
     })
@@ -217,7 +217,7 @@ fn write(body: &[u8], disk: &mut Disk) -> Option<Vec<u8>> {
     Some([len as u32, 0].map(u32::to_ne_bytes).concat())
 }
 
-/// A loop device on the file of a recorder, detached when it is dropped.
+/// A loop device on the file of a recorder. It is detached when this is dropped.
 #[derive(Debug)]
 pub(crate) struct LoopDevice(pub(crate) String);
 

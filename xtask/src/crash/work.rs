@@ -1,4 +1,4 @@
-//! The calls that change files, and what has to be true of a disk on which they were cut short.
+//! The calls that change files, and the checks of a disk on which they were interrupted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,7 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-/// Every path below the root with its content; what a directory has is told by the paths.
+/// Every path below the root with its content. The paths also tell the entries of directories.
 type Tree = BTreeMap<String, Vec<u8>>;
 
 pub(crate) struct Work {
@@ -147,13 +147,13 @@ impl Work {
         Ok(process.wait_with_output()?)
     }
 
-    /// What is wrong with the disk after so many answered calls. The next one may have been under way.
+    /// Checks the disk after this many answered calls. The next call may have been running.
     pub(crate) fn check(&self, answered: usize) -> Result<Result<(), String>> {
         let possible = self.possible(answered);
         if let Err(problem) = self.check_files(&tree(&self.root())?, possible) {
             return Ok(Err(problem));
         }
-        // The start of the next process undoes a set of changes that was cut short.
+        // The next process rolls back an interrupted set of changes when it starts.
         let log = self.pinfold(&["log", "--json"], "")?;
         let text = String::from_utf8_lossy(&log.stdout);
         let lines: Option<Vec<Value>> =
@@ -175,7 +175,7 @@ impl Work {
             let said = String::from_utf8_lossy(&undone.stderr);
             // The entry is there before the change.
             let none = said.contains("there is no change to undo") && now == self.states[0];
-            // Without `full`, the disk may have a change that the journal does not: then undo refuses.
+            // Without `full`, the disk may have a change that the journal does not have. Then undo refuses.
             let refused = said.contains("is not as the change left it")
                 && self.durability != Durability::Full;
             if !(none || refused) || now != restored {
@@ -185,13 +185,13 @@ impl Work {
         Ok(self.check_files(&now, &self.states).and_then(|()| self.check_names()))
     }
 
-    /// The states that the disk may be in. Only `full` promises that an answered change is on it.
+    /// The possible states of the disk. Only `full` promises that an answered change is on it.
     fn possible(&self, answered: usize) -> &[Tree] {
         let first = if self.durability == Durability::Full { answered } else { 0 };
         &self.states[first..(answered + 2).min(self.states.len())]
     }
 
-    /// Each file has the content that it had in one of the states.
+    /// Checks that each file has its content in one of the states.
     fn check_files(&self, found: &Tree, possible: &[Tree]) -> Result<(), String> {
         let names = self.states.iter().flat_map(Tree::keys).chain(found.keys());
         for name in names.filter(|name| !is_temporary(name)) {
@@ -204,7 +204,7 @@ impl Work {
         Ok(())
     }
 
-    /// Nothing of ours is left once a call has looked at the directory.
+    /// Checks that no temp file is left after a call has swept the directory.
     fn check_names(&self) -> Result<(), String> {
         let arguments = json!({"path": "probe.txt", "content": "probe\n"}).to_string();
         let made = self.pinfold(&["call", "--dialect", "dotted", "file.write", &arguments], "");
@@ -219,7 +219,7 @@ impl Work {
         }
     }
 
-    /// After which calls each file was as it is.
+    /// For each file, the calls after which it had this content.
     fn ages(&self, found: &Tree) -> String {
         let mut names: Vec<_> = self.states.iter().flat_map(Tree::keys).collect();
         names.sort_unstable();
@@ -234,7 +234,7 @@ impl Work {
     }
 }
 
-/// Whether the last part is the name of a temp file of ours.
+/// Whether the last component is the name of one of our temp files.
 fn is_temporary(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.starts_with(".pinfold-")

@@ -1,7 +1,7 @@
 //! A virtual machine with Debian's kernel, for file systems that this machine's kernel does not have.
 //!
-//! It sees this machine's files, and what it changes in them stays in its memory. No processor has to help: QEMU
-//! interprets, which makes it some ten times as slow.
+//! It sees this machine's files, and keeps its changes of them in memory. QEMU interprets the code, which needs no
+//! support of the processor but is about ten times as slow.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,12 +13,12 @@ use anyhow::{Context as _, Result, bail};
 use super::place;
 use crate::packages::debian_program;
 
-/// Modules without which the machine does not see this machine's files.
+/// The modules that the machine needs to see this machine's files.
 const FIRST_MODULES: [&str; 4] = ["virtio_pci", "9pnet_virtio", "9p", "overlay"];
 
-/// Starts in the machine's memory: loads the modules, and makes this machine's files the root, under a layer that
-/// takes the changes. The root directory itself is in memory: the way to a file system that is tested then crosses no
-/// other that has to be asked for each name.
+/// The first script, which starts in the machine's memory. It loads the modules, and mounts this machine's files as
+/// the root, below a layer for changes. The root directory itself is in memory, so that the path to a tested file
+/// system crosses no other one that has to be asked for each name.
 const INIT: &str = "#!/bin/busybox sh
 b=/bin/busybox
 $b mount -t proc proc /proc
@@ -40,7 +40,8 @@ for m in proc sys dev; do $b mount --move /$m /new/$m; done
 exec $b switch_root /new @START@
 ";
 
-/// Then: a temp directory and the modules where programs look for them, the command, and off.
+/// The second script: makes a temp directory, puts the modules where programs look for them, runs the command, and
+/// powers off.
 const START: &str = "#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PINFOLD_TEST_STRIDE=@STRIDE@
 cd @HOME@
@@ -60,7 +61,7 @@ echo o > /proc/sysrq-trigger
 sleep 60
 ";
 
-/// Which calls the tests in the machine fail or are killed at: one in so many.
+/// The value of `PINFOLD_TEST_STRIDE` for the tests in the machine.
 const STRIDE: &str = "16";
 
 pub(crate) struct Machine {
@@ -71,7 +72,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Fetches the kernel and the packages that the machine gets.
+    /// Downloads the kernel and the machine's packages.
     pub(crate) fn set_up(packages: &[&str]) -> Result<Self> {
         let qemu = debian_program(&["qemu-system-x86_64"], "qemu-system-x86");
         qemu.context("this kernel does not have it, and there is no `qemu-system-x86_64`")?;
@@ -103,7 +104,7 @@ impl Machine {
         Ok(Self { kernel, modules, version, packed })
     }
 
-    /// The command that runs this command in the machine.
+    /// The command that runs this program in the machine.
     pub(crate) fn command(&self, row: &str) -> Result<Command> {
         let start = place().join("start");
         let command = format!("{} filesystems --inside {row}", std::env::current_exe()?.display());
@@ -127,7 +128,7 @@ impl Machine {
         Ok(qemu)
     }
 
-    /// The files that the kernel starts with.
+    /// The initial RAM disk.
     fn first_files(&self, start: &std::path::Path) -> Result<PathBuf> {
         let tree = place().join("first");
         _ = fs::remove_dir_all(&tree);

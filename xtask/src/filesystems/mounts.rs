@@ -13,21 +13,21 @@ use super::promises::{Column, Outcome, PROMISES};
 pub(crate) struct Mount {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
-    /// What the kernel has to have: a line of `/proc/filesystems`, or a file that shows a feature of it.
+    /// The requirement for the kernel: a line of `/proc/filesystems`, or a file that shows a feature.
     needs: &'static str,
-    /// Debian's packages that mount it: a program, and the package that has it.
+    /// The programs that mount it, each with its Debian package.
     tools: &'static [(&'static str, &'static str)],
     /// Packages that only the virtual machine gets.
     pub(crate) packages: &'static [&'static str],
     /// A shell script that mounts it at `$at` and may use the directory `$disk`.
     script: &'static str,
     pub(crate) columns: &'static [Column],
-    /// Tests that may fail there, and the number of the note that says what holds instead.
+    /// Tests that may fail there, each with the number of the note that explains it.
     exceptions: &'static [(&'static str, u8)],
 }
 
 impl Mount {
-    /// A file system that has everything.
+    /// A file system that supports everything.
     const USUAL: Self = Self {
         name: "",
         title: "",
@@ -160,7 +160,7 @@ pub(crate) const ROWS: [Mount; 9] = [
     },
 ];
 
-/// What does not hold where another process or machine provides the files.
+/// The tests that may fail if another process or machine provides the files.
 const PROVIDED_BY_OTHERS: [(&str, u8); 33] = [
     ("confine/writes::a_second_write_in_a_directory_makes_these_calls", 1),
     (
@@ -206,7 +206,7 @@ const PROVIDED_BY_OTHERS: [(&str, u8); 33] = [
     ),
 ];
 
-/// Mounts that cannot do everything, each with the tests that are about it.
+/// Special mounts that do not support everything, each with the tests for it.
 pub(crate) const SPECIAL: [Mount; 7] = [
     Mount {
         name: "read-only",
@@ -284,13 +284,13 @@ impl Mount {
         if needs.starts_with('/') {
             return Path::new(needs).exists();
         }
-        // It may be a module that is loaded by this.
+        // This loads the module, if it is one.
         _ = Command::new("modprobe").arg("-q").arg(needs).stderr(Stdio::null()).status();
         let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
         known.lines().any(|line| line.split_whitespace().last() == Some(needs))
     }
 
-    /// Installs what mounts it.
+    /// Installs the programs that mount it.
     pub(crate) fn install(&self) -> Result<()> {
         for (program, package) in self.tools {
             crate::packages::debian_program(&[program], package)
@@ -301,7 +301,7 @@ impl Mount {
 
     /// Mounts it, and returns a directory on it for the tests.
     pub(crate) fn mount(&self) -> Result<PathBuf> {
-        // In a namespace of its own, `/mnt` is this process's alone.
+        // In its own namespace, this process has `/mnt` for itself.
         let (disk, at) = (Path::new("/mnt/disk"), Path::new("/mnt/at"));
         let script = "set -e\nmount -t tmpfs tmpfs /mnt\nmkdir $disk $at\n";
         let mut shell = Command::new("sh");
@@ -346,7 +346,7 @@ impl Mount {
         self.exceptions.iter().find(|(name, _)| *name == test).map(|(_, note)| *note)
     }
 
-    /// What is not as the table of exceptions says.
+    /// The differences from the table of exceptions.
     pub(crate) fn problems(&self, outcomes: &BTreeMap<String, Outcome>) -> Vec<String> {
         let failed = || outcomes.values().flat_map(|outcome| &outcome.failed);
         let unexpected = failed().filter(|test| self.note(test).is_none());
@@ -360,5 +360,5 @@ impl Mount {
     }
 }
 
-/// Where the programs of administrators are too.
+/// Includes the directories of administrators' programs.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";

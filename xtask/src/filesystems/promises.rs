@@ -1,4 +1,4 @@
-//! The promises: which tests show each of them.
+//! The promises, and the tests for each of them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Programs;
 
-/// A promise, and the tests that show it: a test program and the names in it that count, all if there are none.
+/// A promise and its tests: a test program, and the names of its tests, or none for all.
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) tests: &'static [(&'static str, &'static [&'static str])],
@@ -43,7 +43,7 @@ pub(crate) const PROMISES: [Column; 7] = [
     },
 ];
 
-/// What came of a promise.
+/// The outcome of a promise.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) passed: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
 /// How long a test may take.
 const TEST_LIMIT: Duration = Duration::from_secs(180);
 
-/// Tests that take longer than this are named: they are what makes a row slow.
+/// Tests that take longer are named, since they make a row slow.
 const SLOW: Duration = Duration::from_secs(5);
 
 impl Outcome {
@@ -76,7 +76,7 @@ impl Outcome {
     }
 }
 
-/// A test of a program, which runs in a process of its own, as under `cargo nextest`.
+/// A test of a program. It runs in its own process, as under `cargo nextest`.
 struct Test<'p> {
     program: &'p Path,
     directory: &'p Path,
@@ -85,15 +85,16 @@ struct Test<'p> {
 }
 
 impl Test<'_> {
-    /// `None` if it did not end in time.
+    /// Returns `None` if it did not end in time.
     fn passes(&self, rg: &str, at: &Path) -> Result<Option<bool>> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", &TEST_LIMIT.as_secs().to_string()]);
         let small = at.with_file_name("small");
         if small.exists() {
-            // Root may use more than a quota, unless it lacks this capability.
+            // Root may exceed a quota, unless it lacks this capability.
             command.args(["setpriv", "--bounding-set=-sys_resource"]);
-            // The journal is on another file system: on this one, what it keeps of deleted files counts too.
+            // The journal is on another file system, because its backups of deleted files would use space on this
+            // one.
             command.env("PINFOLD_SMALL_DISK", small);
         } else {
             command.env("TMPDIR", at);
@@ -119,7 +120,7 @@ impl Test<'_> {
 }
 
 impl Column {
-    /// The tests that are about a special mount.
+    /// The tests for a special mount.
     pub(crate) const fn of(tests: &'static [(&'static str, &'static [&'static str])]) -> Self {
         Self { title: "holds", tests }
     }
