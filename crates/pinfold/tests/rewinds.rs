@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use pinfold::operations::{
     ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, RemoveTree, Rewind, Undo, Write,
@@ -126,7 +125,7 @@ fn task_of_another_process() {
 #[test]
 fn a_rewind_that_is_killed_is_whole_after_the_next_start() {
     let run = |it: &Turn, nth: u64| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut command = pinfold_testkit::this_program();
         command.args(["task_of_another_process", "--exact", "--nocapture"]);
         let task = format!("{}|{nth}", it.dir.path().display());
         let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();

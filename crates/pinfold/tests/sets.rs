@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use pinfold::operations::{
     AfterUpdate, ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, Rewind, RewindScope, Undo,
@@ -195,7 +194,7 @@ fn task_of_another_process() {
 
 /// Runs it, and says whether it came to its end.
 fn run(dir: &Path, nth: u64, exchanges: bool) -> bool {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = pinfold_testkit::this_program();
     command.args(["task_of_another_process", "--exact", "--nocapture"]);
     let task = format!("{}|{nth}|{exchanges}", dir.display());
     let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -279,7 +278,7 @@ fn task_of_another_process() {
 
 /// Runs the task, and tells whether it came to its end.
 fn run_task(it: &Stage, journal: bool, nth: usize) -> bool {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = pinfold_testkit::this_program();
     command.args(["task_of_another_process", "--exact", "--nocapture"]);
     let task = format!("{}|{journal}|{nth}", it.dir.path().display());
     let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();

@@ -16,8 +16,6 @@ pub fn provided(variable: &str, not_done: &str) -> Option<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[test]
@@ -28,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_test_that_skips_prints_a_notice() {
-        let mut itself = Command::new(std::env::current_exe().unwrap());
+        let mut itself = crate::this_program();
         let output = itself.args(["--ignored", "provided::tests::skipped"]).output().unwrap();
         let printed = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{printed}");

@@ -179,7 +179,7 @@ struct Changer {
 
 impl Changer {
     fn start(base: &Path) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut command = pinfold_testkit::this_program();
         command.args(["the_tree_is_changed_by_another_process", "--exact", "--nocapture"]);
         command.env(CHANGED_TREE, base).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
