@@ -8,6 +8,7 @@ mod image;
 mod limits;
 mod replicas;
 mod tokens;
+#[cfg(target_os = "linux")]
 mod units;
 mod workspaces;
 

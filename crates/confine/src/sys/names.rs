@@ -16,7 +16,7 @@ pub(crate) fn make_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
 }
 
 pub(crate) fn make_dir_with(dir: impl AsFd, name: &[u8], mode: u32) -> Result<()> {
-    call("mkdirat", || fs::mkdirat(dir.as_fd(), name, Mode::from_raw_mode(mode)))
+    call("mkdirat", || fs::mkdirat(dir.as_fd(), name, Mode::from_raw_mode(mode as _)))
 }
 
 pub(crate) fn remove_dir(dir: impl AsFd, name: &[u8]) -> Result<()> {
