@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::metrics::Metrics;
-use crate::{Service, limits};
+use crate::{Service, Stop, limits};
 
 use connections::{Connection, Connections};
 use endpoint::{Endpoint, Lifecycle};
@@ -96,15 +96,6 @@ pub struct Listeners {
     pub clients: TcpListener,
     /// For `GET /metrics`, if the options have metrics.
     pub metrics: Option<TcpListener>,
-}
-
-/// Ends a server.
-#[derive(Clone, Debug, Default)]
-pub struct Stop {
-    /// Cancel it to drain the server: it accepts no new calls, and ends when the running calls have ended.
-    pub drain: CancellationToken,
-    /// Cancel it to end the server at once.
-    pub now: CancellationToken,
 }
 
 /// Serves any number of clients until `stop` is cancelled.

@@ -39,6 +39,7 @@ mod run;
 mod server;
 mod service;
 pub mod stdio;
+mod stop;
 mod threads;
 mod viewers;
 
@@ -49,4 +50,5 @@ pub use run::serve_http;
 pub use run::serve_stdio;
 pub use server::Server;
 pub use service::Service;
+pub use stop::Stop;
 pub use tokio_util::sync::CancellationToken;

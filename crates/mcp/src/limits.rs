@@ -32,6 +32,10 @@ pub(crate) const APPROVAL_POLL: Duration = Duration::from_millis(100);
 /// linger.
 pub(crate) const LAST_CALLS: Duration = Duration::from_secs(1);
 
+/// How long calls on standard input and output may take after SIGTERM, before they are cancelled: half of the ten seconds
+/// that Docker waits before it kills.
+pub(crate) const DRAIN: Duration = Duration::from_secs(5);
+
 /// How long a server that stops waits for cancelled calls.
 pub(crate) const STOPPING: Duration = Duration::from_secs(10);
 

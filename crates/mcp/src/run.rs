@@ -5,20 +5,28 @@ use std::io;
 use std::net::TcpListener;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "http")]
-use crate::http::{self, HttpOptions, Listeners, ServedWorkspace, Stop};
-use crate::{Service, limits, stdio};
+use crate::http::{self, HttpOptions, Listeners, ServedWorkspace};
+use crate::{Service, Stop, limits, stdio};
 
-/// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives.
+/// Serves one client on standard input and output, until the input ends or SIGTERM or SIGINT arrives: then it takes no new
+/// calls, and ends when those under way have ended, after a limit, or at a second signal.
 pub fn serve_stdio(service: &Service) -> io::Result<()> {
     // One thread moves the messages and answers small reads, and calls run on other threads. For one client, this
     // takes the fewest context switches.
     let runtime = runtime(Builder::new_current_thread())?;
-    let served = runtime.block_on(async { stdio::serve(service, signals()?).await });
-    // A thread may still be blocked on standard input.
+    let served = runtime.block_on(async {
+        let stop = Stop::at_signals(|| {})?;
+        let Stop { drain, now } = stop.clone();
+        tokio::spawn(async move {
+            drain.cancelled().await;
+            tokio::time::sleep(limits::DRAIN).await;
+            now.cancel();
+        });
+        stdio::serve(service, stop).await
+    });
+    // A thread may still wait for input that does not come any more.
     runtime.shutdown_background();
     served
 }
@@ -45,18 +53,7 @@ pub fn serve_http(
         };
         let metrics = metrics.map(listener).transpose()?;
         let listeners = Listeners { clients: listener(clients)?, metrics };
-        let (stop, first) = (Stop::default(), signals()?);
-        let Stop { drain, now } = stop.clone();
-        tokio::spawn(async move {
-            first.cancelled().await;
-            ending();
-            let second = signals();
-            drain.cancel();
-            if let Ok(second) = second {
-                second.cancelled().await;
-                now.cancel();
-            }
-        });
+        let stop = Stop::at_signals(ending)?;
         ready();
         http::serve(workspaces, listeners, options, stop).await;
         Ok(())
@@ -69,20 +66,4 @@ fn runtime(mut builder: Builder) -> io::Result<Runtime> {
     // Two more threads read and write standard input and output if these are files or terminals.
     let calls = limits::MAX_CALLS + limits::MAX_APPROVAL_REQUESTS + limits::MAX_STUCK_CALLS;
     builder.enable_all().max_blocking_threads(calls + 2).build()
-}
-
-/// Cancelled when a signal asks the process to end.
-fn signals() -> io::Result<CancellationToken> {
-    let stop = CancellationToken::new();
-    let (mut end, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let stopper = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = end.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stopper.cancel();
-    });
-    Ok(stop)
 }

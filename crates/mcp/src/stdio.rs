@@ -25,7 +25,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values};
-use crate::{Service, limits, line};
+use crate::stop::server_ends;
+use crate::{Service, Stop, limits, line};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;
@@ -33,32 +34,32 @@ type Output = Box<dyn AsyncWrite + Send + Unpin>;
 /// Serves one client on standard input and output, until the input ends or `stop` is cancelled.
 ///
 /// Must be called on a Tokio runtime.
-pub async fn serve(service: &Service, stop: CancellationToken) -> io::Result<()> {
+pub async fn serve(service: &Service, stop: Stop) -> io::Result<()> {
     let (input, output) = standard_streams()?;
     serve_on(service, input, output, stop).await
 }
 
-/// Serves one client on a pair of streams.
+/// Serves one client on a pair of streams. While `stop` drains it, new requests are refused.
 pub async fn serve_on(
     service: &Service,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-    stop: CancellationToken,
+    Stop { drain, now }: Stop,
 ) -> io::Result<()> {
     let ended = CancellationToken::new();
-    let lines = Lines::new(input, output, ended.clone());
+    let lines = Lines::new(input, output, drain, ended.clone());
     let last_calls = {
-        let (service, stop) = (service.clone(), stop.clone());
+        let (service, now) = (service.clone(), now.clone());
         async move {
             tokio::select! {
-                () = stop.cancelled() => {}
+                () = now.cancelled() => {}
                 () = ended.cancelled() => tokio::time::sleep(limits::LAST_CALLS).await,
             }
             service.0.stopping.cancel();
         }
     };
     let last_calls = tokio::spawn(last_calls);
-    match serve_server_with_ct(service.for_stream(), lines, stop).await {
+    match serve_server_with_ct(service.for_stream(), lines, now).await {
         Ok(running) => {
             _ = running.waiting().await;
         }
@@ -123,7 +124,9 @@ struct Lines<R, W> {
     at_end: bool,
     /// Tasks that send errors for lines that are not messages.
     error_answers: JoinSet<io::Result<()>>,
-    /// Cancelled when the input has ended.
+    /// Cancelled when no new requests are accepted.
+    drain: CancellationToken,
+    /// Cancelled when the input has ended, or the last request is answered after that.
     ended: CancellationToken,
 }
 
@@ -180,8 +183,8 @@ enum Line {
     TooLong,
 }
 
-impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
-    fn new(input: R, output: W, ended: CancellationToken) -> Self {
+impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
+    fn new(input: R, output: W, drain: CancellationToken, ended: CancellationToken) -> Self {
         Self {
             input: BufReader::with_capacity(64 * 1024, input),
             output: Arc::new(Mutex::new(output)),
@@ -193,6 +196,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
             queued_bytes: 0,
             at_end: false,
             error_answers: JoinSet::new(),
+            drain,
             ended,
         }
     }
@@ -245,7 +249,24 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<
         });
     }
 
-    /// Parses the message in the buffer. The error is the answer to a line that is not a message.
+    /// Answers the requests in the queue, which the server that ends does not handle any more.
+    fn refuse_queued(&mut self) {
+        self.queued_bytes = 0;
+        for (message, _) in std::mem::take(&mut self.queue) {
+            if let JsonRpcMessage::Request(request) = message {
+                self.answer_error((server_ends(), Some(request.id)));
+            }
+        }
+    }
+
+    fn answer_error(&mut self, (error, id): (ErrorData, Option<RequestId>)) {
+        // In a task of its own: the future that reads may be dropped at any time, in the middle of a line.
+        let send = self.send(JsonRpcMessage::error(error, id));
+        self.error_answers.spawn(send);
+        while self.error_answers.try_join_next().is_some() {}
+    }
+
+    /// Parses the message in the buffer. The error is the answer to a line that is no message.
     fn parse_line(&mut self) -> Result<Option<ClientJsonRpcMessage>, BadMessage> {
         let text = self.line.trim_ascii();
         if text.is_empty() {
@@ -331,9 +352,18 @@ where
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        let mut unanswered = self.unanswered.subscribe();
+        let (mut unanswered, drain) = (self.unanswered.subscribe(), self.drain.clone());
         loop {
-            let has_room = unanswered.borrow_and_update().has_room();
+            let (has_room, none) = {
+                let unanswered = unanswered.borrow_and_update();
+                (unanswered.has_room(), unanswered.requests.is_empty())
+            };
+            let draining = drain.is_cancelled();
+            if draining {
+                self.refuse_queued();
+                // Until then, answers and notifications for the running calls are read.
+                self.at_end |= none;
+            }
             if has_room && let Some((message, length)) = self.queue.pop_front() {
                 self.queued_bytes -= length;
                 self.unanswered.send_modify(|unanswered| unanswered.received(&message));
@@ -349,6 +379,7 @@ where
             let line = tokio::select! {
                 line = self.read_line(), if may_read => line,
                 _ = unanswered.changed() => continue,
+                () = drain.cancelled(), if !draining => continue,
             };
             let parsed = match line {
                 Some(Line::Whole) => self.parse_line(),
@@ -376,13 +407,7 @@ where
                     return Some(message);
                 }
                 Ok(None) => {}
-                Err(bad_message) => {
-                    let (error, id) = *bad_message;
-                    // In its own task, since this future may be dropped in the middle of a line.
-                    let send = self.send(JsonRpcMessage::error(error, id));
-                    self.error_answers.spawn(send);
-                    while self.error_answers.try_join_next().is_some() {}
-                }
+                Err(bad_message) => self.answer_error(*bad_message),
             }
         }
     }

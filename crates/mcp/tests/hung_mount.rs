@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pinfold::{Session, Settings};
 use pinfold_dialects::{CLASSIC, Toolbox};
-use pinfold_mcp::{CancellationToken, Options, Service, stdio};
+use pinfold_mcp::{Options, Service, Stop, stdio};
 use pinfold_testkit::mcp::{answer, initialize};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::{Value, json};
@@ -70,9 +70,9 @@ fn a_mount_that_hangs_stops_only_its_own_calls() {
         let service = Service::new(Toolbox::new(session, &[&CLASSIC]), Options::default());
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            stdio::serve_on(&service, input, output, CancellationToken::new()).await
-        });
+        tokio::spawn(
+            async move { stdio::serve_on(&service, input, output, Stop::default()).await },
+        );
         let (read, mut write) = tokio::io::split(ours);
         let mut lines = BufReader::new(read).lines();
         let read = |id: u64, path: PathBuf| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pinfold::Session;
 use pinfold_dialects::{CLASSIC, Toolbox};
-use pinfold_mcp::{CancellationToken, Options, Service, stdio};
+use pinfold_mcp::{Options, Service, Stop, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -30,9 +30,10 @@ async fn a_search_says_how_far_it_has_come() {
     let service = Service::new(toolbox, options);
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (input, output) = tokio::io::split(theirs);
-    let served = tokio::spawn(async move {
-        stdio::serve_on(&service, input, output, CancellationToken::new()).await
-    });
+    let served =
+        tokio::spawn(
+            async move { stdio::serve_on(&service, input, output, Stop::default()).await },
+        );
     let (read, mut write) = tokio::io::split(ours);
     let mut lines = BufReader::new(read).lines();
     let client = json!({"name": "test", "version": "1"});

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pinfold::media::{Deadline, Extracted, File, PdfReader, PdfRequest};
 use pinfold::{Session, Settings};
 use pinfold_dialects::{CLASSIC, DOTTED, Toolbox};
-use pinfold_mcp::{CancellationToken, Options, Service, stdio};
+use pinfold_mcp::{Options, Service, Stop, stdio};
 use pinfold_testkit::mcp::{answer, initialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -66,9 +66,9 @@ impl Client {
         let service = Service::new(toolbox, Options::default());
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            stdio::serve_on(&service, input, output, CancellationToken::new()).await
-        });
+        tokio::spawn(
+            async move { stdio::serve_on(&service, input, output, Stop::default()).await },
+        );
         let (read, write) = tokio::io::split(ours);
         let lines = BufReader::new(read).lines();
         let mut client = Self { lines, write, dir, audit, next: 0 };

@@ -26,6 +26,7 @@ use super::tokens::{Admitted, Tokens, UsageByToken};
 use super::{HttpOptions, LimitReached};
 use crate::bad_message::{bad_message, too_many_values};
 use crate::limits;
+use crate::stop::server_ends;
 
 /// The lifecycle of a server, which all its endpoints share.
 #[derive(Clone, Debug)]
@@ -280,9 +281,7 @@ impl MessageHead {
 
 /// The answer to a new request while the server shuts down.
 fn ending(id: Option<RequestId>) -> Response<Body> {
-    let why = "the server is shutting down; send the request again, to another server";
-    let error = ErrorData::new(SERVER_ENDS, why, Some(json!({"error": "server_ends"})));
-    retry(StatusCode::SERVICE_UNAVAILABLE, error, id, Duration::from_secs(1))
+    retry(StatusCode::SERVICE_UNAVAILABLE, server_ends(), id, Duration::from_secs(1))
 }
 
 /// The answer to a request over a limit of its token.
@@ -296,9 +295,8 @@ pub(super) fn limit_reached(
     retry(StatusCode::TOO_MANY_REQUESTS, error, MessageHead::parse(body).id, *wait)
 }
 
-/// These codes are in the range that JSON-RPC reserves for servers.
+/// A code that JSON-RPC leaves to servers.
 const TOO_MANY_REQUESTS: ErrorCode = ErrorCode(-32029);
-const SERVER_ENDS: ErrorCode = ErrorCode(-32030);
 
 /// An error of the protocol, with a status and a header that proxies and HTTP clients understand, too.
 fn retry(
