@@ -5,7 +5,7 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -48,6 +48,10 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     temporary.push(format!(".{:016x}", random_number().map_err(io::Error::other)?));
     let temporary = PathBuf::from(temporary);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    if replace && let Ok(old) = fs::symlink_metadata(path) {
+        // Root may replace a file of the user that a server runs as.
+        _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+    }
     let written = file.write_all(text.as_bytes()).and_then(|()| {
         if replace { fs::rename(&temporary, path) } else { fs::hard_link(&temporary, path) }
     });
