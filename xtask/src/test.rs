@@ -3,6 +3,8 @@
 //! Nothing is compiled twice: the tests, the packages and the server of the conformance suite come from one build of
 //! the whole workspace, with one set of features. Packages of other registries are installed while cargo compiles.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -11,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 
 use crate::packages::{self, Packages, Profile};
+use crate::release::home;
 use crate::{api, checks, conformance, run, tool};
 
 pub(crate) fn run_all() -> Result<()> {
@@ -33,7 +36,10 @@ pub(crate) fn run_all() -> Result<()> {
     own.extend(packages.proxy_environment());
     let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let (node_modules, python) = (text(&packages.node_modules), text(&packages.python));
-    let mut environment = vec![("PINFOLD_RG", rg.as_str())];
+    let skipped = home().join("target/skipped");
+    _ = fs::remove_file(&skipped);
+    let collected = skipped.display().to_string();
+    let mut environment = vec![("PINFOLD_RG", rg.as_str()), ("PINFOLD_SKIPPED", &collected)];
     environment.extend(node_modules.as_deref().map(|path| ("PINFOLD_NODE_MODULES", path)));
     environment.extend(python.as_deref().map(|path| ("PINFOLD_PYTHON", path)));
     environment.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
@@ -49,6 +55,10 @@ pub(crate) fn run_all() -> Result<()> {
     timed("tests of the packages", || packages.test_own())?;
     timed("conformance", || conformance::run(&packages))?;
     packages.report_missing();
+    let notices = fs::read_to_string(skipped).unwrap_or_default();
+    for notice in BTreeSet::from_iter(notices.lines()) {
+        eprintln!("xtask: !!! {notice} !!!");
+    }
     eprintln!("xtask: all of it took {} s", start.elapsed().as_secs());
     Ok(())
 }

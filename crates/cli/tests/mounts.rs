@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use pinfold_testkit::{in_mount_namespace, mount};
+use pinfold_testkit::{in_mount_namespace, mount, skipped};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -272,7 +272,7 @@ fn overlay(place: &Place) -> Option<()> {
         .output()
         .unwrap();
     if !output.status.success() {
-        eprintln!("!!! NOT TRIED: no overlay can be mounted: {} !!!", text(&output.stderr).trim());
+        skipped(&format!("NOT TRIED: no overlay can be mounted: {}", text(&output.stderr).trim()));
         return None;
     }
     Some(())

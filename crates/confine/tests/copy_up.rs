@@ -11,7 +11,7 @@ use std::process::Command;
 
 use pinfold_confine::fault::{inject, interleave};
 use pinfold_confine::{Durability, Error, Workspace};
-use pinfold_testkit::{in_mount_namespace, mount};
+use pinfold_testkit::{in_mount_namespace, mount, skipped};
 use tempfile::TempDir;
 
 /// The lower and the upper layer, and the overlay of both. `None` if no overlay can be mounted.
@@ -31,7 +31,7 @@ fn overlay(content: &str) -> Option<TempDir> {
     let output = command.output().unwrap();
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        eprintln!("!!! NOT TRIED: no overlay can be mounted: {} !!!", why.trim());
+        skipped(&format!("NOT TRIED: no overlay can be mounted: {}", why.trim()));
         return None;
     }
     Some(dir)

@@ -15,7 +15,7 @@ mod stage;
 
 pub use namespace::{in_mount_namespace, mount};
 pub use process::{Process, this_program};
-pub use provided::provided;
+pub use provided::{provided, skipped};
 pub use scenario::{Scenario, corpus};
 pub use stage::Stage;
 

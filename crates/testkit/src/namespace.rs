@@ -1,8 +1,9 @@
 //! Tests that mount something, in their own mount namespace.
 
+use std::io::Write as _;
 use std::process::Command;
 
-use crate::this_program;
+use crate::{skipped, this_program};
 
 /// Tells a test program that it is in the namespace.
 const INSIDE: &str = "PINFOLD_MOUNT_NAMESPACE";
@@ -28,8 +29,7 @@ pub fn in_mount_namespace(name: &str, test: impl FnOnce()) {
         unshare(way).args(probe).output().is_ok_and(|output| output.status.success())
     };
     let Some(way) = ways.iter().find(may) else {
-        eprintln!("!!! NOT TRIED: {name}: this user may not mount anything !!!");
-        return;
+        return skipped(&format!("NOT TRIED: {name}: this user may not mount anything"));
     };
     let mut command = unshare(way);
     let this = this_program();
@@ -39,8 +39,10 @@ pub fn in_mount_namespace(name: &str, test: impl FnOnce()) {
     let ran = said.contains("1 passed") || said.contains("test result: FAILED");
     assert!(ran, "no test has the name {name}: {said}");
     assert!(output.status.success(), "{said}");
-    // Passes on what the test could not try.
-    said.lines().filter(|line| line.contains("!!!")).for_each(|line| eprintln!("{line}"));
+    // What it could not try.
+    for line in said.lines().filter(|line| line.contains("!!!")) {
+        std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
 }
 
 /// Runs `mount` with these arguments.

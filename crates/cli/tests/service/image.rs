@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pinfold_testkit::mcp::Web;
+use pinfold_testkit::skipped;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
 }
 
 /// A PDF with a page, which a process of its own reads.
-fn pdf() -> String {
+pub(crate) fn pdf() -> String {
     let setup = include_str!("../../../../scenarios/read/pdf/setup.json");
     let setup: Value = serde_json::from_str(setup).unwrap();
     setup["steps"][0]["text"].as_str().unwrap().to_owned()
@@ -74,8 +75,7 @@ fn pdf() -> String {
 #[test]
 fn the_image_serves_as_its_user_from_a_read_only_root() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("!!! THE IMAGE WAS NOT TRIED: only root can mount what it consists of !!!");
-        return;
+        return skipped("THE IMAGE WAS NOT TRIED: only root can mount what it consists of");
     }
     let image = Image::parse(&recipe("Containerfile"));
     let place = Place::new(&[]);
