@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         if io_error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("pinfold: {error:#}");
+        serve::say_error(&format!("{error:#}"));
         ExitCode::from(if io_error.is_some() { TOOL_ERROR } else { USAGE })
     })
 }

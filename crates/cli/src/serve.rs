@@ -22,7 +22,7 @@ use crate::sandbox::SandboxOptions;
 use crate::token::{self, TokenSource};
 use listen::{HttpOptions, Sockets, token_limits};
 use log::ServiceManager;
-pub(crate) use log::say;
+pub(crate) use log::{say, say_error};
 use workspaces::{MarkDirectory, OpenWorkspace, parent_reads};
 
 /// Serve the tools over the Model Context Protocol (MCP)

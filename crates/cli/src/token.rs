@@ -215,7 +215,7 @@ fn parse(text: &str, limits: TokenLimits) -> Result<Vec<Token>> {
 /// A plain token.
 fn plain(text: &str, limits: TokenLimits) -> Result<Vec<Token>> {
     let hashes = vec![TokenHash::of(checked(text)?.as_bytes())];
-    Ok(vec![Token { name: "token".into(), hashes, mode: None, limits }])
+    Ok(vec![Token { name: "".into(), hashes, mode: None, limits }])
 }
 
 fn checked(text: &str) -> Result<String> {

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use self::running::{RunningCall, StopSignal};
 use crate::approve::{ApprovalRoute, ApprovalTime, CallState};
+use crate::caller::Caller;
 use crate::conversation::{Conversation, IdentifiedBy};
 use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
@@ -40,9 +41,9 @@ pub(crate) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let received = Instant::now();
-    let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
+    let maker = Caller::call_options(&context);
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        return refuse_unknown(shared, conversation, client, &request.name);
+        return refuse_unknown(shared, conversation, &maker, &request.name);
     };
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
     let audit_line = SharedAuditLine::default();
@@ -52,7 +53,7 @@ pub(crate) async fn call(
         conversation,
         identified_by,
         tool,
-        client,
+        maker,
         context,
         received,
         stop,
@@ -71,7 +72,8 @@ struct Call<'c> {
     conversation: &'c Conversation,
     identified_by: IdentifiedBy,
     tool: &'static ToolEntry,
-    client: Option<Arc<str>>,
+    /// Options that name the client and its token.
+    maker: CallOptions,
     context: RequestContext<RoleServer>,
     received: Instant,
     stop: StopSignal,
@@ -155,15 +157,14 @@ impl Call<'_> {
 
     /// The options of a call, wherever it is performed.
     fn options(&self, cancel: &Cancel) -> CallOptions {
-        CallOptions::default().with_cancel(cancel.clone()).with_client(self.client.clone())
+        self.maker.clone().with_cancel(cancel.clone())
     }
 
     /// Answers with an error of the tool, and writes the audit line.
     fn refuse(&self, error: Arc<Error>) -> Ended {
-        let options = CallOptions::default().with_client(self.client.clone());
-        let options = options.with_audit_line(self.audit_line.clone());
+        let options = self.maker.clone().with_audit_line(self.audit_line.clone());
         let answer = self.conversation.whole().refuse_call(self.tool.name, error, &options);
-        self.shared.count(self.tool.name, &reply::outcome(&answer), self.received.elapsed());
+        self.count(&reply::outcome(&answer), self.received.elapsed());
         Ended::Answered(Box::new(reply::result(answer, None).into()))
     }
 
@@ -186,7 +187,7 @@ impl Call<'_> {
         if !server::is_stateless(&self.context) {
             return Ok(Default::default());
         }
-        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.client) {
+        if let (Some(feed), Some(client)) = (&self.shared.options.feed, &self.maker.client) {
             feed.client_connected(client);
         }
         // Computed for stateless requests only: hashing long arguments takes time.
@@ -234,7 +235,7 @@ impl Call<'_> {
                 earlier: route.earlier_answers(),
                 client_approver,
                 session: tools.session().id().to_owned(),
-                client: self.client.clone(),
+                client: self.maker.client.clone(),
                 session_grants,
                 cancel: cancel.clone(),
             }) as _),
@@ -242,20 +243,27 @@ impl Call<'_> {
         Ok((route, approver.map(|approver| approval_time.of(approver))))
     }
 
-    /// Logs the outcome of a call and makes the result. The client gets the log message, too, if it has set the
-    /// level.
+    /// Counts and logs a call that was answered.
+    fn count(&self, outcome: &Value, taken: Duration) {
+        let Self { shared, tool, maker, .. } = self;
+        shared.count(tool.name, outcome, taken);
+        let (workspace, token) = (&shared.options.workspace, maker.token.as_deref());
+        let outcome = outcome.as_str().unwrap_or("failed");
+        let milliseconds = taken.as_millis() as u64;
+        tracing::info!(workspace, token, tool = tool.name, outcome, milliseconds, "call");
+    }
+
+    /// Logs the outcome of a call, also to the client if it has set the level, and makes the result.
     async fn finish(
         &self,
         begin: Instant,
         (answer, compact_params): (Answer, Option<String>),
     ) -> CallToolResponse {
-        let Self { shared, conversation, context, tool, .. } = self;
+        let Self { conversation, context, tool, .. } = self;
         let outcome = reply::outcome(&answer);
         let taken = begin.elapsed();
         let milliseconds = taken.as_millis() as u64;
-        shared.count(tool.name, &outcome, taken);
-        let (workspace, code) = (&shared.options.workspace, outcome.as_str().unwrap_or("failed"));
-        tracing::info!(workspace, tool = tool.name, outcome = code, milliseconds, "call");
+        self.count(&outcome, taken);
         conversation.log_search_status();
         if server::is_logged(conversation, context, LoggingLevel::Debug) {
             let message = json!({
@@ -271,12 +279,11 @@ impl Call<'_> {
 fn refuse_unknown(
     shared: &Shared,
     conversation: &Conversation,
-    client: Option<Arc<str>>,
+    maker: &CallOptions,
     name: &str,
 ) -> Result<CallToolResponse, ErrorData> {
-    // Writes the audit line.
-    let call = CallOptions::default().with_client(client);
-    let answer = conversation.whole().call_with(name, Value::Null, &call);
+    // The call is in the audit log, too.
+    let answer = conversation.whole().call_with(name, Value::Null, maker);
     if shared.toolbox.answers_unknown_tools() {
         return Ok(reply::result(answer, None).into());
     }

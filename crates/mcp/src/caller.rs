@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinfold::{Mode, Session};
+use pinfold::{CallOptions, Mode, Session};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 
@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 /// in another mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
-    /// The name of the token.
+    /// The name of the token; empty if it has none.
     pub(crate) token: Arc<str>,
     /// The token's permission mode, if it has one.
     pub(crate) mode: Option<Mode>,
@@ -31,7 +31,14 @@ impl Caller {
         Self::default()
     }
 
-    /// Whether two callers share their sessions and conversations.
+    /// The options of a call, as the audit log names its maker.
+    pub(crate) fn call_options(context: &RequestContext<RoleServer>) -> CallOptions {
+        let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
+        let token = Some(Self::of(context).token).filter(|token| !token.is_empty());
+        CallOptions::default().with_client(client).with_token(token)
+    }
+
+    /// Whether what belongs to one of them is the other's, too.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.token == other.token && self.mode == other.mode
     }

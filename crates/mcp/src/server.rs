@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinfold::{CallOptions, Error};
+use pinfold::Error;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
@@ -242,8 +242,7 @@ impl ServerHandler for Server {
             if let (Some(tool), Ok((conversation, _))) =
                 (params["name"].as_str(), self.conversation(&context))
             {
-                let client = context.client_info().map(|client| client.name.into());
-                let call = CallOptions::default().with_client(client);
+                let call = Caller::call_options(&context);
                 let error = Error::InvalidArgument("the parameters of the call are invalid".into());
                 conversation.whole().refuse_call(tool, error, &call);
             }

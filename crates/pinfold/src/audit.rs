@@ -63,6 +63,7 @@ impl Session {
             time: jiff::Timestamp::now().to_string(),
             session: self.id(),
             client: call.client.as_deref().map(brief),
+            token: call.token.as_deref(),
             tool: brief(&call.tool),
             fields: &trace.fields(),
             outcome,
@@ -102,6 +103,8 @@ pub struct AuditLine<'l> {
     pub session: &'l str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Cow<'l, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<&'l str>,
     pub tool: Cow<'l, str>,
     #[serde(flatten)]
     pub fields: &'l AuditFields,

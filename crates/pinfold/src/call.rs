@@ -22,6 +22,8 @@ pub struct CallOptions {
     pub approver: Option<Arc<dyn Approver>>,
     /// The client that makes the call, for the audit log.
     pub client: Option<Arc<str>>,
+    /// The name of the token that the client has shown, for the audit log. Unlike its own name, a client cannot choose it.
+    pub token: Option<Arc<str>>,
     /// The tool that makes the call, for the journal and the audit log.
     pub tool: String,
     /// The turn that the call's changes belong to. The first change of a turn is a checkpoint with this label, which
@@ -69,6 +71,13 @@ impl CallOptions {
     #[must_use]
     pub fn with_client(mut self, client: impl Into<Option<Arc<str>>>) -> Self {
         self.client = client.into();
+        self
+    }
+
+    /// Sets the token that the client has shown.
+    #[must_use]
+    pub fn with_token(mut self, token: impl Into<Option<Arc<str>>>) -> Self {
+        self.token = token.into();
         self
     }
 

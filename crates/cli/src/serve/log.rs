@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use serde_json::json;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -20,8 +20,12 @@ pub(super) fn start(format: LogFormat) -> Result<()> {
     _ = FORMAT.set(format);
     let Ok(level) = std::env::var("PINFOLD_LOG") else { return Ok(()) };
     let filter = level.parse::<Targets>();
-    let filter =
+    let mut filter =
         filter.with_context(|| format!("PINFOLD_LOG is `{level}`; try `info` or `debug`"))?;
+    if level.eq_ignore_ascii_case("info") {
+        // It tells when it begins and ends to handle a request, and nothing that a call's own line does not.
+        filter = filter.with_target("rmcp", LevelFilter::WARN);
+    }
     let log = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let log = match format {
         LogFormat::Text => log.boxed(),
@@ -33,17 +37,29 @@ pub(super) fn start(format: LogFormat) -> Result<()> {
 
 /// Prints a line for the user, in the format of the log.
 pub(crate) fn say(text: &str) {
-    match FORMAT.get() {
-        Some(LogFormat::Json) => {
-            let (timestamp, level) = (Timestamp::now().to_string(), "INFO");
-            let line = json!({"timestamp": timestamp, "level": level, "message": text});
-            eprintln!("{line}");
-        }
-        Some(LogFormat::Text) | None => eprintln!("{text}"),
+    if !print_json("INFO", text) {
+        eprintln!("{text}");
     }
 }
 
-/// The socket of the service manager, for example systemd, if the server runs as a service that reports its state.
+/// Prints why the program ends, in the form of the log if it is a server.
+pub(crate) fn say_error(text: &str) {
+    if !print_json("ERROR", text) {
+        eprintln!("pinfold: {text}");
+    }
+}
+
+/// Prints a line as JSON if the log has that form. Returns whether it has.
+fn print_json(level: &str, text: &str) -> bool {
+    let is_json = matches!(FORMAT.get(), Some(LogFormat::Json));
+    if is_json {
+        let timestamp = Timestamp::now().to_string();
+        eprintln!("{}", json!({"timestamp": timestamp, "level": level, "message": text}));
+    }
+    is_json
+}
+
+/// The socket of the service manager, systemd for example, if this is a service that reports its state.
 pub(super) struct ServiceManager(Option<UnixDatagram>);
 
 impl ServiceManager {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -221,6 +222,7 @@ fn metrics_count_what_happens_in_each_workspace() {
 #[test]
 fn a_log_of_json_is_one_object_a_line() {
     let place = Place::new(&["one"]);
+    place.configure(&place.table("one", &format!("audit = {:?}", place.path("audit"))));
     let token = place.token("one", "agent", &[]);
     let log = place.path("log");
     let mut command = place.pinfold(&["serve", "--http", "127.0.0.1:0", "--log-format", "json"]);
@@ -241,12 +243,29 @@ fn a_log_of_json_is_one_object_a_line() {
     let one = Web::opened(at.unwrap(), &token, "/mcp/one");
     called(&one, &one.session(), "file.read", &read("a.txt"));
     assert_eq!(one.send("GET", "/mcp/one", &[], b"").status, 401);
-    eventually("the calls are not logged", || find("refused").is_some());
-    let (call, refused) = (find("call").unwrap(), find("refused").unwrap());
-    let facts = ["workspace", "tool", "outcome", "level"].map(|key| call[key].clone());
-    assert_eq!(facts, ["one", "file.read", "ok", "INFO"]);
-    assert_eq!((&refused["status"], &refused["path"]), (&json!(401), &json!("/mcp/one")));
+    assert_eq!(one.post(&[], &json!({})).status, 400);
+    let refused = |status: u16| lines().into_iter().find(|line| line["status"] == status);
+    eventually("the calls are not logged", || refused(400).is_some());
+    let call = find("call").unwrap();
+    let facts = ["workspace", "token", "tool", "outcome", "level"].map(|key| call[key].clone());
+    assert_eq!(facts, ["one", "agent", "file.read", "ok", "INFO"]);
+    let audit = fs::read_to_string(place.path("audit")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&audit).unwrap()["token"], "agent");
+    let facts =
+        |status| ["message", "path", "token"].map(|key| refused(status).unwrap()[key].clone());
+    assert_eq!(facts(401), [json!("refused"), json!("/mcp/one"), Value::Null]);
+    assert_eq!(facts(400), ["refused", "/mcp/one", "agent"]);
     assert!(lines().iter().all(|line| line["timestamp"].is_string()));
+    // What it says is its own, and a line for each call.
+    let others = lines().into_iter().filter_map(|line| line["target"].as_str().map(str::to_owned));
+    assert_eq!(others.filter(|target| target.starts_with("rmcp")).count(), 0);
     process.kill().unwrap();
     process.wait().unwrap();
+    // So is the reason why it does not start.
+    fs::set_permissions(place.token_file("one"), fs::Permissions::from_mode(0o644)).unwrap();
+    let mut serve = place.pinfold(&["serve", "--http", "127.0.0.1:0", "--log-format", "json"]);
+    let output = serve.output().unwrap();
+    let line: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!((output.status.code(), &line["level"]), (Some(2), &json!("ERROR")));
+    assert!(message(&line).contains("chmod 600"), "{line}");
 }

@@ -27,6 +27,13 @@ pub(super) struct Router<H> {
     pub(super) metrics: Option<Arc<Metrics>>,
 }
 
+/// The workspace that admitted a request, and the name of the token that it did so for.
+#[derive(Default)]
+struct Admission {
+    workspace: Arc<str>,
+    token: Arc<str>,
+}
+
 /// The headers of answers to pages that may talk to the server.
 const CORS_HEADERS: [(HeaderName, &str); 5] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
@@ -48,16 +55,18 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
     ) -> Response<Body> {
         let page = self.guard.allowed_origin(request.headers());
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let mut workspace = Arc::default();
-        let mut response = match self.handle(request, connection, &mut workspace).await {
+        let mut admission = Admission::default();
+        let mut response = match self.handle(request, connection, &mut admission).await {
             Ok(response) => response,
             Err((status, why)) => refusal(status, why),
         };
         let status = response.status();
         if status.is_client_error() || status.is_server_error() {
-            tracing::info!(%method, path, status = status.as_u16(), "refused");
+            let (Admission { workspace, token }, status) = (&admission, status.as_u16());
+            let token = Some(&**token).filter(|token| !token.is_empty());
+            tracing::info!(%method, path, workspace = &**workspace, token, status, "refused");
             if let Some(metrics) = &self.metrics {
-                metrics.refused(&workspace, status.as_u16());
+                metrics.refused(workspace, status);
             }
         }
         if let Some(page) = page {
@@ -70,12 +79,12 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         response
     }
 
-    /// Sets `workspace` to the name of the workspace that admitted the request.
+    /// Sets `admission` if a workspace admits the request.
     async fn handle(
         &self,
         request: Request<Incoming>,
         connection: &Connection,
-        workspace: &mut Arc<str>,
+        admission: &mut Admission,
     ) -> Result<Response<Body>, Refusal> {
         let (path, headers) = (request.uri().path(), request.headers());
         match path {
@@ -104,7 +113,8 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
             let why = format!("there is nothing here for this token; it is for {token_path}");
             return Err((StatusCode::NOT_FOUND, why));
         };
-        *workspace = endpoint.name.clone();
+        let token = admitted.caller.token.clone();
+        *admission = Admission { workspace: endpoint.name.clone(), token };
         Ok(endpoint.answer(request, admitted).await)
     }
 

@@ -13,7 +13,7 @@ use crate::caller::Caller;
 /// A token that clients send. During a rotation it has two hashes, those of the old and the new secret.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// The token's name, for logs. Sessions belong to the name, so they outlast a rotation.
+    /// Its name, for logs; empty for one that has none. Sessions belong to the name, so they outlast a rotation.
     pub name: Arc<str>,
     /// The hashes of the accepted secrets.
     pub hashes: Vec<TokenHash>,
