@@ -1,9 +1,10 @@
 //! Tokens: hashed at rest, rotated without a restart, limited to a mode.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use pinfold_testkit::mcp::alone;
+use pinfold_testkit::skipped;
 use serde_json::json;
 
 use crate::{Place, called, eventually, holder, is_let_in, read, structured};
@@ -67,6 +68,21 @@ fn a_token_is_rotated_without_a_restart() {
     let again = holder(&server, "one", &place.token("one", "agent", &[]));
     eventually("a new token is not accepted", || is_let_in(&again));
     assert_eq!(again.call(&session, "file.read", &read("a.txt")).status, 404);
+}
+
+#[test]
+fn a_token_file_stays_its_owners() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("NOT TRIED: only root can give a file to another user");
+    }
+    let place = Place::new(&["one"]);
+    place.token("one", "agent", &[]);
+    let file = place.token_file("one");
+    // The server runs as another user than the one who rotates a token.
+    chown(&file, Some(10_001), Some(10_002)).unwrap();
+    place.token("one", "agent", &[]);
+    let kept = fs::metadata(&file).unwrap();
+    assert_eq!((kept.uid(), kept.gid(), kept.mode() & 0o777), (10_001, 10_002, 0o600));
 }
 
 #[test]

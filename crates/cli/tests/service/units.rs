@@ -10,10 +10,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use pinfold_testkit::mcp::Web;
+use pinfold_testkit::mcp::{Web, alone, answer};
+use pinfold_testkit::skipped;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
-use crate::{Place, called, eventually, read, recipe};
+use crate::image::pdf;
+use crate::{Place, called, exists, read, recipe};
 
 /// A process that ends with the test.
 struct Running(Child);
@@ -85,19 +88,6 @@ fn without_a_socket_or_with_one_for_everybody_it_does_not_start() {
     assert!(log.contains("--allow-remote"), "{log}");
 }
 
-/// A directory with the units, which run this program instead of the installed one.
-fn units(place: &Place, directory: &Path, replace: &[(&str, &str)]) {
-    fs::create_dir_all(directory).unwrap();
-    for name in ["pinfold.service", "pinfold.socket"] {
-        let mut text = recipe(name);
-        for (from, to) in replace {
-            text = text.replace(from, to);
-        }
-        fs::write(directory.join(name), text).unwrap();
-    }
-    let _ = place;
-}
-
 fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
@@ -105,15 +95,17 @@ fn has(program: &str) -> bool {
 #[test]
 fn the_units_are_right_and_leave_the_service_little() {
     if !has("systemd-analyze") {
-        eprintln!("!!! THE UNITS WERE NOT CHECKED: there is no `systemd-analyze` !!!");
-        return;
+        return skipped("THE UNITS WERE NOT CHECKED: there is no `systemd-analyze`");
     }
     let place = Place::new(&[]);
-    let directory = place.path("units");
-    units(&place, &directory, &[("/usr/bin/pinfold", env!("CARGO_BIN_EXE_pinfold"))]);
+    let directory = place.dir.path();
+    for name in ["pinfold.service", "pinfold.socket"] {
+        let text = recipe(name).replace("/usr/bin/pinfold", env!("CARGO_BIN_EXE_pinfold"));
+        fs::write(directory.join(name), text).unwrap();
+    }
     let analyze = |arguments: &[&str]| {
         let mut command = Command::new("systemd-analyze");
-        let output = command.args(arguments).current_dir(&directory).output().unwrap();
+        let output = command.args(arguments).current_dir(directory).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.success(), printed + &String::from_utf8_lossy(&output.stdout))
     };
@@ -127,64 +119,126 @@ fn the_units_are_right_and_leave_the_service_little() {
     assert!(right, "{printed}");
 }
 
+/// Starts systemd on a copy of this machine's files, in namespaces and in a control group of its own. What it changes is in
+/// memory, apart from `$1`, which it has at `/mnt`.
+const BOOT: &str = r#"
+mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work /mnt/root /mnt/groups
+mount -t cgroup2 cgroup2 /mnt/groups
+group=/mnt/groups$(sed -n 's/^0:://p' /proc/self/cgroup)/pinfold-test-$$
+mkdir "$group"
+(
+  echo 0 > "$group/cgroup.procs"
+  exec timeout --signal=KILL 240 unshare --mount --pid --fork --uts --ipc --net --cgroup --kill-child sh -ec '
+    mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root
+    cd /mnt/root
+    mount -t proc proc proc
+    mount --bind proc/sys proc/sys
+    mount -o remount,bind,ro proc/sys
+    mount -t sysfs -o ro sysfs sys
+    mount -t cgroup2 cgroup2 sys/fs/cgroup
+    mount -t tmpfs tmpfs run
+    mount -t tmpfs tmpfs tmp
+    mount --rbind /dev dev
+    mount --bind "$1" mnt
+    cp "$2" usr/bin/pinfold
+    rm -rf etc/systemd/system
+    mkdir -p etc/systemd/system
+    cp mnt/trial.service etc/systemd/system
+    pivot_root . tmp
+    umount -l /tmp
+    exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+      /lib/systemd/systemd --unit=trial.service --log-level=err' sh "$1" "$2"
+) || true
+find "$group" -depth -type d -exec rmdir {} ';'
+"#;
+
+const TRIAL_UNIT: &str = "[Unit]
+AllowIsolate=yes
+Requires=basic.target
+After=basic.target
+SuccessAction=exit-force
+FailureAction=exit-force
+[Service]
+Type=oneshot
+TimeoutStartSec=200
+StandardOutput=file:/mnt/output
+StandardError=inherit
+ExecStart=/bin/sh -ex /mnt/trial
+";
+
+/// Runs the commands of the page, and calls the service.
+const TRIAL: &str = r#"
+touch /mnt/begun
+cd /mnt
+mkdir -p /srv/website /srv/handbook
+cp paper.pdf /srv/website
+sh -ex recipe > tokens
+token=$(head -1 tokens)
+call() {
+  curl --silent --fail --header "Authorization: Bearer $token" --header "Mcp-Name: $1" \
+    --header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' \
+    --header 'MCP-Protocol-Version: 2026-07-28' --header 'Mcp-Method: tools/call' \
+    --data "@$2.json" http://127.0.0.1:8700/mcp/website
+}
+systemctl is-active pinfold.service > before || true
+call Write write > write.answer
+call Read pdf > pdf.answer
+systemctl is-active pinfold.service > after
+# Root rotates the token of a server that runs as another user.
+token=$(pinfold token new /etc/pinfold/website.tokens alice)
+until call Read pdf > rotated.answer; do sleep 0.1; done
+sh -ex own > log
+systemctl stop pinfold.socket pinfold.service
+systemctl show --property=Result --value pinfold.service > result
+"#;
+
 #[test]
-fn systemd_starts_the_service_at_the_first_connection() {
-    let root = rustix::process::geteuid().is_root();
-    if !Path::new("/run/systemd/system").exists() || !root {
-        eprintln!(
-            "!!! THE UNITS WERE NOT STARTED: this is not root's, or systemd does not run !!!"
-        );
-        return;
+fn systemd_starts_the_service_of_the_page_at_the_first_connection() {
+    let skip = |why: &str| skipped(&format!("THE UNITS WERE NOT STARTED: {why}"));
+    if !rustix::process::geteuid().is_root() || !Path::new("/lib/systemd/systemd").exists() {
+        return skip("this is not root's, or there is no systemd");
     }
-    let place = Place::new(&["one"]);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let token = place.token("one", "agent", &[]);
-    let own = place.dir.path().to_str().unwrap();
-    let config = place.path("config/pinfold/config.toml");
-    let name = format!("pinfold-test-{}", std::process::id());
-    // As the user of the test, on its own files; everything else is as in the unit.
-    let replaced = [
-        ("/usr/bin/pinfold", env!("CARGO_BIN_EXE_pinfold")),
-        ("/etc/pinfold/config.toml", config.to_str().unwrap()),
-        ("ReadWritePaths=/srv", &format!("ReadWritePaths={own}")),
-        ("User=pinfold\nGroup=pinfold\n", ""),
-        ("=pinfold\n", &format!("={name}\n")),
-        ("pinfold.socket", &format!("{name}.socket")),
-        ("PrivateTmp=yes\n", ""),
-        ("PrivateUsers=yes\n", ""),
-        ("ProtectHome=yes\n", ""),
-        ("/var/lib/pinfold", &format!("/var/lib/{name}")),
-        ("127.0.0.1:8700", &format!("127.0.0.1:{port}")),
-    ];
-    units(&place, &place.path("units"), &replaced);
-    let installed = Path::new("/run/systemd/system");
-    for end in ["service", "socket"] {
-        let from = place.path("units").join(format!("pinfold.{end}"));
-        fs::copy(from, installed.join(format!("{name}.{end}"))).unwrap();
-    }
-    let systemctl = |arguments: &[&str]| {
-        let output = Command::new("systemctl").args(arguments).output().unwrap();
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let place = Place::new(&[]);
+    let page = include_str!("../../../../docs/DEPLOY.md");
+    let block = |text: &str, kind: &str, number: usize| {
+        let start = format!("```{kind}\n");
+        text.split(&start).nth(number).unwrap().split("```").next().unwrap().to_owned()
     };
-    let (socket, service) = (format!("{name}.socket"), format!("{name}.service"));
-    systemctl(&["daemon-reload"]);
-    let tried = std::panic::catch_unwind(|| {
-        assert!(systemctl(&["start", &socket]).0);
-        assert_eq!(systemctl(&["is-active", &service]).1, "inactive");
-        let web = Web::opened(format!("127.0.0.1:{port}"), &token, "/mcp/one");
-        let session = web.session();
-        assert_eq!(called(&web, &session, "file.read", &read("a.txt"))["total_lines"], 1);
-        assert_eq!(systemctl(&["is-active", &service]).1, "active");
-        assert!(systemctl(&["stop", &service, &socket]).0);
-        eventually("it is not down", || systemctl(&["is-active", &service]).1 == "inactive");
-    });
-    systemctl(&["stop", &socket, &service]);
-    for end in ["service", "socket"] {
-        fs::remove_file(installed.join(format!("{name}.{end}"))).unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("systemd\n")).unwrap();
+    let call = |tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": alone("agent")});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+    };
+    let write = json!({"file_path": "/srv/website/new.txt", "content": "new\n"});
+    fs::create_dir(place.path("deploy")).unwrap();
+    for (name, text) in [
+        ("deploy/pinfold.service", recipe("pinfold.service")),
+        ("deploy/pinfold.socket", recipe("pinfold.socket")),
+        ("config.toml", block(page, "toml", 1)),
+        ("recipe", block(section, "sh", 1)),
+        ("own", block(section, "sh", 2)),
+        ("trial.service", TRIAL_UNIT.to_owned()),
+        ("trial", TRIAL.to_owned()),
+        ("write.json", call("Write", write)),
+        ("pdf.json", call("Read", json!({"file_path": "/srv/website/paper.pdf"}))),
+        ("paper.pdf", pdf()),
+    ] {
+        fs::write(place.path(name), text).unwrap();
     }
-    systemctl(&["daemon-reload"]);
-    _ = fs::remove_dir_all(format!("/var/lib/{name}"));
-    if let Err(problem) = tried {
-        std::panic::resume_unwind(problem);
+    let mut boot = Command::new("unshare");
+    boot.args(["--mount", "sh", "-ec", BOOT, "sh"]).arg(place.dir.path());
+    boot.arg(env!("CARGO_BIN_EXE_pinfold"));
+    let output = boot.stdin(Stdio::null()).output().unwrap();
+    if !exists(place.path("begun")) {
+        return skip(&format!("it does not start here: {output:?}"));
     }
+    let said = |name: &str| fs::read_to_string(place.path(name)).unwrap_or_default();
+    let all = format!("{}\n{output:?}", said("output"));
+    assert_eq!([said("before"), said("after")], ["inactive\n", "active\n"], "{all}");
+    for name in ["write", "pdf", "rotated"] {
+        let message: Value = serde_json::from_str(&said(&format!("{name}.answer"))).expect(&all);
+        assert_eq!(answer(&message)["success"], true, "{message}");
+    }
+    assert!(said("log").contains("new.txt"), "{all}");
+    assert_eq!(said("result"), "success\n", "{all}");
 }
