@@ -83,7 +83,7 @@ fn timed<T>(step: &str, run: impl FnOnce() -> T) -> T {
 
 /// The CPU time of all ended child processes in seconds, or 0 if it cannot be read.
 fn processor_seconds() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name, in brackets, may have spaces. `cutime` and `cstime` are the 14th and 15th field after it.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(13).take(2);
     fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() / 100

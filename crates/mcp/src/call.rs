@@ -13,7 +13,7 @@
 mod running;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pinfold::limits::MAX_LABEL_BYTES;
 use pinfold::{Approver, CallOptions, Cancel, Error, Progress, SharedAuditLine};
