@@ -13,6 +13,7 @@ use std::process::Command;
 use std::thread;
 
 use pinfold_confine::{Deadline, Durability, Error, OpenMethod, Workspace};
+use pinfold_testkit::skipped;
 use tempfile::TempDir;
 
 /// A directory in which `a` and `A` are one name. It is unmounted and removed at the end.
@@ -38,7 +39,7 @@ fn folding_directory() -> Option<Folding> {
     match mount(&ext4, &["chattr", "+F"]).or_else(|_| mount(&["mkfs.vfat"], &["ls"])) {
         Ok(folding) => Some(folding),
         Err(problem) => {
-            eprintln!("SKIPPED: no file system here folds names: {problem}");
+            skipped(&format!("NOT TRIED: no file system here folds names: {problem}"));
             None
         }
     }
