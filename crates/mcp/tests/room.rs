@@ -11,7 +11,7 @@ use std::time::Duration;
 use pinfold::{ApprovalAnswer, ApprovalRequest, Approver, Session, Settings};
 use pinfold_dialects::{DOTTED, Toolbox};
 use pinfold_mcp::http::{self, Guard, HttpOptions, Listeners, ServedWorkspace};
-use pinfold_mcp::{Options, Service};
+use pinfold_mcp::{Options, Service, Stop};
 use pinfold_testkit::mcp::{Reply, Web, answer, initialize};
 use serde_json::json;
 use tempfile::TempDir;
