@@ -284,7 +284,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Prints one side's time, and how many times as fast as the others it is.
+/// Prints one side's time, and how many times as fast the other sides are.
 fn print_row(name: &str, side: &str, time: Duration, others: &[(&str, Duration)]) {
     print!("{name:<40} {side} {:>8.2} ms", milliseconds(time));
     for (other, ours) in others {

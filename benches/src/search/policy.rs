@@ -10,7 +10,7 @@ use super::{answer, print_row, shortest};
 
 pub(super) fn bench(tree: &Path, rounds: usize) {
     let plain = || Session::with_settings([tree], Settings::default()).unwrap();
-    let own = || plain().keeping_out_of([tree.join("etc/config"), tree.join("state/journal")]);
+    let own = || plain().with_denied_files([tree.join("etc/config"), tree.join("state/journal")]);
     let rules = || {
         let deny = (0..20).map(|number| format!("Read(secrets/{number}/**/*.key)")).collect();
         let permissions = Permissions { deny, ..Permissions::default() };

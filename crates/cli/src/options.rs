@@ -114,7 +114,7 @@ impl WorkspaceOptions {
         own: impl IntoIterator<Item = PathBuf>,
     ) -> Result<Session> {
         let own_files = own_files(self.config.as_deref()).chain(own);
-        let session = Session::with_settings(roots, settings)?.keeping_out_of(own_files);
+        let session = Session::with_settings(roots, settings)?.with_denied_files(own_files);
         Ok(match crate::read_pdf::reader() {
             Some(reader) => session.with_pdf_reader(reader),
             None => session,

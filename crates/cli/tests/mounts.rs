@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use pinfold_testkit::{in_mount_namespace, mount, skipped};
+use pinfold_testkit::{in_mount_namespace, mount, skipped, tree};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -81,21 +81,6 @@ impl Place {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn tree(dir: &Path) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        if path.is_dir() {
-            let below = tree(&path).into_iter();
-            found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
-            found.insert(name, "directory".into());
-        } else {
-            found.insert(name, text(&fs::read(&path).unwrap()));
-        }
-    }
-    found
 }
 
 const PATCH: &str = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+ONE\n\

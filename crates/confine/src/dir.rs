@@ -97,8 +97,8 @@ impl Dir {
             if entries.len() == max {
                 return ControlFlow::Break(());
             }
-            // The kernel may return only names.
             let kind = kind_of(&self.fd, name, kind);
+            // The kernel returns only valid names, so parsing does not fail.
             entries.extend(Name::parse(name).map(|name| Entry { name, kind }));
             ControlFlow::Continue(())
         })?;

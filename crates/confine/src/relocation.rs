@@ -8,8 +8,8 @@ use std::cell::OnceCell;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::held_entry::HeldEntry;
 use crate::lock::DirLock;
+use crate::locked_entry::LockedEntry;
 use crate::temp_file::retry;
 use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Target,
@@ -19,7 +19,7 @@ use crate::{
 /// A file or directory to move, and its free new place. Both are locked.
 #[derive(Debug)]
 pub struct Relocation {
-    source: HeldEntry,
+    source: LockedEntry,
     destination: Target,
     hash: OnceCell<Hash>,
     deadline: Deadline,
@@ -66,14 +66,14 @@ impl Workspace {
             }
             _ => {}
         }
-        let hold_source = || self.hold_entry(from, deadline).map_err(Source);
-        let hold_destination = || self.free_place(to, deadline).map_err(Destination);
+        let lock_source = || self.lock_entry(from, deadline).map_err(Source);
+        let lock_destination = || self.free_place(to, deadline).map_err(Destination);
         // Locked in the order of their paths, so that two moves cannot deadlock.
         let (source, destination) = if new.is_some_and(|new| new < old) {
-            let destination = hold_destination()?;
-            (hold_source()?, destination)
+            let destination = lock_destination()?;
+            (lock_source()?, destination)
         } else {
-            (hold_source()?, hold_destination()?)
+            (lock_source()?, lock_destination()?)
         };
         if to.names_a_directory() && source.meta.kind != Kind::Directory {
             return Err(Destination(Error::BadPath("ends as a directory's does, but moves none")));
@@ -129,7 +129,7 @@ impl Relocation {
 
     /// The hash of a file's content, computed once. `None` for other kinds.
     pub fn hash(&self) -> Result<Option<Hash>> {
-        let HeldEntry { dir, name, meta, .. } = &self.source;
+        let LockedEntry { dir, name, meta, .. } = &self.source;
         if meta.kind != Kind::File {
             return Ok(None);
         }

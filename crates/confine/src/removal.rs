@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::atomic::OldVersion;
 use crate::dir::Dir;
-use crate::held_entry::HeldEntry;
 use crate::lock::FileLock;
+use crate::locked_entry::LockedEntry;
 use crate::target::FoundDirectory;
 use crate::temp_file::PutBack;
 use crate::temp_name::Digest;
@@ -33,8 +33,8 @@ impl Workspace {
     ///
     /// Waits for other changes of it until `deadline`.
     pub fn removal(&self, path: &RawPath, deadline: &Deadline) -> Result<Removal> {
-        let HeldEntry { place, location, dir, name, meta, link_target, lock } =
-            self.hold_entry(path, deadline)?;
+        let LockedEntry { place, location, dir, name, meta, link_target, lock } =
+            self.lock_entry(path, deadline)?;
         if meta.kind == Kind::Directory {
             return Err(Error::IsDirectory);
         }

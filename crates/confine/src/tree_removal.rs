@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::deadline::PAUSE;
 use crate::dir::Dir;
-use crate::held_entry::HeldEntry;
 use crate::lock::DirLock;
+use crate::locked_entry::LockedEntry;
 use crate::root::step_into;
 use crate::temp_file::{PutBack, TempEntry, keep, retry};
 use crate::temp_name::{Digest, is_new_content};
@@ -24,7 +24,7 @@ use crate::{
 /// A directory, locked for its removal with everything in it, with its state when it was found.
 #[derive(Debug)]
 pub struct TreeRemoval {
-    top: HeldEntry,
+    top: LockedEntry,
     /// Sorted by path, so that a directory comes before its entries.
     entries: Vec<TreeEntry>,
     deadline: Deadline,
@@ -60,7 +60,7 @@ impl Workspace {
         if self.holds_a_root(&found.place) {
             return Err(Error::BadPath("is a workspace root, or holds one; remove what is in it"));
         }
-        let top = self.hold_entry(path, deadline)?;
+        let top = self.lock_entry(path, deadline)?;
         if top.meta.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }
@@ -251,7 +251,7 @@ impl TreeRemoval {
                 }
             }
         }
-        let HeldEntry { location, dir, name, meta, .. } = &self.top;
+        let LockedEntry { location, dir, name, meta, .. } = &self.top;
         let lock = dir.lock(&self.deadline)?;
         let unverified = dir.sweep(&lock, None, &self.deadline);
         location.check(dir)?;
@@ -271,7 +271,7 @@ impl TreeRemoval {
     /// Fails unless the directory that was set aside is the one that was found, the path leads there, the change is
     /// as durable as required, and the deadline has not passed.
     fn verify(&self, aside: &Name, durability: Durability) -> Result<()> {
-        let HeldEntry { location, dir, meta, .. } = &self.top;
+        let LockedEntry { location, dir, meta, .. } = &self.top;
         let same_top = dir.meta(aside)?.identity == meta.identity;
         let found = list(dir, aside, self.entries.len(), NewContent::Refuse, &self.deadline);
         let found = match found {

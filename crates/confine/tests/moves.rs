@@ -8,6 +8,7 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, each_call, inject, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, RelocationError, Workspace};
+use pinfold_testkit::tree;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -22,26 +23,6 @@ fn relocate(
         RelocationError::Source(error) | RelocationError::Destination(error) => error,
     })?;
     relocation.relocate(durability)
-}
-
-/// Every path below `dir` with its content, or the target of a symlink.
-fn tree(dir: &Path) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        let kind = entry.file_type().unwrap();
-        if kind.is_dir() {
-            let below = tree(&path).into_iter();
-            found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
-            found.push((name, "directory".into()));
-        } else if kind.is_symlink() {
-            found.push((name, fs::read_link(&path).unwrap().display().to_string()));
-        } else {
-            found.push((name, fs::read_to_string(&path).unwrap()));
-        }
-    }
-    found.sort();
-    found
 }
 
 fn stage() -> TempDir {
@@ -117,7 +98,7 @@ fn another_file_system_is_refused() {
         let moved = relocate(&workspace, from, to.to_str().unwrap(), Durability::None);
         assert!(matches!(moved, Err(Error::CrossDevice)), "{moved:?}");
     }
-    assert_eq!(tree(other.path()), []);
+    assert_eq!(tree(other.path()).len(), 0);
     let report =
         inject(&[(When::Every("rename_new"), Fault::Errno(Errno::XDEV.raw_os_error()))], || {
             relocate(&workspace, "file", "made/new", Durability::None)

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, each_call, inject, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
+use pinfold_testkit::tree;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -22,26 +23,6 @@ fn stage() -> TempDir {
     fs::write(dir.path().join("up/dir/sub/b"), "two").unwrap();
     symlink("/etc", dir.path().join("up/dir/sub/link")).unwrap();
     dir
-}
-
-/// Every path below `dir` with its content.
-fn tree(dir: &Path) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        let kind = entry.file_type().unwrap();
-        if kind.is_dir() {
-            let below = tree(&path).into_iter();
-            found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
-            found.push((name, "directory".into()));
-        } else if kind.is_symlink() {
-            found.push((name, fs::read_link(&path).unwrap().display().to_string()));
-        } else {
-            found.push((name, fs::read_to_string(&path).unwrap()));
-        }
-    }
-    found.sort();
-    found
 }
 
 #[test]
@@ -64,7 +45,7 @@ fn a_removal_that_fails_anywhere_leaves_all_of_it_or_nothing() {
             let report = inject(&faults, || remove(&workspace, "up/dir", how));
             let what = format!("{errno:?} at {nth} of {:?}", report.calls);
             match report.result {
-                Ok(()) => assert_eq!(tree(&dir.path().join("up")), [], "{what}"),
+                Ok(()) => assert_eq!(tree(&dir.path().join("up")).len(), 0, "{what}"),
                 Err(_) => assert_eq!(tree(dir.path()), before, "{what}"),
             }
             if report.fired.is_none() {
@@ -171,7 +152,7 @@ fn what_a_writer_is_about_to_put_there_is_not_deleted() {
     drop(writer);
     assert!(left.exists());
     remove(&workspace, "up/dir", Durability::None).unwrap();
-    assert_eq!(tree(&dir.path().join("up")), []);
+    assert_eq!(tree(&dir.path().join("up")).len(), 0);
 }
 
 /// The task of a process that this test starts: `DIRECTORY|ACTION`.
@@ -211,7 +192,7 @@ fn a_directory_that_a_failed_rollback_left_goes_back_whole() {
     assert!(printed.contains("left: .pinfold-"), "{printed}");
     assert!(!dir.path().join("up/dir").exists());
     run("recheck");
-    before.push(("up/other".into(), "x".into()));
+    before.insert("up/other".into(), "x".into());
     assert_eq!(tree(dir.path()), before);
 }
 

@@ -84,7 +84,7 @@ struct State {
     /// The sockets of servers that were not selected, or that refuse this viewer.
     ignored: HashSet<PathBuf>,
     /// Whether the viewer was told that no server is running.
-    told_none: bool,
+    reported_none: bool,
 }
 
 impl Watcher {
@@ -161,8 +161,8 @@ impl Shared {
         let mut state = self.lock();
         state.ignored.retain(|socket| device_and_inode(socket).is_some());
         let none = state.connections.is_empty();
-        let changed = none && !state.told_none;
-        state.told_none = none;
+        let changed = none && !state.reported_none;
+        state.reported_none = none;
         let others = state.ignored.len();
         drop(state);
         if changed {

@@ -64,7 +64,7 @@ impl Server {
             };
             // Some HTTP clients begin a session for each call. On streams, such sessions find each other by their
             // parent process.
-            let session = if self.on_stdio { session } else { session.maybe_of_one_call() };
+            let session = if self.on_stdio { session } else { session.maybe_session_per_call() };
             self.shared.conversation(session)
         })
     }

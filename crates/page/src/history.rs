@@ -229,7 +229,7 @@ impl History {
         }
         let session = Session::with_settings(roots, self.with_journal(journal));
         let session = session.map_err(|error| error.to_string())?;
-        Ok(session.keeping_out_of(self.options.own_files.clone()))
+        Ok(session.with_denied_files(self.options.own_files.clone()))
     }
 
     /// A change, and its diff.

@@ -30,7 +30,7 @@ use tidy::{LINES_DISK_BYTES, Usage};
 pub(crate) use entry::fresh_id;
 pub use entry::{Entry, LoggedEntry, State};
 pub use newest_first::NewestFirst;
-pub(crate) use newest_first::standing;
+pub(crate) use newest_first::in_effect;
 pub(crate) use pending::PendingEntries;
 
 /// The file that a change displaces.
@@ -44,7 +44,7 @@ pub(crate) enum Displaces<'c> {
 
 /// What the appended lines of the log have to survive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lasting {
+pub(crate) enum MustSurvive {
     /// The end of the process.
     Crash,
     /// A loss of power too: they are on the disk before the next step.
@@ -113,7 +113,7 @@ impl Journal {
     pub(crate) fn begin(
         &self,
         changes: Vec<(&Entry, Displaces<'_>)>,
-        lasting: Lasting,
+        must_survive: MustSurvive,
         deadline: &Deadline,
     ) -> Result<StoreLock, ConfineError> {
         let store = self.store()?;
@@ -148,7 +148,7 @@ impl Journal {
         };
         let logged = keep_all().and_then(|()| store.append(&log(), &lines.join("\n"), deadline));
         logged.inspect_err(|_| kept.iter().for_each(|name| store.remove(name)))?;
-        if lasting == Lasting::PowerLoss {
+        if must_survive == MustSurvive::PowerLoss {
             store.flush(&log(), &kept)?;
         }
         Ok(lock)
@@ -162,11 +162,11 @@ impl Journal {
     }
 
     /// Appends lines which say that changes were made.
-    pub(crate) fn confirm(&self, ids: &[String], lasting: Lasting, deadline: &Deadline) {
+    pub(crate) fn confirm(&self, ids: &[String], must_survive: MustSurvive, deadline: &Deadline) {
         if let Ok(store) = self.store() {
             // Without these lines, an entry counts only if the file shows its change.
             let _ = store.append(&log(), &marks("made", ids), deadline);
-            if lasting == Lasting::PowerLoss {
+            if must_survive == MustSurvive::PowerLoss {
                 let _ = store.flush(&log(), &[]);
             }
         }

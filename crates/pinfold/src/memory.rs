@@ -37,7 +37,7 @@ impl Memory {
     }
 
     /// Denies every access to some paths.
-    pub(crate) fn keep_out(&mut self, own: impl IntoIterator<Item = PathBuf>) {
-        Arc::make_mut(&mut self.policy).keep_out(own);
+    pub(crate) fn deny_files(&mut self, own: impl IntoIterator<Item = PathBuf>) {
+        Arc::make_mut(&mut self.policy).deny_files(own);
     }
 }

@@ -237,7 +237,7 @@ impl Policy {
     ) -> Self {
         let policy = Self::new(permissions, roots, given);
         let mut policy = policy.expect("the rules were parsed when the session was opened");
-        policy.keep_out(self.own.iter().cloned());
+        policy.deny_files(self.own.iter().cloned());
         policy
     }
 
@@ -329,7 +329,7 @@ impl Policy {
     }
 
     /// Denies every access to Pinfold's own files.
-    pub(crate) fn keep_out(&mut self, own: impl IntoIterator<Item = PathBuf>) {
+    pub(crate) fn deny_files(&mut self, own: impl IntoIterator<Item = PathBuf>) {
         for own in own {
             let below = self.roots.iter().filter_map(|root| match own.strip_prefix(root) {
                 Ok(below) => Some(below.to_owned()),

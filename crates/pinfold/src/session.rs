@@ -60,8 +60,8 @@ pub struct Session {
     parent_reads: Option<Arc<ParentReads>>,
     /// See [`Self::forgetting_writes`].
     writes_count_as_read: bool,
-    /// See [`Self::maybe_of_one_call`].
-    may_be_of_one_call: bool,
+    /// See [`Self::maybe_session_per_call`].
+    may_be_session_per_call: bool,
 
     // Logs.
     journal: Option<Arc<Journal>>,
@@ -95,15 +95,15 @@ impl Session {
     /// Denies every access to some files of Pinfold's own, such as its configuration. Access to the journal and the
     /// audit log is always denied.
     #[must_use]
-    pub fn keeping_out_of(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn with_denied_files(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
         // Without duplicates, since resolving a path looks up every name in it.
         let own: BTreeSet<PathBuf> = own.into_iter().collect();
         let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
         let own: Vec<_> = own.iter().flat_map(|path| symlinks_and_target(path)).collect();
         if let Some(memory) = &mut self.memory {
-            memory.keep_out(own.iter().cloned());
+            memory.deny_files(own.iter().cloned());
         }
-        Arc::make_mut(policy).keep_out(own);
+        Arc::make_mut(policy).deny_files(own);
         self
     }
 
@@ -117,8 +117,8 @@ impl Session {
     /// For clients that may begin a session for each call, so that no session has read anything. Until the first
     /// read, the error for an unread file names the setting `read_before_write`.
     #[must_use]
-    pub fn maybe_of_one_call(mut self) -> Self {
-        self.may_be_of_one_call = true;
+    pub fn maybe_session_per_call(mut self) -> Self {
+        self.may_be_session_per_call = true;
         self
     }
 

@@ -291,7 +291,7 @@ impl<'s> View<'s> {
             return Ok(Freshness::Current);
         };
         let Some(fingerprint) = self.session.last_fingerprint(target.place()) else {
-            let names_setting = self.session.may_be_of_one_call();
+            let names_setting = self.session.may_be_session_per_call();
             return Err(Error::NotRead { path: path.clone(), names_setting });
         };
         if fingerprint.meta.is_some_and(|meta| meta.proven_unchanged(found)) {

@@ -272,7 +272,7 @@ fn a_changed_file_is_answered_with_the_lines_that_changed_since() {
     let lines: Vec<String> = (1..=200).map(|number| format!("line {number}")).collect();
     let text = |lines: &[String]| lines.join("\n") + "\n";
     fs::write(&file, text(&lines)).unwrap();
-    // Any window of it counts as having read the file.
+    // Reading any window counts as a read of the file.
     session.perform(&Read::new("f").with_lines(Some(1))).unwrap();
     let mut changed = lines.clone();
     changed[149] = "line 150, by another".into();

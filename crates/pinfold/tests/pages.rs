@@ -157,7 +157,7 @@ fn lines_without_a_total_take_no_more_of_a_file_than_they_show() {
         assert_eq!(report.result.content, shown.concat());
         assert_eq!((report.result.shown, report.result.complete), (100, false));
     }
-    // Where the answer says how many lines there are, they are counted.
+    // If the answer has the number of lines, they are counted.
     let cut = head.clone().with_budget(500);
     assert_eq!(page(&session, &cut).total, 120_000);
     let past_end = lines_only("large.txt").with_first(120_001);

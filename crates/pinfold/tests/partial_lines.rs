@@ -69,12 +69,12 @@ fn a_journal_that_was_cut_in_an_entry_goes_on() {
     place.session().perform(&Write::new("a", "two\n")).unwrap();
     place.session().perform(&Write::new("\u{fc}", "new\n")).unwrap();
     let mut whole = fs::read(place.journal()).unwrap();
-    // Without the line that says that the change was made.
+    // Without the line that confirms the change.
     whole.truncate(last_line(&whole));
     let last = last_line(&whole);
     assert!(last > 0);
     for cut in last..=whole.len() {
-        // It is noted before it is made: so the change that the partial line is about was not.
+        // An entry is written before its change is made, so the change of the partial line was not made.
         fs::write(place.file("a"), "two\n").unwrap();
         fs::write(place.file("\u{fc}"), "old\n").unwrap();
         fs::write(place.journal(), &whole[..cut]).unwrap();
@@ -153,7 +153,7 @@ fn an_audit_log_that_was_cut_goes_on() {
             _ => &[None],
         };
         let [a, c] = ["a", "c"].map(|name| Some(name.to_owned()));
-        // Nothing follows the last line's end.
+        // The log ends with the last line ending.
         assert_eq!(read, [&[a][..], partial, &[c.clone(), c, None]].concat(), "{cut}");
     }
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use pinfold::operations::{
 use pinfold::patch::Patch;
 use pinfold::{CallOptions, Error, JournalSetting, Session, Settings};
 use pinfold_confine::fault::{Fault, When, each_call, inject, rounds};
+use pinfold_testkit::tree;
 use tempfile::TempDir;
 
 struct Stage {
@@ -42,22 +42,6 @@ fn session(dir: &Path, journal: bool) -> Session {
         settings.journal = Some(JournalSetting::Directory(dir.join("journal")));
     }
     Session::with_settings([dir.join("ws")], settings).unwrap()
-}
-
-/// Every path below a directory with its content.
-fn tree(dir: &Path) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        if path.is_dir() {
-            let below = tree(&path).into_iter();
-            found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
-            found.insert(name, "directory".into());
-        } else {
-            found.insert(name, fs::read_to_string(&path).unwrap());
-        }
-    }
-    found
 }
 
 fn set() -> ChangeFiles {

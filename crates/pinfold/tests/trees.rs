@@ -221,7 +221,7 @@ fn one_entry_that_is_denied_denies_all() {
         assert!(!rule.starts_with("Read") || !path.as_str().contains("b.bin"), "{refused}");
         assert_eq!(it.tree(), before, "{rule}");
     }
-    // A protected path inside asks, and nobody can be asked.
+    // A protected path inside needs approval, and there is no approver.
     fs::create_dir(it.root.join("d/.git")).unwrap();
     fs::write(it.root.join("d/.git/config"), "").unwrap();
     let refused = it.session(true).perform(&RemoveTree::new("d")).unwrap_err();
@@ -348,7 +348,7 @@ fn what_somebody_adds_meanwhile_stays_or_is_in_the_journal() {
             Path::new(&entry.path) == path
                 && matches!(&entry.before, State::File { hash: known, .. } if *known == hash)
         };
-        // Where a new directory had taken the name, the old one is kept under another, which the error says.
+        // If a new directory has taken the name, the old one is kept under another name, which the error has.
         let entries = fs::read_dir(&it.root).unwrap().map(|entry| entry.unwrap().path());
         let kept = entries
             .filter(|it| it.file_name().unwrap().as_encoded_bytes().starts_with(b".pinfold-kept-"));
@@ -380,7 +380,7 @@ fn a_rewind_takes_back_directories_with_what_was_put_into_them() {
     assert_eq!(it.tree(), before);
     session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
     assert_eq!(it.tree(), after);
-    // A file of somebody else in a directory that was made keeps the directory.
+    // Another process's file keeps a created directory from being removed.
     fs::write(it.root.join("renamed/theirs.txt"), "theirs\n").unwrap();
     let refused = session.perform(&Rewind::to(&checkpoint)).unwrap();
     let conflicts = &refused.outcome.conflicts;

@@ -12,12 +12,14 @@ mod process;
 mod provided;
 mod scenario;
 mod stage;
+mod tree;
 
 pub use namespace::{in_mount_namespace, mount};
 pub use process::{Process, this_program};
 pub use provided::{provided, skipped};
 pub use scenario::{Scenario, corpus};
 pub use stage::Stage;
+pub use tree::tree;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;

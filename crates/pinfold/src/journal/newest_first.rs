@@ -33,7 +33,7 @@ impl fmt::Debug for NewestFirst<'_> {
 
 impl<'j> NewestFirst<'j> {
     /// Sets the function that decides whether an unconfirmed undo was made. Without it, such an undo counts as made.
-    pub(crate) fn judging_undos(
+    pub(crate) fn with_undo_check(
         self,
         was_made: impl Fn(&Entry) -> bool + Send + Sync + 'j,
     ) -> Self {
@@ -95,7 +95,7 @@ impl Iterator for NewestFirst<'_> {
 
 /// Selects the entries whose changes are in effect: not undone, or undone and redone. Omits entries that undid
 /// others. `entries` starts with the newest.
-pub(crate) fn standing<E>(
+pub(crate) fn in_effect<E>(
     entries: impl Iterator<Item = Result<LoggedEntry, E>>,
 ) -> impl Iterator<Item = Result<LoggedEntry, E>> {
     entries.filter(|logged| {

@@ -2,7 +2,7 @@
 
 use pinfold_confine::{Error as ConfineError, Place, StoreLock};
 
-use super::{Entry, Lasting, State, fresh_id, now};
+use super::{Entry, MustSurvive, State, fresh_id, now};
 use crate::change::Change;
 use crate::commit::CommitError;
 use crate::{Durability, Error, JournalFailure, View};
@@ -13,7 +13,7 @@ pub(crate) struct PendingEntries<'v> {
     /// In the order of the changes. The first id names the set.
     ids: Vec<String>,
     warning: Option<String>,
-    lasting: Lasting,
+    must_survive: MustSurvive,
     /// Held while a set of several changes is made.
     _lock: Option<StoreLock>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct PendingEntries<'v> {
 impl<'v> PendingEntries<'v> {
     /// No entries.
     pub(crate) fn none(view: &'v View<'v>) -> Self {
-        Self { view, ids: Vec::new(), warning: None, lasting: Lasting::Crash, _lock: None }
+        Self { view, ids: Vec::new(), warning: None, must_survive: MustSurvive::Crash, _lock: None }
     }
 
     /// Adds entries before their changes are made. If that fails, the settings decide: the changes are refused, or
@@ -34,7 +34,7 @@ impl<'v> PendingEntries<'v> {
     ) -> Result<Self, CommitError> {
         let mut pending = Self::none(view);
         if durability == Durability::Full {
-            pending.lasting = Lasting::PowerLoss;
+            pending.must_survive = MustSurvive::PowerLoss;
         }
         let (Some(journal), Some(first)) = (view.session().journal(), changes.first()) else {
             return Ok(pending);
@@ -60,7 +60,7 @@ impl<'v> PendingEntries<'v> {
             }
             let displaced = changes.iter_mut().map(|change| change.displaces());
             let entries = entries.iter().zip(displaced).collect();
-            journal.begin(entries, pending.lasting, &view.deadline())
+            journal.begin(entries, pending.must_survive, &view.deadline())
         };
         let begun = begin();
         match (begun, view.session().settings().journal_failure) {
@@ -98,7 +98,7 @@ impl<'v> PendingEntries<'v> {
             journal.void(&void, &self.view.deadline());
         }
         if !stand.is_empty() {
-            journal.confirm(&stand, Lasting::Crash, &self.view.deadline());
+            journal.confirm(&stand, MustSurvive::Crash, &self.view.deadline());
         }
     }
 
@@ -107,8 +107,9 @@ impl<'v> PendingEntries<'v> {
     pub(crate) fn confirm(self) -> (Option<String>, Option<String>) {
         if let (Some(journal), false) = (self.view.session().journal(), self.ids.is_empty()) {
             // The next start rolls back a set that is not confirmed. A single change shows in its file.
-            let lasting = if self.ids.len() > 1 { self.lasting } else { Lasting::Crash };
-            journal.confirm(&self.ids, lasting, &self.view.deadline());
+            let must_survive =
+                if self.ids.len() > 1 { self.must_survive } else { MustSurvive::Crash };
+            journal.confirm(&self.ids, must_survive, &self.view.deadline());
         }
         (self.ids.into_iter().next(), self.warning)
     }

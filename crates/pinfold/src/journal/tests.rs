@@ -39,7 +39,7 @@ fn begin(directory: &Path, id: &str, bytes: usize, max: u64) {
     let journal = Journal::new(directory.to_owned(), DAY, max);
     let entry = entry(id, now());
     journal
-        .begin(vec![(&entry, Displaces::Target(&mut target))], Lasting::Crash, &deadline)
+        .begin(vec![(&entry, Displaces::Target(&mut target))], MustSurvive::Crash, &deadline)
         .unwrap();
 }
 
@@ -50,7 +50,11 @@ fn make_tidying_due(directory: &Path) {
 
 fn add(journal: &Journal, id: &str) {
     journal
-        .begin(vec![(&entry(id, now()), Displaces::Nothing)], Lasting::Crash, &Deadline::default())
+        .begin(
+            vec![(&entry(id, now()), Displaces::Nothing)],
+            MustSurvive::Crash,
+            &Deadline::default(),
+        )
         .unwrap();
 }
 
@@ -84,7 +88,7 @@ fn torn_and_called_off_lines_are_no_entries_and_made_ones_are_confirmed() {
     }
     journal.store().unwrap().append(&log(), "{\"id\":\"x", &deadline).unwrap();
     journal.void(&["b".into()], &deadline);
-    journal.confirm(&["a".into()], Lasting::Crash, &deadline);
+    journal.confirm(&["a".into()], MustSurvive::Crash, &deadline);
     let found: Vec<_> = journal
         .newest_first()
         .unwrap()
@@ -106,7 +110,7 @@ fn a_log_that_has_grown_is_sealed_and_still_read() {
         match number % 3 {
             0 => journal.void(std::slice::from_ref(&id), &deadline),
             _ => {
-                journal.confirm(std::slice::from_ref(&id), Lasting::Crash, &deadline);
+                journal.confirm(std::slice::from_ref(&id), MustSurvive::Crash, &deadline);
                 expected.push(id);
             }
         }
@@ -216,8 +220,11 @@ fn a_backup_that_could_never_fit_is_refused_and_displaces_nothing() {
     let deadline = Deadline::default();
     let mut target = workspace.target(&"f".into(), &deadline).unwrap();
     let second = entry("b", now());
-    let refused =
-        journal.begin(vec![(&second, Displaces::Target(&mut target))], Lasting::Crash, &deadline);
+    let refused = journal.begin(
+        vec![(&second, Displaces::Target(&mut target))],
+        MustSurvive::Crash,
+        &deadline,
+    );
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("`max_journal_bytes` is 102400"), "{error}");
     assert_eq!(ids(&journal), ["a"]);
@@ -252,7 +259,9 @@ fn what_is_too_old_goes_while_the_journal_is_open_too() {
     let deadline = Deadline::default();
     let journal = Journal::new(dir.path().to_owned(), Duration::from_secs(60), u64::MAX);
     add(&journal, "a");
-    journal.begin(vec![(&entry("old", 1), Displaces::Nothing)], Lasting::Crash, &deadline).unwrap();
+    journal
+        .begin(vec![(&entry("old", 1), Displaces::Nothing)], MustSurvive::Crash, &deadline)
+        .unwrap();
     add(&journal, "b");
     assert_eq!(ids(&journal), ["a", "old", "b"]);
     let usage = dir.path().join("pinfold-usage.jsonl");
@@ -281,7 +290,7 @@ fn undone_changes_do_not_stand_unless_they_were_redone() {
     for (id, undoes) in [("a", None), ("b", None), ("c", Some("a")), ("d", Some("c"))] {
         let entry = Entry { undoes: undoes.map(str::to_owned), ..entry(id, now()) };
         let deadline = Deadline::default();
-        journal.begin(vec![(&entry, Displaces::Nothing)], Lasting::Crash, &deadline).unwrap();
+        journal.begin(vec![(&entry, Displaces::Nothing)], MustSurvive::Crash, &deadline).unwrap();
         if id == "c" {
             assert_eq!(ids_that_stand(&journal), ["b"]);
         }
@@ -292,5 +301,5 @@ fn undone_changes_do_not_stand_unless_they_were_redone() {
 }
 
 fn ids_that_stand(journal: &Journal) -> Vec<String> {
-    standing(journal.newest_first().unwrap()).map(|logged| logged.unwrap().entry.id).collect()
+    in_effect(journal.newest_first().unwrap()).map(|logged| logged.unwrap().entry.id).collect()
 }

@@ -4,7 +4,7 @@ use pinfold_confine::{Error as ConfineError, Hash, Kind, Place, RawPath};
 
 use super::revert;
 use crate::change::{MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink};
-use crate::journal::{Entry, LoggedEntry, State, standing};
+use crate::journal::{Entry, LoggedEntry, State, in_effect};
 use crate::{ChangeSet, Error, Operation, View};
 
 /// Undoes one change of the journal. Refuses a file that was modified since.
@@ -83,7 +83,7 @@ impl Operation for Undo {
             };
         }
         let path = self.path.as_ref().map(|path| real_path(view, path)).transpose()?;
-        for logged in standing(view.session().history()?) {
+        for logged in in_effect(view.session().history()?) {
             let LoggedEntry { entry, confirmed, .. } = logged?;
             let mut paths = [&entry.path].into_iter().chain(&entry.moved_to);
             let other_path = path.as_ref().is_some_and(|path| paths.all(|known| known != path));

@@ -214,7 +214,7 @@ fn rules_that_do_not_parse_are_named() {
 fn our_own_files_are_out_of_reach_in_every_mode() {
     for mode in Mode::ALL {
         let mut policy = policy(mode, &["*"], &[], &[]);
-        policy.keep_out([PathBuf::from("/ws/state"), PathBuf::from("/elsewhere")]);
+        policy.deny_files([PathBuf::from("/ws/state"), PathBuf::from("/elsewhere")]);
         for access in [Access::Read, Access::Write, Access::Delete] {
             assert_eq!(decided(&policy, access, "state"), 'd');
             assert_eq!(decided(&policy, access, "state/journal/log.jsonl"), 'd');
@@ -223,7 +223,7 @@ fn our_own_files_are_out_of_reach_in_every_mode() {
         // For other paths, the quick check is as fast as without them.
         assert!(policy.no_rule_can_match(b"a") && policy.no_rule_can_match(b"src/state"));
         assert!(!policy.no_rule_can_match(b"state") && !policy.no_rule_can_match(b"state/journal"));
-        policy.keep_out([PathBuf::from("/")]);
+        policy.deny_files([PathBuf::from("/")]);
         assert!(!policy.no_rule_can_match(b"a"));
     }
 }

@@ -197,7 +197,7 @@ impl FileSet {
             Some((Found::Current(set), _)) => return Ok(Some(set)),
             Some((Found::Outdated(set, then), now)) => {
                 let changes = SetChanges { view, request: &request, then: &then, filter_decision };
-                if let Some(set) = changes.brought_into(set)? {
+                if let Some(set) = changes.applied_to(set)? {
                     file_sets.keep(request, now.clone(), &set);
                     return Ok(Some(set));
                 }

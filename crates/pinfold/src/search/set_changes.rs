@@ -25,7 +25,7 @@ pub(super) struct SetChanges<'c> {
 
 impl SetChanges<'_> {
     /// The set with the changes applied. Returns `None` if that takes a walk.
-    pub(super) fn brought_into(&self, set: Arc<FileSet>) -> Result<Option<Arc<FileSet>>, Error> {
+    pub(super) fn applied_to(&self, set: Arc<FileSet>) -> Result<Option<Arc<FileSet>>, Error> {
         let workspace = self.view.session().workspace();
         let stamps = self.request.starts.iter().zip(self.then);
         let directories = stamps.clone().map(|(start, then)| {

@@ -73,7 +73,7 @@ impl Session {
             ledger: self.ledger.clone(),
             parent_reads: self.parent_reads.clone(),
             writes_count_as_read: self.writes_count_as_read,
-            may_be_of_one_call: self.may_be_of_one_call,
+            may_be_session_per_call: self.may_be_session_per_call,
             journal: self.journal.clone(),
             pattern_cache: self.pattern_cache.clone(),
             file_sets: FileSetCache::default(),

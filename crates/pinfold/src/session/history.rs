@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use pinfold_confine::{Deadline, Error as ConfineError};
 
 use super::Session;
-use crate::journal::{Displaces, Entry, Journal, Lasting, LoggedEntry, State, fresh_id, now};
+use crate::journal::{Displaces, Entry, Journal, LoggedEntry, MustSurvive, State, fresh_id, now};
 use crate::limits::{MAX_LABEL_BYTES, MAX_SET_CHANGES};
 use crate::operations::{Undo, current_state, state_matches};
 use crate::{CallOptions, Error, Mode, View};
@@ -63,7 +63,7 @@ impl Session {
         let journal = self.journal.as_deref();
         let entries = journal.map(Journal::newest_first).transpose().map_err(failed)?;
         let was_made = |entry: &Entry| self.found_state(entry) != FoundState::Before;
-        let entries = entries.map(|entries| entries.judging_undos(was_made));
+        let entries = entries.map(|entries| entries.with_undo_check(was_made));
         let roots: Vec<_> = self.real_roots().collect();
         let inside = move |logged: &LoggedEntry| {
             let mut paths = [&logged.entry.path].into_iter().chain(&logged.entry.moved_to);
@@ -126,8 +126,8 @@ impl Session {
             group: None,
             checkpoint: Some(label.to_owned()),
         };
-        journal.begin(vec![(&entry, Displaces::Nothing)], Lasting::Crash, deadline)?;
-        journal.confirm(std::slice::from_ref(&entry.id), Lasting::Crash, deadline);
+        journal.begin(vec![(&entry, Displaces::Nothing)], MustSurvive::Crash, deadline)?;
+        journal.confirm(std::slice::from_ref(&entry.id), MustSurvive::Crash, deadline);
         Ok(entry.id)
     }
 

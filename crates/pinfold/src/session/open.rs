@@ -89,10 +89,10 @@ impl Session {
         let memory = memory.map(|directory| Memory::open(directory, &settings.permissions));
         let mut memory = memory.transpose()?;
         if let Some(memory) = &mut memory {
-            memory.keep_out(own.iter().cloned());
+            memory.deny_files(own.iter().cloned());
         }
-        policy.keep_out(own);
-        policy.keep_out(settings.memory.iter().flat_map(|memory| symlinks_and_target(memory)));
+        policy.deny_files(own);
+        policy.deny_files(settings.memory.iter().flat_map(|memory| symlinks_and_target(memory)));
         let id = fresh_id().unwrap_or_default();
         let session = Self {
             whole_workspace: workspace.clone(),
@@ -101,7 +101,7 @@ impl Session {
             ledger: Arc::default(),
             parent_reads: None,
             writes_count_as_read: true,
-            may_be_of_one_call: false,
+            may_be_session_per_call: false,
             journal,
             pattern_cache: Arc::default(),
             file_sets: FileSetCache::default(),

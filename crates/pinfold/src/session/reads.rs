@@ -18,8 +18,8 @@ impl Session {
     }
 
     /// Whether the session may have been begun for this call only.
-    pub(crate) fn may_be_of_one_call(&self) -> bool {
-        self.may_be_of_one_call && self.ledger().is_empty()
+    pub(crate) fn may_be_session_per_call(&self) -> bool {
+        self.may_be_session_per_call && self.ledger().is_empty()
     }
 
     /// Whether a file counts as read after the session has written it, or after an error has shown it.

@@ -12,7 +12,7 @@ use pinfold::{
 
 use crate::{denial, denying, edit, permissions, session, workspace};
 
-/// Gives prepared answers, and remembers the requests.
+/// Gives prepared answers, and records the requests.
 #[derive(Clone, Debug)]
 struct Person {
     answers: Arc<Mutex<Vec<ApprovalAnswer>>>,
@@ -54,7 +54,7 @@ fn the_user_sees_the_change_and_decides() {
     assert!(diff.contains("-plain text") && diff.contains("+fancy text"), "{diff}");
     session.perform(&change).unwrap();
     assert_eq!(fs::read_to_string(dir.path().join("src/a.txt")).unwrap(), "fancy text\n");
-    // Once is once.
+    // An approval for once covers one call.
     session.perform(&edit("src/a.txt", "fancy", "plain")).unwrap();
     assert_eq!(person.asked().len(), 2);
 }
@@ -121,7 +121,7 @@ fn what_was_kept_of_a_secret_is_asked_about() {
     assert!(matches!(denial(&session, &secret), Denial::User(None)));
     let shown = session.perform(&secret).unwrap();
     assert!(shown.outcome.diff.as_ref().unwrap().contains("-PASSWORD=hunter2"), "{shown:?}");
-    // Whatever has come to lie there.
+    // Whatever is at the path now.
     symlink("/nowhere", dir.path().join(".env")).unwrap();
     assert!(session.perform(&secret).unwrap().outcome.diff.is_some());
     let asked = person.asked();
@@ -133,12 +133,12 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
     let dir = workspace();
     fs::create_dir(dir.path().join(".aws")).unwrap();
     fs::write(dir.path().join(".aws/credentials"), "aws_secret\n").unwrap();
-    // To list a directory of secrets is not to read them by name.
+    // An approval to list a directory of secrets does not cover reading them.
     let person = Person::saying(&[ApprovalAnswer::Session, ApprovalAnswer::Denied(None)]);
     let session = session(&dir, Settings::default()).with_approver(person.clone());
     assert_eq!(session.perform(&List::new(".aws")).unwrap().outcome.entries.len(), 1);
     assert!(matches!(denial(&session, &Read::new(".aws/credentials")), Denial::User(_)));
-    // To search everything, where everything asks, is not to search secrets.
+    // In the mode that asks for everything, an approval of a search does not cover secrets.
     let person = Person::saying(&[ApprovalAnswer::Once]);
     let session = crate::session(&dir, permissions(Mode::Ask, &[], &["Read"], &[]));
     let session = session.with_approver(person.clone());
@@ -149,7 +149,7 @@ fn a_yes_is_for_one_file_and_not_for_what_is_below_or_beside_it() {
         "{:?}",
         person.asked()
     );
-    // To change a file is not to change what lies in a directory of its name.
+    // An approval to change a file does not cover files in a directory of that name.
     let person = Person::saying(&[
         ApprovalAnswer::Session,
         ApprovalAnswer::Once,
@@ -225,7 +225,7 @@ fn in_dont_ask_nobody_is_asked() {
     assert!(session.perform(&Write::new("src/b.txt", "x")).is_ok());
 }
 
-/// Says yes, and does something first.
+/// Runs an action, and then approves.
 struct Meanwhile<F>(F);
 
 impl<F> std::fmt::Debug for Meanwhile<F> {
@@ -291,7 +291,7 @@ fn a_second_question_says_that_the_file_changed_and_giving_up_does_too() {
     let root = dir.path().to_owned();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = asked.clone();
-    // Each time the user approves, somebody else has changed the file.
+    // Each time the user approves, another process has changed the file.
     let change = Meanwhile(move |request: &ApprovalRequest| {
         let mut seen = seen.lock().unwrap();
         seen.push(request.headline());
@@ -350,7 +350,7 @@ fn a_slow_user_is_asked_once_about_a_file_that_does_not_change() {
     let dir = workspace();
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
-    // In two seconds a file that was just written comes to rest, which is no change.
+    // After two seconds the times of a new file count as settled, which is not a change.
     let slow = Meanwhile(move |_: &ApprovalRequest| {
         std::thread::sleep(std::time::Duration::from_millis(2_200));
         *count.lock().unwrap() += 1;
@@ -391,7 +391,7 @@ fn the_deadline_waits_while_the_user_decides_and_the_file_is_not_locked() {
     let settings = permissions(Mode::Ask, &[], &[], &[]).with_deadline_seconds(1);
     let slow = Meanwhile(move |_: &ApprovalRequest| {
         std::thread::sleep(std::time::Duration::from_millis(1_200));
-        // Somebody else is not held up by it.
+        // Another session does not have to wait.
         let other = permissions(Mode::BypassPermissions, &[], &[], &[]);
         let other = Session::with_settings([&root], other).unwrap();
         other.perform(&edit("src/a.txt", "text", "words")).unwrap();

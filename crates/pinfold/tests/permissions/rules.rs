@@ -21,7 +21,7 @@ fn a_denied_file_is_refused_by_every_name() {
         "src/alias",
         "src/dir-alias/key.txt",
         absolute.to_str().unwrap(),
-        // Not there, and that is not for everybody to know.
+        // It does not exist, and the answer must not reveal that.
         "secrets/none.txt",
         "src/dir-alias/none.txt",
         "SECRETS/KEY.TXT",
@@ -47,7 +47,7 @@ fn a_denied_file_is_refused_by_every_name() {
         Denial::Policy(_)
     ));
     assert!(matches!(denial(&session, &Write::new("secrets/key.txt", "x")), Denial::Policy(_)));
-    // A guess is not confirmed either.
+    // A guess of the content is not confirmed.
     let same = Write::new("secrets/key.txt", "the hidden password\n");
     assert!(matches!(denial(&session, &same), Denial::Policy(_)));
     assert_eq!(fs::read_to_string(&absolute).unwrap(), "the hidden password\n");
@@ -76,7 +76,7 @@ fn what_may_not_be_read_is_withheld_from_every_list() {
         (listed.outcome.entries.len(), listed.outcome.total, listed.outcome.skipped.withheld),
         (1, 1, 1)
     );
-    // Nor is it a name that somebody might have meant.
+    // It is not suggested as a similar name.
     let missed = session.perform(&Read::new("secrets/kee.txt")).unwrap_err();
     assert!(!missed.with_hint().contains("key"), "{}", missed.with_hint());
     let missed = session.perform(&Read::new("secrets/publik.txt")).unwrap_err();
@@ -224,14 +224,14 @@ fn our_own_files_are_out_of_reach() {
         .with_audit(Some(audit.clone()));
     let config = dir.path().join("config.toml");
     fs::write(&config, "").unwrap();
-    let session = session(&dir, settings).keeping_out_of([config]);
+    let session = session(&dir, settings).with_denied_files([config]);
     session.perform(&Write::new("src/a.txt", "x")).unwrap();
     symlink("../audit.jsonl", dir.path().join("src/log")).unwrap();
-    // Nor is a link on the way to them.
+    // A link on the path to them cannot be changed, either.
     let link = dir.path().join("linked.toml");
     symlink("config.toml", &link).unwrap();
     let linked = crate::session(&dir, permissions(Mode::BypassPermissions, &[], &[], &[]))
-        .keeping_out_of([link]);
+        .with_denied_files([link]);
     assert_eq!(denial(&linked, &Delete::new("linked.toml")), Denial::Policy(Reason::Own));
     for path in ["audit.jsonl", "src/log", "config.toml", "state/journal/log.jsonl"] {
         assert_eq!(denial(&session, &Read::new(path)), Denial::Policy(Reason::Own), "{path}");
@@ -245,7 +245,7 @@ fn our_own_files_are_out_of_reach() {
     // Also where others have the same rules already.
     let free = crate::session(&dir, permissions(Mode::BypassPermissions, &[], &[], &[]));
     let another = free.another();
-    let kept = free.keeping_out_of([dir.path().join("config.toml")]);
+    let kept = free.with_denied_files([dir.path().join("config.toml")]);
     assert_eq!(denial(&kept, &Read::new("config.toml")), Denial::Policy(Reason::Own));
     assert!(another.perform(&Read::new("config.toml")).is_ok());
     let found = session.perform(&Find::new("**/*.{jsonl,toml}")).unwrap();

@@ -91,7 +91,7 @@ fn a_list_that_is_cut_tells_as_much_about_each_entry_as_one_that_is_not() {
     assert_eq!(whole[0].0, "z-dir");
     assert_eq!(whole[1].3.as_deref(), Some(&b"f01"[..]));
     assert_eq!(whole.iter().filter(|entry| entry.4).count(), 14);
-    // The walk meets entries in any order, so most of these are looked at after it.
+    // The walk visits entries in any order, so most of these are read after it.
     for most in [1, 2, 7, 41] {
         assert_eq!(list(most), whole[..most]);
     }

@@ -1,4 +1,4 @@
-//! A session that remembers finds what one finds that remembers nothing, also right after a change.
+//! A session with caches has the same results as one without, even right after a change.
 
 use std::fs;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn answer(searched: &Searched) -> String {
     searched
 }
 
-/// A session that remembers, and one that does not. Neither shows everything.
+/// A session with caches, and one without. Neither shows everything.
 fn sessions(dir: &TempDir) -> [Session; 2] {
     [IndexMode::Auto, IndexMode::Off].map(|index| {
         let deny = vec!["Read(*.withheld)".into()];

@@ -49,7 +49,7 @@ fn a_search_stops_at_its_deadline_and_when_cancelled() {
     let stopped = session.perform(&slow).unwrap_err();
     assert!(matches!(stopped, Error::Timeout { seconds: 0 }), "{stopped}");
 
-    // In the midst of it, which it does not come to without having been asked so often.
+    // The deadline passes in the middle of the search, after it was checked this often.
     let session = Session::open([dir.path()]).unwrap();
     for most in [1, 10, 100] {
         let asked = Arc::new(AtomicUsize::new(0));
@@ -78,7 +78,7 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
     (0..8).for_each(|number| write(dir.path(), &format!("f{number}"), text.as_bytes()));
     let settings = Settings::default().with_deadline_seconds(1);
     let session = Session::with_settings([dir.path()], settings).unwrap();
-    // One line of which each byte may take thousands of steps.
+    // One line in which each byte may take thousands of steps.
     let (_dir, other) = workspace(&[("one.txt", &"ab".repeat(10 << 20))]);
     let start = Instant::now();
     let found = search(&other, &Search::new("(?:\\w{1,100}){10}!"));
@@ -89,7 +89,7 @@ fn a_pattern_of_many_states_is_stopped_in_time() {
         let heavy = Search::new("(?:a|b|[a-h]{1,500}){30}\\d").with_multiline(multiline);
         match session.perform(&heavy) {
             Err(stopped) => assert!(matches!(stopped, Error::Timeout { .. }), "{stopped}"),
-            // A search that could not be stopped is not begun, and the error says so.
+            // A search that could not be interrupted is not started, and the error has the reason.
             Ok(done) => assert!(multiline && done.outcome.skipped.too_large == 8, "{done:?}"),
         }
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
@@ -126,11 +126,11 @@ fn a_pattern_that_counts_does_not_outlast_the_deadline() {
             );
         }
     }
-    // Some hundred seconds, if nothing looked at the clock.
+    // It would take some hundred seconds if the deadline was not checked.
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }
 
-/// Patterns of which each byte of a line may cost as many steps as they have positions.
+/// Patterns for which each byte of a line may take as many steps as they have positions.
 #[test]
 fn the_deadline_is_looked_at_inside_one_line() {
     let hostile = "ab".repeat(256 * 1024);
@@ -146,7 +146,7 @@ fn the_deadline_is_looked_at_inside_one_line() {
                 let search = Search::new(pattern.as_str())
                     .with_multiline(multiline)
                     .with_path(Some(path.into()));
-                // It is asked so often only if it is asked inside the line.
+                // It is checked this often only if it is checked inside the line.
                 let ended = session.perform_with(&search, &call).map(drop);
                 assert!(matches!(ended, Err(Error::Cancelled)), "{pattern} {path}: {ended:?}");
             }

@@ -57,11 +57,11 @@ impl<'e> NetChanges<'e> {
         for entry in entries {
             let paths = || [&entry.path].into_iter().chain(&entry.moved_to);
             if !is_own(entry) {
-                others.extend(paths().map(|path| nets.now_at(path)));
-                nets.go_before(entry);
+                others.extend(paths().map(|path| nets.current_path(path)));
+                nets.step_back(entry);
                 continue;
             }
-            let now: Vec<_> = paths().map(|path| nets.now_at(path)).collect();
+            let now: Vec<_> = paths().map(|path| nets.current_path(path)).collect();
             nets.add_entry(entry);
             for path in now.iter().filter(|path| others.contains(*path)) {
                 if let Some(number) = nets.known.get(path) {
@@ -74,7 +74,7 @@ impl<'e> NetChanges<'e> {
     }
 
     /// The current path of a file that had this path before the changes added so far.
-    fn now_at(&self, path: &str) -> String {
+    fn current_path(&self, path: &str) -> String {
         // In this map, the names above a path come before it, the longest last.
         let mut names = self.names.range::<str, _>((Bound::Unbounded, Bound::Included(path))).rev();
         let found = names.find_map(|(then, now)| Some(format!("{now}{}", below(path, then)?)));
@@ -82,12 +82,12 @@ impl<'e> NetChanges<'e> {
     }
 
     /// Updates `names` to the state before a change.
-    fn go_before(&mut self, entry: &Entry) {
+    fn step_back(&mut self, entry: &Entry) {
         let Entry { path, moved_to, before, after, .. } = entry;
         let is_below = |name: &str, directory: &str| below(name, directory).is_some();
         match (moved_to, before, after) {
             (Some(to), State::Directory { .. }, _) => {
-                let now = self.now_at(to);
+                let now = self.current_path(to);
                 let inside: Vec<_> =
                     self.names.keys().filter(|name| is_below(name, to)).cloned().collect();
                 for name in inside {
@@ -115,7 +115,7 @@ impl<'e> NetChanges<'e> {
         entry: &'e Entry,
         backup: Option<&'e Entry>,
     ) {
-        let path = self.now_at(path);
+        let path = self.current_path(path);
         let number = *self.known.entry(path.clone()).or_insert(self.nets.len());
         if number == self.nets.len() {
             self.nets.push(NetChange {
@@ -145,16 +145,16 @@ impl<'e> NetChanges<'e> {
                 self.add(path, [before, &State::Absent], entry, None);
             }
         }
-        self.go_before(entry);
+        self.step_back(entry);
     }
 
     /// Adds an older move of a directory.
     fn add_move(&mut self, entry: &Entry, to: &str) {
         let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
-        let path = self.now_at(to);
+        let path = self.current_path(to);
         // The move changed only its own name. The directories above it may have been moved since.
         let (above, name) = entry.path.rsplit_once('/').unwrap_or_default();
-        let back_to = format!("{}/{name}", self.now_at(above));
+        let back_to = format!("{}/{name}", self.current_path(above));
         match self.moved.iter_mut().find(|moved| moved.path == path) {
             Some(moved) => {
                 moved.back_to = back_to;

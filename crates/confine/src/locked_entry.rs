@@ -14,7 +14,7 @@ use crate::{
 
 /// An entry, locked for one change, with its state when it was found. A symlink is not followed.
 #[derive(Debug)]
-pub(crate) struct HeldEntry {
+pub(crate) struct LockedEntry {
     pub(crate) place: Place,
     pub(crate) location: FoundDirectory,
     pub(crate) dir: Arc<Dir>,
@@ -30,7 +30,7 @@ impl Workspace {
     /// workspace.
     ///
     /// Waits for other changes of the entry until `deadline`.
-    pub(crate) fn hold_entry(&self, path: &RawPath, deadline: &Deadline) -> Result<HeldEntry> {
+    pub(crate) fn lock_entry(&self, path: &RawPath, deadline: &Deadline) -> Result<LockedEntry> {
         for _ in 0..sys::MAX_RACES {
             let place = self.lstat(path)?.place;
             let Some((parent, name)) = place.path.split() else { return Err(Error::IsDirectory) };
@@ -51,7 +51,7 @@ impl Workspace {
             }
             let location =
                 FoundDirectory { root: self.root(place.root).clone(), directory: parent };
-            return Ok(HeldEntry { place, location, dir, name, meta, link_target, lock });
+            return Ok(LockedEntry { place, location, dir, name, meta, link_target, lock });
         }
         Err(Error::Changed)
     }
@@ -62,7 +62,7 @@ impl Workspace {
         path: &RawPath,
         deadline: &Deadline,
     ) -> Result<DirectoryRemoval> {
-        let entry = self.hold_entry(path, deadline)?;
+        let entry = self.lock_entry(path, deadline)?;
         if entry.meta.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }
@@ -94,7 +94,7 @@ impl Workspace {
 /// An empty directory, locked for its removal, with its state when it was found.
 #[derive(Debug)]
 pub struct DirectoryRemoval {
-    entry: HeldEntry,
+    entry: LockedEntry,
     deadline: Deadline,
 }
 
@@ -116,7 +116,7 @@ impl DirectoryRemoval {
 
     /// Undoes [`Self::remove`] by creating a directory with the same mode.
     pub fn put_back(&self) -> Result<()> {
-        let HeldEntry { dir, name, meta, .. } = &self.entry;
+        let LockedEntry { dir, name, meta, .. } = &self.entry;
         retry(|| sys::make_dir(dir.fd(), name.as_bytes())).ok_or(Error::Changed)?;
         let made = sys::open_at(dir.fd(), name.as_bytes(), sys::DIRECTORY)?;
         Ok(sys::change_mode(made, meta.mode)?)
@@ -125,7 +125,7 @@ impl DirectoryRemoval {
     /// Removes it, if it is still the same directory and empty. Otherwise fails with [`Error::Changed`] or
     /// [`Error::NotEmpty`].
     pub fn remove(&self, durability: Durability) -> Result<()> {
-        let HeldEntry { location, dir, name, meta, .. } = &self.entry;
+        let LockedEntry { location, dir, name, meta, .. } = &self.entry;
         let _lock = dir.lock(&self.deadline)?;
         location.check(dir)?;
         match dir.meta(name) {
