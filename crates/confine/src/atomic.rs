@@ -1,9 +1,9 @@
-//! Replaces a file's content, all of it or nothing.
+//! Replaces a file's content atomically.
 //!
-//! The new content goes into a temp file beside the file, which takes the file's place (`exchange`). A
-//! lock on the directory keeps other Pinfold processes out meanwhile; other programs are noticed.
-//! Whatever fails, the file has its old content, and the temp file and new directories are gone. Where
-//! a directory was moved to where Landlock forbids to change it, the error says what is left in it.
+//! The new content goes into a temp file beside the file, which then takes the file's place (`exchange`). A lock on
+//! the directory excludes other Pinfold processes meanwhile, and changes of other programs are detected. If anything
+//! fails, the file has its old content, and the temp file and new directories are removed. If the directory was moved
+//! to where Landlock forbids changes, the error says what is left in it.
 
 use std::sync::Arc;
 
@@ -39,18 +39,16 @@ pub struct Committed {
     pub meta: Option<Metadata>,
     /// The old file; `None` for a new one.
     pub old_version: Option<OldVersion>,
-    /// Files in the same directory with content that a killed process displaced. It may exist
-    /// nowhere else.
+    /// Displaced files of killed processes in the same directory. Their content may exist nowhere else.
     pub unverified: Vec<Name>,
-    /// Whether the file system has no call that gives a file a name without replacing another. A file that
-    /// another process created at the same moment was then replaced.
+    /// Whether the file system cannot rename without replacing. Then a file that another process created at the same
+    /// moment was replaced.
     pub may_have_replaced: bool,
 }
 
-/// The file that was replaced or removed, still on the disk under a temp name. Dropping this
-/// deletes it.
+/// The replaced or removed file, still on the disk under a temp name. Dropping this deletes it.
 ///
-/// The directory stays locked meanwhile, so that no other process takes it for left behind.
+/// The directory stays locked meanwhile, so that no other process sweeps it.
 #[derive(Debug)]
 pub struct OldVersion {
     entry: TempEntry,
@@ -64,12 +62,12 @@ impl OldVersion {
         Self { entry, _lock: lock, unverified }
     }
 
-    /// It will not be put back any more: nor does a sweep, if this process is killed before it is deleted.
+    /// Gives up the rollback: from now on, neither this process nor a sweep puts the file back.
     pub fn settle(&mut self) {
         self.entry.give_up();
     }
 
-    /// Gives the old file its name back, unless that is taken.
+    /// Gives the old file its name back, unless the name is taken.
     pub fn put_back(mut self, name: &Name) -> Result<()> {
         self.entry.delete_on_drop = false;
         match self.entry.dir.put_back(&self.entry.name, name) {
@@ -78,7 +76,7 @@ impl OldVersion {
         }
     }
 
-    /// Exchanges the old file with the new one, which has the name.
+    /// Exchanges the old file with the new one.
     fn exchange_back(mut self, name: &Name) -> Result<()> {
         let TempEntry { dir, name: temp, delete_on_drop, .. } = &mut self.entry;
         match retry(|| sys::exchange(dir.fd(), temp.as_bytes(), name.as_bytes())) {
@@ -88,7 +86,7 @@ impl OldVersion {
                 Ok(())
             }
             None => {
-                // Not every file system can exchange.
+                // Some file systems cannot exchange.
                 retry(|| sys::remove(dir.fd(), name.as_bytes()));
                 self.put_back(name)
             }
@@ -97,11 +95,10 @@ impl OldVersion {
 }
 
 impl Target {
-    /// Makes `content` the file's content.
+    /// Replaces the file's content.
     ///
-    /// [`Error::Changed`] means that the file is not as it was found. Mode, owner and extended
-    /// attributes of an existing file are kept, without set-user-id and set-group-id; missing
-    /// directories are created.
+    /// Fails with [`Error::Changed`] if the file has changed since it was found. Keeps mode, owner and extended
+    /// attributes of an existing file, without set-user-id and set-group-id. Creates missing directories.
     pub fn replace(&self, content: &[u8], durability: Durability) -> Result<Committed> {
         self.replace_with_mode(content, durability, None)
     }
@@ -134,11 +131,11 @@ impl Target {
         mode: Option<u32>,
     ) -> Result<Committed> {
         let mode = mode.or(self.location.root.is_private().then_some(0o600));
-        // A new file has the mode that the system gives new files, from the start. Only the owner
-        // can read the new content of an existing file until it has that file's mode.
+        // A new file gets the default mode of new files from the start. The new content of an existing file is
+        // private to the owner until it gets that file's mode.
         let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
         let temp = TempFile::create(dir, first, self.original.as_ref().map(Original::digest));
-        // The file itself may be written, so it is the directory.
+        // The file itself is writable, so the error is about the directory.
         let temp = temp.map_err(|error| match error {
             Error::Denied if self.original.is_some() => Error::DirectoryDenied,
             other => other,
@@ -155,7 +152,7 @@ impl Target {
         let lock = dir.lock(&self.deadline)?;
         let unverified = dir.sweep(&lock, Some(&temp.entry.name), &self.deadline);
         self.check_directory(dir)?;
-        // The call may have been answered while a system call above hung: it must change nothing then.
+        // If a system call above has hung, the call may have been answered already. Then it must change nothing.
         self.deadline.check()?;
         let swap = Swap::new(self, dir, temp, lock, unverified, durability);
         match &self.original {
@@ -164,7 +161,7 @@ impl Target {
         }
     }
 
-    /// Undoes [`Self::replace`]: the old file has its name again, or the new one is gone.
+    /// Undoes [`Self::replace`]: gives the old file its name back, or removes the new one.
     ///
     /// Refuses a file that another process has changed since.
     pub fn roll_back(&self, made: Committed) -> Result<()> {
@@ -213,19 +210,19 @@ impl Target {
         }
     }
 
-    /// The directory that the path leads to now.
+    /// The directory that the path currently leads to.
     pub(crate) fn current_dir(&self) -> Result<Arc<Dir>> {
         let fd = self.location.root.open_below(&self.location.directory, sys::DIR_PATH)?;
         Ok(Arc::new(Dir::new(fd)?))
     }
 
-    /// Creates the directories that the file needs.
+    /// Creates the missing directories above the file.
     pub(crate) fn make_parents(&self, durability: Durability) -> Result<Parents<'_>> {
         let mode = if self.location.root.is_private() { 0o700 } else { 0o777 };
         Parents::make(&self.dir, &self.missing, mode, durability)
     }
 
-    /// Creates a symlink where nothing is.
+    /// Creates a symlink at a free path.
     pub fn link(&self, to: &[u8]) -> Result<()> {
         let parents = self.make_parents(Durability::None)?;
         let dir = parents.dir();
@@ -243,12 +240,12 @@ impl Target {
         Ok(())
     }
 
-    /// Creates a directory where nothing is, with `mode` if it is to have a certain one.
+    /// Creates a directory at a free path, with `mode` if it is given.
     pub fn make_directory(&self, durability: Durability, mode: Option<u32>) -> Result<()> {
         let parents = self.make_parents(durability)?;
         let dir = parents.dir();
         let lock = dir.lock(&self.deadline)?;
-        // A directory that a killed process has set aside goes back first.
+        // If a killed process has set a directory aside, it gets its name back first.
         dir.sweep(&lock, None, &self.deadline);
         self.check_directory(dir)?;
         self.deadline.check()?;
@@ -257,7 +254,7 @@ impl Target {
             other => other?,
         }
         if let Err(error) = self.check_made(dir, durability, mode) {
-            // `rmdir` fails unless it is empty, so nothing that others put there is lost.
+            // `rmdir` fails unless the directory is empty, so files of other processes are not lost.
             retry(|| sys::remove_dir(dir.fd(), self.name.as_bytes()));
             return Err(error);
         }
@@ -277,14 +274,14 @@ impl Target {
         self.deadline.check()
     }
 
-    /// Fails if the path no longer leads to the directory that the change goes to.
+    /// Fails if the path no longer leads to the directory of the change.
     pub(crate) fn check_directory(&self, dir: &Dir) -> Result<()> {
         self.location.check(dir)
     }
 }
 
 impl Original {
-    /// Hashes the content, unless the times alone will show whether it has changed.
+    /// Hashes the content, unless the times alone prove whether it has changed.
     fn prepare(&self) -> Result<()> {
         if !self.file.meta().is_settled() {
             self.hash()?;
@@ -298,13 +295,13 @@ impl Original {
 
     /// Whether `found` may be this file with this content.
     ///
-    /// Where the times are too recent to tell, [`Self::is_renamed`] hashes the content anyway.
+    /// If the times are too recent, [`Self::is_renamed`] hashes the content anyway.
     pub(crate) fn may_be(&self, found: &Metadata) -> Result<bool> {
         let known = self.file.meta();
         if known.proven_unchanged(found) {
             return Ok(true);
         }
-        // A modification time that was set back does not hide the change of ctime.
+        // Setting the modification time back does not hide a change, since ctime changes.
         let hidden = known.proven_unchanged_but_renamed(found);
         if hidden { self.has_same_content(found) } else { Ok(known.same_stat(found)) }
     }
@@ -315,7 +312,7 @@ impl Original {
         Ok(same || self.has_same_content(found)?)
     }
 
-    /// If it is the same inode, the open handle reads it.
+    /// The open handle can read it if the inode is the same.
     fn has_same_content(&self, found: &Metadata) -> Result<bool> {
         match self.hash.get() {
             Some(hash) if self.file.meta().same_stat(found) => Ok(self.hash_now()? == *hash),

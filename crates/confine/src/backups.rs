@@ -1,6 +1,6 @@
 //! A private directory outside the workspace, with logs and the backups of changed files.
 //!
-//! Several processes may use one at once. A line of a log is written whole or not at all.
+//! Several processes may use it at once. A line of a log is written completely or not at all.
 
 mod logs;
 mod segments;
@@ -22,18 +22,18 @@ use crate::{
 use logs::{OpenLog, Spare};
 pub use segments::{LinesFromEnd, Segment, StoreLock, StoredFile};
 
-/// A directory that belongs to this user alone.
+/// A directory that only this user may enter.
 #[derive(Debug)]
 pub struct BackupStore {
     dir: Arc<Dir>,
     device: Identity,
     open_logs: Spare<Arc<OpenLog>>,
-    /// Handles on the directory, to lock it.
+    /// Handles on the directory, for locking.
     lock_handles: Arc<Spare<Arc<OwnedFd>>>,
 }
 
 impl BackupStore {
-    /// Opens the directory, and makes it if it is not there.
+    /// Opens the directory, and creates it if it is missing.
     pub fn open(path: &Path) -> Result<Self> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(Error::Os)?;
@@ -51,7 +51,7 @@ impl BackupStore {
         for name in backups {
             match self.dir.file(name) {
                 Ok(backup) => sys::sync_data(backup.fd())?,
-                // Nothing was displaced, or the backup is a link to a file that nobody may read, and no copy.
+                // Nothing was displaced, or the backup is a hard link to a file that this process may not read.
                 Err(Error::NotFound | Error::Denied) => {}
                 Err(other) => return Err(other),
             }
@@ -60,7 +60,7 @@ impl BackupStore {
         self.dir.sync()
     }
 
-    /// Replaces a whole log by what `keep` returns, while it is locked.
+    /// Replaces a whole log by the result of `keep`, while it is locked.
     pub fn rewrite(
         &self,
         log: &Name,
@@ -78,7 +78,7 @@ impl BackupStore {
         Ok(())
     }
 
-    /// A log's whole text, with whatever is not UTF-8 replaced; empty if there is none.
+    /// A log's whole text, with invalid UTF-8 replaced. Empty if there is no log.
     pub fn read_text(&self, log: &Name) -> Result<String> {
         match self.read(log) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -92,7 +92,7 @@ impl BackupStore {
         self.dir.file(name).and_then(read_all)
     }
 
-    /// The size of a file in bytes; 0 if there is none.
+    /// The size of a file in bytes, or 0 if it does not exist.
     pub fn len(&self, name: &Name) -> Result<u64> {
         match self.dir.meta(name) {
             Ok(meta) => Ok(meta.len),
@@ -124,7 +124,7 @@ impl BackupStore {
         self.back_up_file(dir, from, &mut file, name, deadline)
     }
 
-    /// Backs up a file before the directory that it is in is removed.
+    /// Backs up a file before its directory is removed.
     pub fn back_up_in_tree(&self, tree: &TreeRemoval, entry: usize, name: &Name) -> Result<()> {
         if tree.hash(entry)?.is_none() {
             return Ok(());
@@ -133,8 +133,8 @@ impl BackupStore {
         self.back_up_file(&dir, &from, &mut file, name, deadline)
     }
 
-    /// Makes a hard link if the file has no other, and a copy if that fails. Through another link the
-    /// backup itself could be written to.
+    /// Makes a hard link if the file has no other, and a copy if that fails. Through another hard link, the backup
+    /// itself could be written to.
     fn back_up_file(
         &self,
         dir: &Dir,
@@ -147,12 +147,12 @@ impl BackupStore {
         if file.meta().links == 1 && near {
             match sys::link_across(dir.fd(), from.as_bytes(), self.dir.fd(), name.as_bytes()) {
                 Ok(()) => {
-                    // The link has the file's metadata, if it is one to this file.
+                    // The link has the file's metadata, if it is a link to this file.
                     let linked = self.dir.meta(name)?;
                     return file.note_new_link(&linked).inspect_err(|_| self.remove(name));
                 }
                 Err(Errno::NOENT) => return Err(Error::Changed),
-                // Hard links may be forbidden, or unknown to the file system.
+                // Hard links may be forbidden, or unsupported by the file system.
                 Err(_) => {}
             }
         }
@@ -185,7 +185,7 @@ impl BackupStore {
         attempt().inspect_err(|_| self.remove(name))
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     pub fn remove(&self, name: &Name) {
         retry(|| sys::remove(self.dir.fd(), name.as_bytes()));
     }

@@ -1,9 +1,9 @@
 //! Puts a temp file in the place of the file that a call found, and of no other.
 //!
-//! The two are exchanged. The file that comes out must be the one that the call found, and its directory
-//! must still be where the path leads; otherwise they are exchanged back. Where names cannot be changed
-//! back, because the directory was moved to where the kernel forbids that, the old content is written
-//! into the new file through the open handle, and the error says what is left.
+//! The two are exchanged. The displaced file must be the one that the call found, and its directory must still be
+//! where the path leads; otherwise they are exchanged back. If names cannot be changed back, because the directory
+//! was moved to where the kernel forbids changes, the old content is written into the new file through the open
+//! handle, and the error says what is left.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::target::Original;
 use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
 use crate::{Committed, Durability, Error, Identity, Metadata, Name, Result, Target, sys};
 
-/// A temp file that is to take the target's place, in a locked directory.
+/// A temp file that takes the target's place, in a locked directory.
 pub(crate) struct Swap<'t> {
     target: &'t Target,
     dir: &'t Arc<Dir>,
@@ -40,7 +40,7 @@ impl<'t> Swap<'t> {
         Self { target, dir, temp, lock, unverified, durability, may_have_replaced }
     }
 
-    /// Takes a name that nothing has.
+    /// Gives the temp file a free name.
     pub(crate) fn create(mut self) -> Result<Committed> {
         self.place()?;
         if let Err(error) = self.check_placed() {
@@ -54,7 +54,7 @@ impl<'t> Swap<'t> {
         Ok(Committed { meta: temp.meta_now(), old_version: None, unverified, may_have_replaced })
     }
 
-    /// Gives the temp file the target's name, unless that is taken.
+    /// Gives the temp file the target's name, unless the name is taken.
     fn place(&mut self) -> Result<()> {
         let (dir, temp) = (self.dir.fd(), self.temp.entry.name.as_bytes());
         let name = self.target.name.as_bytes();
@@ -64,8 +64,8 @@ impl<'t> Swap<'t> {
             Err(errno) if sys::is_unsupported(errno) => match sys::link(dir, temp, name) {
                 Ok(()) => {}
                 Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
-                // Some file systems have neither. There a file that another process creates
-                // between these two calls is replaced.
+                // Some file systems have neither call. There, a file that another process creates between these two
+                // calls is replaced.
                 Err(_) => match sys::stat_at(dir, name) {
                     Err(Errno::NOENT) => {
                         sys::rename(dir, temp, name)?;
@@ -82,7 +82,8 @@ impl<'t> Swap<'t> {
         Ok(())
     }
 
-    /// Whether the change is where the path leads, as durable as it has to be, and in time.
+    /// Fails unless the path leads to the change, the change is as durable as required, and the deadline has not
+    /// passed.
     fn check_placed(&self) -> Result<()> {
         self.target.check_directory(self.dir)?;
         if self.durability == Durability::Full {
@@ -91,7 +92,7 @@ impl<'t> Swap<'t> {
         self.target.deadline.check()
     }
 
-    /// Undoes [`Self::place`]. False if the new file still has the name.
+    /// Undoes [`Self::place`]. Returns false if the new file still has the name.
     fn remove_placed(&self) -> bool {
         let name = self.target.name.as_bytes();
         match self.identity_of(&self.target.name) {
@@ -101,7 +102,7 @@ impl<'t> Swap<'t> {
         }
     }
 
-    /// The identity of the file with this name, if there is one; `None` if it cannot be known.
+    /// The identity of the file with this name, if there is one. Returns `None` if it is unknown.
     fn identity_of(&self, name: &Name) -> Option<Option<Identity>> {
         retry(|| match sys::stat_at(self.dir.fd(), name.as_bytes()) {
             Err(Errno::NOENT) => Ok(None),
@@ -148,10 +149,10 @@ impl<'t> Swap<'t> {
         if original.is_renamed(&self.dir.meta(name)?)? { Ok(()) } else { Err(Error::Changed) }
     }
 
-    /// Exchanges again, so that the displaced file is back where it was. False if that fails.
+    /// Exchanges again, so that the displaced file gets its place back. Returns false if that fails.
     ///
-    /// A program without our lock may have saved a newer file in between. Then that one comes out,
-    /// and has to go back: until what comes out is what was put in last.
+    /// A program without our lock may have saved a newer file in between. Then that one is displaced, and has to go
+    /// back. The loop ends when the displaced file is the one that was put there last.
     fn exchange_back(&mut self) -> bool {
         let (dir, temp) = (self.dir.fd(), self.temp.entry.name.as_bytes());
         let name = self.target.name.as_bytes();
@@ -170,7 +171,7 @@ impl<'t> Swap<'t> {
             });
             match (exchanged, was_empty) {
                 (None, _) => return false,
-                // The file that we put there was removed, so nothing came out.
+                // The file that we put there was removed, so nothing was displaced.
                 (Some(()), true) => return true,
                 (Some(()), false) => {}
             }
@@ -184,8 +185,8 @@ impl<'t> Swap<'t> {
         false
     }
 
-    /// Writes the old content into the new file, if that has the target's name and the old file is still
-    /// the entry `copy`.
+    /// Writes the old content into the new file, if that has the target's name and the old file is still the entry
+    /// `copy`.
     fn restore_in_place(&self, original: &Original, copy: &TempEntry) -> Option<Error> {
         let (new, old) = (self.temp.meta.identity, original.file.meta());
         let both_there = self.identity_of(&self.target.name) == Some(Some(new))

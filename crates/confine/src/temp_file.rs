@@ -1,6 +1,6 @@
-//! Temp files: the new content of a file until it takes the file's place, and files that were displaced.
+//! Temp files: the new content of a file until it takes the file's place, and displaced files.
 //!
-//! A temp file stands beside the file that it is for, since a rename cannot cross file systems.
+//! A temp file is in the same directory as its file, since a rename cannot cross file systems.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(crate) struct TempEntry {
     pub(crate) dir: Arc<Dir>,
     pub(crate) name: Name,
     pub(crate) delete_on_drop: bool,
-    /// The new content under this name, until it gets another. It is emptied if the name cannot be deleted, as in
-    /// a directory that was moved to where Landlock forbids it.
+    /// The new content under this name, until it gets another name. It is emptied if the entry cannot be deleted, for
+    /// example in a directory that was moved to where Landlock forbids changes.
     pub(crate) written: Option<Arc<OwnedFd>>,
 }
 
@@ -35,22 +35,22 @@ impl TempEntry {
         Error::RollbackFailed { kept: self.name.to_string() }
     }
 
-    /// Changes the modification time of an entry that cannot be renamed, so that no sweep takes it for
-    /// the file that its name identifies. False if that fails.
+    /// Changes the modification time of an entry that cannot be renamed, so that its digest no longer matches its
+    /// name, and no sweep deletes it. Returns false if that fails.
     pub(crate) fn change_digest(&self) -> bool {
         let Ok(meta) = self.dir.meta(&self.name) else { return false };
-        // More than the coarsest clock of a file system.
+        // This is more than the coarsest timestamps of a file system.
         let modified = meta.modified + Duration::from_secs(4);
         self.set_modified(modified) || self.set_modified_through_handle(modified)
     }
 
-    /// As [`Self::set_modified`], for a directory in which no name can be used any more to change something.
+    /// As [`Self::set_modified`], for a directory in which nothing can be changed by name.
     fn set_modified_through_handle(&self, modified: SystemTime) -> bool {
         let file = self.dir.file(&self.name);
         file.is_ok_and(|file| retry(|| sys::set_modified(file.fd(), modified)).is_some())
     }
 
-    /// Gives an entry under an aside name one under which the next sweep deletes it, instead of putting it back.
+    /// Renames an entry with an aside name, so that the next sweep deletes it instead of putting it back.
     pub(crate) fn give_up(&mut self) {
         let aside = TempName::parse(self.name.as_bytes()).is_some_and(|it| it.aside_of().is_some());
         if let (true, Ok(meta), Ok(temp)) = (aside, self.dir.meta(&self.name), TempName::new())
@@ -66,7 +66,7 @@ impl TempEntry {
     }
 }
 
-/// Gives content that the user needs a name that is shown and never swept.
+/// Renames content that the user needs to a name that is shown and never swept.
 pub(crate) fn keep(dir: &Dir, name: &Name) -> Option<Name> {
     let kept = kept_name().ok()?;
     retry(|| sys::rename(dir.fd(), name.as_bytes(), kept.as_bytes()))?;
@@ -92,8 +92,8 @@ impl Drop for TempEntry {
 }
 
 impl Dir {
-    /// Renames a file to a temp name that identifies the file, and has its old name unless that would
-    /// make it too long. `written` is the inode of the file that is to take its place.
+    /// Renames a file to a temp name that identifies it, and that contains its old name unless it would be too long.
+    /// `written` is the inode of the file that takes its place.
     pub(crate) fn set_aside(
         self: &Arc<Self>,
         name: &Name,
@@ -131,12 +131,12 @@ impl Dir {
         }
     }
 
-    /// Moves a file that was set aside back to its own name, unless that is taken.
+    /// Gives a file that was set aside its name back, unless the name is taken.
     pub(crate) fn put_back(&self, aside: &Name, name: &Name) -> PutBack {
         let (aside, name) = (aside.as_bytes(), name.as_bytes());
         let back = retry(|| match sys::rename_new(self.fd(), aside, name) {
             Err(Errno::EXIST) => Ok(PutBack::Taken),
-            // A hard link replaces nothing either.
+            // A hard link does not replace anything, either.
             Err(errno) if sys::is_unsupported(errno) => match sys::link(self.fd(), aside, name) {
                 Err(Errno::EXIST) => Ok(PutBack::Taken),
                 Err(_) => match sys::stat_at(self.fd(), name) {
@@ -160,7 +160,7 @@ impl Dir {
 /// The result of moving a file back to its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PutBack {
-    /// It has its name again.
+    /// It has its name back.
     Done,
     /// Another file has the name.
     Taken,
@@ -207,8 +207,8 @@ impl TempFile {
         Ok(Self { entry, fd, meta })
     }
 
-    /// Copies the file's owner, mode and extended attributes. The order matters: a change of owner
-    /// clears bits of the mode, and the mode is part of an access list.
+    /// Copies the file's owner, mode and extended attributes. The order matters: changing the owner clears bits of
+    /// the mode, and the mode is part of an access list.
     pub(crate) fn copy_metadata(&self, original: &Original) -> Result<()> {
         let Metadata { uid, gid, mode, .. } = *original.file.meta();
         if (self.meta.uid, self.meta.gid) != (uid, gid) {
@@ -218,13 +218,13 @@ impl TempFile {
             })?;
         }
         self.drop_attributes_but(original)?;
-        // Without set-user-id and set-group-id: the owner lent those rights to the old content.
+        // Without set-user-id and set-group-id, since the owner gave those rights to the old content.
         sys::change_mode(&self.fd, mode & 0o1777)?;
         self.copy_attributes(original)
     }
 
-    /// Removes the attributes that the file does not have. A default access list of the directory
-    /// would let other users in, once the mode allows for it.
+    /// Removes the attributes that the file does not have. A default access list of the directory would give other
+    /// users access once the mode allows it.
     fn drop_attributes_but(&self, original: &Original) -> Result<()> {
         let names = |file: &OwnedFd| match sys::attribute_names(file) {
             Err(errno) if sys::is_unsupported(errno) => Ok(Vec::new()),
@@ -253,7 +253,7 @@ impl TempFile {
             other => other?,
         };
         for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-            // Capabilities are rights too, and signatures are those of the old content.
+            // Capabilities are rights, too, and signatures belong to the old content.
             if [&b"security.capability"[..], b"security.ima", b"security.evm"].contains(&name) {
                 continue;
             }
@@ -273,10 +273,9 @@ impl TempFile {
         Ok(())
     }
 
-    /// Writes the content of the file that this one has displaced over the new content, for a rollback where
-    /// names cannot be changed.
+    /// Overwrites the new content with that of the displaced file, for a rollback if names cannot be changed.
     pub(crate) fn write_back(&self, original: &Original) -> Result<()> {
-        // Steps that can fail come first: until the first write, the file has its new content.
+        // Steps that can fail come first. Until the first write, the file has its new content.
         let (mut buffer, mut read) = (vec![0; 64 * 1024], 0);
         sys::seek_to(&self.fd, 0)?;
         sys::truncate(&self.fd, original.file.meta().len)?;
@@ -285,12 +284,12 @@ impl TempFile {
             read += more as u64;
         }
         sys::sync_data(&self.fd)?;
-        // The content is there: its old time is worth a try, and no failure.
+        // The content is restored. Restoring its time may fail.
         _ = sys::set_modified(&self.fd, original.file.meta().modified);
         Ok(())
     }
 
-    /// The metadata now; `None` if `fstat` fails.
+    /// The current metadata. Returns `None` if `fstat` fails.
     pub(crate) fn meta_now(&self) -> Option<Metadata> {
         retry(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
     }
@@ -301,7 +300,7 @@ fn is_refusal(errno: Errno) -> bool {
     errno == Errno::PERM || sys::is_unsupported(errno)
 }
 
-/// Whether the system sets an extended attribute itself, on a new file too.
+/// Whether the system itself sets an extended attribute, on new files, too.
 fn is_set_by_system(name: &[u8]) -> bool {
     const PREFIXES: [&[u8]; 2] = [b"security.", b"com.apple.system."];
     const NAMES: [&[u8]; 3] = [b"com.apple.provenance", b"com.apple.macl", b"com.apple.rootless"];

@@ -1,4 +1,4 @@
-//! The logs of a backup store, whose handles stay open from one line to the next.
+//! The logs of a backup store. Their handles stay open from one line to the next.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,7 @@ use super::BackupStore;
 use crate::lines::LogLock;
 use crate::{Deadline, Error, Identity, Metadata, Name, Result, sys};
 
-/// Handles that are open and not in use. Whoever uses one takes it out, since threads that share a handle share
-/// its lock.
+/// Open handles that are not in use. A user takes a handle out, since threads that share a handle share its lock.
 #[derive(Debug)]
 pub(super) struct Spare<T>(Mutex<Vec<(u32, T)>>);
 
@@ -20,7 +19,7 @@ impl<T> Default for Spare<T> {
 }
 
 impl<T> Spare<T> {
-    /// Takes a handle out. One that was opened before a fork shares its lock with the other process, and stays.
+    /// Takes a handle out. A handle from before a fork shares its lock with the other process, and is not taken.
     pub(super) fn take(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = std::process::id();
@@ -28,7 +27,7 @@ impl<T> Spare<T> {
         Some(spare.swap_remove(at).1)
     }
 
-    /// Keeps a handle for the next user, unless there is one like it.
+    /// Returns a handle for the next user, unless there is one like it.
     pub(super) fn put(&self, handle: T, alike: impl Fn(&T) -> bool) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = std::process::id();
@@ -45,7 +44,7 @@ pub(super) struct OpenLog {
     name: Name,
     file: OwnedFd,
     identity: Identity,
-    /// Its length after the last line that was appended through this handle; 0 if there is none.
+    /// Its length after the last line that was appended through this handle, or 0.
     len: AtomicU64,
 }
 
@@ -62,8 +61,8 @@ impl BackupStore {
         self.add(open, turn, line)
     }
 
-    /// Appends the line that `next` makes of a log's last line, which is empty if there is none. Returns whether
-    /// it made one. Nobody else appends a line in between.
+    /// Appends the line that `next` makes from a log's last line, which is empty if there is none. Returns whether it
+    /// made one. No other process appends a line in between.
     pub fn append_after(
         &self,
         log: &Name,
@@ -79,7 +78,7 @@ impl BackupStore {
         Ok(line.is_some())
     }
 
-    /// The last line of a log; empty if there is none.
+    /// The last line of a log. Empty if there is none.
     pub fn last_line(&self, log: &Name) -> Result<String> {
         match self.dir.file(log) {
             Ok(file) => Ok(LogLock::take(file.fd()).last_line()?),
@@ -88,7 +87,7 @@ impl BackupStore {
         }
     }
 
-    /// Locks a log, on a handle that still has the log's name.
+    /// Locks a log, through a handle on the file that currently has the log's name.
     pub(super) fn turn(
         &self,
         log: &Name,
@@ -122,7 +121,7 @@ impl BackupStore {
     }
 
     fn keep_open(&self, open: Arc<OpenLog>, turn: LogLock<Arc<OpenLog>>) {
-        // The lock ends first.
+        // The lock is released first.
         drop(turn);
         let name = open.name.clone();
         self.open_logs.put(open, |other| other.name == name);

@@ -1,10 +1,9 @@
-//! The sealed segments of a backup store: older parts of its log, each with the backups that belong to it.
+//! The sealed segments of a backup store: older parts of its log, each with its backups.
 //!
-//! The current log and its backups lie in the store's own directory. [`BackupStore::seal`] moves both into a
-//! directory below `sealed`, so that no directory and no log grows with the length of the history. A segment's
-//! name has its size on disk and the time when it was sealed, so accounting reads no segment. A process that
-//! adds a backup and its line holds the store's shared lock; one that seals, drops or tidies holds the
-//! exclusive lock.
+//! The current log and its backups are in the store's own directory. [`BackupStore::seal`] moves both into a
+//! directory below `sealed`, so that no directory and no log grows with the length of the history. A segment's name
+//! has its size on disk and the time when it was sealed, so accounting reads no segment. A process that adds a backup
+//! and its line holds the store's shared lock; one that seals, drops or tidies holds the exclusive lock.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -53,16 +52,16 @@ pub struct StoredFile {
     pub disk_bytes: u64,
 }
 
-/// A lock on the store. It ends when this is dropped.
+/// A lock on the store. It is released when this is dropped.
 #[derive(Debug)]
 pub struct StoreLock {
-    /// `None` where the file system has no locks.
+    /// `None` if the file system has no locks.
     locked: Option<Locked<Arc<OwnedFd>>>,
     handles: Arc<Spare<Arc<OwnedFd>>>,
 }
 
 impl StoreLock {
-    /// Whether others are locked out. False where the file system has no locks.
+    /// Whether others are locked out. False if the file system has no locks.
     pub fn is_held(&self) -> bool {
         self.locked.is_some()
     }
@@ -72,7 +71,7 @@ impl Drop for StoreLock {
     fn drop(&mut self) {
         if let Some(locked) = self.locked.take() {
             let handle = locked.0.clone();
-            // The lock ends first.
+            // The lock is released first.
             drop(locked);
             self.handles.put(handle, |_| true);
         }
@@ -97,7 +96,7 @@ impl BackupStore {
         operation: FlockOperation,
         deadline: Option<&Deadline>,
     ) -> Result<Option<StoreLock>> {
-        // A handle of its own: locks belong to handles.
+        // A separate handle, since locks belong to handles.
         let fd = match self.lock_handles.take(|_| true) {
             Some(fd) => fd,
             None => Arc::new(self.dir.readable()?),
@@ -138,7 +137,7 @@ impl BackupStore {
         Ok((files, directories))
     }
 
-    /// The bytes that a backup of a target will take on disk.
+    /// The size on disk that a backup of a target will have.
     pub fn backup_bytes(&self, target: &Target) -> Result<u64> {
         match &target.original {
             Some(original) => Ok(disk_bytes(&sys::stat(original.file.fd())?)),
@@ -146,7 +145,7 @@ impl BackupStore {
         }
     }
 
-    /// The bytes that a backup of a file that is to be removed will take on disk.
+    /// The size on disk that a backup of a file to remove will have.
     pub fn removed_backup_bytes(&self, removal: &Removal) -> Result<u64> {
         let (dir, name, meta, _) = removal.parts();
         if meta.kind != Kind::File {
@@ -155,7 +154,7 @@ impl BackupStore {
         Ok(disk_bytes(&sys::stat_at(dir.fd(), name.as_bytes())?))
     }
 
-    /// The bytes that a backup of a file in a directory that is to be removed will take on disk.
+    /// The size on disk that a backup of a file in a directory to remove will have.
     pub fn tree_backup_bytes(&self, tree: &TreeRemoval, entry: usize) -> Result<u64> {
         match tree.entries()[entry].meta.kind {
             Kind::File => Ok(disk_bytes(&sys::stat(tree.file(entry)?.2.fd())?)),
@@ -172,8 +171,8 @@ impl BackupStore {
         Ok(segments)
     }
 
-    /// Moves a log, and the files that belong to it, into a new segment. The log goes last: until it has moved,
-    /// the next call continues with the same segment.
+    /// Moves a log and its files into a new segment. The log is moved last: until then, the next call continues with
+    /// the same segment.
     pub fn seal(&self, log: &Name, now: u64, belongs: impl Fn(&Name) -> bool) -> Result<()> {
         let sealed = match self.sealed()? {
             Some(sealed) => sealed,
@@ -204,7 +203,7 @@ impl BackupStore {
         for file in files.iter().filter(|file| file.name != *log) {
             let name = file.name.as_bytes();
             match sys::rename_across(self.dir.fd(), name, to.fd(), name) {
-                // A process removes the backup of a change that it did not make, without the lock.
+                // A process removes the backup of a change that it did not make without taking the lock.
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(other) => return Err(other.into()),
             }
@@ -212,7 +211,7 @@ impl BackupStore {
         Ok(sys::rename_across(self.dir.fd(), log.as_bytes(), to.fd(), log.as_bytes())?)
     }
 
-    /// Removes a segment and all that it holds.
+    /// Removes a segment with its files.
     pub fn drop_segment(&self, segment: &Segment) -> Result<()> {
         let Some(sealed) = self.sealed()? else { return Ok(()) };
         let dir = self.segment(segment)?;
@@ -222,7 +221,7 @@ impl BackupStore {
         Ok(sys::remove_dir(sealed.fd(), segment.name()?.as_bytes())?)
     }
 
-    /// The lines of a log, last first: of a segment's, or of the current one. Empty if there is no such log.
+    /// The lines of a log, last first: that of a segment, or the current one. Empty if there is no such log.
     pub fn lines_from_end(&self, log: &Name, segment: Option<&Segment>) -> Result<LinesFromEnd> {
         let file = match segment {
             Some(segment) => self.segment(segment).and_then(|dir| dir.file(log)),
@@ -237,7 +236,7 @@ impl BackupStore {
         }
     }
 
-    /// A backup's content, also if it is in a segment.
+    /// A backup's content, even if it is in a segment.
     pub fn read_backup(&self, name: &Name) -> Result<Vec<u8>> {
         let found = self.read(name);
         if !matches!(found, Err(Error::NotFound)) {
@@ -279,26 +278,26 @@ fn names(dir: &Dir) -> Result<Vec<Name>> {
     Ok(names)
 }
 
-/// Blocks are counted in units of 512 bytes, whatever the file system's own are.
+/// Blocks are counted in units of 512 bytes, regardless of the file system's block size.
 #[allow(clippy::unnecessary_cast, reason = "field types differ between systems")]
 fn disk_bytes(stat: &rustix::fs::Stat) -> u64 {
     stat.st_blocks as u64 * 512
 }
 
-/// The lines of a log, last first. Reads no more of it than is asked for.
+/// The lines of a log, last first. Reads only as much as the iterator needs.
 #[derive(Debug)]
 pub struct LinesFromEnd {
     file: Option<File>,
-    /// Where the bytes that have been read begin.
+    /// The offset of the bytes that have been read.
     start: u64,
-    /// Bytes that were read and not returned yet.
+    /// Bytes that were read but not returned yet.
     bytes: Vec<u8>,
 }
 
 impl LinesFromEnd {
     const CHUNK: u64 = 64 * 1024;
 
-    /// Reads the chunk before what has been read. False at the beginning of the log.
+    /// Reads the chunk before the bytes that have been read. Returns false at the beginning of the log.
     fn read_more(&mut self) -> Result<bool> {
         let Some(file) = self.file.as_ref().filter(|_| self.start > 0) else { return Ok(false) };
         let len = self.start.min(Self::CHUNK);

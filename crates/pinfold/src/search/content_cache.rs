@@ -1,8 +1,8 @@
-//! Keeps the content of files that were searched lately, so that the next search need not open them.
+//! Caches the contents of files that were searched lately, so that the next search need not open them.
 //!
-//! A content is known by the version of its file, and found only by it: which files a search may look at was decided
-//! before, by its `FileSet`, and a file that changed has another version. Of each path one version is kept. What has
-//! not been used for longest goes first.
+//! The key of a content is the version of its file. A file that changed has another version, and the `FileSet` of a
+//! search has only files that policy shows. The cache has one version of each path, and evicts by second chance,
+//! which approximates least recently used.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -18,11 +18,11 @@ pub(crate) struct Content {
     pub(crate) traits: Traits,
 }
 
-/// What decides how a text is searched.
+/// The properties that decide how a text is searched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Traits {
     pub(crate) is_ascii: bool,
-    /// Whether it has a NUL byte or a byte order mark: then results depend on how it is read.
+    /// Whether it has a NUL byte or a byte order mark. If so, results depend on how it is read.
     pub(crate) is_odd: bool,
 }
 
@@ -33,23 +33,23 @@ impl Traits {
     }
 }
 
-/// Files with a byte order mark are decoded when they are searched.
+/// A file with a byte order mark is decoded when it is searched.
 pub(crate) fn has_byte_order_mark(text: &[u8]) -> bool {
     text.starts_with(b"\xEF\xBB\xBF")
         || text.starts_with(b"\xFF\xFE")
         || text.starts_with(b"\xFE\xFF")
 }
 
-/// The contents of files that were searched lately.
+/// The cached contents.
 #[derive(Debug, Default)]
 pub(crate) struct ContentCache(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     contents: HashMap<u64, Kept, BuildHasherDefault<VersionHasher>>,
-    /// The version that is kept of each path, by a hash of the path.
+    /// The cached version of each path, by a hash of the path.
     versions: HashMap<u64, u64, BuildHasherDefault<VersionHasher>>,
-    /// The versions in the order in which they are looked at when there is no room, and some that are gone.
+    /// The versions in the order of eviction. Some of them are no longer cached.
     order: VecDeque<u64>,
     bytes: usize,
     max_bytes: usize,
@@ -60,11 +60,11 @@ struct Kept {
     content: Arc<Content>,
     /// The hash of its path.
     path: u64,
-    /// Whether it was used since it was last looked at.
+    /// Whether it was used since the last eviction reached it.
     is_used: bool,
 }
 
-/// The memory of a content besides its bytes.
+/// The memory of a content, in addition to its bytes.
 const OVERHEAD: usize = 2 * size_of::<(u64, Kept)>() + size_of::<Content>() + 6 * size_of::<u64>();
 
 impl ContentCache {
@@ -72,17 +72,17 @@ impl ContentCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many bytes it may take.
+    /// The maximum size in bytes.
     pub(crate) fn max_bytes(&self) -> usize {
         self.lock().max_bytes
     }
 
-    /// How many bytes it takes.
+    /// The size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.lock().bytes
     }
 
-    /// Says how many bytes it may take.
+    /// Sets the maximum size in bytes.
     pub(crate) fn limit(&self, max_bytes: usize) {
         let mut state = self.lock();
         state.max_bytes = max_bytes;
@@ -100,7 +100,7 @@ impl ContentCache {
         versions.map(&mut content).collect()
     }
 
-    /// Keeps the content of a file, and forgets the one that it had before.
+    /// Caches the content of a file, and drops its previous one.
     pub(crate) fn put(&self, file: &SetFile, content: Content) {
         self.put_version(file.path_hash(), file.version, content);
     }

@@ -1,9 +1,9 @@
-//! Remembers which trigrams files contain, so that a search opens only files that can match.
+//! Indexes the trigrams of files, so that a search opens only files that may match.
 //!
-//! The content of a file is known by its version. A file whose present version is not indexed is always searched, so the
-//! index never decides that a changed file does not match. Which files a search may look at was decided before, by its
-//! `FileSet`. Of each path one version is indexed, and a segment with more outdated than current texts is dropped, so
-//! edits do not fill the memory. The index is built by a thread in the background, which waits while a search runs.
+//! The key of a content is the version of its file. A file whose current version is not indexed is always searched,
+//! so the index never excludes a changed file. The `FileSet` of a search has only files that policy shows. The index
+//! has one version of each path, and drops a segment with more outdated than current texts, so edits do not fill the
+//! memory. A thread in the background builds the index, and waits while a search runs.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,9 +26,9 @@ use crate::search::index_build::Build;
 #[derive(Debug, Default)]
 pub(crate) struct ContentIndex {
     state: Mutex<State>,
-    /// What the trigrams leave of the memory for the index is for contents.
+    /// Contents get the memory that the trigrams leave below the maximum.
     pub(crate) contents: ContentCache,
-    /// How many searches run now.
+    /// The number of running searches.
     running: AtomicUsize,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct ContentIndex {
 struct State {
     /// `None` for a segment that was dropped.
     segments: Vec<Option<CountedSegment>>,
-    /// By the version of the file.
+    /// The indexed texts, by the version of the file.
     texts: HashMap<u64, IndexedText>,
-    /// The version that is indexed of each path, by a hash of the path.
+    /// The indexed version of each path, by a hash of the path.
     versions: HashMap<u64, u64>,
     /// Changes with the texts.
     generation: u64,
@@ -53,14 +53,14 @@ struct CountedSegment {
     current: usize,
 }
 
-/// Where the trigrams of a file are.
+/// The position of a file's trigrams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedText {
     pub(crate) segment: u32,
     pub(crate) text: TextId,
     /// The length of its longest line.
     pub(crate) longest_line: u32,
-    /// Whether it has a NUL byte: what is after it was not indexed.
+    /// Whether it has a NUL byte. The text after it was not indexed.
     pub(crate) has_nul: bool,
 }
 
@@ -72,13 +72,13 @@ pub struct IndexSummary {
     pub files: usize,
     /// How many bytes of memory their trigrams take.
     pub bytes: usize,
-    /// How many bytes of memory the contents take that are kept of files.
+    /// How many bytes of memory the cached contents take.
     pub content_bytes: usize,
     /// Whether files are being indexed now.
     pub is_building: bool,
 }
 
-/// A search that runs: the index is not built meanwhile.
+/// A running search. The index is not built meanwhile.
 pub(crate) struct Running<'i>(&'i ContentIndex);
 
 impl Drop for Running<'_> {
@@ -92,7 +92,7 @@ impl ContentIndex {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a search runs now.
+    /// Whether a search is running.
     pub(super) fn is_searched(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 0
     }
@@ -112,7 +112,7 @@ impl ContentIndex {
         }
     }
 
-    /// The numbers of the files of a set in which a match is possible, in order; `None` if nothing is known.
+    /// The indexes of the files of a set that may have a match, in order. Returns `None` if no file is indexed.
     pub(crate) fn candidates(
         &self,
         set: &FileSet,
@@ -137,7 +137,7 @@ impl ContentIndex {
         if spans_lines {
             possible.extend(&coverage.with_nul);
         }
-        // A search that may be refused has to be tried.
+        // A search that may be refused as too costly has to be tried.
         let longest = if spans_lines { coverage.longest } else { coverage.longest_line.into() };
         if pattern.may_be_refused(longest) {
             let numbers = set.files.iter().zip(0..);
@@ -154,7 +154,7 @@ impl ContentIndex {
         Some(possible)
     }
 
-    /// Notes that some files of a set are not what they were any more: their numbers, and the versions that they had.
+    /// Records that some files of a set have changed. `changed` has their indexes, and their old versions.
     pub(crate) fn forget(&self, coverage: &mut Coverage, changed: &[(u32, u64)]) {
         let state = self.lock();
         if coverage.generation == state.generation {
@@ -164,8 +164,8 @@ impl ContentIndex {
         }
     }
 
-    /// Notes that a set was searched. From the second search on contents are kept, and the files are indexed if that
-    /// is worth it.
+    /// Records that a set was searched. From the second search on, contents are cached, and the files are indexed if
+    /// it is worth it.
     pub(crate) fn learn(self: &Arc<Self>, set: &FileSet, max_bytes: Option<u64>) {
         let mut state = self.lock();
         state.searches += 1;
@@ -189,7 +189,7 @@ impl ContentIndex {
         };
         let is_full = state.bytes() >= max_bytes;
         if worth && is_full && state.texts.len() > 2 * set.files.len() {
-            // Most of it is about files that are gone.
+            // Most of it is about files that no longer exist.
             let State { searches, generation, .. } = *state;
             *state = State { searches, generation: generation + 1, ..State::default() };
         } else if !worth || is_full {
@@ -209,7 +209,7 @@ impl ContentIndex {
         }
     }
 
-    /// Adds some texts. What they leave of the memory is for contents. False if the index is full.
+    /// Adds some texts. Contents get the remaining memory. Returns false if the index is full.
     pub(super) fn add(
         &self,
         builder: SegmentBuilder,
@@ -288,12 +288,12 @@ impl State {
     }
 }
 
-/// Whether the content of a file is indexed. A large one may have lines that are not searched at all.
+/// Whether the content of a file is indexed. A large file may have lines that are never searched.
 fn is_indexed(file: &SetFile) -> bool {
     file.len <= MAX_INDEXED_FILE_BYTES
 }
 
-/// 3 % of the memory, and no more than is useful.
+/// 3 % of the memory, up to a useful maximum.
 fn default_max_bytes() -> u64 {
     memory_bytes().map_or(MAX_INDEX_BYTES / 2, |bytes| (bytes / 100 * 3).min(MAX_INDEX_BYTES))
 }

@@ -1,4 +1,4 @@
-//! Which texts of the index the files of one set are.
+//! Maps the texts of the index to the files of one set.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -6,23 +6,23 @@ use std::collections::HashMap;
 use crate::search::content_index::IndexedText;
 use crate::search::file_set::SetFile;
 
-/// For each file of a set where its trigrams are, if they are known.
+/// The positions of the trigrams of a set's files, as far as they are indexed.
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
-    /// The generation of the index that says so.
+    /// The generation of the index that this is valid for.
     pub(crate) generation: u64,
-    /// For each segment the number of the file that each of its texts is, or [`NO_FILE`].
+    /// For each segment, the index of the file for each of its texts, or [`NO_FILE`].
     pub(crate) segments: Vec<Vec<u32>>,
-    /// The files that nothing is known about.
+    /// The files that are not indexed.
     pub(crate) unknown: Vec<u32>,
-    /// Those of the others that have a NUL byte.
+    /// The indexed files with a NUL byte.
     pub(crate) with_nul: Vec<u32>,
-    /// The length of the longest file that is known, and that of the longest line.
+    /// The length of the longest indexed file, and of the longest line.
     pub(crate) longest: u64,
     pub(crate) longest_line: u32,
 }
 
-/// The text is not one of the set's files, or not any more.
+/// The text does not belong to a file of the set, or no longer does.
 pub(crate) const NO_FILE: u32 = u32::MAX;
 
 impl Coverage {
@@ -51,7 +51,7 @@ impl Coverage {
         coverage
     }
 
-    /// Notes that a file is not what it was any more.
+    /// Records that a file has changed.
     pub(crate) fn forget(&mut self, number: u32, text: Option<&IndexedText>) {
         if let Some(text) = text {
             self.segments[text.segment as usize][text.text as usize] = NO_FILE;
@@ -59,13 +59,13 @@ impl Coverage {
         }
     }
 
-    /// Makes room for a file with this number, of which nothing is known. Those from it on have other numbers now.
+    /// Inserts a file that is not indexed. The indexes of the files after it change.
     pub(crate) fn insert(&mut self, number: u32) {
         self.renumber(|known| if known >= number { known + 1 } else { known });
         self.unknown.push(number);
     }
 
-    /// Takes a file out. Those after it have other numbers now.
+    /// Removes a file. The indexes of the files after it change.
     pub(crate) fn remove(&mut self, number: u32) {
         self.unknown.retain(|known| *known != number);
         self.with_nul.retain(|known| *known != number);

@@ -1,4 +1,4 @@
-//! Builds the index of contents in the background, on threads of low priority that wait while a search runs.
+//! Builds the content index in the background, on threads of low priority that wait while a search runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,18 +18,18 @@ use crate::search::scan::fill;
 pub(super) struct Build<'b> {
     pub(super) index: &'b Arc<ContentIndex>,
     pub(super) files: &'b [SetFile],
-    /// How many bytes the files have.
+    /// The size of the files.
     pub(super) bytes: u64,
     pub(super) max_bytes: usize,
 }
 
-/// How many files a thread that builds the index takes at once.
+/// How many files a thread takes at once.
 const BATCH: usize = 32;
 
-/// Less text is indexed by one thread, so that there are not many small segments.
+/// Less text than this is indexed by one thread, so that there are not many small segments.
 const MIN_THREAD_BYTES: u64 = 4 * 1024 * 1024;
 
-/// More threads would take too much memory: each collects the trigrams of a segment.
+/// The maximum number of threads. Each collects the trigrams of a segment, which takes memory.
 const MAX_THREADS: u64 = 4;
 
 impl Build<'_> {
@@ -39,7 +39,7 @@ impl Build<'_> {
         let threads = (self.bytes / MIN_THREAD_BYTES).clamp(1, cores.min(MAX_THREADS));
         thread::scope(|scope| {
             for _ in 1..threads {
-                // Where the system gives no more threads, fewer do the work.
+                // If the system cannot start a thread, fewer threads do the work.
                 let _ = thread::Builder::new().spawn_scoped(scope, || self.work(&next));
             }
             self.work(&next);
@@ -60,7 +60,7 @@ impl Build<'_> {
                 while self.index.is_searched() {
                     thread::sleep(Duration::from_millis(1));
                 }
-                // Nobody will search any more.
+                // The index is no longer used.
                 if Arc::strong_count(self.index) == 1 {
                     return;
                 }
@@ -89,7 +89,7 @@ impl Build<'_> {
         builder: &mut SegmentBuilder,
     ) -> Option<IndexedText> {
         let mut opened = opener.open(&file.file).ok()?;
-        // It may have grown.
+        // The file may have grown.
         if opened.meta().len != file.len {
             return None;
         }

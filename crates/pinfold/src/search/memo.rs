@@ -1,7 +1,7 @@
-//! Remembers the results of the last searches in each file, as long as the file has the same version.
+//! Caches the results of the last searches in each file, as long as the file has the same version.
 //!
-//! A search that is repeated opens only files that changed since. Which files it looks at was decided before, by its
-//! `FileSet`; here a result is found only by the version of a file of that set.
+//! A repeated search opens only files that changed since. The key of a result is the version of a file in the
+//! search's `FileSet`, which has only files that policy shows.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -21,7 +21,7 @@ pub(crate) struct QueryMemo {
     state: Mutex<State>,
 }
 
-/// Everything that a file's result depends on, besides its content.
+/// Everything that a file's result depends on, except its content.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Query {
     search_pattern: SearchPattern,
@@ -33,7 +33,7 @@ struct Query {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By the versions of the files.
+    /// The results, by the versions of the files.
     results: HashMap<u64, FileResult, BuildHasherDefault<VersionHasher>>,
     bytes: usize,
     /// The number of files of the largest set that was searched.
@@ -56,7 +56,7 @@ impl FileResult {
     }
 }
 
-/// Versions are numbers in a row, so any of their bits do for a hash.
+/// Versions are consecutive numbers, so any of their bits make a good hash.
 #[derive(Default)]
 pub(super) struct VersionHasher(u64);
 
@@ -70,13 +70,13 @@ impl Hasher for VersionHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // The map uses the highest bits too.
+        // The map also uses the highest bits.
         self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
 
 impl ResultMemo {
-    /// The results of a query. The least recently used query is forgotten.
+    /// The results of a query. The least recently used query is evicted.
     pub(crate) fn query(&self, scan: &Scan<'_>) -> Arc<QueryMemo> {
         let query = Query {
             search_pattern: scan.search_pattern.search_pattern().clone(),
@@ -139,7 +139,7 @@ impl QueryMemo {
         }
     }
 
-    /// Forgets the results in all but these versions, which are those that files have now, if there are many others.
+    /// Drops the results for all versions but these, which are the current ones, if there are many others.
     pub(crate) fn forget_outdated(&self, versions: impl ExactSizeIterator<Item = u64>) {
         let mut state = self.lock();
         state.max_files = state.max_files.max(versions.len());
