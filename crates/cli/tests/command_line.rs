@@ -397,7 +397,7 @@ fn the_doctor_says_what_searches_remember() {
     for (index, found) in [
         ("auto", "1 entries in 1 directories, compared with the disk on each search"),
         ("strict", "because `index` is strict"),
-        ("off", "search: searches remember nothing"),
+        ("off", "search: searches cache nothing"),
     ] {
         let printed = printed(index);
         assert!(printed.contains(found), "{printed}");

@@ -32,12 +32,12 @@ use crate::{Deadline, FileId, Kind, Metadata, RelPath, Result, Workspace, sys};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum IndexMode {
-    /// Searches remember the tree and its content, and watch it for changes.
+    /// Searches cache the tree and its content, and watch it for changes.
     #[default]
     Auto,
-    /// As `auto`, but every remembered file is compared with the disk on each search.
+    /// As `auto`, but every cached file is compared with the disk on each search.
     Strict,
-    /// Searches remember nothing.
+    /// Searches cache nothing.
     Off,
 }
 

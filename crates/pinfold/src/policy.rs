@@ -78,7 +78,7 @@ pub enum Mode {
     /// As `secure-file-access`, but deleting needs approval.
     #[serde(rename = "acceptEdits")]
     AcceptEdits,
-    /// Changes are denied, whatever the rules say.
+    /// Changes are denied, regardless of the rules.
     #[serde(rename = "plan")]
     Plan,
     /// Operations that would need approval are denied.

@@ -25,10 +25,10 @@ pub struct Settings {
     pub relative_paths: bool,
     /// Whether tools and arguments have only names that every framework accepts: letters, digits and `_`.
     pub portable_names: bool,
-    /// Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
+    /// Directories that tools may read but not change, besides the roots and regardless of the rules.
     pub read_roots: Vec<PathBuf>,
-    /// A directory for an agent's memory, which is made if it is missing: a fence of its own, in which only the dialect
-    /// `memory` works. Other tools cannot reach it.
+    /// The directory of the dialect `memory`, which is created if it is missing. It has its own fence, and other tools
+    /// cannot reach it.
     pub memory: Option<PathBuf>,
     /// Whether changes are described instead of made.
     pub dry_run: bool,
@@ -61,7 +61,7 @@ pub struct Settings {
     pub max_image_bytes: Option<u64>,
     /// How many files `Glob` lists.
     pub max_glob_files: usize,
-    /// Whether searches remember the tree and an index of its content.
+    /// Whether searches cache the tree and an index of its content.
     pub index: IndexMode,
     /// How many bytes of memory the index takes; if not set, 3 % of the memory and at most 256 MiB.
     pub max_index_bytes: Option<u64>,

@@ -41,7 +41,7 @@ pub enum MatchMode {
     /// The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation. A
     /// replacement of all occurrences replaces exact ones only.
     Lenient,
-    /// The exact text, whatever its line endings.
+    /// The exact text, with any line endings.
     Exact,
 }
 

@@ -9,7 +9,7 @@ use crate::limits::MIN_INDEXED_BYTES;
 pub(crate) fn status(session: &Session) -> Vec<String> {
     let mode = session.settings().index;
     if mode == IndexMode::Off {
-        return vec!["searches remember nothing, because `index` is off".into()];
+        return vec!["searches cache nothing, because `index` is off".into()];
     }
     let summaries = session.workspace().tree_summaries();
     let trees = session.workspace().roots().zip(&summaries);
@@ -56,7 +56,7 @@ fn index(session: &Session) -> String {
         ),
         (_, false) => {
             let contents = mebibytes(summary.content_bytes);
-            format!("the index has {size}; {contents:.1} MiB of text are kept in memory")
+            format!("the index has {size}; {contents:.1} MiB of text are cached")
         }
     }
 }

@@ -32,7 +32,7 @@ class Permissions(TypedDict, total=False):
     # `default`: Reads are allowed; changes need approval.
     # `secure-file-access`: Reads and changes are allowed; protected paths need approval.
     # `acceptEdits`: As `secure-file-access`, but deleting needs approval.
-    # `plan`: Changes are denied, whatever the rules say.
+    # `plan`: Changes are denied, regardless of the rules.
     # `dontAsk`: Operations that would need approval are denied.
     # `bypassPermissions`: Nothing needs approval. The fence and deny rules hold.
     # Default: `"secure-file-access"`.
@@ -62,11 +62,11 @@ class Settings(TypedDict, total=False):
     # Default: `false`.
     portable_names: bool
 
-    # Directories that are only read: all tools look there too, and nothing is changed there, whatever the rules say.
+    # Directories that tools may read but not change, besides the roots and regardless of the rules.
     # Default: `[]`.
     read_roots: list[str]
 
-    # A directory for an agent's memory, which is made if it is missing: a fence of its own, in which only the dialect `memory` works. Other tools cannot reach it.
+    # The directory of the dialect `memory`, which is created if it is missing. It has its own fence, and other tools cannot reach it.
     memory: str | PathLike[str] | None
 
     # Whether changes are described instead of made.
@@ -87,7 +87,7 @@ class Settings(TypedDict, total=False):
 
     # How an edit finds the text that it replaces.
     # `lenient`: The exact text, else whole lines ignoring trailing whitespace, else whole lines with another indentation. A replacement of all occurrences replaces exact ones only.
-    # `exact`: The exact text, whatever its line endings.
+    # `exact`: The exact text, with any line endings.
     # Default: `"lenient"`.
     matching: Literal["lenient", "exact"]
 
@@ -135,10 +135,10 @@ class Settings(TypedDict, total=False):
     # Default: `1000`.
     max_glob_files: int
 
-    # Whether searches remember the tree and an index of its content.
-    # `auto`: Searches remember the tree and its content, and watch it for changes.
-    # `strict`: As `auto`, but every remembered file is compared with the disk on each search.
-    # `off`: Searches remember nothing.
+    # Whether searches cache the tree and an index of its content.
+    # `auto`: Searches cache the tree and its content, and watch it for changes.
+    # `strict`: As `auto`, but every cached file is compared with the disk on each search.
+    # `off`: Searches cache nothing.
     # Default: `"auto"`.
     index: Literal["auto", "strict", "off"]
 
