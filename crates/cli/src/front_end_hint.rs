@@ -14,8 +14,13 @@ pub(crate) fn with_viewers(error: &Error) -> Option<String> {
 /// The flags and settings that help with an error, if there are any.
 pub(crate) fn front_end_hint(error: &Error) -> Option<String> {
     match error {
-        Error::Denied { denial: Denial::NoApprover { allow: Some(allow), .. }, .. } => {
-            // The user may paste it into a shell, and an agent has chosen the file's name.
+        Error::Denied {
+            denial:
+                Denial::NoApprover { allow: Some(allow), .. }
+                | Denial::DontAsk { allow: Some(allow), .. },
+            ..
+        } => {
+            // The user may paste it into a shell, and the agent has chosen the file's name.
             let quoted = allow.replace('\'', "'\\''");
             Some(format!("`--allow '{quoted}'`, or `allow` in the permissions"))
         }

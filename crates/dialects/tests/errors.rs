@@ -41,6 +41,12 @@ fn errors() -> Vec<Error> {
             access: Access::Write,
             denial: Denial::User(Some("use the other file".into())),
         },
+        denied(Denial::Unanswered("the approval callback failed: no network".into())),
+        denied(Denial::DontAsk {
+            reason: Reason::Mode(Mode::DontAsk),
+            allow: Some("Edit(/src/a.rs)".into()),
+        }),
+        denied(Denial::DontAsk { reason: rule(), allow: None }),
         denied(Denial::Policy(Reason::Mode(Mode::Plan))),
         denied(Denial::Policy(Reason::Own)),
         denied(Denial::Policy(rule())),

@@ -42,7 +42,8 @@ impl<H: Host> Approver for HostApprover<H> {
 }
 
 /// Parses a decision: `true`, `false`, or an object with `behavior` (`allow`, `deny`), `message` (for the agent) and
-/// `remember` (approves the same operation on the same file for the session). Anything else denies.
+/// `remember` (approves the same operation on the same file for the session), or with `failed` (the callback's
+/// failure). Anything else denies.
 fn parse_decision(decision: &str) -> ApprovalAnswer {
     let decision: Value = serde_json::from_str(decision).unwrap_or_default();
     let message = decision["message"].as_str().map(str::to_owned);
@@ -53,8 +54,9 @@ fn parse_decision(decision: &str) -> ApprovalAnswer {
         (_, Some("allow")) => ApprovalAnswer::Once,
         (_, Some("deny")) => ApprovalAnswer::Denied(message),
         _ => {
-            let problem = "the program gave an answer that is neither yes nor no";
-            ApprovalAnswer::Denied(Some(problem.to_owned()))
+            let failed = decision["failed"].as_str();
+            let unclear = "the approval callback returned neither yes nor no";
+            ApprovalAnswer::Unanswered(failed.unwrap_or(unclear).to_owned())
         }
     }
 }
@@ -132,8 +134,10 @@ mod tests {
         ] {
             assert_eq!(parse_decision(decision), means, "{decision}");
         }
+        let failed = parse_decision(r#"{"failed":"it threw"}"#);
+        assert_eq!(failed, ApprovalAnswer::Unanswered("it threw".into()));
         for unclear in ["", "null", "1", "\"yes\"", "{}", "[true]", r#"{"allow":true}"#] {
-            let no = matches!(parse_decision(unclear), ApprovalAnswer::Denied(Some(words)) if words.contains("neither"));
+            let no = matches!(parse_decision(unclear), ApprovalAnswer::Unanswered(words) if words.contains("neither"));
             assert!(no, "{unclear}");
         }
     }

@@ -5,15 +5,18 @@
 //! | [`ApprovalAnswer`] | the call | the audit log | viewers (`RequestEnd`) |
 //! |---|---|---|---|
 //! | `Once`, `Session` | goes on | `yes` | `once`, `session` |
-//! | `Denied` | [`Denial::User`] | `no` | `no`, or `expired` if nobody answered in time |
+//! | `Denied` | [`Denial::User`] | `no` | `no` |
+//! | `Unanswered` | [`Denial::Unanswered`] | `nobody` | `expired` if nobody answered in time |
 //! | `Deferred` | [`Denial::Deferred`]: the client repeats it with the answer | `later` | not asked |
-//! | `Unavailable` | [`Denial::NoApprover`] | `nobody` | not asked, or `cancelled` if the call has ended |
+//! | `Unavailable` | [`Denial::NoApprover`], [`Denial::DontAsk`] | `nobody` | not asked, or `cancelled` if the call has ended |
 //!
 //! Viewers that close before they answer see `passed_on`: then the client is asked, and its answer counts.
 //!
 //! [`Denial::User`]: crate::Denial::User
 //! [`Denial::Deferred`]: crate::Denial::Deferred
+//! [`Denial::Unanswered`]: crate::Denial::Unanswered
 //! [`Denial::NoApprover`]: crate::Denial::NoApprover
+//! [`Denial::DontAsk`]: crate::Denial::DontAsk
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -115,7 +118,9 @@ pub enum ApprovalAnswer {
     Session,
     /// Denied, maybe with a message for the agent.
     Denied(Option<String>),
-    /// The user cannot be asked.
+    /// There is no answer, though the user was asked; the text says what happened, such as that the time is over.
+    Unanswered(String),
+    /// Nobody can be asked.
     Unavailable,
     /// The client was asked. The call ends now, and the client repeats it with the answer.
     Deferred,
@@ -125,7 +130,7 @@ impl ApprovalAnswer {
     /// The answer to a request that the user did not answer in time.
     pub fn expired(waited: Duration) -> Self {
         let minutes = waited.as_secs() / 60;
-        Self::Denied(Some(format!("no answer in {minutes} minutes")))
+        Self::Unanswered(format!("{minutes} minutes have passed"))
     }
 
     /// The word for it in the audit log.
@@ -133,7 +138,7 @@ impl ApprovalAnswer {
         match self {
             Self::Once | Self::Session => "yes",
             Self::Denied(_) => "no",
-            Self::Unavailable => "nobody",
+            Self::Unanswered(_) | Self::Unavailable => "nobody",
             Self::Deferred => "later",
         }
     }

@@ -259,7 +259,7 @@ function decider(
 }
 
 function denial(problem: string): string {
-  return JSON.stringify({ behavior: "deny", message: `the approval callback failed: ${problem}` });
+  return JSON.stringify({ failed: `the approval callback failed: ${problem}` });
 }
 
 /** Refuses options that are no plain object, and functions other than `canUseTool`. */

@@ -59,7 +59,7 @@ test("callbacks that throw or reject are a no, with their words", async (t) => {
   for (const canUseToolCallback of throwing) {
     const result = await write({ canUseToolCallback });
     assert.equal(result.metadata.code, "permission_denied");
-    assert.match(result.error, /the dialog is broken/);
+    assert.match(result.error, /the user did not answer: the approval callback failed: the dialog is broken/);
     assert.ok(!existsSync(file));
   }
 });

@@ -159,7 +159,9 @@ impl RepeatedCallApprover {
                     ApprovalAnswer::Once => answers.approved.push((asked, false)),
                     ApprovalAnswer::Session => answers.approved.push((asked, session_grants)),
                     ApprovalAnswer::Denied(words) => answers.denied = Some((asked, words)),
-                    ApprovalAnswer::Unavailable | ApprovalAnswer::Deferred => {}
+                    ApprovalAnswer::Unanswered(_)
+                    | ApprovalAnswer::Unavailable
+                    | ApprovalAnswer::Deferred => {}
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The reason why a call was denied, worded for the agent.
 
-use crate::Reason;
+use crate::{Mode, Reason};
 
 /// The reason why a call was denied.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -11,7 +11,18 @@ pub enum Denial {
     /// By the user, maybe with a message for the agent.
     #[error("the user said no{}", message(.0.as_deref()))]
     User(Option<String>),
-    /// The access needs approval, and the user cannot be asked.
+    /// The user was asked and did not answer; the text says what happened.
+    #[error("the user did not answer: {0}")]
+    Unanswered(String),
+    /// Needs approval, and the mode `dontAsk` denies that.
+    #[error("the mode `dontAsk` denies what needs approval{}", cause(.reason))]
+    DontAsk {
+        /// Why the user would have to be asked.
+        reason: Reason,
+        /// The rule that would allow it, if one would.
+        allow: Option<String>,
+    },
+    /// Needs approval, and there is no way to ask the user.
     #[error("the user has to be asked ({reason}), and nobody can be")]
     NoApprover {
         /// Why the user has to be asked.
@@ -30,6 +41,14 @@ fn reason(reason: &Reason) -> String {
         Reason::Own => "it is Pinfold's own, and out of reach".into(),
         Reason::ReadRoot | Reason::RootMoved | Reason::Paused => reason.to_string(),
         other => format!("{other} forbids it"),
+    }
+}
+
+/// The reason in parentheses, unless it is the mode itself.
+fn cause(reason: &Reason) -> String {
+    match reason {
+        Reason::Mode(Mode::DontAsk) => String::new(),
+        other => format!(" ({other})"),
     }
 }
 

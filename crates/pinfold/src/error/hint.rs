@@ -58,15 +58,22 @@ impl Error {
                 Some("leave that character out, or write the whole file as utf-8".into())
             }
             Self::UnknownTool { tools, .. } => Some(format!("the tools are {}", tools.join(", "))),
-            Self::Denied { denial: Denial::NoApprover { allow: Some(allow), .. }, .. } => {
+            Self::Denied {
+                denial:
+                    Denial::NoApprover { allow: Some(allow), .. }
+                    | Denial::DontAsk { allow: Some(allow), .. },
+                ..
+            } => {
                 Some(format!("tell the user, who can allow it with the rule `{allow}`"))
             }
             Self::Denied { denial: Denial::NoApprover { allow: None, .. }, .. } => {
                 Some("tell the user".into())
             }
-            Self::Denied { denial: Denial::Policy(_), .. } => {
-                Some("work without it, or tell the user".into())
-            }
+            Self::Denied {
+                denial:
+                    Denial::Policy(_) | Denial::DontAsk { allow: None, .. } | Denial::Unanswered(_),
+                ..
+            } => Some("work without it, or tell the user".into()),
             Self::RootGone { .. } => Some(
                 "tell the user, who removed or moved it; it is used again once it is there".into(),
             ),

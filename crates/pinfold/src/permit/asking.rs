@@ -72,6 +72,7 @@ impl View<'_> {
                 return Ok(());
             }
             ApprovalAnswer::Denied(message) => Denial::User(message),
+            ApprovalAnswer::Unanswered(problem) => Denial::Unanswered(problem),
             ApprovalAnswer::Deferred => Denial::Deferred,
             ApprovalAnswer::Unavailable => {
                 // An allow rule overrides neither an ask rule nor a pause.
@@ -79,7 +80,12 @@ impl View<'_> {
                     Reason::Rule(_) | Reason::Paused => None,
                     _ => self.session().policy().allowing(access, &real),
                 };
-                Denial::NoApprover { reason: reason.clone(), allow }
+                let reason = reason.clone();
+                if self.session().policy().asks_nobody() && reason != Reason::Paused {
+                    Denial::DontAsk { reason, allow }
+                } else {
+                    Denial::NoApprover { reason, allow }
+                }
             }
         };
         self.note(access, path, Some(&real), word, reason.to_string());

@@ -220,8 +220,14 @@ fn in_dont_ask_nobody_is_asked() {
     let person = Person::saying(&[]);
     let session = session(&dir, permissions(Mode::DontAsk, &["Edit(src/**)"], &[], &[]));
     let session = session.with_approver(person);
-    assert!(matches!(denial(&session, &Write::new("b.txt", "x")), Denial::NoApprover { .. }));
-    assert!(matches!(denial(&session, &Read::new(".env")), Denial::NoApprover { .. }));
+    let denials = [
+        (denial(&session, &Write::new("b.txt", "x")), ""),
+        (denial(&session, &Read::new(".env")), " (it may hold secrets)"),
+    ];
+    for (denial, reason) in denials {
+        let says = format!("the mode `dontAsk` denies what needs approval{reason}");
+        assert_eq!(denial.to_string(), says);
+    }
     assert!(session.perform(&Write::new("src/b.txt", "x")).is_ok());
 }
 

@@ -131,5 +131,4 @@ def written(decision: object) -> str:
 def failure(error: BaseException) -> str:
     """A denial, because the callback failed."""
     problem = str(error) or type(error).__name__
-    decision = {"behavior": "deny", "message": f"the approval callback failed: {problem}"}
-    return json.dumps(decision)
+    return json.dumps({"failed": f"the approval callback failed: {problem}"})
