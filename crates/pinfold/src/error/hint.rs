@@ -53,7 +53,7 @@ impl Error {
             Self::CrossDevice { .. } => Some("write a copy there, then delete the original".into()),
             Self::NotEmpty { .. } => Some("remove what is in it first".into()),
             Self::TooManyEntries { .. } => Some("take its subdirectories one by one".into()),
-            Self::TooLarge { .. } => Some("write it anew, in parts".into()),
+            Self::TooLarge { .. } => Some("tell the user, who can raise `max_edit_bytes`".into()),
             Self::Unmappable { .. } => {
                 Some("leave that character out, or write the whole file as utf-8".into())
             }
