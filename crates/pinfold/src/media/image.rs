@@ -71,6 +71,9 @@ pub(crate) fn picture(
 ) -> Result<Picture, NoPicture> {
     let size = imagesize::blob_size(&data).map_err(|_| NoPicture::Damaged)?;
     let (width, height) = (size.width, size.height);
+    if width == 0 || height == 0 {
+        return Err(NoPicture::Damaged);
+    }
     let longest = width.max(height);
     let too_wide = shrink.side.is_some_and(|side| longest > side);
     let too_heavy = shrink.bytes.is_some_and(|bytes| data.len() as u64 > bytes);
@@ -198,6 +201,16 @@ mod tests {
         assert_eq!(imagesize::blob_size(&small.data).unwrap().width, 150);
         let light = asked(None, Some(10_000));
         assert!(light.data.len() <= 10_000 && light.width > 10, "{}", light.data.len());
+    }
+
+    #[test]
+    fn an_image_without_pixels_is_damaged() {
+        for side in [16..20, 20..24] {
+            let mut empty = png(3, 2);
+            empty[side].fill(0);
+            let refused = picture("image/png", empty, Shrink { side: None, bytes: None }, &|| true);
+            assert!(matches!(refused, Err(NoPicture::Damaged)), "{refused:?}");
+        }
     }
 
     #[test]
