@@ -4,7 +4,7 @@ use pinfold::operations::{AnswerWith, Matched, Search, Searched};
 use pinfold::{BinaryNote, Error, Line, Place, Role};
 
 use crate::ToolContext;
-use crate::words::{count, fit, joined, left_out, shortened, skipped, unread};
+use crate::words::{brackets, count, fit, joined, left_out, shortened, skipped, unread};
 
 /// A matching line and its context lines.
 pub(crate) struct FoundMatch<'f> {
@@ -83,7 +83,8 @@ pub(crate) fn nothing_found(
 ) -> Option<String> {
     let search = search.ok().filter(|_| searched.total == 0)?;
     if searched.searched == 0 {
-        return Some("no file was searched: none is there, or none fits".to_owned());
+        let none = Some("no file was searched: none is there, or none fits".to_owned());
+        return joined([none, search.glob.as_deref().and_then(brackets)]);
     }
     let files = count(searched.searched, "file");
     let mut note = match &search.path {

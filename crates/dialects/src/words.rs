@@ -65,6 +65,16 @@ pub(crate) fn skipped(skipped: &Skipped, how: &str) -> Option<String> {
     (total > 0).then(|| format!("{total} {entries} skipped: {}; {how}", named.join(", ")))
 }
 
+/// A note on a glob with brackets that fits nothing: they may be part of a name, such as `[id].tsx`.
+pub(crate) fn brackets(glob: &str) -> Option<String> {
+    let has_set = glob.contains('[') && !glob.contains('\\');
+    let can_be_shown = glob.len() <= 200 && !glob.contains(char::is_control);
+    let literal = || glob.replace('[', r"\[").replace(']', r"\]");
+    (has_set && can_be_shown).then(|| {
+        format!("`[` starts a set of characters; `{}` fits names with brackets", literal())
+    })
+}
+
 /// A note on entries that could not be read, or only in part.
 pub(crate) fn unread(skipped: &Skipped) -> Option<String> {
     let unreadable = match skipped.unreadable {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::tool_context::AbsolutePath;
-use crate::words::{count, fit, skipped, unread, withheld};
+use crate::words::{brackets, count, fit, skipped, unread, withheld};
 use crate::{Tool, ToolContext, ToolResult};
 
 /// Finds files by name, newest first, such as `**/*.ts` or `src/*.{c,h}`. Hidden and git-ignored
@@ -49,6 +49,7 @@ impl Tool for Glob {
             if !self.pattern.contains(['/', '{']) && !self.pattern.contains("**") {
                 lines.push(format!("(`**/{}` looks at all levels)", ctx.short_path(&self.pattern)));
             }
+            lines.extend(brackets(&self.pattern).map(|text| format!("({text})")));
         }
         if shown < found.total {
             let narrow = "narrow the pattern or path to see the others";

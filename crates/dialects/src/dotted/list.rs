@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::tool_context::RelativePath;
-use crate::words::{fit, joined, left_out, skipped, unread, utc, withheld};
+use crate::words::{brackets, fit, joined, left_out, skipped, unread, utc, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists files: a directory's own, or those at all levels that a glob such as `**/*.ts` fits. Hidden
@@ -78,6 +78,7 @@ impl Tool for List {
             skipped(&found.skipped, how)
                 .filter(|_| found.total == 0 && found.directories.is_empty()),
             self.deeper(&found, ctx),
+            self.pattern.as_deref().filter(|_| found.total == 0).and_then(brackets),
             unread(&found.skipped),
         ]);
         let names = || found.directories.iter().map(|place| place.path.name().to_string());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::tool_context::RelativePath;
-use crate::words::{fit, joined, kind_word, left_out, skipped, unread, withheld};
+use crate::words::{brackets, fit, joined, kind_word, left_out, skipped, unread, withheld};
 use crate::{Tool, ToolContext};
 
 /// Lists a directory's entries, at one level or more. Git-ignored ones only where the path names them.
@@ -97,6 +97,7 @@ impl Tool for List {
         let message = joined([
             left_out(shown, listed.total, "entries", "narrow `path`, `depth` or `glob`"),
             skipped(&listed.skipped, how).filter(|_| listed.total == 0),
+            self.glob.as_deref().filter(|_| listed.total == 0).and_then(brackets),
             unread(&listed.skipped),
         ]);
         let (total, withheld) = (listed.total, withheld(&listed.skipped));
