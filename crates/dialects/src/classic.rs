@@ -63,6 +63,7 @@ fn changed(summary: ChangeSummary, path: String, receipt: &Receipt, facts: Value
 }
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "Read",
     list_tool: "LS",
     find_glob: "pattern",

@@ -34,6 +34,7 @@ pub static DOTTED: Dialect = Dialect {
 };
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: true,
     read_tool: "file.read",
     list_tool: "file.list",
     find_glob: "pattern",

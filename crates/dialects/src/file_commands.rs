@@ -23,6 +23,7 @@ pub(crate) const DEPTH: usize = 2;
 
 /// The names of tools and arguments in hints.
 pub(crate) static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "`view`",
     list_tool: "`view`",
     find_glob: "path",

@@ -46,6 +46,7 @@ const fn dispatch<T: DispatchTool<Reply = Blocks>>() -> ToolEntry {
 }
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "read_file",
     list_tool: "list_directory",
     find_glob: "pattern",

@@ -8,6 +8,8 @@ use crate::export::without_dots;
 
 /// The names that a dialect's hints use for tools and arguments.
 pub(crate) struct HintNames {
+    /// Whether paths are relative to the workspace root, which is not shown.
+    pub(crate) relative_paths: bool,
     /// The tool that reads a file.
     pub(crate) read_tool: &'static str,
     /// The tool that lists a directory.
@@ -109,6 +111,14 @@ impl HintNames {
             Error::DirectoryNotFound { near, .. } if near.is_empty() => {
                 Some(format!("list the directory above it with {} to see what is there", list()))
             }
+            // Mostly it is the path itself that is a file.
+            Error::NotADirectory { .. } if call.tool == Some(self.list_tool) => {
+                let read = listed(self.read_tool);
+                Some(format!(
+                    "read it with {read}, or list the directories above it with {}",
+                    list()
+                ))
+            }
             Error::NotADirectory { .. } => {
                 Some(format!("list the directories above it with {} to see which", list()))
             }
@@ -147,6 +157,11 @@ impl HintNames {
             }
             Error::ParentMissing { .. } => {
                 self.create_parents.map(|argument| format!("set `{argument}` to create it"))
+            }
+            Error::Outside { path, .. }
+                if self.relative_paths && path.as_str().starts_with('/') =>
+            {
+                Some("give a path relative to its root".into())
             }
             Error::IsDirectory { .. } if call.read_only => Some(format!("list it with {}", list())),
             Error::IsDirectory { .. } => Some("give the path of a file in it".into()),

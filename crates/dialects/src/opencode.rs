@@ -158,6 +158,7 @@ impl Alias for PatchArgs {
 }
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "read",
     list_tool: "glob",
     find_glob: "pattern",

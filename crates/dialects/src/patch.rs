@@ -117,6 +117,7 @@ static GREP_NAMES: AnswerNames = AnswerNames {
 
 /// The names of tools and arguments in hints.
 pub(crate) static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "read_file",
     list_tool: "list_dir",
     find_glob: "include",

@@ -30,6 +30,7 @@ pub static SCOPED: Dialect = Dialect {
 };
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: true,
     read_tool: "read_file",
     list_tool: "list_directory",
     find_glob: "glob",

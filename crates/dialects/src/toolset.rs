@@ -169,6 +169,7 @@ impl Alias for GrepArgs {
 }
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "read",
     list_tool: "glob",
     find_glob: "pattern",

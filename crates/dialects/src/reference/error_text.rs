@@ -12,6 +12,7 @@ use crate::reference::path::ReferencePath;
 use crate::{Answer, ToolContext, code};
 
 static HINT_NAMES: HintNames = HintNames {
+    relative_paths: false,
     read_tool: "read_text_file",
     list_tool: "list_directory",
     find_glob: "pattern",
