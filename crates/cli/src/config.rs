@@ -267,6 +267,7 @@ mod tests {
             ("[http]\nmax_body_bytes = -1", "max_body_bytes"),
             ("[http]\nbody_limit = 1", "the setting `body_limit` is now `max_body_bytes`"),
             ("glob_limit = 1", "the setting `glob_limit` is now `max_glob_files`"),
+            ("ladder = true", "the setting `ladder` is now `matching`"),
             ("matching = \"ladder\"", "the value `ladder` of `matching` is now `lenient`"),
             ("journal_failure = \"say\"", "the value `say` of `journal_failure` is now `warn`"),
             ("http = 1", "http"),

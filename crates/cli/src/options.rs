@@ -7,7 +7,7 @@ mod groups;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
@@ -154,6 +154,9 @@ pub(crate) fn configure(file: Option<&Path>, groups: &[&dyn Group]) -> Result<Co
         groups.iter().for_each(|group| group.apply(settings));
         // On the command line, changes can be undone unless the user turns the journal off.
         settings.journal.get_or_insert(JournalSetting::Usual(true));
+        if let Some(name) = settings.zero() {
+            bail!("the setting `{name}` must be at least 1");
+        }
     }
     if !config.workspaces.is_empty() {
         let state = token::state_directory()?;

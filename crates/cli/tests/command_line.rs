@@ -207,6 +207,22 @@ fn a_mistake_in_the_configuration_stops_the_start_and_is_named() {
 }
 
 #[test]
+fn a_maximum_of_zero_stops_the_start_and_is_named() {
+    let dir = TempDir::new().unwrap();
+    let config = dir.path().join("config.toml");
+    fs::write(&config, "max_line_chars = 0\n").unwrap();
+    for (arguments, setting) in [
+        (["--deadline-seconds", "0"], "deadline_seconds"),
+        (["--config", config.to_str().unwrap()], "max_line_chars"),
+    ] {
+        let output = run(dir.path(), &[&["call", "file.list"][..], &arguments].concat());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(&format!("`{setting}` must be at least 1")), "{message}");
+    }
+}
+
+#[test]
 fn a_configuration_inside_the_workspace_is_not_read() {
     let dir = TempDir::new().unwrap();
     for place in

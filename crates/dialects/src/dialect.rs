@@ -3,6 +3,7 @@
 use pinfold::Error;
 
 use crate::hint::FailedCall;
+use crate::words::shortened;
 use crate::{
     Answer, CLASSIC, DOTTED, EDITOR, EDITOR_20250124, GEMINI, MEMORY, OPENCODE, PATCH, REFERENCE,
     SCOPED, TOOLSET, ToolEntry,
@@ -62,7 +63,10 @@ pub fn named_dialects<'n>(
                 let names: Vec<_> = every_dialect().iter().map(|dialect| dialect.name).collect();
                 let names = names.join(", ");
                 let all = dialects_meant_by_all().map(|dialect| dialect.name).join(", ");
-                return Err(format!("the dialects are {names}, and `all` for {all}"));
+                let name = shortened(name).escape_debug().to_string();
+                return Err(format!(
+                    "there is no dialect `{name}`; the dialects are {names}, and `all` for {all}"
+                ));
             }
         };
         for dialect in meant {

@@ -138,5 +138,5 @@ fn dialects_that_share_a_name_are_not_served_together() {
     }
     assert!(named_dialects(["apply"]).is_err());
     let unknown = named_dialects(["latin"]).unwrap_err();
-    assert!(unknown.starts_with("the dialects are classic, dotted, scoped, "), "{unknown}");
+    assert!(unknown.contains("the dialects are classic, dotted, scoped, "), "{unknown}");
 }

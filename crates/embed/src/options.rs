@@ -79,6 +79,9 @@ impl Options {
         let roots = roots.into_iter().map(PathBuf::from).collect();
         let settings = settings(options)?;
         settings.permissions.check().map_err(|bad| bad.to_string())?;
+        if let Some(name) = settings.zero() {
+            return Err(format!("the setting `{}` must be at least 1", style.spell(name)));
+        }
         check_settings(&dialects, &settings)?;
         Ok(Self { roots, dialects, settings })
     }
@@ -94,8 +97,13 @@ fn config_names(
     let config_name = |(key, value): (String, Value)| {
         let Some(number) = spelled.iter().position(|name| *name == key) else {
             let spelled: Vec<&str> = spelled.iter().map(String::as_str).collect();
-            let unknown = BadName::check_key(&key, &spelled).err();
-            return Err(unknown.map_or_else(String::new, |unknown| unknown.to_string()));
+            return match BadName::check_key(&key, &spelled) {
+                Err(BadName::RenamedKey { old, new }) => {
+                    Err(format!("the setting `{old}` is now `{}`", style.spell(new)))
+                }
+                Err(unknown) => Err(unknown.to_string()),
+                Ok(()) => Err(String::new()),
+            };
         };
         let name = known[number];
         match value.as_str().and_then(|value| BadName::renamed_value(name, value)) {
@@ -156,7 +164,10 @@ mod tests {
             (r#"{"journal_failure": "say"}"#, "the value `say` of `journal_failure` is now `warn`"),
             (r#"{"root": 1}"#, "`root` must be a string or a list"),
             (r#"{"root": []}"#, "names no directory"),
-            (r#"{"dialect": "old"}"#, "the dialects are classic, dotted, scoped"),
+            (
+                r#"{"dialect": "old"}"#,
+                "there is no dialect `old`; the dialects are classic, dotted",
+            ),
             (r#"{"dialect": "memory"}"#, "needs a directory for its files: set `memory`"),
             ("[]", "no object"),
             ("{", "no object"),
@@ -177,6 +188,9 @@ mod tests {
         for (options, named) in [
             (r#"{"dry_run": true}"#, "there is no setting `dry_run`; did you mean `dryRun`?"),
             (r#"{"dryRun": "yes"}"#, "the option `dryRun`: invalid type"),
+            (r#"{"seen": "off"}"#, "the setting `seen` is now `readBeforeWrite`"),
+            (r#"{"deadlineSeconds": 0}"#, "the setting `deadlineSeconds` must be at least 1"),
+            (r#"{"journal": 5}"#, "the option `journal`: expected true, false or a directory"),
             (r#"{"journalFailure": "say"}"#, "the value `say` of `journalFailure` is now `warn`"),
             (r#"{"permissions": {"modes": "plan"}}"#, "no setting `modes`; did you mean `mode`?"),
         ] {

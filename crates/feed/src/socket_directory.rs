@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 /// The values of the setting `feed`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false or a directory")]
 pub enum FeedSetting {
     /// In the default directory, or not at all.
     Usual(bool),

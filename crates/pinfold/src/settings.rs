@@ -139,6 +139,22 @@ builder!(Settings {
     with_permissions(permissions: Permissions),
 });
 
+impl Settings {
+    /// The name of a setting that is 0 and must not be, since no call could answer then.
+    #[doc(hidden)]
+    pub fn zero(&self) -> Option<&'static str> {
+        let at_least_one = [
+            ("max_output_bytes", self.max_output_bytes != Some(0)),
+            ("max_line_chars", self.max_line_chars != 0),
+            ("max_glob_files", self.max_glob_files != 0),
+            ("max_image_side", self.max_image_side != Some(0)),
+            ("max_image_bytes", self.max_image_bytes != Some(0)),
+            ("deadline_seconds", self.deadline_seconds != 0),
+        ];
+        at_least_one.into_iter().find(|(_, is_right)| !is_right).map(|(name, _)| name)
+    }
+}
+
 /// Whether an existing file must have been read in the session before it is changed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
@@ -164,7 +180,7 @@ pub enum AuditFailure {
 /// The values of `journal`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false or a directory")]
 pub enum JournalSetting {
     /// In the user's state directory, or not at all.
     Usual(bool),
@@ -210,8 +226,9 @@ pub enum Documents {
 }
 
 /// Settings that were renamed: the old key and the new one.
-const RENAMED_KEYS: [(&str, &str); 8] = [
+const RENAMED_KEYS: [(&str, &str); 9] = [
     ("seen", "read_before_write"),
+    ("ladder", "matching"),
     ("edit_bytes", "max_edit_bytes"),
     ("output_bytes", "max_output_bytes"),
     ("glob_limit", "max_glob_files"),
