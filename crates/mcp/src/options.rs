@@ -62,7 +62,7 @@ pub trait StateMarks: std::fmt::Debug + Send + Sync {
     fn is_first_use(&self, name: &str) -> std::io::Result<bool>;
 }
 
-/// Options of a [`Service`].
+/// Options of a [`Service`](crate::Service).
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The name of the workspace if a server has several, or an empty string.
