@@ -33,7 +33,7 @@ export type * from "./types.js";
 
 const native = load();
 
-/** The tools on a workspace, for one agent. A session remembers which files were read. Calls may run at the same time. */
+/** The tools on a workspace, for one agent. A session records which files were read. Calls may run at the same time. */
 export class Session {
   readonly #native: NativeSession;
   readonly #canUseTool: CanUseTool | undefined;
@@ -85,7 +85,7 @@ export class Session {
     return result.data;
   }
 
-  /** Calls a tool, or performs an operation, which no model can name. */
+  /** Calls a tool, or performs an operation that models cannot name. */
   async #start(
     tool: string,
     args: unknown,
@@ -107,7 +107,7 @@ export class Session {
   }
 
   /**
-   * Makes the call that a `tool_use` block of Anthropic's messages asks for, and gives back its `tool_result` block.
+   * Makes the call of a `tool_use` block of Anthropic's messages, and resolves to its `tool_result` block.
    * Failures are blocks with `is_error`, not rejections.
    */
   async toolResult(block: ToolUseBlock, context?: ToolContext): Promise<ToolResultBlock> {
@@ -137,7 +137,7 @@ export class Session {
   }
 
   /**
-   * Applies the operation of an `apply_patch_call` item of OpenAI's responses, and gives back the status and the output of its
+   * Applies the operation of an `apply_patch_call` item of OpenAI's responses, and resolves to the status and the output of its
    * `apply_patch_call_output`. Takes the item or its operation. The session may have any dialect. Failures are outputs, not rejections.
    */
   async patchResult(call: PatchCall | PatchOperation, context?: ToolContext): Promise<PatchResult> {
@@ -192,7 +192,7 @@ export class Session {
   }
 }
 
-/** Why a checkpoint, a rewind or a runnable tool failed; `code` is the kind of failure, as in `metadata.code` of a result. */
+/** The failure of a checkpoint, a rewind or a runnable tool. `code` is its kind, as in `metadata.code` of a result. */
 export class PinfoldError extends Error {
   override readonly name = "PinfoldError";
 
@@ -262,7 +262,7 @@ function denial(problem: string): string {
   return JSON.stringify({ failed: `the approval callback failed: ${problem}` });
 }
 
-/** Refuses options that are no plain object, and functions other than `canUseTool`. */
+/** Refuses options that are not a plain object, and functions other than `canUseTool`. */
 function checkPlain(options: Options): Options {
   const prototype: unknown = typeof options === "object" && options && Object.getPrototypeOf(options);
   if (prototype !== Object.prototype && !(prototype === null && options !== null)) {

@@ -125,7 +125,7 @@ function patchedPaths(patch: unknown): string[] {
 
 type Ran = Exclude<Awaited<ReturnType<ToolDefinition["execute"]>>, string>;
 
-/** A result as opencode has it. A failure is thrown: the model reads the message. */
+/** A result in opencode's form. A failure is thrown, and the model reads its message. */
 function ran({ success, content, error, images = [] }: ToolResult, title: string): Ran {
   if (!success) {
     throw new Error(error);

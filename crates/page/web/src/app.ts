@@ -44,7 +44,7 @@ const KEYS: [keys: string, meaning: string][] = [
 export class PinApp extends LitElement {
   static override properties = { version: { state: true }, at: { state: true } };
 
-  /** Counts updates of what is live. */
+  /** The number of live updates so far. */
   version = 0;
   at: Route = route();
   readonly live = new Live(
@@ -64,7 +64,7 @@ export class PinApp extends LitElement {
     addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** Tells the user of a request where the page is not on screen. */
+  /** Notifies the user of a request while the page is not visible. */
   private asked(request: ApprovalRequest): void {
     if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
     const notification = new Notification("Pinfold: approval request", { body: request.headline, tag: request.key });

@@ -1,4 +1,4 @@
-// Changes: the journal of all workspaces, newest first, and the change that is chosen.
+// Changes: the journal of all workspaces, newest first, and the selected change.
 
 import { LitElement, html, nothing } from "lit";
 import type { PropertyValues, TemplateResult } from "lit";
@@ -36,7 +36,7 @@ export class PinChanges extends LitElement {
   more = false;
   state: "loading" | "loaded" | "failed" = "loading";
   problem = "";
-  /** The id of the chosen change. */
+  /** The id of the selected change. */
   current = "";
   private journals: string[] = [];
   private timer = 0;
@@ -80,7 +80,7 @@ export class PinChanges extends LitElement {
     return query;
   }
 
-  /** Loads the newest changes; as many as there are now, so that the list does not jump. */
+  /** Loads the newest changes. Loads as many as are shown, so that the list does not jump. */
   private async load(): Promise<void> {
     const load = ++this.loads;
     const shown = this.changes.length;
@@ -99,7 +99,7 @@ export class PinChanges extends LitElement {
     }
   }
 
-  /** Loads what is new. The rest is loaded anew only if something in it was undone. */
+  /** Loads new changes. Loads the others again only if one of them was undone. */
   private async refresh(): Promise<void> {
     const load = ++this.loads;
     const listed = await api.changes(this.query).catch(() => null);
@@ -142,7 +142,7 @@ export class PinChanges extends LitElement {
     const query = new URLSearchParams(this.with);
     if (id) query.set("id", id);
     else query.delete("id");
-    // The address names the change, and going back does not go through all that were looked at.
+    // The address has the selected change, but the browser's history has no entry for each one.
     history.replaceState(null, "", go("changes", Object.fromEntries(query)));
   }
 

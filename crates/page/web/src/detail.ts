@@ -1,4 +1,4 @@
-// One change: what it did, its diff, and its undo.
+// One change: its description, its diff, and its undo.
 
 import { LitElement, html, nothing } from "lit";
 import type { PropertyValues, TemplateResult } from "lit";
@@ -13,7 +13,7 @@ export class PinDetail extends LitElement {
   static override properties = { changeId: { attribute: false }, known: { attribute: false }, change: { state: true }, diff: { state: true }, problem: { state: true } };
 
   changeId = "";
-  /** The change, if the list has it: then the head is there at once. */
+  /** The change, if the list has it. Then the head is shown at once. */
   known: Change | null = null;
   change: Change | null = null;
   diff: Diff | null = null;
@@ -86,7 +86,7 @@ export class PinDetail extends LitElement {
 }
 customElements.define("pin-detail", PinDetail);
 
-/** A state in words. */
+/** The description of a state. */
 export function describe(state: State): string {
   switch (state.kind) {
     case "absent":

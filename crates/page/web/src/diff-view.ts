@@ -6,18 +6,18 @@ import "./rows.ts";
 import { type Pair, type Row, parse, pieces, sideBySide } from "./diff.ts";
 import { count } from "./text.ts";
 
-/** Characters of a line that are shown: more than a preview has of a line, so that its own note on what is missing shows. */
+/** The maximum number of shown characters of a line. A preview has fewer, so that its own note on missing characters is shown. */
 const MAX_CHARS = 6000;
 const ROW_HEIGHT = 20;
 
 export type DiffMode = "unified" | "split";
 
-/** The view of diffs that the user has chosen. */
+/** The user's view of diffs. */
 export function diffMode(): DiffMode {
   return localStorage.getItem("diff") === "split" ? "split" : "unified";
 }
 
-/** Has all diffs shown in another way. */
+/** Changes the view of all diffs. */
 export function toggleDiffMode(): void {
   localStorage.setItem("diff", diffMode() === "split" ? "unified" : "split");
   document.dispatchEvent(new Event("diff-mode"));
@@ -81,7 +81,7 @@ export class PinDiff extends LitElement {
   }
 
   protected override updated(): void {
-    // The height fits the content, up to what the style sheet allows.
+    // The height fits the content, up to the maximum in the style sheet.
     const rows = this.querySelector("pin-rows");
     const lines = diffMode() === "split" ? this.pairs.length : this.rows.length;
     if (rows instanceof HTMLElement) rows.style.height = `${Math.max(lines, 1) * ROW_HEIGHT + 18}px`;
@@ -90,7 +90,7 @@ export class PinDiff extends LitElement {
   private line(row: Row | undefined): TemplateResult {
     if (!row) return html``;
     if (!("old" in row) && !("new" in row)) return html`<div class="line ${row.kind}">${cut(row.text)}</div>`;
-    // Without blanks between the elements: they would be shown.
+    // There are no blanks between the elements, since they would be shown.
     const numbers = html`<span class="number" aria-hidden="true">${row.old ?? ""}</span><span class="number" aria-hidden="true">${row.new ?? ""}</span>`;
     return html`<div class="line ${row.kind}">${numbers}<span class="sign">${sign(row)}</span><span class="code">${content(row)}</span></div>`;
   }
@@ -113,13 +113,13 @@ function sign(row: Row): string {
   return row.kind === "added" ? "+" : row.kind === "removed" ? "−" : " ";
 }
 
-/** A line with the words marked that changed. */
+/** A line with its changed words marked. */
 function content(row: Row): unknown {
   if (!row.twin || row.text.length > MAX_CHARS || row.twin.text.length > MAX_CHARS) return cut(row.text);
   return pieces(row.text, row.twin.text).map((piece) => (piece.changed ? html`<mark>${piece.text}</mark>` : piece.text));
 }
 
-/** A line, or the beginning of a long one with the number of characters that are missing. */
+/** A line, or the beginning of a long one with the number of missing characters. */
 function cut(text: string): unknown {
   if (text.length <= MAX_CHARS) return text;
   const missing = count(text.length - MAX_CHARS, "character");

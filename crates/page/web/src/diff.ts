@@ -1,4 +1,4 @@
-// Reads unified diffs, and finds what changed inside lines.
+// Parses unified diffs, and finds the changed words of lines.
 
 export type RowKind = "context" | "added" | "removed" | "hunk" | "file" | "note";
 
@@ -17,11 +17,11 @@ export type Pair = { left?: Row; right?: Row } | { both: Row };
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
-/** The rows of a unified diff. Lines that are no part of a hunk are notes; files are named if there are several. */
+/** The rows of a unified diff. Lines outside hunks are notes; files are named if there are several. */
 export function parse(diff: string): Row[] {
   const rows: Row[] = [];
   let [old, fresh] = [0, 0];
-  // How many lines of the hunk are to come, on each side.
+  // The number of remaining lines of the hunk, on each side.
   let [oldLeft, newLeft] = [0, 0];
   let files = 0;
   const lines = diff.split("\n");
@@ -49,7 +49,7 @@ export function parse(diff: string): Row[] {
       rows.push({ kind: "file", text: line.slice(4).replace(/^a\//, "") });
       number++;
     } else {
-      // Where lines are left out, the counts say nothing any more.
+      // If lines are left out, the counts are no longer valid.
       if (/^… .* not shown …$/.test(line)) [oldLeft, newLeft] = [Infinity, Infinity];
       rows.push({ kind: "note", text: line.startsWith("\\ ") ? line.slice(2) : line });
     }
@@ -59,7 +59,7 @@ export function parse(diff: string): Row[] {
   return named;
 }
 
-/** Finds for each removed line the added one that replaced it: those of one run, in their order. */
+/** Finds the added line that replaced each removed one, by their order in a run. */
 function pairUp(rows: Row[]): void {
   let at = 0;
   while (at < rows.length) {
@@ -116,7 +116,7 @@ export interface Piece {
 /** Longer lines are not compared word by word. */
 const MAX_WORDS = 300;
 
-/** The pieces of a line, compared with the line on the other side. One piece if they have little in common. */
+/** The pieces of a line, compared with the line on the other side. Returns one piece if they have little in common. */
 export function pieces(line: string, twin: string): Piece[] {
   const whole = [{ text: line, changed: false }];
   const [own, other] = [words(line), words(twin)];
@@ -138,7 +138,7 @@ function words(line: string): string[] {
   return line.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? [];
 }
 
-/** The numbers of those words in `own` that the longest common subsequence has. */
+/** The indexes of the words in `own` that are in the longest common subsequence. */
 function commonWords(own: string[], other: string[]): Set<number> {
   const width = other.length + 1;
   const lengths = new Uint16Array((own.length + 1) * width);

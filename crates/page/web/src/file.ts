@@ -1,4 +1,4 @@
-// A file: its versions, any two of them compared.
+// A file: its versions, and a comparison of any two.
 
 import { LitElement, html, nothing } from "lit";
 import type { PropertyValues, TemplateResult } from "lit";
@@ -59,7 +59,7 @@ export class PinFile extends LitElement {
     } else if (changed.has("from") || changed.has("to")) void this.compare();
   }
 
-  /** The versions, newest first: the one of now, what each change left, and what the oldest found. */
+  /** The versions, newest first: the current one, the one after each change, and the one before the oldest. */
   private get versions(): Version[] {
     const changes = this.changes ?? [];
     const versions: Version[] = [{ key: "now", name: "now", label: "now, on the disk" }];

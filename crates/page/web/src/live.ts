@@ -16,18 +16,18 @@ type Message =
   | (Told & { type: "diff"; request: number; text: string })
   | (Told & { type: "error"; message: string });
 
-/** Calls that are kept. */
+/** The maximum number of kept calls. */
 const MAX_CALLS = 2000;
 
 export class Live {
-  /** `connecting` until the first event; `lost` while trying again; `over` when that will not help. */
+  /** `connecting` until the first event; `lost` while trying again; `over` when trying again is useless. */
   status: "connecting" | "open" | "lost" | "over" = "connecting";
   servers = new Map<string, Server>();
   /** Newest first. */
   calls: Call[] = [];
-  /** Oldest first: the one that has waited longest is answered first. */
+  /** Oldest first, since the oldest is answered first. */
   requests: ApprovalRequest[] = [];
-  /** Servers that run and were not chosen. */
+  /** The number of running servers that were not selected. */
   others = 0;
   /** The number of changes that servers have reported. */
   changes = 0;
@@ -60,7 +60,7 @@ export class Live {
   note(message: Message): void {
     switch (message.type) {
       case "hello":
-        // Everything comes again.
+        // The server sends everything again.
         this.servers.clear();
         this.byKey.clear();
         [this.calls, this.requests] = [[], []];

@@ -49,12 +49,12 @@ function notices(): PinNotices | null {
   return document.querySelector("pin-notices");
 }
 
-/** Tells the user something. */
+/** Shows a notice. */
 export function tell(text: string, action?: Notice["action"]): void {
   notices()?.show(action ? { text, bad: false, action } : { text, bad: false });
 }
 
-/** Tells the user that something failed. */
+/** Shows a notice about a failure. */
 export function failed(error: unknown): void {
   notices()?.show({ text: error instanceof Error ? error.message : String(error), bad: true });
 }

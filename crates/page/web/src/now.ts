@@ -13,7 +13,7 @@ import "./rows.ts";
 import { count, duration, timeOf, visible } from "./text.ts";
 import type { Call, LiveChange, Server } from "./types.ts";
 
-/** How long a request is in its place before it takes answers, in milliseconds. */
+/** How long a request is in its place before it accepts answers, in milliseconds. */
 const SETTLES = 500;
 
 export class PinNow extends LitElement {
@@ -31,9 +31,9 @@ export class PinNow extends LitElement {
   /** The session whose calls are shown; all if there is none. */
   session = "";
   words = "";
-  /** The request that keys are for, by its key. */
+  /** The key of the request that the keyboard answers. */
   current = "";
-  /** The requests that take answers, by their keys. */
+  /** The keys of the requests that accept answers. */
   ready = new Set<string>();
   private shown: string[] = [];
   private timer = 0;
@@ -45,7 +45,7 @@ export class PinNow extends LitElement {
   protected override willUpdate(): void {
     const keys = this.live.requests.map(({ key }) => key);
     if (keys.join() === this.shown.join()) return;
-    // One that has moved up is in the place of another, which a second key or click was meant for.
+    // A request that has moved up is in the place of another one, which a second key or click was meant for.
     const moved = this.shown.some((key, nth) => keys[nth] !== key);
     if (moved) this.ready = new Set();
     this.shown = keys;

@@ -1,4 +1,4 @@
-// An approval request: what would be done, and the user's answer.
+// An approval request: the proposed change, and the user's answer.
 
 import { LitElement, html, nothing } from "lit";
 import type { TemplateResult } from "lit";
@@ -18,11 +18,11 @@ export class PinRequest extends LitElement {
   };
 
   declare request: ApprovalRequest;
-  /** Whether keys are for this request. */
+  /** Whether the keyboard answers this request. */
   current = false;
   /** Whether the request has been in its place for long enough that a key or a click is meant for it. */
   ready = false;
-  /** Whether the user writes why it is denied. */
+  /** Whether the user is writing the reason for a denial. */
   denying = false;
   sent = false;
 
@@ -41,7 +41,7 @@ export class PinRequest extends LitElement {
     });
   }
 
-  /** Lets the user write why. */
+  /** Lets the user write the reason. */
   deny(): void {
     if (this.sent || !this.ready) return;
     this.denying = true;

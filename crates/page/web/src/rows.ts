@@ -1,9 +1,9 @@
-// A list of rows of one height, of which only those on screen exist.
+// A list of rows of one height. Only rows on screen have elements.
 
 import { LitElement, html } from "lit";
 import type { TemplateResult } from "lit";
 
-/** Rows above and below the screen that exist, so that scrolling shows no gaps. */
+/** The number of extra rows above and below the screen, so that scrolling shows no gaps. */
 const OVERSCAN = 12;
 
 export class PinRows extends LitElement {
@@ -22,7 +22,7 @@ export class PinRows extends LitElement {
   row: (nth: number) => TemplateResult = () => html``;
   /** How wide the rows are, in characters; the width of the list if it is 0. */
   columns = 0;
-  /** Changes when rows have to be rendered anew. */
+  /** Changes when rows have to be rendered again. */
   version: unknown = 0;
   /** Called when the last rows are shown. */
   atEnd: () => void = () => {};
@@ -46,14 +46,14 @@ export class PinRows extends LitElement {
     this.removeEventListener("scroll", this.scrolled);
   }
 
-  /** The numbers of the rows that exist. */
+  /** The indexes of the rows with elements. */
   private range(): [first: number, end: number] {
     const shown = Math.ceil((this.clientHeight || 600) / this.height);
     const top = Math.min(Math.floor(this.scrollTop / this.height), Math.max(0, this.count - shown));
     return [Math.max(0, top - OVERSCAN), Math.min(this.count, top + shown + OVERSCAN)];
   }
 
-  /** Scrolls as little as it takes to show a row. */
+  /** Scrolls as little as necessary to show a row. */
   reveal(nth: number): void {
     const [top, bottom] = [nth * this.height, (nth + 1) * this.height];
     if (top < this.scrollTop) this.scrollTop = top;

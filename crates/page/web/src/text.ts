@@ -1,10 +1,10 @@
-// Text for the user's eyes.
+// Text for the user.
 
 // Control, format, private, unassigned and separator characters, and blank letters that look like nothing: whatever
 // cannot be seen, or changes how other text looks.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]|(?! )\p{Zs}/gu;
 
-/** A name or a line with everything escaped that cannot be seen. */
+/** A name or a line with invisible characters escaped. */
 export function visible(text: string): string {
   return text.replace(HIDDEN, (hidden) => {
     const code = hidden.codePointAt(0) ?? 0;

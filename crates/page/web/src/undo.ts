@@ -1,4 +1,4 @@
-// Undoing: first what would be done and what would be refused, then the undo, then the way back.
+// Undo: the preview with what would be refused, then the undo itself, then its own undo.
 
 import { LitElement, html, nothing } from "lit";
 import type { TemplateResult } from "lit";

@@ -36,7 +36,7 @@ class Decision:
     allow: bool
     # The reason for a denial, for the agent.
     message: str | None = None
-    # Whether the approval holds for the same operation on the same file for the whole session.
+    # Whether the approval covers the same operation on the same file for the whole session.
     remember: bool = False
 
 

@@ -67,7 +67,7 @@ class ToolResult:
 
 
 class PinfoldError(Exception):
-    """Why a checkpoint or a rewind failed; `code` is the kind of failure, as in the metadata of a result."""
+    """The failure of a checkpoint or a rewind. `code` is its kind, as in the metadata of a result."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ class PinfoldError(Exception):
 
 @dataclass(frozen=True)
 class Conflict:
-    """A file that a rewind leaves as it is, because somebody else has changed it since."""
+    """A file that a rewind does not change, because somebody else has changed it since."""
 
     path: str
     why: str
@@ -92,7 +92,7 @@ class RewoundFile:
     what: str
     # The path that it is moved back to.
     back_to: str | None
-    # Lines that are added and removed, where both versions are text.
+    # The numbers of added and removed lines, if both versions are text.
     lines_added: int | None
     lines_removed: int | None
 
@@ -101,7 +101,7 @@ class RewoundFile:
 class Rewound:
     """The outcome of a rewind, or of its dry run."""
 
-    # Whether it was made. Not in a dry run, nor if there are conflicts that were not to be left out.
+    # Whether it was made. False for a dry run, and if there are conflicts that were not to be left out.
     done: bool
     dry_run: bool
     # The id of the rewind itself, which `pinfold undo` undoes.

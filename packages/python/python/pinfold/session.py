@@ -43,7 +43,7 @@ _MAX_SESSIONS = 256
 
 
 class Session:
-    """The tools on a workspace, for one agent. A session remembers which files were read.
+    """The tools on a workspace, for one agent. A session records which files were read.
 
     Calls can be made from several threads and tasks at once. Settings are keywords, by their names in the
     configuration file; invalid ones raise `ValueError`.
