@@ -106,9 +106,16 @@ pub enum PlaceProblem {
         /// The first lines where it occurs.
         lines: Vec<u64>,
     },
-    /// The old lines do not occur in the file, or not after the chunk before.
+    /// The old lines are not in the file.
     NotFound,
-    /// The old lines occur several times.
+    /// The old lines are in the file, but not where the patch has them.
+    Elsewhere {
+        /// The line on which they start.
+        line: u64,
+        /// Whether the patch has them at the end of the file, or behind what comes before them.
+        at_end: bool,
+    },
+    /// The old lines are in several places.
     Many {
         /// The number of occurrences.
         count: usize,

@@ -217,6 +217,15 @@ impl Update {
                 let nearest = near(&chunk.old_lines().join("\n"), &chunk.new_lines().join("\n"));
                 Error::NoMatch { path, number, nearest }
             }
+            PlaceProblem::Elsewhere { line, at_end } => {
+                let why = if at_end {
+                    "and not at the end of the file"
+                } else {
+                    "above what the patch has before them; keep the order of the file"
+                };
+                let nearest = Some(format!("they are at line {line}, {why}"));
+                Error::NoMatch { path, number, nearest }
+            }
             PlaceProblem::Many { count, lines, match_kind } => {
                 Error::ManyMatches { path, number, count, or_more: false, lines, match_kind }
             }

@@ -96,15 +96,30 @@ impl Finder<'_> {
         match self.find(chunk, &whole, from) {
             Ok((hit, match_kind)) => Ok(placed(whole, hit, match_kind)),
             Err(PlaceProblem::NotFound) => {
-                let shorter = Cow::Owned(without_last_blank(&chunk.lines)?);
-                let (hit, match_kind) = self.find(chunk, &shorter, from)?;
-                Ok(placed(shorter, hit, match_kind))
+                let found = without_last_blank(&chunk.lines).and_then(|shorter| {
+                    let (hit, match_kind) = self.find(chunk, &shorter, from)?;
+                    Ok(placed(Cow::Owned(shorter), hit, match_kind))
+                });
+                found.map_err(|problem| match problem {
+                    PlaceProblem::NotFound => self.elsewhere(chunk),
+                    other => other,
+                })
             }
             Err(other) => Err(other),
         }
     }
 
-    /// The kinds of match to try, the strictest first.
+    /// The problem of old lines that are not where the patch has them.
+    fn elsewhere(&self, chunk: &Chunk) -> PlaceProblem {
+        match self.hits(&chunk.old_lines(), "", 0..self.lines.len(), MatchKind::Exact, 1) {
+            Ok(found) => found.first().map_or(PlaceProblem::NotFound, |(start, _)| {
+                PlaceProblem::Elsewhere { line: *start as u64 + 1, at_end: chunk.at_end }
+            }),
+            Err(problem) => problem,
+        }
+    }
+
+    /// The kinds of match that are tried, the strictest first.
     fn kinds(&self, old: &[&str]) -> &'static [MatchKind] {
         let is_blank = |line: &&str| line.trim_matches(WHITESPACE).is_empty();
         match self.matching {

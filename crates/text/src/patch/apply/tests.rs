@@ -102,9 +102,9 @@ fn places_that_are_not_clear_are_refused() {
             "@@     return x\n \n",
             PlaceProblem::ManyHeaders { header: header("    return x"), lines: vec![3, 7] },
         ),
-        ("a\nb\n", "@@\n-b\n@@\n-a\n", PlaceProblem::NotFound),
-        ("a\nb\n", "@@ b\n-a\n", PlaceProblem::NotFound),
-        ("a\nb\n", "@@\n-a\n*** End of File\n", PlaceProblem::NotFound),
+        ("a\nb\n", "@@\n-b\n@@\n-a\n", PlaceProblem::Elsewhere { line: 1, at_end: false }),
+        ("a\nb\n", "@@ b\n-a\n", PlaceProblem::Elsewhere { line: 1, at_end: false }),
+        ("a\nb\n", "@@\n-a\n*** End of File\n", PlaceProblem::Elsewhere { line: 1, at_end: true }),
         ("a\n", "@@\n-\n", PlaceProblem::NotFound),
         // The first match after the header is lenient: either this one or the exact one may be meant.
         ("h\nx \nx\n", "@@ h\n-x\n", many(&[2, 3], MatchKind::TrailingWhitespace).unwrap_err()),
