@@ -91,6 +91,9 @@ pub(super) fn problem(error: &Error, patch: &Patch) -> Option<String> {
             let (path, cause) = cause(other)?;
             match file(patch, path)? {
                 FilePatch::Add { .. } => format!("Failed to write {path}: {cause}"),
+                FilePatch::Update { move_to: Some(to), .. } if to == path.as_str() => {
+                    format!("Failed to write {path}: {cause}")
+                }
                 FilePatch::Delete { .. } => format!("Failed to read {path}: {cause}"),
                 FilePatch::Update { .. } => {
                     format!("Failed to read file to update {path}: {cause}")
@@ -107,6 +110,9 @@ fn cause(error: &Error) -> Option<(&RawPath, String)> {
         Error::NotFound { path, .. }
         | Error::DirectoryNotFound { path, .. }
         | Error::Dangling { path } => (path, "No such file or directory (os error 2)".into()),
+        Error::Outside { path, roots } => {
+            (path, format!("it is outside the workspace, which is {}", roots.join(" and ")))
+        }
         Error::IsDirectory { path } => (path, "Is a directory (os error 21)".into()),
         Error::NotADirectory { path } => (path, "Not a directory (os error 20)".into()),
         Error::AccessDenied { path, why } => {
