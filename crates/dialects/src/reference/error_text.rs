@@ -38,12 +38,10 @@ pub(super) fn message(error: &Error, call: &FailedCall) -> String {
         (Error::NotADirectory { .. }, Some(problem)) if problem.starts_with("EEXIST") => {
             format!("{problem}; choose another path")
         }
-        // The message ends with the text that was not found.
-        (Error::NoMatch { .. }, Some(problem)) => match error.hint() {
-            Some(hint) => format!("{problem}\n{hint}"),
-            None => problem,
-        },
-        (Error::ParentMissing { parent, .. }, Some(problem)) => {
+        // The problem ends with the text that was not found.
+        (Error::NoMatch { .. }, Some(problem)) => HINT_NAMES.message_below(&problem, error, call),
+        (Error::ParentMissing { path, .. }, Some(problem)) => {
+            let parent = Path::new(path.as_str()).parent().unwrap_or(Path::new(".")).display();
             format!("{problem}; create the directory `{parent}` with create_directory first")
         }
         (_, Some(problem)) => HINT_NAMES.message_after(problem, error, call),
