@@ -75,6 +75,7 @@ fn check_object(
         let names = || properties.keys().map(String::as_str);
         let instead = match similar_names(unknown, names(), 1).first() {
             Some(name) => format!("did you mean `{name}`?"),
+            None if properties.is_empty() => "leave it out".into(),
             None => format!(
                 "there is {}",
                 names().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
