@@ -45,15 +45,17 @@ impl Tool for WriteFile {
     fn reply(&self, done: Done<Write>, ctx: &ToolContext<'_>) -> String {
         let path = ctx.absolute(&done.outcome.place);
         let summary = ChangeSummary::of_write(&done, &path);
-        if !done.outcome.changed {
-            return summary.long();
-        }
         let words = if done.outcome.created {
             format!("Successfully created and wrote to new file: {path}.")
         } else {
             format!("Successfully overwrote file: {path}.")
         };
-        summary.after(words + &updated_code(done.receipt.diff.as_deref()))
+        let code = if done.outcome.changed {
+            updated_code(done.receipt.diff.as_deref())
+        } else {
+            " It already had this content, so nothing was written.".into()
+        };
+        summary.after(words + &code)
     }
 
     fn problem(&self, error: &Error, ctx: &ToolContext<'_>) -> Option<String> {
