@@ -1,6 +1,6 @@
 //! The listing of a directory of the memory, with sizes.
 
-use pinfold::operations::{Include, List};
+use pinfold::operations::{Include, List, ListOrder};
 use pinfold::{Error, Kind};
 
 use crate::ToolContext;
@@ -13,6 +13,7 @@ pub(super) fn list(directory: &CommandFile, ctx: &ToolContext<'_>) -> Result<Str
         .with_depth(usize::MAX)
         .with_include(Include::All)
         .with_ignore([".*", "node_modules"].map(str::to_owned).to_vec())
+        .with_order(ListOrder::PathTopKept)
         .with_max_entries(MAX_ENTRIES);
     let listed = ctx.session.perform_with(&list, ctx.call)?.outcome;
     let below: Vec<_> = listed

@@ -78,6 +78,8 @@ pub enum ListOrder {
     DirectoriesFirst,
     /// By path.
     Path,
+    /// By path. Of too many entries, the deepest are left out.
+    PathTopKept,
 }
 
 /// A directory and its entries.
@@ -285,6 +287,11 @@ impl Operation for List {
             kinds.then_with(|| by_path(&one.place, &other.place))
         });
         let mut total = entries.len() as u64;
+        if self.order == ListOrder::PathTopKept && entries.len() > self.max_entries {
+            entries.sort_by_key(|entry| entry.place.path.names().count());
+            entries.truncate(self.max_entries);
+            entries.sort_unstable_by(|one, other| by_path(&one.place, &other.place));
+        }
         entries.truncate(self.max_entries);
         let listed = entries.len();
         let mut buffer = Vec::new();

@@ -98,6 +98,21 @@ fn a_list_that_is_cut_tells_as_much_about_each_entry_as_one_that_is_not() {
 }
 
 #[test]
+fn a_list_that_keeps_the_top_leaves_out_the_deepest_entries() {
+    let (_dir, session) = workspace(&[("a/b/c", ""), ("a/b/d", ""), ("a/e", ""), ("z", "")]);
+    let names = |most| {
+        let list = List::new(".").with_depth(usize::MAX).with_max_entries(most);
+        let list = list.with_order(ListOrder::PathTopKept);
+        let listed = session.perform(&list).unwrap().outcome;
+        assert_eq!(listed.total, 6);
+        listed.entries.iter().map(|entry| entry.place.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(2), ["a", "z"]);
+    assert_eq!(names(5), ["a", "a/b", "a/b/c", "a/e", "z"]);
+    assert_eq!(names(6), ["a", "a/b", "a/b/c", "a/b/d", "a/e", "z"]);
+}
+
+#[test]
 fn a_directory_that_cannot_be_read_is_not_an_empty_one() {
     use pinfold::Error;
     use pinfold::operations::Find;
