@@ -147,13 +147,17 @@ fn not_in_memory(path: &str) -> String {
     format!("Path must start with {TOP}, got: {}", pinfold::RawPath::from(shortened(path)))
 }
 
-/// The same error, with suggested paths below `/memories`.
+/// The same error, with paths as the model knows them.
 fn with_memory_paths(error: Error) -> Error {
     let named = |near: Vec<String>| near.iter().map(|name| format!("{TOP}/{name}")).collect();
     match error {
         Error::NotFound { path, near } => Error::NotFound { path, near: named(near) },
         Error::DirectoryNotFound { path, near } => {
             Error::DirectoryNotFound { path, near: named(near) }
+        }
+        // It may be about something in the directory that was given.
+        Error::Denied { path, access, denial } => {
+            Error::Denied { path: format!("{TOP}/{path}").into(), access, denial }
         }
         other => other,
     }
