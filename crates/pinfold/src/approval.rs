@@ -98,7 +98,11 @@ impl ApprovalRequest {
             Some(Proposal::Move { .. }) => "moving",
             _ => access.doing(),
         };
-        format!("{changed}Allow {doing} {path}? (`{tool}`; {reason})")
+        let more = match self.proposal.as_ref().map_or(0, Proposal::other_paths) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{changed}Allow {doing} {path}{more}? (`{tool}`; {reason})")
     }
 
     /// The proposed change, in at most about `max_chars` characters. It is a diff of the bytes, in which every

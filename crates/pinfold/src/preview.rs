@@ -54,6 +54,15 @@ impl Proposal {
         if proposals.len() == 1 { proposals.remove(0).1 } else { Self::Several(proposals) }
     }
 
+    /// How many paths it changes besides one; those in a tree that is deleted are not counted.
+    pub(crate) fn other_paths(&self) -> usize {
+        let is_tree = |proposal: &Self| matches!(proposal, Self::RemoveTree { .. });
+        match self {
+            Self::Several(all) if !all.iter().any(|(_, one)| is_tree(one)) => all.len() - 1,
+            _ => 0,
+        }
+    }
+
     /// The preview, in at most about `max_chars` characters.
     pub(crate) fn preview(&self, max_chars: usize) -> String {
         head_and_tail(self.text().trim_end_matches('\n'), max_chars)

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pinfold::limits::MAX_REMOVED_ENTRIES;
-use pinfold::operations::{Mkdir, Move, RemoveTree, Rewind, Undo, Write};
+use pinfold::operations::{ChangeFiles, FileChange, Mkdir, Move, RemoveTree, Rewind, Undo, Write};
 use pinfold::{
     ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Error, JournalSetting, Mode,
     Session, Settings, State,
@@ -179,6 +179,19 @@ impl Approver for Asked {
         self.0.lock().unwrap().push((request.headline(), request.preview(10_000)));
         ApprovalAnswer::Once
     }
+}
+
+#[test]
+fn a_question_about_several_files_counts_them() {
+    let it = Stage::new();
+    let asked = Asked::default();
+    let session = it.session_with(true, |settings| settings.permissions.mode = Mode::Ask);
+    let session = session.with_approver(asked.clone());
+    let writes = ["x.txt", "y.txt"].map(|path| FileChange::Write(Write::new(path, "new\n")));
+    session.perform(&ChangeFiles::new(writes)).unwrap();
+    let asked = asked.0.lock().unwrap();
+    let [(headline, _)] = &asked[..] else { panic!("{asked:?}") };
+    assert!(headline.contains("/x.txt and 1 more? ("), "{headline}");
 }
 
 #[test]
