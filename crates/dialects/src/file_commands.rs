@@ -53,7 +53,21 @@ pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Erro
     ))
 }
 
-/// The file of a command.
+/// The first lines of a text that have at most so many characters, but one at least; and how many they are.
+fn first_lines(text: &str, max_chars: usize) -> (&str, u64) {
+    let (mut bytes, mut chars, mut lines) = (0, 0, 0);
+    for line in text.split_inclusive('\n') {
+        chars += line.chars().count();
+        if chars > max_chars && lines > 0 {
+            break;
+        }
+        bytes += line.len();
+        lines += 1;
+    }
+    (&text[..bytes], lines)
+}
+
+/// A file that a command is about.
 pub(crate) struct CommandFile {
     /// Its path.
     pub(crate) path: RawPath,
@@ -78,11 +92,13 @@ impl CommandFile {
             }
         };
         let start = u64::try_from(first).unwrap_or(0).max(1);
+        let max_bytes = ctx.session.settings().max_output_bytes;
         let read = Read::new(self.path.clone())
             .with_first(start)
             .with_lines(u64::try_from(last).ok().map(|last| (last + 1).saturating_sub(start)))
             .with_style(Style::Numbered)
-            .with_budget(ctx.budget(MAX_CHARACTERS))
+            // A character has up to four bytes.
+            .with_budget(max_bytes.unwrap_or(4 * MAX_CHARACTERS))
             .with_past_end(PastEnd::Empty);
         let page = ctx.session.perform_with(&read, ctx.call)?.outcome.page;
         let total = page.total;
@@ -101,7 +117,9 @@ impl CommandFile {
                 "Its second element `{last}` should be larger or equal than its first `{first}`"
             ));
         }
-        let mut text = format!("{heading}\n{}", page.content);
+        let max_chars = max_bytes.map_or(MAX_CHARACTERS, |_| usize::MAX);
+        let (content, shown) = first_lines(&page.content, max_chars);
+        let mut text = format!("{heading}\n{content}");
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -115,8 +133,8 @@ impl CommandFile {
         if let Some(malformed) = malformed(&page) {
             note(malformed);
         }
-        if page.end == PageEnd::ByteBudget {
-            let next = start + page.shown;
+        if page.end == PageEnd::ByteBudget || shown < page.shown {
+            let next = start + shown;
             let end = u64::try_from(last).map_or(-1, |last| last.min(total) as i64);
             text.push_str(&format!(
                 "<response clipped><NOTE>Lines {start}-{} of {total} are shown. Continue with \

@@ -6,7 +6,7 @@
 use std::fs;
 
 use pinfold::{Session, Settings};
-use pinfold_dialects::{Toolbox, dialects_meant_by_all};
+use pinfold_dialects::{EDITOR, MEMORY, Toolbox, dialects_meant_by_all};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -129,4 +129,38 @@ fn a_refused_edit_of_a_large_file_is_answered_in_few_words_and_by_its_deadline()
     let codes = ["find_not_found", "timeout"];
     assert!(codes.contains(&answer["error"].as_str().unwrap()), "{answer}");
     assert!(answer["message"].as_str().unwrap().len() < 4_096, "{answer}");
+}
+
+#[test]
+fn a_view_has_as_many_characters_whatever_their_bytes() {
+    let dir = TempDir::new().unwrap();
+    let editor = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&EDITOR]);
+    let last_line = |character: &str| {
+        let line = format!("{}\n", character.repeat(92));
+        fs::write(dir.path().join("long.txt"), line.repeat(200)).unwrap();
+        let arguments = json!({"command": "view", "path": "long.txt"});
+        let answer = editor.call("str_replace_based_edit_tool", arguments).to_json();
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        let (_, note) = text.rsplit_once("<response clipped>").unwrap();
+        note.to_owned()
+    };
+    let note = "<NOTE>Lines 1-160 of 200 are shown. Continue with view_range=[161, -1].</NOTE>";
+    assert_eq!(["x", "é", "語", "🦀"].map(last_line), [note; 4]);
+}
+
+#[test]
+fn a_listing_of_the_memory_that_is_cut_keeps_the_top() {
+    let dir = TempDir::new().unwrap();
+    let memory = dir.path().join("memory");
+    fs::create_dir_all(memory.join("a/deep")).unwrap();
+    for number in 0..1_000 {
+        fs::write(memory.join(format!("a/deep/{number}")), "x").unwrap();
+    }
+    fs::write(memory.join("z.txt"), "x").unwrap();
+    let settings = Settings::default().with_memory(Some(memory));
+    let session = Session::with_settings([dir.path()], settings).unwrap();
+    let arguments = json!({"command": "view", "path": "/memories"});
+    let answer = Toolbox::new(session, &[&MEMORY]).call("memory", arguments).to_json();
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\n1B\t/memories/z.txt\n<NOTE>Only 1000 entries"), "{text}");
 }
