@@ -56,8 +56,14 @@ const fn entry<const UNDO: bool>() -> ToolEntry {
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let message = match (error, &call.problem) {
-        // These messages already say what to do.
-        (Error::ManyMatches { .. } | Error::OutOfRange { .. }, Some(problem)) => problem.clone(),
+        // These sentences say already what to do.
+        (
+            Error::ManyMatches { .. }
+            | Error::OutOfRange { .. }
+            | Error::EmptyOld { .. }
+            | Error::Exists { .. },
+            Some(problem),
+        ) => problem.clone(),
         (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),
         (_, None) => HINT_NAMES.message(error, call),
     };

@@ -212,18 +212,21 @@ impl CommandFile {
             Error::NoMatch { .. } => format!(
                 "No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
             ),
-            Error::EmptyOld { .. } => {
-                format!("No replacement was performed. old_str is empty, and {path} is not.")
-            }
+            Error::EmptyOld { .. } => format!(
+                "No replacement was performed. old_str is empty, and {path} is not. Give the text to \
+                 replace."
+            ),
             Error::NoChange { .. } => {
                 "No replacement was performed. old_str and new_str are the same.".into()
             }
             Error::Binary { .. } | Error::NotRegular { .. } | Error::ReadFailed { .. } => {
                 ran_into("read")
             }
-            Error::ParentMissing { .. } | Error::WriteFailed { .. } | Error::NoSpace { .. } => {
-                ran_into("write to")
-            }
+            Error::ParentMissing { parent, .. } => format!(
+                "Ran into the missing directory `{parent}` while trying to write to {path}; choose a \
+                 directory that exists"
+            ),
+            Error::WriteFailed { .. } | Error::NoSpace { .. } => ran_into("write to"),
             _ => return None,
         })
     }

@@ -43,7 +43,10 @@ fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let message = match (error, &call.problem) {
         // These messages already say what to do.
         (
-            Error::ManyMatches { .. } | Error::OutOfRange { .. } | Error::Exists { .. },
+            Error::ManyMatches { .. }
+            | Error::OutOfRange { .. }
+            | Error::EmptyOld { .. }
+            | Error::Exists { .. },
             Some(problem),
         ) => problem.clone(),
         (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),

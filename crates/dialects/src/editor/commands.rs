@@ -144,11 +144,13 @@ impl Arguments {
         let file = self.file().ok()?;
         let (path, old) = (&file.shown, self.old_str.as_deref().unwrap_or_default());
         Some(match error {
-            Error::Exists { .. } | Error::IsDirectory { .. } if self.command == "create" => {
-                format!(
-                    "File already exists at: {path}. Cannot overwrite files using command `create`."
-                )
-            }
+            Error::Exists { .. } => format!(
+                "File already exists at: {path}. Cannot overwrite files using command `create`. \
+                 Change it with `str_replace` or `insert`."
+            ),
+            Error::IsDirectory { .. } if self.command == "create" => format!(
+                "File already exists at: {path}. Cannot overwrite files using command `create`."
+            ),
             Error::IsDirectory { .. } => format!(
                 "The path {path} is a directory and only the `view` command can be used on directories"
             ),
@@ -157,6 +159,15 @@ impl Arguments {
                  {lines:?}. Please ensure it is unique"
             ),
             Error::NothingToUndo { .. } => format!("No edit history found for {path}."),
+            Error::NotAsLeft { what, .. } => {
+                format!("The last edit to {path} cannot be undone: {what}.")
+            }
+            Error::Outside { roots, .. } => {
+                format!(
+                    "The path {path} is outside the workspace, which is {}",
+                    roots.join(" and ")
+                )
+            }
             other => return file.problem(other, old),
         })
     }
