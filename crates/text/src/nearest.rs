@@ -18,6 +18,7 @@ use crate::Encoding;
 use crate::document::Document;
 use crate::nearest::aligned::Aligned;
 use crate::nearest::old_text::OldText;
+use crate::nearest::search::Work;
 use crate::replace::fold_line_endings;
 
 const INFALLIBLE: &str = "a String takes anything";
@@ -42,8 +43,9 @@ pub fn nearest(
         writeln!(out, "the new text is there already, on line {line}").expect(INFALLIBLE);
     }
     let old = OldText::new(&old, text);
-    if let Some(found) = Aligned::find(text, &old, keep_going) {
-        found.describe(text, &old, &mut out);
+    let work = Work::new(keep_going);
+    if let Some(found) = Aligned::find(text, &old, &work) {
+        found.describe(text, &old, &work, &mut out);
     }
     (!out.is_empty()).then(|| out.trim_end_matches('\n').to_owned())
 }

@@ -1,4 +1,4 @@
-//! Aligns the text of an edit with the nearest region of the file, and lists how they differ.
+//! Aligns the text that an edit looks for with the nearest region of the file, and lists how they differ.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,31 +8,27 @@ use super::excerpt::{Excerpt, MAX_SHOWN_BYTES};
 use super::fold::{Folded, Folds, Segment, key, segments};
 use super::old_text::{OldText, Prefix, is_placeholder};
 use super::reason::{Difference, Kind, differences, explanations, part_of, written_out};
-use super::search::{MAX_SEGMENTS, Region, Step, best_part, best_region};
+use super::search::{MAX_SEGMENTS, Region, Step, Work, best_part, best_region};
 use super::{INFALLIBLE, line_end, line_number, line_start};
 
-/// The maximum distance between two parts of the text that have a placeholder between them.
+/// How far from a part of the text the next part may be, where a placeholder stands between them.
 const MAX_LEFT_OUT: usize = 256 * 1024;
 
-/// The text, aligned with a region of the file.
+/// A region of the file and the text, aligned.
 pub(super) struct Aligned<'t> {
     /// The text's segments.
     text: Vec<Segment<'t>>,
     text_keys: Vec<String>,
-    /// The file's segments around the region, with their keys.
+    /// The file's segments around the region, and their keys.
     file: Vec<Segment<'t>>,
     file_keys: Vec<String>,
     steps: Vec<Step>,
-    /// The placeholders of the text, and how many lines of the file each stands for.
+    /// Placeholders of the text, and how many lines of the file each stands for.
     left_out: Vec<(usize, usize)>,
 }
 
 impl<'t> Aligned<'t> {
-    pub(super) fn find(
-        file: &'t str,
-        old: &'t OldText,
-        keep_going: &dyn Fn() -> bool,
-    ) -> Option<Self> {
+    pub(super) fn find(file: &'t str, old: &'t OldText, work: &Work<'_>) -> Option<Self> {
         let text: Vec<_> = segments(&old.text, 0).take(MAX_SEGMENTS).collect();
         let folded = |segment: &Segment<'_>| {
             let mut out = String::new();
@@ -40,7 +36,7 @@ impl<'t> Aligned<'t> {
             out
         };
         let text_keys: Vec<String> = text.iter().map(folded).collect();
-        let whole = best_region(file, 0, &text_keys, false, keep_going);
+        let whole = best_region(file, 0, &text_keys, false, work);
         let exact = |number: usize| {
             let steps =
                 whole.iter().flat_map(|region| region.steps.iter().map(move |step| (region, step)));
@@ -63,7 +59,7 @@ impl<'t> Aligned<'t> {
         if placeholders.is_empty() {
             aligned.append(whole?, 0);
         } else {
-            aligned.find_parts(file, &placeholders, keep_going)?;
+            aligned.find_parts(file, &placeholders, work)?;
         }
         Some(aligned)
     }
@@ -80,12 +76,7 @@ impl<'t> Aligned<'t> {
     }
 
     /// Finds the parts of the text between its placeholders, the longest first.
-    fn find_parts(
-        &mut self,
-        file: &'t str,
-        placeholders: &[usize],
-        keep_going: &dyn Fn() -> bool,
-    ) -> Option<()> {
+    fn find_parts(&mut self, file: &'t str, placeholders: &[usize], work: &Work<'_>) -> Option<()> {
         let ends = placeholders.iter().copied().chain([self.text.len()]);
         let mut from = 0;
         let parts: Vec<Range<usize>> =
@@ -96,7 +87,7 @@ impl<'t> Aligned<'t> {
         let heaviest = (0..parts.len()).rev().max_by_key(|number| weight(&parts[*number]))?;
         let find = |number: usize, range: Range<usize>, last: bool| {
             let keys = &self.text_keys[parts[number].clone()];
-            best_region(&file[range.clone()], range.start, keys, last, keep_going)
+            best_region(&file[range.clone()], range.start, keys, last, work)
         };
         let mut regions: Vec<Option<Region<'t>>> = parts.iter().map(|_| None).collect();
         let first = find(heaviest, 0..file.len(), false)?;
@@ -124,7 +115,7 @@ impl<'t> Aligned<'t> {
                     }
                     _ => 0,
                 };
-                // One of the line endings between them belongs to the line before.
+                // One of the line ends between them is that of the line before.
                 self.left_out.push((placeholders[number - 1], between.saturating_sub(1)));
             }
             match region {
@@ -138,7 +129,7 @@ impl<'t> Aligned<'t> {
         Some(())
     }
 
-    /// The file's lines in the region, as a range of offsets.
+    /// The file's lines that the region takes, as a range of the file's segments' places.
     fn range(&self) -> Option<Range<usize>> {
         let files = self.steps.iter().filter_map(|step| match step {
             Step::Pair(_, file) => Some(&self.file[*file]),
@@ -150,11 +141,11 @@ impl<'t> Aligned<'t> {
     }
 
     /// Writes the region and the reasons.
-    pub(super) fn describe(mut self, file: &str, old: &OldText, out: &mut String) {
+    pub(super) fn describe(mut self, file: &str, old: &OldText, work: &Work<'_>, out: &mut String) {
         let Some(mut range) = self.range() else { return };
         let mut found = Vec::new();
         self.note_moved(file, &mut range, &mut found);
-        // If the text's first or last lines are missing, the file may have other lines instead.
+        // Where the text's first or last lines are missing, the file may have others in their place.
         let missing = |steps: &mut dyn Iterator<Item = &Step>| {
             steps.take_while(|step| matches!(step, Step::OnlyText(_))).count().min(3)
         };
@@ -169,17 +160,17 @@ impl<'t> Aligned<'t> {
                 first_line - (line_number(&file[segment.start..], range.start - segment.start) - 1)
             }
         };
-        self.note_differences(old, &line_of, &mut found);
+        self.note_differences(old, file.len(), &line_of, work, &mut found);
         let marked: BTreeSet<usize> = found.iter().filter_map(marked_line).collect();
-        let excerpt = Excerpt::new(file, range, (above, below), self.focus());
+        let excerpt = Excerpt::new(file, range, (above, below), self.focus(work));
         excerpt.write(file, &marked, old.more_lines, out);
         for reason in explanations(found) {
             writeln!(out, "{reason}").expect(INFALLIBLE);
         }
     }
 
-    /// The offset in the first segment where the text begins, so that the right part of a long line is shown.
-    fn focus(&self) -> usize {
+    /// Where in the first segment the text's is, so that the right part of a long line is shown.
+    fn focus(&self, work: &Work<'_>) -> usize {
         let first = self.steps.iter().find_map(|step| match step {
             Step::Pair(text, file) => Some((&self.text[*text], &self.file[*file])),
             _ => None,
@@ -190,13 +181,13 @@ impl<'t> Aligned<'t> {
         }
         let [one, other] = [text.text, file.text].map(|line| Folded::new(line, Folds::ALL));
         let inside = part_of(&one, &other).or_else(|| {
-            let (_, at) = best_part(&one.text, &other.text)?;
+            let (_, at) = best_part(&one.text, &other.text, work)?;
             other.origin(at)
         });
         file.start + inside.map_or(0, |range| range.start)
     }
 
-    /// Finds segments that are in both, but in another order, and adds them to the region.
+    /// Notes segments that are in both, but in another order, and adds them to the region.
     fn note_moved(&mut self, file: &str, range: &mut Range<usize>, found: &mut Vec<Difference>) {
         let paired: BTreeSet<usize> = self
             .steps
@@ -236,7 +227,7 @@ impl<'t> Aligned<'t> {
         }
     }
 
-    /// The line number of a segment of the text.
+    /// The number of the line of the text that a segment is on.
     fn text_line(&self, number: usize) -> usize {
         self.text[..number].iter().filter(|segment| segment.line_break == "\n").count() + 1
     }
@@ -244,17 +235,13 @@ impl<'t> Aligned<'t> {
     fn note_differences(
         &self,
         old: &OldText,
+        file_len: usize,
         line_of: &dyn Fn(&Segment<'_>) -> usize,
+        work: &Work<'_>,
         found: &mut Vec<Difference>,
     ) {
-        self.note_placeholders(found);
-        self.note_steps(old, line_of, found);
-        self.note_final_line_break(line_of, found);
-        self.note_pairs(line_of, found);
-    }
-
-    fn note_placeholders(&self, found: &mut Vec<Difference>) {
-        found.extend(self.left_out.iter().map(|(text, lines)| {
+        let mut push = |kind, line, detail: String| found.push(Difference { kind, line, detail });
+        for (text, lines) in &self.left_out {
             let placeholder = self.text[*text].text.trim();
             let placeholder = &placeholder[..placeholder.floor_char_boundary(60)];
             let detail = match lines {
@@ -262,19 +249,13 @@ impl<'t> Aligned<'t> {
                 1 => format!("1 line left out where the text has \"{placeholder}\""),
                 _ => format!("{lines} lines left out where the text has \"{placeholder}\""),
             };
-            Difference { kind: Kind::Placeholder, line: *text, detail }
-        }));
-    }
-
-    /// Notes missing segments, pasted prefixes, and line breaks within the text.
-    fn note_steps(
-        &self,
-        old: &OldText,
-        line_of: &dyn Fn(&Segment<'_>) -> usize,
-        found: &mut Vec<Difference>,
-    ) {
-        let mut push = |kind, line, detail: String| found.push(Difference { kind, line, detail });
+            push(Kind::Placeholder, *text, detail);
+        }
         let mut last: Option<(usize, usize)> = None;
+        let (final_text, final_file) = match self.steps.last() {
+            Some(Step::Pair(text, file)) => (Some(*text), Some(*file)),
+            _ => (None, None),
+        };
         for step in &self.steps {
             match *step {
                 Step::OnlyText(text) => {
@@ -288,8 +269,24 @@ impl<'t> Aligned<'t> {
                     }
                 }
                 Step::Pair(text, file) => {
-                    if let Some((kind, detail)) = old.prefix.as_ref().map(prefix_advice) {
-                        push(kind, line_of(&self.file[file]), detail.to_owned());
+                    let line = line_of(&self.file[file]);
+                    match old.prefix {
+                        Some(Prefix::LineNumber { tab: true }) => push(
+                            Kind::LineNumbers,
+                            line,
+                            "leave out the line number and the tab after it, they are not in the file".into(),
+                        ),
+                        Some(Prefix::LineNumber { tab: false }) => push(
+                            Kind::LineNumbers,
+                            line,
+                            "leave out the line number, it is not in the file".into(),
+                        ),
+                        Some(Prefix::DiffMarker) => push(
+                            Kind::DiffMarkers,
+                            line,
+                            "leave out the diff marker, it is not in the file".into(),
+                        ),
+                        None => {}
                     }
                     if let Some((last_text, last_file)) = last
                         && (last_text + 1, last_file + 1) == (text, file)
@@ -304,74 +301,61 @@ impl<'t> Aligned<'t> {
                 }
             }
         }
-    }
-
-    fn note_final_line_break(
-        &self,
-        line_of: &dyn Fn(&Segment<'_>) -> usize,
-        found: &mut Vec<Difference>,
-    ) {
-        let Some(Step::Pair(text, file)) = self.steps.last() else { return };
-        let (text, file) = (&self.text[*text], &self.file[*file]);
-        if text.line_break.is_empty() {
-            return;
+        // The line break at the end of the text.
+        if let (Some(text), Some(file)) = (final_text, final_file)
+            && !self.text[text].line_break.is_empty()
+        {
+            let line = line_of(&self.file[file]);
+            let segment = &self.file[file];
+            let detail = match segment.line_break {
+                "" if segment.start + segment.text.len() == file_len => {
+                    Some(format!("the file ends without a line break after line {line}"))
+                }
+                line_break => line_breaks_differ(self.text[text].line_break, line_break),
+            };
+            found.extend(detail.map(|detail| Difference { kind: Kind::LineBreaks, line, detail }));
         }
-        let line = line_of(file);
-        let detail = match file.line_break {
-            "" => Some(format!("the file ends without a line break after line {line}")),
-            line_break => line_breaks_differ(text.line_break, line_break),
-        };
-        found.extend(detail.map(|detail| Difference { kind: Kind::LineBreaks, line, detail }));
-    }
-
-    /// Notes the differences within paired segments.
-    fn note_pairs(&self, line_of: &dyn Fn(&Segment<'_>) -> usize, found: &mut Vec<Difference>) {
-        let pairs = self.steps.iter().filter_map(|step| match step {
-            Step::Pair(text, file) => Some((*text, *file)),
-            _ => None,
-        });
-        let first_text = pairs.clone().next().map(|(text, _)| text);
-        let last_text = match self.steps.last() {
-            Some(Step::Pair(text, _)) => Some(*text),
-            _ => None,
-        };
-        for (text, file) in pairs {
-            let (one, other) = (self.text[text].text, self.file[file].text);
-            let mut new = Vec::new();
-            differences(one, other, line_of(&self.file[file]), &mut new);
-            // The first line may begin, and the last may end, within a line of the file.
-            let is_end = first_text == Some(text) && other.ends_with(one)
-                || last_text == Some(text)
+        let ends: (Option<usize>, Option<usize>) = (
+            self.steps
+                .iter()
+                .find_map(|step| if let Step::Pair(text, _) = step { Some(*text) } else { None }),
+            final_text,
+        );
+        for step in &self.steps {
+            if let Step::Pair(text, file) = *step {
+                let before = found.len();
+                let line = line_of(&self.file[file]);
+                let (one, other) = (self.text[text].text, self.file[file].text);
+                if !work.goes_on(one.len() + other.len()) {
+                    break;
+                }
+                differences(one, other, line, found);
+                // The first line may start, and the last may end, anywhere.
+                let first = ends.0 == Some(text) && other.ends_with(one);
+                let last = ends.1 == Some(text)
                     && self.text[text].line_break.is_empty()
                     && other.starts_with(one);
-            found.extend(new.into_iter().filter(|it| !is_end || it.kind != Kind::Part));
+                if first || last {
+                    found.retain({
+                        let mut number = 0;
+                        move |difference| {
+                            number += 1;
+                            number <= before || difference.kind != Kind::Part
+                        }
+                    });
+                }
+            }
         }
     }
 }
 
-/// How to correct a prefix that was pasted with every line.
-fn prefix_advice(prefix: &Prefix) -> (Kind, &'static str) {
-    match prefix {
-        Prefix::LineNumber { tab: true } => (
-            Kind::LineNumbers,
-            "leave out the line number and the tab after it, they are not in the file",
-        ),
-        Prefix::LineNumber { tab: false } => {
-            (Kind::LineNumbers, "leave out the line number, it is not in the file")
-        }
-        Prefix::DiffMarker => {
-            (Kind::DiffMarkers, "leave out the diff marker, it is not in the file")
-        }
-    }
-}
-
-/// The line in which a difference makes whitespace visible.
+/// The line whose whitespace is made visible because of a difference.
 fn marked_line(difference: &Difference) -> Option<usize> {
     let whitespace = [Kind::InnerWhitespace, Kind::Indentation, Kind::TrailingWhitespace];
     whitespace.contains(&difference.kind).then_some(difference.line)
 }
 
-/// The start and end of a region in the file.
+/// Where a region starts and ends in the file.
 fn bounds(region: &Region<'_>) -> Option<(usize, usize)> {
     let mut files = region.steps.iter().filter_map(|step| match step {
         Step::Pair(_, file) => Some(&region.segments[*file]),

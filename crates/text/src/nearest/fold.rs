@@ -1,7 +1,7 @@
-//! Folds differences that models often get wrong, one kind at a time or all at once.
+//! Folds away the differences that models get wrong, one kind at a time or all at once.
 //!
-//! Two lines resemble each other if they are equal once everything is folded (their *keys*). A kind of difference is
-//! the reason if they differ once everything but that kind is folded.
+//! Two lines resemble each other if they are the same once everything is folded (their *keys*). A
+//! kind of difference is to blame if they differ once everything but that kind is folded.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is
 /// A kind of difference between two lines.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Fold {
-    /// `\"`, `\t`, `\u00e9`, doubled backslashes. A literal `\n` separates segments instead.
+    /// `\"`, `\t`, `\u00e9`, doubled backslashes. A written out `\n` separates segments instead.
     Escapes,
     /// `&lt;`, `&#39;`
     Entities,
@@ -19,7 +19,7 @@ pub(super) enum Fold {
     Invisible,
     /// No-break and other spaces that are not U+0020.
     Spaces,
-    /// Typographic quotes, dashes and dots, and letters of other scripts that look like Latin ones.
+    /// Typographic quotes, dashes and dots, letters of other scripts that look like Latin ones.
     LookAlikes,
     /// Full-width and other compatibility characters.
     Width,
@@ -70,7 +70,7 @@ impl Fold {
     ];
 }
 
-/// Whether a character is invisible, or a terminal would interpret it.
+/// A character that takes no room on the screen, or that a terminal would obey.
 pub(super) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}'
@@ -80,7 +80,7 @@ pub(super) fn is_invisible(c: char) -> bool {
         | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether this is a space that is neither U+0020 nor a tab.
+/// A space that is neither U+0020 nor a tab.
 pub(super) fn is_odd_space(c: char) -> bool {
     matches!(
         c,
@@ -88,7 +88,7 @@ pub(super) fn is_odd_space(c: char) -> bool {
     )
 }
 
-/// The ASCII text that a character resembles.
+/// The ASCII text that a character is easily taken for.
 fn look_alike(c: char) -> Option<&'static str> {
     Some(match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{2043}' => "-",
@@ -130,7 +130,7 @@ fn look_alike(c: char) -> Option<&'static str> {
     })
 }
 
-/// The folded line, as a key to find it by.
+/// The folded line, for finding it again.
 pub(super) fn key(line: &str, out: &mut String) {
     out.clear();
     let plain = |byte: u8| byte.is_ascii() && byte != b'\\' && byte != b'&';
@@ -147,10 +147,10 @@ pub(super) fn key(line: &str, out: &mut String) {
     }
 }
 
-/// A folded line with the origins of its characters.
+/// A folded line that knows where its characters come from.
 pub(super) struct Folded {
     pub(super) text: String,
-    /// For each byte of the folded text, the range in the line that it comes from.
+    /// For each byte of the text, the place in the line that it comes from.
     origins: Vec<Range<usize>>,
 }
 
@@ -164,13 +164,13 @@ impl Folded {
         folded
     }
 
-    /// The origin of a byte of the folded text. Returns `None` past its end.
+    /// Where a byte of the folded text comes from; `None` past its end.
     pub(super) fn origin(&self, at: usize) -> Option<Range<usize>> {
         self.origins.get(at).cloned()
     }
 }
 
-/// Calls `emit` with each piece of a line and its folded text.
+/// Calls back with each piece of a line and its folded text.
 fn each_piece(line: &str, folds: Folds, mut emit: impl FnMut(Range<usize>, &str)) {
     let is_space = |c: char| c == ' ' || c == '\t' || is_odd_space(c);
     let indent = line.len() - line.trim_start_matches(is_space).len();
@@ -221,8 +221,8 @@ fn token(rest: &str, folds: Folds) -> (usize, Option<String>) {
     (end, None)
 }
 
-/// The characters that backslashes and the text after them stand for. The number of backslashes does not matter,
-/// since JSON and shells double and halve them.
+/// Backslashes and what follows them, as the characters they stand for. However many backslashes there
+/// are, it is the same: they are doubled and halved on the way through JSON and shells.
 fn escape(rest: &str) -> Option<(usize, String)> {
     let backslashes = rest.len() - rest.trim_start_matches('\\').len();
     let after = &rest[backslashes..];
@@ -239,11 +239,11 @@ fn escape(rest: &str) -> Option<(usize, String)> {
     })
 }
 
-/// An HTML entity, even if its ampersand was escaped again.
+/// An HTML entity, also if its ampersand was escaped again.
 fn entity(rest: &str) -> Option<(usize, char)> {
     let mut body = &rest[1..];
     while let Some(again) = body.strip_prefix("amp;") {
-        // `&amp;` alone stands for an ampersand.
+        // `&amp;` alone stands for the ampersand.
         let Some(end) = again.find(';').filter(|end| *end <= 7) else { break };
         if end == 0 || !again[..end].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'#') {
             break;
@@ -271,7 +271,7 @@ fn entity(rest: &str) -> Option<(usize, char)> {
     Some((rest.len() - body.len() + end + 1, c))
 }
 
-/// Applies the folds of single characters.
+/// The folds of single characters and of those that join them.
 fn fold_characters(raw: &str, folds: Folds, out: &mut String) {
     let composed = |form: &str| -> Option<String> {
         if folds.has(Fold::Form) && is_nfc_quick(form.chars()) != IsNormalized::Yes {
@@ -312,16 +312,20 @@ fn fold_ascii(c: char, folds: Folds, out: &mut String) {
     }
 }
 
-/// A part of a text between two line breaks of any kind, including a literal `\n`.
+/// Bytes of a segment: a longer line is several segments, so that a line without end takes no more time and memory
+/// than many lines.
+const MAX_SEGMENT_BYTES: usize = 256 * 1024;
+
+/// A part of a text between two line breaks of any kind, also those that are written out as `\n`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'t> {
     pub(super) start: usize,
     pub(super) text: &'t str,
-    /// The line break after it. Empty at the end of the text.
+    /// The line break after it; empty at the end of the text, and inside a line that is several segments.
     pub(super) line_break: &'t str,
 }
 
-/// The segments of a text. Offsets count from `start`.
+/// The segments of a text; places are counted from `start`.
 pub(super) fn segments(text: &str, start: usize) -> Segments<'_> {
     let bytes = text.as_bytes();
     let unusual = [&b"\xe2\x80\xa8"[..], b"\xe2\x80\xa9", b"\xc2\x85"];
@@ -332,7 +336,7 @@ pub(super) fn segments(text: &str, start: usize) -> Segments<'_> {
 pub(super) struct Segments<'t> {
     rest: Option<&'t str>,
     start: usize,
-    /// Whether there are line breaks outside ASCII.
+    /// Whether there are line breaks beyond ASCII.
     unusual: bool,
 }
 
@@ -341,39 +345,40 @@ impl<'t> Iterator for Segments<'t> {
 
     fn next(&mut self) -> Option<Segment<'t>> {
         let rest = self.rest?;
-        let bytes = rest.as_bytes();
+        let piece = &rest[..rest.floor_char_boundary(MAX_SEGMENT_BYTES)];
+        let bytes = piece.as_bytes();
         let mut from = 0;
         let (end, len) = loop {
             let mut next = memchr::memchr3(b'\n', b'\r', b'\\', &bytes[from..]);
             if self.unusual {
-                let before = &rest[from..next.map_or(rest.len(), |at| from + at)];
+                let before = &piece[from..next.map_or(piece.len(), |at| from + at)];
                 next = before.find(['\u{2028}', '\u{2029}', '\u{85}']).or(next);
             }
-            let Some(at) = next else { break (rest.len(), 0) };
+            let Some(at) = next else { break (piece.len(), 0) };
             let at = from + at;
             match bytes[at] {
                 b'\n' | b'\r' => break (at, 1),
                 b'\\' => {
-                    let written = written_break(&rest[at..]);
+                    let written = written_break(&piece[at..]);
                     if written > 0 {
                         break (at, written);
                     }
-                    let backslashes = rest[at..].len() - rest[at..].trim_start_matches('\\').len();
-                    from = at + backslashes;
+                    let after = piece[at..].trim_start_matches('\\');
+                    from = piece.len() - after.len();
                 }
-                _ => break (at, rest[at..].chars().next().map_or(1, char::len_utf8)),
+                _ => break (at, piece[at..].chars().next().map_or(1, char::len_utf8)),
             }
         };
         let segment =
             Segment { start: self.start, text: &rest[..end], line_break: &rest[end..end + len] };
-        // A final line break does not start a new segment.
-        self.rest = Some(&rest[end + len..]).filter(|rest| len > 0 && !rest.is_empty());
+        // A final line break starts no new segment.
+        self.rest = Some(&rest[end + len..]).filter(|rest| !rest.is_empty());
         self.start += end + len;
         Some(segment)
     }
 }
 
-/// The length of the literal line break at the beginning of a text; 0 if there is none.
+/// How long the line break is that is written out at the beginning of a text; 0 if there is none.
 fn written_break(text: &str) -> usize {
     let escaped = |text: &str, letter: u8| {
         let backslashes = text.len() - text.trim_start_matches('\\').len();

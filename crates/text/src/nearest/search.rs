@@ -1,37 +1,69 @@
 //! Finds the region of a file that a text resembles most, and aligns the two.
 //!
-//! One pass over the file finds the segments that equal or resemble segments of the text. The places with most of
-//! them are aligned with the text, and the best alignment wins. The work is bounded: after `MAX_WORK` steps only
-//! segments with the same key are found.
+//! One pass over the file notes which of its segments are, or are like, segments of the text. The
+//! places with most of them are aligned with the text, and the best alignment wins. Work is bounded:
+//! past `MAX_WORK` only segments with the same key are noted.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use super::fold::{Segment, key, segments};
 
-/// The maximum number of segments of the text that are searched for. They are enough to identify a region.
+/// Segments of the text that are looked for: enough to know a region by.
 pub(super) const MAX_SEGMENTS: usize = 200;
-/// The maximum number of segments of the text that are compared by similarity.
+/// Segments of the text that others are compared with by likeness.
 const MAX_LIKENESS: usize = 64;
-/// The maximum number of places for one key of the text, and of equal segments in the text.
+/// Places noted for one key of the text, and for how many equal segments of it.
 const MAX_PLACES: usize = 50;
 const MAX_EQUALS: usize = 4;
-/// The maximum number of similar places for one segment.
+/// Places noted for one segment by likeness.
 const MAX_LIKE: usize = 20;
-/// The maximum number of bytes of a key that are compared by similarity.
+/// Bytes of a key that are compared by likeness.
 const MAX_KEY: usize = 1_000;
-/// The maximum number of segments that are searched for within longer ones of the file.
+/// Segments of the text that are looked for within longer ones of the file.
 const MAX_LONG: usize = 4;
-/// The maximum number of steps for comparing by similarity.
+/// Steps of comparing by likeness.
 const MAX_WORK: usize = 300_000_000;
-/// The minimum share of common trigrams of similar segments.
+/// After how many steps the deadline is checked: some milliseconds.
+const CHECK_INTERVAL: usize = 1_000_000;
+/// Less than this share of trigrams in common is no likeness.
 const MIN_LIKENESS: f32 = 0.4;
-/// The maximum number of places that are aligned with the text.
+/// Places that are aligned with the text.
 const MAX_ALIGNED: usize = 3;
 
-/// One step of an alignment.
+/// Counts the steps of a search, which ends once `keep_going` returns false.
+pub(super) struct Work<'w> {
+    steps: Cell<usize>,
+    is_stopped: Cell<bool>,
+    keep_going: &'w dyn Fn() -> bool,
+}
+
+impl<'w> Work<'w> {
+    pub(super) fn new(keep_going: &'w dyn Fn() -> bool) -> Self {
+        Self { steps: Cell::new(0), is_stopped: Cell::new(!keep_going()), keep_going }
+    }
+
+    /// Counts steps. Whether the search goes on.
+    pub(super) fn goes_on(&self, steps: usize) -> bool {
+        let before = self.steps.get();
+        let now = before.saturating_add(steps);
+        self.steps.set(now);
+        if before / CHECK_INTERVAL != now / CHECK_INTERVAL && !(self.keep_going)() {
+            self.is_stopped.set(true);
+        }
+        !self.is_stopped.get()
+    }
+
+    /// Counts steps of comparing by likeness. Whether there may be more of them.
+    fn may_compare(&self, steps: usize) -> bool {
+        self.goes_on(steps) && self.steps.get() < MAX_WORK
+    }
+}
+
+/// How a segment is aligned, in order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Step {
-    /// A segment of the text, and the segment of the region that it resembles.
+    /// A segment of the text and the one of the region that it resembles.
     Pair(usize, usize),
     /// A segment of the text that the region does not have.
     OnlyText(usize),
@@ -48,19 +80,19 @@ pub(super) struct Region<'t> {
     pub(super) score: f32,
 }
 
-/// The keys of a text's segments, prepared for lookups.
+/// The keys of a text's segments, prepared for looking them up.
 struct Index<'k> {
     keys: &'k [String],
     by_key: HashMap<&'k str, Vec<usize>>,
-    /// The segments that are compared by similarity, longest first.
+    /// Segments that are compared by likeness, longest first.
     likeness: Vec<usize>,
-    /// For each trigram hash, the set of those segments that have it.
+    /// For each hash of a trigram, which of those have it.
     masks: Vec<u64>,
 }
 
 const HASH_BITS: u32 = 14;
 
-/// The trigrams of a key as hashes. Its ends count as characters.
+/// The trigrams of a key, as hashes; its ends count as characters.
 fn trigrams(key: &str) -> impl Iterator<Item = usize> {
     let key = &key.as_bytes()[..key.len().min(MAX_KEY)];
     let at = |index: usize| if index < 2 { 1 } else { key.get(index - 2).copied().unwrap_or(2) };
@@ -70,9 +102,9 @@ fn trigrams(key: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The part of a long key that resembles a shorter one: the share of common trigrams, and the offset.
-pub(super) fn best_part(key: &str, long: &str) -> Option<(f32, usize)> {
-    // For each trigram of the key, the part in which it was last seen.
+/// Where a part of a long key is like a shorter one, and how much of that it has.
+pub(super) fn best_part(key: &str, long: &str, work: &Work<'_>) -> Option<(f32, usize)> {
+    // For each trigram of the key, in which part it was last seen.
     let mut wanted = vec![None; 1 << HASH_BITS];
     let inner = |key: &str| {
         let count = key.len().saturating_sub(2);
@@ -90,6 +122,9 @@ pub(super) fn best_part(key: &str, long: &str) -> Option<(f32, usize)> {
     for start in (0..long.len()).step_by(length / 3) {
         let start = long.floor_char_boundary(start);
         let part = &long[start..long.floor_char_boundary(start + length)];
+        if !work.may_compare(part.len().min(MAX_KEY)) {
+            break;
+        }
         let mut hits = 0;
         for hash in inner(part) {
             if wanted[hash].is_some_and(|last| last != start) {
@@ -124,29 +159,28 @@ impl<'k> Index<'k> {
         Self { keys, by_key, likeness, masks }
     }
 
-    /// Finds the segments that a key resembles, and how much. Adds the steps to `work`.
-    fn alike(&self, key: &str, work: &mut usize, mut found: impl FnMut(usize, f32)) {
+    /// Which segments a key is like, and how much.
+    fn alike(&self, key: &str, work: &Work<'_>, mut found: impl FnMut(usize, f32)) {
         if key.len() > MAX_KEY {
             for number in self.likeness.iter().take(MAX_LONG) {
-                *work += 4 * key.len();
-                if best_part(&self.keys[*number], key).is_some() {
+                if best_part(&self.keys[*number], key, work).is_some() {
                     found(*number, MIN_LIKENESS);
                 }
             }
         }
         let mut hits = [0_u16; MAX_LIKENESS];
-        let (mut any, mut count) = (0_u64, 0);
+        let (mut any, mut count, mut steps) = (0_u64, 0, 0);
         for hash in trigrams(key) {
             let mut mask = self.masks[hash];
             any |= mask;
             count += 1;
-            *work += 1;
             while mask != 0 {
                 hits[mask.trailing_zeros() as usize] += 1;
                 mask &= mask - 1;
-                *work += 1;
+                steps += 1;
             }
         }
+        work.goes_on(count + steps);
         while any != 0 {
             let bit = any.trailing_zeros() as usize;
             any &= any - 1;
@@ -170,36 +204,36 @@ impl<'k> Index<'k> {
 
 /// A segment of the file that resembles one of the text.
 struct Match {
-    /// The index of the file's segment minus that of the text's.
+    /// The number of the file's segment less that of the text's.
     diagonal: isize,
     text: usize,
     weight: f32,
 }
 
-/// The interval of segments whose offsets are stored, so that a region can be found again.
+/// Where every so many segments start, so that a region can be found again.
 const CHECKPOINT: usize = 64;
 
-/// The region that resembles the segments with these keys most. Of equal ones, it is the first, or the last if
-/// `prefer_last` is set.
+/// The region that resembles the segments with these keys most; of equals the first, or the last.
 pub(super) fn best_region<'t>(
     file: &'t str,
     start: usize,
     keys: &[String],
     prefer_last: bool,
-    keep_going: &dyn Fn() -> bool,
+    work: &Work<'_>,
 ) -> Option<Region<'t>> {
     let index = Index::new(keys);
     let mut exact: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new()); keys.len()];
     let mut alike: Vec<Vec<(f32, usize)>> = vec![Vec::new(); keys.len()];
     let mut checkpoints = Vec::new();
-    let (mut work, mut buffer, mut total) = (0, String::new(), 0);
+    let (mut buffer, mut total) = (String::new(), 0);
     for (number, segment) in segments(file, 0).enumerate() {
         total = number + 1;
         if number % CHECKPOINT == 0 {
             checkpoints.push(segment.start);
-            if number % (CHECKPOINT * 64) == 0 && !keep_going() {
-                break;
-            }
+        }
+        // Folding takes less time than comparing.
+        if !work.goes_on(segment.text.len() / 16 + 1) {
+            break;
         }
         key(segment.text, &mut buffer);
         if buffer.is_empty() {
@@ -211,8 +245,8 @@ pub(super) fn best_region<'t>(
             if places.len() < MAX_PLACES || prefer_last {
                 places.push(number);
             }
-        } else if work < MAX_WORK {
-            index.alike(&buffer, &mut work, |text, likeness| {
+        } else if work.may_compare(0) {
+            index.alike(&buffer, work, |text, likeness| {
                 let places = &mut alike[text];
                 if places.len() < MAX_LIKE {
                     places.push((likeness, number));
@@ -225,7 +259,26 @@ pub(super) fn best_region<'t>(
             });
         }
     }
-    let mut matches = weighted_matches(keys, &index, &exact, &alike);
+    let mut matches = Vec::new();
+    for equals in index.by_key.values() {
+        let length = keys[equals[0]].len().min(40) as f32 + 1.0;
+        let (count, places) = &exact[equals[0]];
+        let weight = length / (1.0 + (*count).max(1) as f32).ln();
+        let newest = places.len().saturating_sub(MAX_PLACES);
+        for text in equals {
+            let diagonal = |place: &usize| *place as isize - *text as isize;
+            matches.extend(places[newest..].iter().map(|place| Match {
+                diagonal: diagonal(place),
+                text: *text,
+                weight,
+            }));
+            matches.extend(alike[equals[0]].iter().map(|(likeness, place)| Match {
+                diagonal: diagonal(place),
+                text: *text,
+                weight: length * likeness * 0.8,
+            }));
+        }
+    }
     let slack = keys.len() / 4 + 3;
     let aligned = places_by_weight(&mut matches, slack, prefer_last).into_iter().map(|diagonal| {
         let first = usize::try_from(diagonal - slack as isize - 2).unwrap_or(0);
@@ -235,7 +288,8 @@ pub(super) fn best_region<'t>(
         let window = segments(&file[at..], at)
             .skip(first - checkpoint * CHECKPOINT)
             .take(last.min(total).saturating_sub(first));
-        align(keys, window.map(|segment| Segment { start: segment.start + start, ..segment }))
+        let window = window.map(|segment| Segment { start: segment.start + start, ..segment });
+        align(keys, window, work)
     });
     let better = |one: Region<'t>, other: Region<'t>| {
         let later = other.segments.first().map(|s| s.start) > one.segments.first().map(|s| s.start);
@@ -246,36 +300,9 @@ pub(super) fn best_region<'t>(
     best.steps.iter().any(|step| matches!(step, Step::Pair(..))).then_some(best)
 }
 
-/// The matches of segments, with their weights. `exact` has the number of equal segments of the file and their places,
-/// and `alike` the similar ones; both are at the index of the first equal segment of the text.
-fn weighted_matches(
-    keys: &[String],
-    index: &Index<'_>,
-    exact: &[(usize, Vec<usize>)],
-    alike: &[Vec<(f32, usize)>],
-) -> Vec<Match> {
-    let mut matches = Vec::new();
-    for equals in index.by_key.values() {
-        let length = keys[equals[0]].len().min(40) as f32 + 1.0;
-        let (count, places) = &exact[equals[0]];
-        let weight = length / (1.0 + (*count).max(1) as f32).ln();
-        let newest = places.len().saturating_sub(MAX_PLACES);
-        for text in equals {
-            let matched = |place: usize, weight| {
-                let diagonal = place as isize - *text as isize;
-                Match { diagonal, text: *text, weight }
-            };
-            matches.extend(places[newest..].iter().map(|place| matched(*place, weight)));
-            let alike = alike[equals[0]].iter();
-            matches.extend(alike.map(|(likeness, place)| matched(*place, length * likeness * 0.8)));
-        }
-    }
-    matches
-}
-
-/// The diagonals with most weight around them, best first.
+/// The diagonals around which most weight lies, best first.
 fn places_by_weight(matches: &mut [Match], slack: usize, prefer_last: bool) -> Vec<isize> {
-    /// The maximum number of neighbours that are added on each side of a match.
+    /// Matches that are looked at on each side of one.
     const MAX_NEIGHBOURS: usize = 300;
     matches.sort_by_key(|found| (found.diagonal, found.text));
     let near = |one: &Match, other: &Match| one.diagonal.abs_diff(other.diagonal) <= slack;
@@ -316,11 +343,11 @@ fn places_by_weight(matches: &mut [Match], slack: usize, prefer_last: bool) -> V
     chosen
 }
 
-/// The cost of a gap. Because of it, two dissimilar segments become two gaps and not a pair.
+/// A gap costs so much that two dissimilar segments are a gap on either side rather than a pair.
 const GAP: f32 = -0.3;
 
-/// The score of a pair of segments. Returns `None` if they have nothing in common.
-fn pair_score(text: (&str, &[usize]), file: (&str, &[usize])) -> Option<f32> {
+/// The score of a pair of segments; `None` if they have nothing in common.
+fn pair_score(text: (&str, &[usize]), file: (&str, &[usize]), work: &Work<'_>) -> Option<f32> {
     match (text.0, file.0) {
         ("", "") => return Some(0.1),
         ("", _) | (_, "") => return None,
@@ -328,7 +355,7 @@ fn pair_score(text: (&str, &[usize]), file: (&str, &[usize])) -> Option<f32> {
         _ => {}
     }
     if file.0.len() > MAX_KEY && file.0.len() > 2 * text.0.len() {
-        return best_part(text.0, file.0).map(|(share, _)| share * 0.6);
+        return best_part(text.0, file.0, work).map(|(share, _)| share * 0.6);
     }
     let (mut one, mut other, mut shared) = (0, 0, 0);
     while one < text.1.len() && other < file.1.len() {
@@ -346,8 +373,12 @@ fn pair_score(text: (&str, &[usize]), file: (&str, &[usize])) -> Option<f32> {
     (score >= 0.3).then_some(score * 0.9)
 }
 
-/// Aligns the whole text with a part of some segments of the file.
-fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Option<Region<'t>> {
+/// Aligns all of the text with a part of some segments of the file.
+fn align<'t>(
+    keys: &[String],
+    window: impl Iterator<Item = Segment<'t>>,
+    work: &Work<'_>,
+) -> Option<Region<'t>> {
     let segments: Vec<_> = window.collect();
     let folded = |segment: &Segment<'_>| {
         let mut out = String::new();
@@ -363,7 +394,7 @@ fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Opti
     let text_trigrams: Vec<_> = keys.iter().map(sorted).collect();
     let file_trigrams: Vec<_> = file_keys.iter().map(sorted).collect();
     let (rows, columns) = (keys.len() + 1, segments.len() + 1);
-    // A segment that is in both is paired only with its equal, since it may have moved.
+    // A segment that is in both is paired with itself or with none: it may have moved.
     let in_file: HashSet<&str> = file_keys.iter().map(String::as_str).collect();
     let in_text: HashSet<&str> = keys.iter().map(String::as_str).collect();
     let mut scores = vec![0.0_f32; rows * columns];
@@ -374,9 +405,14 @@ fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Opti
             let gap_in_file = scores[(row - 1) * columns + column] + GAP;
             let gap_in_text = scores[row * columns + column - 1] + GAP;
             let (text, file) = (keys[row - 1].as_str(), file_keys[column - 1].as_str());
+            if !work.goes_on(file.len().min(MAX_KEY)) {
+                return None;
+            }
             let fits = text == file || !in_file.contains(text) && !in_text.contains(file);
             let pair = fits.then(|| {
-                pair_score((text, &text_trigrams[row - 1]), (file, &file_trigrams[column - 1]))
+                let (text, file) =
+                    ((text, &*text_trigrams[row - 1]), (file, &*file_trigrams[column - 1]));
+                pair_score(text, file, work)
             });
             let pair = pair.flatten();
             let pair = pair.map(|score| scores[(row - 1) * columns + column - 1] + score);
@@ -387,7 +423,7 @@ fn align<'t>(keys: &[String], window: impl Iterator<Item = Segment<'t>>) -> Opti
         }
     }
     let last_row = &scores[(rows - 1) * columns..];
-    // The first of equal ones.
+    // Of equals the first.
     let mut column = 0;
     for (at, score) in last_row.iter().enumerate() {
         if *score > last_row[column] + 1e-6 {

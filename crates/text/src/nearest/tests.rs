@@ -153,3 +153,28 @@ fn the_place_with_most_in_common_is_the_nearest() {
     let explanation = nearest(file, "fn two() {\n    setup( );\n    return 1;\n}\n", "").unwrap();
     assert!(explanation.starts_with("nearest is line 3:"), "{explanation}");
 }
+
+#[test]
+fn long_lines_are_explained_and_the_search_ends_at_the_deadline() {
+    let line = |seed: usize, words: usize| {
+        (0..words).map(|at| format!("word{} ", (at * at + seed) % 97)).collect::<String>()
+    };
+    let lines = |count: usize, words: usize| {
+        (0..count).map(|seed| line(seed, words)).collect::<Vec<_>>().join("\n")
+    };
+    let one_line = format!("{}needle here{}\n", line(1, 100_000), line(2, 100_000));
+    for (file, old) in
+        [(one_line.clone(), "nedle here".to_owned()), (lines(80, 1_500), lines(80, 100))]
+    {
+        // The deadline has passed before, or passes during the search.
+        for checks in [1_usize, 3] {
+            let left = std::cell::Cell::new(checks);
+            let in_time = || left.replace(left.get().saturating_sub(1)) > 1;
+            super::nearest(file.as_bytes(), Encoding::UTF_8, &old, "", &in_time);
+            assert_eq!(left.get(), 0, "the deadline was not checked");
+        }
+    }
+    let explanation = nearest(&one_line, "nedle here", "").unwrap();
+    assert!(explanation.starts_with("nearest is line 1:"), "{explanation}");
+    assert!(shown_lines(&explanation).contains("needle here"), "{explanation}");
+}
