@@ -2,7 +2,7 @@
 //!
 //! A root is a path, not an inode: [`Root::refresh`] compares the directory that the path leads to
 //! with the one that is open, and opens the new one if they differ. Nothing below a root is reached
-//! through a symlink.
+//! through a symlink, and neither is a root that is inside another one.
 
 mod cached_file;
 
@@ -15,6 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::ambient::symlinks_and_target;
 use crate::path::{Step, bytes_of, steps, without_parent_steps};
 use crate::temp_name::is_temp;
 use crate::tree::Tree;
@@ -41,7 +42,7 @@ pub(crate) struct Root {
     read_root: bool,
     /// Whether files and directories that are created below it are private to the owner.
     private: bool,
-    /// The outer root and the path from there, if this root was made by narrowing.
+    /// The directory that this one is in, and the path from there, if it was made by narrowing or is pinned.
     outer: Option<(Arc<Self>, RelPath)>,
     opened: RwLock<Arc<OpenedRoot>>,
     tree: Tree,
@@ -99,7 +100,32 @@ impl Root {
         })
     }
 
-    /// Opens the directory that the path leads to now, if it differs from the open one.
+    /// Whether another root holds this one, or a symlink on the way to it. Then whoever may write there could make this
+    /// root's path lead elsewhere.
+    pub(crate) fn is_reached_through(&self, other: &Self) -> bool {
+        let holder = other.canonical_path();
+        let mut ways = symlinks_and_target(&self.given).into_iter();
+        ways.any(|way| way != holder && way.starts_with(&holder))
+    }
+
+    /// The same root at its real path, on which no symlink is followed from now on.
+    pub(crate) fn pinned(&self) -> Result<Self> {
+        let top = Arc::new(Self::open(Path::new("/"), Some(self.method))?);
+        let path: RelPath = self.canonical_names().into_iter().collect();
+        let opened = OpenedRoot::new(top.open_below(&path, sys::DIR_PATH)?, Vec::new())?;
+        Ok(Self {
+            given: self.given.clone(),
+            given_names: self.given_names.clone(),
+            method: self.method,
+            read_root: self.read_root,
+            private: self.private,
+            outer: Some((top, path)),
+            opened: RwLock::new(Arc::new(opened)),
+            tree: Tree::default(),
+        })
+    }
+
+    /// Opens the directory that the path leads to now, if that is not the one that is open.
     pub(crate) fn refresh(&self) -> Result<()> {
         let gone = || Error::RootGone(self.given.display().to_string());
         let opened = self.opened();

@@ -39,6 +39,17 @@ pub struct Place {
     pub path: RelPath,
 }
 
+/// Pins each root that is reached through another one. A failure names the root by its number.
+fn pin_nested(roots: &mut [Arc<Root>]) -> Result<(), (usize, Error)> {
+    for number in 0..roots.len() {
+        let root = &roots[number];
+        if roots.iter().any(|other| root.is_reached_through(other)) {
+            roots[number] = Arc::new(root.pinned().map_err(|error| (number, error))?);
+        }
+    }
+    Ok(())
+}
+
 impl Workspace {
     /// Opens the roots. A root is a path: each call uses the directory that is there at the time.
     ///
@@ -51,7 +62,8 @@ impl Workspace {
             let root = Root::open(path.as_ref(), method).map_err(|error| (number, error));
             root.map(Arc::new)
         };
-        let roots = roots.into_iter().enumerate().map(open).collect::<Result<_, _>>()?;
+        let mut roots = roots.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        pin_nested(&mut roots)?;
         Ok(Self { roots, base: None, narrowed: false, ignore_cache: IgnoreCache::default() })
     }
 
@@ -74,6 +86,7 @@ impl Workspace {
             let root = root.map_err(|error| (self.roots.len(), error))?;
             self.roots.push(Arc::new(root.into_read_root()));
         }
+        pin_nested(&mut self.roots)?;
         Ok(self)
     }
 

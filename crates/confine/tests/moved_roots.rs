@@ -104,6 +104,46 @@ fn a_root_that_is_a_symlink_is_what_the_symlink_says() {
 }
 
 #[test]
+fn whoever_writes_in_one_root_does_not_choose_where_another_is() {
+    for (method, is_read_root) in
+        METHODS.into_iter().flat_map(|method| [(method, true), (method, false)])
+    {
+        let dir = TempDir::new().unwrap();
+        let at = fs::canonicalize(dir.path()).unwrap();
+        for name in ["ws/inner", "data", "secret"] {
+            fs::create_dir_all(at.join(name)).unwrap();
+            fs::write(at.join(name).join("f"), name).unwrap();
+        }
+        symlink("../data", at.join("ws/link")).unwrap();
+        let (ws, nested) = (at.join("ws"), ["ws/inner", "ws/link"].map(|name| at.join(name)));
+        let workspace = if is_read_root {
+            let workspace = Workspace::open([&ws], Some(method)).unwrap();
+            workspace.with_read_roots(&nested).unwrap()
+        } else {
+            Workspace::open([&ws].into_iter().chain(&nested), Some(method)).unwrap()
+        };
+        let path = |name: &str| at.join(name).display().to_string();
+        assert_eq!(read(&workspace, &path("ws/inner/f")).unwrap(), "ws/inner");
+        assert_eq!(read(&workspace, &path("ws/link/f")).unwrap(), "data");
+        // Anybody who may write in `ws` can do that.
+        fs::rename(at.join("ws/inner"), at.join("ws/aside")).unwrap();
+        symlink("../secret", at.join("ws/inner")).unwrap();
+        fs::remove_file(at.join("ws/link")).unwrap();
+        symlink("../secret", at.join("ws/link")).unwrap();
+        for name in ["ws/inner/f", "ws/inner/../link/f", "ws/link/../../secret/f", "secret/f"] {
+            assert!(read(&workspace, &path(name)).is_err(), "{name}");
+            assert!(write(&workspace, &path(name)).is_err(), "{name}");
+        }
+        assert_eq!(read(&workspace, &path("ws/link/f")).unwrap_or("data".into()), "data");
+        assert_eq!(fs::read_to_string(at.join("secret/f")).unwrap(), "secret");
+        // A directory that takes its place again is the root.
+        fs::remove_file(at.join("ws/inner")).unwrap();
+        fs::rename(at.join("ws/aside"), at.join("ws/inner")).unwrap();
+        assert_eq!(read(&workspace, &path("ws/inner/f")).unwrap(), "ws/inner");
+    }
+}
+
+#[test]
 fn a_root_that_gets_another_real_path_is_known_by_that() {
     for (method, is_link) in
         METHODS.into_iter().flat_map(|method| [(method, true), (method, false)])
