@@ -186,8 +186,8 @@ impl LogFile {
     /// A symlink is refused, because its owner could choose which file is written to and gets another mode.
     /// `/dev/stderr` and similar symlinks of the system are accepted.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let of_system = path.starts_with("/dev") || path.starts_with("/proc");
-        // `O_NONBLOCK`, since a pipe may have no reader.
+        let of_system = is_open_file(path);
+        // `NONBLOCK`: a pipe may have no reader.
         let mut flags = rustix::fs::OFlags::NONBLOCK;
         flags.set(rustix::fs::OFlags::NOFOLLOW, !of_system);
         let mut options = OpenOptions::new();
@@ -238,7 +238,20 @@ impl LogFile {
     }
 }
 
-/// Opens the controlling terminal of this process, if it has one, for reading and writing.
+/// Whether a path names a file that a process has open, as `/dev/stderr` and `/proc/1/fd/1` do. Anybody can make symlinks
+/// elsewhere below `/dev`.
+fn is_open_file(path: &Path) -> bool {
+    let is_number = |name: &str| !name.is_empty() && name.bytes().all(|it| it.is_ascii_digit());
+    let names: Vec<_> = path.to_str().unwrap_or_default().split('/').collect();
+    match names[..] {
+        ["", "dev", "stdout" | "stderr"] => true,
+        ["", "dev", "fd", file] | ["", "proc", "self", "fd", file] => is_number(file),
+        ["", "proc", process, "fd", file] => is_number(process) && is_number(file),
+        _ => false,
+    }
+}
+
+/// Opens the terminal that controls this process, if it has one, for reading and writing.
 pub fn terminal() -> io::Result<fs::File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
@@ -308,6 +321,26 @@ mod tests {
         let ways = ["link", "real/other", "link", "real/deep/file"].map(|way| root.join(way));
         assert_eq!(symlinks_and_target(&root.join("link/other")), ways);
         assert_eq!(symlinks_and_target(&root.join("none/at/all")), [root.join("none/at/all")]);
+    }
+
+    #[test]
+    fn a_log_that_is_a_symlink_is_refused_unless_the_system_made_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, target) = (dir.path().join("link"), dir.path().join("target"));
+        fs::write(&target, "mine").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        for before in ["", "/dev/..", "/proc/self/root", "/dev/fd/../../.."] {
+            let path = PathBuf::from(format!("{before}{}", link.display()));
+            assert!(LogFile::open(&path).is_err(), "{}", path.display());
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
+        for path in ["/dev/stderr", "/dev/stdout", "/dev/fd/2", "/proc/self/fd/2", "/proc/1/fd/1"] {
+            assert!(is_open_file(path.as_ref()), "{path}");
+        }
+        for path in ["/dev/shm/x", "/dev/fd/x", "/dev/fd/", "/dev/stderr/", "/proc/self/cwd/x"] {
+            assert!(!is_open_file(path.as_ref()), "{path}");
+        }
+        LogFile::open("/dev/null".as_ref()).unwrap();
     }
 
     #[test]
