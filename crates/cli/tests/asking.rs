@@ -105,6 +105,27 @@ fn a_client_can_allow_and_deny() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_read_approves_nothing_and_is_not_waited_for() {
+    let dir = workspace();
+    let mut command = pinfold(&dir, "serve", &["--mode", "default"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    for content in [r#"{"answer":"deny","reason":"\ud83d"}"#, r#"{"answer":"allow once","x":NaN}"#]
+    {
+        let id = server.ask("tools/call", write("two\n"));
+        let question = server.read().unwrap();
+        let answer_text = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept","content":{content}}}}}"#,
+            question["id"]
+        );
+        server.send_raw(answer_text.as_bytes());
+        let message = server.read().unwrap();
+        assert_eq!(message["id"], id);
+        assert_eq!(answer(&message)["error"], "permission_denied", "{message}");
+    }
+    assert_eq!(content(&dir), "one\n");
+}
+
+#[test]
 fn where_nobody_can_be_asked_the_answer_names_the_rule() {
     let dir = workspace();
     let mut command = pinfold(&dir, "serve", &["--mode", "default"]);

@@ -3,7 +3,7 @@
 //! If the id of a request can be read, the answer has that id, so that the client does not wait for it.
 
 use pinfold::exceeds_json_values;
-use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
     let max = limits::MAX_MESSAGE_VALUES;
     let problem = format!("a message can have {max} values; this one has more");
     let id = match Envelope::parse(text) {
-        Some(Envelope { id: None, method: Some(_) }) => {
+        Some(Envelope { id: None, method: Some(_), .. }) => {
             tracing::debug!("a notification is dropped: {problem}");
             return None;
         }
@@ -32,17 +32,55 @@ pub(crate) fn too_many(text: &[u8]) -> Option<BadMessage> {
 /// The error, and the id of the request if it can be read.
 pub(crate) type BadMessage = Box<(ErrorData, Option<RequestId>)>;
 
-/// The members of a message that its answer depends on. The rest need only be well-formed JSON: it may have half a
-/// surrogate pair, invalid UTF-8 or a number that no float can hold.
+/// The parts of a message that its answer depends on. The rest only has to be JSON in form: half a surrogate
+/// pair, invalid UTF-8, or a number that no float can hold or that Python writes as `NaN` may be in it.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<RequestId>,
     method: Option<IgnoredAny>,
+    result: Option<IgnoredAny>,
 }
 
 impl Envelope {
     fn parse(text: &[u8]) -> Option<Self> {
-        serde_json::from_str(&String::from_utf8_lossy(text)).ok()
+        let text = String::from_utf8_lossy(text);
+        let parsed = serde_json::from_str(&text).ok();
+        let has_names = || text.contains("NaN") || text.contains("Infinity");
+        parsed.or_else(|| has_names().then(|| serde_json::from_str(&with_numbers(&text)).ok())?)
+    }
+}
+
+/// A text with a number for each `NaN` and `Infinity` that is not in a string.
+fn with_numbers(text: &str) -> String {
+    let (mut out, mut in_string, mut rest) = (String::with_capacity(text.len()), false, text);
+    while let Some(letter) = rest.chars().next() {
+        let name = ["NaN", "Infinity"].into_iter().find(|name| rest.starts_with(name));
+        let end = match (in_string, letter, name) {
+            (false, _, Some(name)) => name.len(),
+            // An escape in a string, such as that of a quote.
+            (true, '\\', _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => letter.len_utf8(),
+        };
+        let is_name = !in_string && name.is_some();
+        in_string ^= letter == '"';
+        out.push_str(if is_name { "0" } else { &rest[..end] });
+        rest = &rest[end..];
+    }
+    out
+}
+
+/// The client's answer to a request of the server, if the text is one that has a value which cannot be represented: an
+/// error, so that nobody waits for it.
+pub(crate) fn unreadable_answer(
+    text: &[u8],
+    problem: &serde_json::Error,
+) -> Option<ClientJsonRpcMessage> {
+    match Envelope::parse(text)? {
+        Envelope { id: Some(id), method: None, result: Some(_) } => {
+            let error = ErrorData::parse_error(format!("it cannot be read: {problem}"), None);
+            Some(ClientJsonRpcMessage::error(error, Some(id)))
+        }
+        _ => None,
     }
 }
 
@@ -67,7 +105,7 @@ pub(crate) fn bad_message(text: &[u8], problem: &serde_json::Error) -> Option<Ba
 
 /// The answer to a text that does not parse. It may still be a request in which only one value cannot be represented.
 fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<BadMessage> {
-    let Some(Envelope { id, method: Some(_) }) = Envelope::parse(text) else {
+    let Some(Envelope { id, method: Some(_), .. }) = Envelope::parse(text) else {
         let problem = format!("this is not JSON: {problem}");
         return Some(Box::new((ErrorData::new(ErrorCode::PARSE_ERROR, problem, None), None)));
     };
@@ -121,7 +159,14 @@ mod tests {
 
     #[test]
     fn a_request_with_a_value_that_cannot_be_represented_is_answered_by_its_id() {
-        for value in [r#""\ud83d""#, r#""\ude00 x""#, "1e999", r#"{"\ud83d": 1}"#, "[-1e400]"] {
+        for value in [
+            r#""\ud83d""#,
+            r#""\ude00 x""#,
+            "1e999",
+            r#"{"\ud83d": 1}"#,
+            "[-1e400]",
+            r#"["\"NaN", NaN, -Infinity]"#,
+        ] {
             let text = format!(r#"{{"params":{{"a":{value}}},"method":"tools/call","id":"x"}}"#);
             let id = Some(RequestId::String("x".into()));
             assert_eq!(answered(&text), Some((-32602, id)), "{text}");

@@ -24,9 +24,8 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values};
-use crate::stop::server_ends;
-use crate::{Service, Stop, limits, line};
+use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values, unreadable_answer};
+use crate::{Service, limits, line};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;
@@ -277,8 +276,13 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
         }
         let message = match line::parse(text) {
             Ok(message) => message,
-            // Notifications get no answer.
-            Err(problem) => return bad_message(text, &problem).map_or(Ok(None), Err),
+            Err(problem) => {
+                if let Some(answer) = unreadable_answer(text, &problem) {
+                    return Ok(self.begun.then_some(answer));
+                }
+                // Notifications get no answer.
+                return bad_message(text, &problem).map_or(Ok(None), Err);
+            }
         };
         self.begun |= begins(&message);
         if self.begun {
