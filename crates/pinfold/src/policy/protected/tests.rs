@@ -30,9 +30,17 @@ fn secrets_are_known_by_name_at_any_depth() {
         assert!(asks(Access::Read, path), "{path}");
         assert!(may_be_protected(path.as_bytes()), "{path}");
     }
-    for path in
-        [".env.example", "a/.env.example", "env", "x.pem.txt", "keys.rs", "README.md", "src/id.rs"]
-    {
+    for path in [
+        ".env.example",
+        "a/.env.example",
+        "env",
+        "x.pem.txt",
+        "keys.rs",
+        "README.md",
+        "src/id.rs",
+        "id_ed25519_github.pub",
+        "id_rsa.pub",
+    ] {
         assert!(!asks(Access::Read, path), "{path}");
     }
 }
@@ -127,7 +135,27 @@ fn files_that_tools_run_by_themselves_ask_before_they_are_changed() {
         ".woodpecker/x.yml",
         ".woodpecker.yml",
         "sitecustomize.py",
+        "lib/python3/site-packages/x.pth",
         ".gdbinit",
+        ".pdbrc",
+        ".rvmrc",
+        ".mise/config.toml",
+        ".config/mise.toml",
+        ".direnvrc",
+        ".cargo/env",
+        ".github/hooks/x.json",
+        ".claude-plugin/plugin.json",
+        ".bsp/sbt.json",
+        "rust-analyzer.toml",
+        "hie.yaml",
+        ".ycm_extra_conf.py",
+        ".wgetrc",
+        ".terraformrc",
+        "_darcs/prefs/defaults",
+        ".gitconfig.local",
+        ".readthedocs.yaml",
+        "buildspec-release.yml",
+        "netlify.toml",
     ] {
         assert!(asks(Access::Write, path) && asks(Access::Delete, path), "{path}");
         assert!(may_be_protected(path.as_bytes()), "{path}");
@@ -172,6 +200,9 @@ fn ordinary_files_do_not_ask() {
 #[test]
 fn backups_and_swap_files_count_as_the_file() {
     for (access, path) in [
+        (Access::Read, "id_ed25519_github"),
+        (Access::Read, "id_rsa-work"),
+        (Access::Read, "terraform.tfstate.backup"),
         (Access::Read, "id_rsa~"),
         (Access::Read, "id_rsa.bak"),
         (Access::Read, "ID_RSA.BAK"),
