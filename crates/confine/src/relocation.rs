@@ -4,6 +4,7 @@
 //! still be where their paths lead; otherwise it is moved back. So after an error, it is at its old path.
 
 use std::cell::OnceCell;
+use std::io::Read as _;
 
 use rustix::io::Errno;
 
@@ -12,7 +13,7 @@ use crate::lock::DirLock;
 use crate::locked_entry::LockedEntry;
 use crate::temp_file::retry;
 use crate::{
-    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Target,
+    Deadline, Durability, Error, File, Hash, Kind, Metadata, Name, Place, RawPath, Result, Target,
     Workspace, sys,
 };
 
@@ -127,20 +128,29 @@ impl Relocation {
         self.destination.missing_parents()
     }
 
-    /// The hash of a file's content, computed once. `None` for other kinds.
+    /// The content of a file.
+    pub fn content(&self) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.file()?.read_to_end(&mut content).map_err(Error::Os)?;
+        Ok(content)
+    }
+
+    /// The file as it was found.
+    fn file(&self) -> Result<File> {
+        let HeldEntry { dir, name, meta, .. } = &self.source;
+        let file = dir.file(name)?;
+        if meta.same_stat(file.meta()) { Ok(file) } else { Err(Error::Changed) }
+    }
+
+    /// The hash of a file's content, computed once; `None` for anything else.
     pub fn hash(&self) -> Result<Option<Hash>> {
-        let LockedEntry { dir, name, meta, .. } = &self.source;
-        if meta.kind != Kind::File {
+        if self.source.meta.kind != Kind::File {
             return Ok(None);
         }
         if let Some(hash) = self.hash.get() {
             return Ok(Some(*hash));
         }
-        let file = dir.file(name)?;
-        if !meta.same_stat(file.meta()) {
-            return Err(Error::Changed);
-        }
-        let hash = file.hash(&self.deadline)?;
+        let hash = self.file()?.hash(&self.deadline)?;
         Ok(Some(*self.hash.get_or_init(|| hash)))
     }
 

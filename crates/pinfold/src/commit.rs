@@ -11,6 +11,8 @@
 //!    no longer as it was planned on, the session plans again.
 //! 7. Mark the entries as made, and note the changes for the audit log and in the ledger.
 
+use std::collections::HashSet;
+
 use blake3::Hash;
 use pinfold_confine::{Error as ConfineError, Place, RawPath, SharedLocks};
 
@@ -104,6 +106,10 @@ fn needed_approval(
     }
     let change_hash = change_hash(changes, view)?;
     let mut parts = Vec::new();
+    // The question is about changes that need approval by their paths, before those that need it as any change does.
+    let by_path = asking.iter().filter(|(.., reason)| !reason.is_general());
+    let first: HashSet<usize> = by_path.map(|(number, ..)| *number).collect();
+    asking.sort_by_key(|(number, ..)| !first.contains(number));
     for (number, nth, reason) in asking {
         let request = changes[number].requests()[nth];
         if !view.is_approved(&request, Some(change_hash)) {
@@ -113,13 +119,14 @@ fn needed_approval(
     if parts.is_empty() {
         return Ok(None);
     }
-    let mut proposals = Vec::new();
-    for change in changes {
+    let (mut asked, mut others) = (Vec::new(), Vec::new());
+    for (number, change) in changes.iter_mut().enumerate() {
         let proposal = change.proposal(view);
         let proposal = proposal.map_err(|error| failed_to_read(&**change, error, view))?;
-        proposals.push((view.session().relative(change.place()), proposal));
+        let list = if first.contains(&number) { &mut asked } else { &mut others };
+        list.push((view.session().relative(change.place()), proposal));
     }
-    let proposal = Proposal::of_all(proposals);
+    let proposal = Proposal::of_all(asked, others);
     Ok(Some(NeededApproval { parts, change: Some((change_hash, proposal)) }))
 }
 

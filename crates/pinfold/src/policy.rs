@@ -174,6 +174,13 @@ pub enum Reason {
     RootMoved,
 }
 
+impl Reason {
+    /// Whether it applies to any change, whatever its path.
+    pub(crate) fn is_general(&self) -> bool {
+        matches!(self, Self::Mode(_) | Self::Paused)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

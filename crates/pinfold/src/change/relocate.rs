@@ -3,10 +3,11 @@
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Kind, Place, RawPath, Relocation};
 
+use super::replace::can_compare;
 use super::{Applied, Change};
 use crate::journal::{Displaces, State};
 use crate::permit::{AccessRequest, CheckedTree};
-use crate::preview::Proposal;
+use crate::preview::{Proposal, Version};
 use crate::{Access, View};
 
 /// Moves something to a free path.
@@ -26,6 +27,15 @@ pub(crate) struct Relocate {
 impl Relocate {
     fn is_directory(&self) -> bool {
         self.relocation.meta().kind == Kind::Directory
+    }
+
+    /// Whether the user is asked because of what comes to the new place, and so has to see it. What the user has to be
+    /// asked about before it is read is not shown.
+    fn shows_content(&self, view: &View<'_>) -> bool {
+        let requests = self.requests();
+        let [read, _, write, ..] = &requests[..] else { return false };
+        matches!(view.check_policy(read), Ok(None))
+            && matches!(view.check_policy(write), Ok(Some(reason)) if !reason.is_general())
     }
 }
 
@@ -73,7 +83,19 @@ impl Change for Relocate {
             (None, _) => format!("a file of {} bytes", meta.len),
         };
         let holds = self.tree.as_ref().map(|tree| tree.asked(view)).unwrap_or_default();
-        Ok(Proposal::Move { what, from, to, holds })
+        let content = if self.shows_content(view) {
+            // A file that cannot be read can be moved all the same.
+            let content = can_compare(meta.len, view).then(|| self.relocation.content().ok());
+            let content = content.flatten().map(Into::into);
+            self.relocation.hash().ok().flatten().map(|hash| Version {
+                bytes: meta.len,
+                hash,
+                content,
+            })
+        } else {
+            None
+        };
+        Ok(Proposal::Move { what, from, to, holds, content })
     }
 
     fn change_hash(&self) -> Result<Hash, ConfineError> {
@@ -82,7 +104,10 @@ impl Change for Relocate {
         hasher.update(format!("{:?} {:?} {to:?}", meta.kind, meta.identity).as_bytes());
         match &self.tree {
             Some(tree) => hasher.update(tree.hash().as_bytes()),
-            None => hasher.update(format!("{} {:?}", meta.len, meta.modified).as_bytes()),
+            None => {
+                let content = self.relocation.hash().ok().flatten();
+                hasher.update(format!("{} {:?} {content:?}", meta.len, meta.modified).as_bytes())
+            }
         };
         Ok(hasher.finalize())
     }

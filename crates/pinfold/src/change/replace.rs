@@ -93,7 +93,8 @@ impl Change for Replace {
         let bytes = self.after.len() as u64;
         let content = can_compare(bytes, view).then(|| self.after.as_slice().into());
         let after = Version { bytes, hash: self.after_hash, content };
-        Ok(Proposal::Replace { path: self.place().path.to_string(), before, after })
+        let (path, mode) = (self.place().path.to_string(), self.mode);
+        Ok(Proposal::Replace { path, before, after, mode })
     }
 
     fn change_hash(&self) -> Result<Hash, ConfineError> {
@@ -101,7 +102,8 @@ impl Change for Replace {
         if let Some(before) = self.target.hash()? {
             hasher.update(before.as_bytes());
         }
-        Ok(hasher.update(self.after_hash.as_bytes()).finalize())
+        hasher.update(self.after_hash.as_bytes());
+        Ok(hasher.update(format!("{:?}", self.mode).as_bytes()).finalize())
     }
 
     fn answers_with_diff(&self) -> bool {

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
-use pinfold::operations::{Delete, Find, Info, List, Read, Search, Show, Write};
+use pinfold::operations::{
+    ChangeFiles, Delete, FileChange, Find, Info, List, Read, Search, Show, Write,
+};
 use pinfold::{
     Access, ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Denial, Encoding, Error,
     JournalSetting, Mode, ReadRule, Reason, Session, Settings,
@@ -34,6 +36,27 @@ impl Approver for Person {
     fn ask(&self, question: &ApprovalRequest) -> ApprovalAnswer {
         self.asked.lock().unwrap().push(question.clone());
         self.answers.lock().unwrap().pop().expect("nobody expected this question")
+    }
+}
+
+#[test]
+fn a_question_about_several_changes_is_about_the_one_that_needs_approval_by_its_path() {
+    let dir = workspace();
+    let padding = "# a comment\n".repeat(400);
+    let write = |path: &str, content: &str| FileChange::Write(Write::new(path, content));
+    let changes = ChangeFiles::new([
+        write("first.txt", &padding),
+        write("sub/.envrc", "evil\n"),
+        write("last.txt", &padding),
+    ]);
+    for mode in [Mode::Ask, Mode::SecureFileAccess] {
+        let person = Person::saying(&[ApprovalAnswer::Denied(None)]);
+        let session = session(&dir, permissions(mode, &[], &[], &[])).with_approver(person.clone());
+        denial(&session, &changes);
+        let [question] = &person.asked()[..] else { panic!() };
+        assert!(question.path.ends_with("sub/.envrc"), "{question:?}");
+        assert_eq!(question.reason, Reason::MakesCodeRun);
+        assert!(question.preview(4_000).contains("\n+evil\n"), "{}", question.preview(4_000));
     }
 }
 
