@@ -27,6 +27,7 @@
 #[macro_use]
 mod builder;
 
+mod admission;
 mod approval;
 mod audit;
 mod cached_file;

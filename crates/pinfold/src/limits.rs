@@ -187,3 +187,10 @@ pub(crate) const MAX_PDF_BYTES_AT_ONCE: u64 = 256 * 1024 * 1024;
 
 /// The largest file whose added and removed lines are counted for an observer. The call waits for the count.
 pub(crate) const MAX_COUNTED_BYTES: u64 = 1024 * 1024;
+
+/// Bytes of memory that files take at once which are in memory as a whole, to be parsed or searched: sixteen of the largest
+/// that are searched.
+pub(crate) const MAX_FILE_BYTES_AT_ONCE: u64 = 1024 * 1024 * 1024;
+
+/// Less memory is not counted: many small files take little together.
+pub(crate) const MIN_ADMITTED_BYTES: u64 = 1024 * 1024;

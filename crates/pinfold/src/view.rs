@@ -15,6 +15,7 @@ use pinfold_confine::{
 };
 use pinfold_text::LineHashes;
 
+use crate::admission::{Admitted, Late, admit_file};
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::permit::{AccessRequest, Decisions};
@@ -320,6 +321,14 @@ impl<'s> View<'s> {
         let (cancel, start, waited) = (self.call.cancel.clone(), self.start, self.waited.clone());
         let longest = Duration::from_secs(self.session.settings().deadline_seconds);
         Deadline::lasting_while(move || !cancel.is_cancelled() && worked(start, &waited) <= longest)
+    }
+
+    /// Waits until a file may take so many bytes of memory, which it may until the share is dropped.
+    pub(crate) fn admit_file(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
+        admit_file(bytes, &self.deadline()).or_else(|Late| {
+            self.check_time()?;
+            Err(Error::Timeout { seconds: self.session.settings().deadline_seconds })
+        })
     }
 
     /// Fails if the call was cancelled or its deadline has passed.

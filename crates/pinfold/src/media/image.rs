@@ -55,6 +55,15 @@ impl Shrink {
     fn is_set(self) -> bool {
         self.side.is_some() || self.bytes.is_some()
     }
+
+    /// How much memory an image with so many bytes may take.
+    pub(crate) fn memory(self, size: u64) -> u64 {
+        #[cfg(feature = "images")]
+        if self.is_set() {
+            return MAX_DECODED_BYTES;
+        }
+        2 * size
+    }
 }
 
 /// Whether models can read images of this media type.

@@ -9,7 +9,6 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use pinfold_confine::{Deadline, File};
 use pinfold_pdf::{Budget, extract};
 use pinfold_pdf::{ExtractError, Extracted, PdfRequest};
 
+use crate::admission::Admission;
 #[cfg(feature = "pdf")]
 use crate::limits::MAX_PDF_BYTES;
 use crate::limits::{MAX_PDF_BYTES_AT_ONCE, MAX_PDFS_AT_ONCE};
@@ -57,63 +57,7 @@ fn message(error: ExtractError) -> String {
 const TIMED_OUT: &str = "it takes too long to read";
 
 /// The documents that this process is reading.
-static READING: Admission = Admission::new();
-
-/// Bounds how many documents are read at once, and how large they are together.
-#[derive(Debug)]
-struct Admission {
-    in_use: Mutex<InUse>,
-    freed: Condvar,
-}
-
-#[derive(Debug)]
-struct InUse {
-    documents: usize,
-    bytes: u64,
-}
-
-/// A document's share of an [`Admission`], until it is dropped.
-#[derive(Debug)]
-struct Admitted<'a> {
-    admission: &'a Admission,
-    bytes: u64,
-}
-
-impl Admission {
-    const fn new() -> Self {
-        Self { in_use: Mutex::new(InUse { documents: 0, bytes: 0 }), freed: Condvar::new() }
-    }
-
-    fn in_use(&self) -> MutexGuard<'_, InUse> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until a document of this size can be read. Returns `None` if the deadline passes first.
-    fn admit(&self, bytes: u64, deadline: &Deadline) -> Option<Admitted<'_>> {
-        // A document larger than the whole budget is read alone.
-        let bytes = bytes.min(MAX_PDF_BYTES_AT_ONCE);
-        let mut in_use = self.in_use();
-        while in_use.documents >= MAX_PDFS_AT_ONCE || in_use.bytes + bytes > MAX_PDF_BYTES_AT_ONCE {
-            if deadline.has_passed() {
-                return None;
-            }
-            let waited = self.freed.wait_timeout(in_use, POLL_INTERVAL);
-            in_use = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        in_use.documents += 1;
-        in_use.bytes += bytes;
-        Some(Admitted { admission: self, bytes })
-    }
-}
-
-impl Drop for Admitted<'_> {
-    fn drop(&mut self) {
-        let mut in_use = self.admission.in_use();
-        in_use.documents -= 1;
-        in_use.bytes -= self.bytes;
-        self.admission.freed.notify_all();
-    }
-}
+static READING: Admission = Admission::new(MAX_PDFS_AT_ONCE, MAX_PDF_BYTES_AT_ONCE);
 
 /// Reads PDFs on a thread of this process.
 ///
@@ -278,45 +222,5 @@ impl KillOnDrop {
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-    use super::*;
-
-    #[test]
-    fn documents_in_memory_are_bounded_for_the_whole_process() {
-        const MIB: u64 = 1024 * 1024;
-        for size in [1, 10 * MIB, 100 * MIB, 199 * MIB, 1024 * MIB] {
-            let admission = Admission::new();
-            let (documents, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
-            thread::scope(|scope| {
-                for _ in 0..16 {
-                    scope.spawn(|| {
-                        let admitted = admission.admit(size, &Deadline::default()).unwrap();
-                        let at_once = documents.fetch_add(1, Ordering::SeqCst) + 1;
-                        let held = bytes.fetch_add(admitted.bytes, Ordering::SeqCst);
-                        assert!(at_once <= MAX_PDFS_AT_ONCE, "{at_once} of {size}");
-                        assert!(held + admitted.bytes <= MAX_PDF_BYTES_AT_ONCE, "{held} of {size}");
-                        thread::yield_now();
-                        documents.fetch_sub(1, Ordering::SeqCst);
-                        bytes.fetch_sub(admitted.bytes, Ordering::SeqCst);
-                    });
-                }
-            });
-        }
-    }
-
-    #[test]
-    fn a_call_that_waits_for_its_turn_ends_with_its_deadline() {
-        let admission = Admission::new();
-        let held = admission.admit(u64::MAX, &Deadline::default()).unwrap();
-        let passed = Deadline::lasting_while(|| false);
-        assert!(admission.admit(1, &passed).is_none());
-        drop(held);
-        assert!(admission.admit(1, &passed).is_some());
     }
 }

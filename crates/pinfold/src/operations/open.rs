@@ -151,8 +151,9 @@ impl Open {
         if let Some(problem) = too_many_bytes(size) {
             return Err(too_large(problem));
         }
-        let (place, content) = self.whole(view, size)?;
         let shrink = Shrink::new(view.session().settings());
+        let _room = view.admit_file(shrink.memory(size))?;
+        let (place, content) = self.whole(view, size)?;
         match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
             Err(NoPicture::TimedOut) => Err(view.timed_out(&self.path())),
             Ok(picture) => Ok(Opened::Image(place, picture)),
@@ -198,6 +199,8 @@ impl Open {
         let problem = if size > MAX_NOTEBOOK_BYTES {
             format!("it has more than {MAX_NOTEBOOK_BYTES} bytes")
         } else {
+            // The content, its values, the text of each, and all of it.
+            let _room = view.admit_file(4 * size)?;
             let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;
             match notebook(&content) {
                 Ok(notebook) => {

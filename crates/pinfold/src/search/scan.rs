@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicUsize;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use pinfold_confine::{Deadline, Error as ConfineError, File};
 
+use crate::admission::{Late, admit_file};
 use crate::limits::{MAX_SEARCH_HEAP_BYTES, MAX_WHOLE_FILE_BYTES, MAX_WHOLE_NAMED_FILE_BYTES};
 use crate::search::Compiled;
 use crate::search::bounded::{BoundedMatcher, Text};
@@ -146,6 +147,10 @@ impl<'s> Scanner<'s> {
             Named::Yes => MAX_WHOLE_NAMED_FILE_BYTES,
             Named::No => MAX_WHOLE_FILE_BYTES.max(max_kept),
         };
+        // All of it, or a line of it; a file that is named is read once more where matches span lines.
+        let copies = if named == Named::Yes { 2 } else { 1 };
+        let most = copies * file.meta().len.min(MAX_SEARCH_HEAP_BYTES as u64);
+        let _room = admit_file(most, self.scan.deadline).map_err(|Late| ConfineError::TimedOut)?;
         let filled = if file.meta().len <= whole { fill(file, &mut self.buffer)? } else { None };
         let Some(len) = filled else {
             file.rewind();
