@@ -137,7 +137,7 @@ impl Relocation {
 
     /// The file as it was found.
     fn file(&self) -> Result<File> {
-        let HeldEntry { dir, name, meta, .. } = &self.source;
+        let LockedEntry { dir, name, meta, .. } = &self.source;
         let file = dir.file(name)?;
         if meta.same_stat(file.meta()) { Ok(file) } else { Err(Error::Changed) }
     }

@@ -43,7 +43,8 @@ pub struct Place {
 fn pin_nested(roots: &mut [Arc<Root>]) -> Result<(), (usize, Error)> {
     for number in 0..roots.len() {
         let root = &roots[number];
-        if roots.iter().any(|other| root.is_reached_through(other)) {
+        let mut others = roots.iter().filter(|other| !Arc::ptr_eq(root, other));
+        if others.any(|other| root.is_reached_through(other)) {
             roots[number] = Arc::new(root.pinned().map_err(|error| (number, error))?);
         }
     }

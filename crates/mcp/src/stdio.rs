@@ -25,7 +25,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values, unreadable_answer};
-use crate::{Service, limits, line};
+use crate::stop::server_ends;
+use crate::{Service, Stop, limits, line};
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;

@@ -62,7 +62,9 @@ impl Proposal {
     pub(crate) fn other_paths(&self) -> usize {
         let is_tree = |proposal: &Self| matches!(proposal, Self::RemoveTree { .. });
         match self {
-            Self::Several(all) if !all.iter().any(|(_, one)| is_tree(one)) => all.len() - 1,
+            Self::Several { changes, .. } if !changes.iter().any(|(_, one)| is_tree(one)) => {
+                changes.len() - 1
+            }
             _ => 0,
         }
     }
@@ -261,63 +263,6 @@ fn narrow(content: &[u8], encoding: Encoding) -> Cow<'_, [u8]> {
     let (text, _) = encoding.decode_lossy(content);
     let exact = text.is_ascii() && encoding.encode(&text).is_ok_and(|again| again == content);
     if exact { text.into_owned().into_bytes().into() } else { content.into() }
-}
-
-/// How many bytes are not part of readable text.
-fn unreadable(bytes: &[u8]) -> usize {
-    let chunks = bytes.utf8_chunks().map(|chunk| {
-        let hidden = chunk.valid().chars().filter(|it| *it != '\r' && is_hidden(*it));
-        hidden.map(char::len_utf8).sum::<usize>() + chunk.invalid().len()
-    });
-    chunks.sum()
-}
-
-/// Bytes as text for the user: invalid UTF-8 and control characters as `\x1b`, other characters that
-/// cannot be seen as `\u{200b}`. Line feeds and tabs stay. A backslash that would look like the start
-/// of such an escape is `\x5c`.
-pub fn escaped_text(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        let mut rest = chunk.valid().chars();
-        while let Some(character) = rest.next() {
-            match character {
-                '\\' if rest.as_str().starts_with(['x', 'u']) => out.push_str("\\x5c"),
-                _ if !is_hidden(character) => out.push(character),
-                '\0'..='\x7f' => {
-                    write!(out, "\\x{:02x}", u32::from(character)).expect(INFALLIBLE);
-                }
-                _ => write!(out, "\\u{{{:x}}}", u32::from(character)).expect(INFALLIBLE),
-            }
-        }
-        for byte in chunk.invalid() {
-            write!(out, "\\x{byte:02x}").expect(INFALLIBLE);
-        }
-    }
-    out
-}
-
-fn one_line(bytes: &[u8]) -> String {
-    escaped_text(bytes).replace('\n', "\\x0a").replace('\t', "\\x09")
-}
-
-/// Whether a character cannot be seen, or changes how the text around it looks: controls, format and
-/// bidirectional characters, everything that Unicode calls default-ignorable, every blank but the
-/// ordinary ones, and code points that stand for no character, which some fonts leave out.
-fn is_hidden(character: char) -> bool {
-    static HIDDEN: LazyLock<ClassUnicode> = LazyLock::new(|| {
-        let class = r"[[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}\u{FFFC}\u{1107F}\u{13441}\u{13442}\u{16FE4}\u{1D159}]--[ \t\n]]";
-        let parsed = regex_syntax::parse(class).expect("the class is well-formed");
-        match parsed.into_kind() {
-            HirKind::Class(Class::Unicode(class)) => class,
-            other => unreachable!("a class of characters: {other:?}"),
-        }
-    });
-    if matches!(character, ' '..='~' | '\t' | '\n') {
-        return false;
-    }
-    let ranges = HIDDEN.ranges();
-    let after = ranges.partition_point(|range| range.end() < character);
-    ranges.get(after).is_some_and(|range| range.start() <= character)
 }
 
 /// The first and the last lines of a text, with the number of lines between them that are left out, in

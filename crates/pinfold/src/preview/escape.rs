@@ -46,10 +46,11 @@ pub(super) fn one_line(bytes: &[u8]) -> String {
 }
 
 /// Whether a character is invisible, or changes how the text around it looks: controls, format and bidirectional
-/// characters, everything that Unicode calls default-ignorable, and all unusual blanks.
+/// characters, everything that Unicode calls default-ignorable, all unusual blanks, and code points without a character,
+/// which some fonts leave out.
 pub(super) fn is_hidden(character: char) -> bool {
     static HIDDEN: LazyLock<ClassUnicode> = LazyLock::new(|| {
-        let class = r"[[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}]--[ \t\n]]";
+        let class = r"[[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u{2800}\u{FFFC}\u{1107F}\u{13441}\u{13442}\u{16FE4}\u{1D159}]--[ \t\n]]";
         let parsed = regex_syntax::parse(class).expect("the class is well-formed");
         match parsed.into_kind() {
             HirKind::Class(Class::Unicode(class)) => class,
