@@ -8,6 +8,14 @@ impl Error {
     /// What to try after the error, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::NotFound { path, near } | Self::DirectoryNotFound { path, near }
+                if near.iter().any(|near| near == path.as_str()) =>
+            {
+                Some(
+                    "a name there is shown like this: give its escaped characters themselves, or work without it"
+                        .into(),
+                )
+            }
             Self::NotFound { near, .. } | Self::DirectoryNotFound { near, .. }
                 if !near.is_empty() =>
             {
