@@ -139,7 +139,17 @@ impl AbsolutePath {
                 format!("{argument} must be an absolute path in the workspace, {}", root.display());
             return Err(Error::InvalidArgument(problem));
         }
-        let absolute = root.join(below);
+        // Paths also come in quotes, as URIs, and without their first slash.
+        let bare = self.path.trim_matches(['"', '\'', '`']);
+        let bare = bare.strip_prefix("file://").unwrap_or(bare);
+        let slashed = Path::new("/").join(below);
+        let absolute = if bare.starts_with('/') {
+            bare.into()
+        } else if slashed.starts_with(root) {
+            slashed
+        } else {
+            root.join(below)
+        };
         let instead = RawPath::from(absolute.to_string_lossy());
         Err(Error::InvalidArgument(format!("{argument} must be an absolute path; use `{instead}`")))
     }

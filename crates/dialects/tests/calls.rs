@@ -73,6 +73,24 @@ fn a_call_past_its_deadline_ends() {
 }
 
 #[test]
+fn a_relative_path_is_answered_with_the_absolute_one() {
+    let (dir, toolbox) = toolbox(Settings::default());
+    let root = dir.path().display().to_string();
+    let absolute = format!("{root}/a.txt");
+    for given in [
+        "a.txt".to_owned(),
+        "./a.txt".to_owned(),
+        format!("\"{absolute}\""),
+        format!("file://{absolute}"),
+        absolute[1..].to_owned(),
+    ] {
+        let answer = toolbox.call("Read", json!({"file_path": given})).to_json();
+        let says = format!("file_path must be an absolute path; use `{absolute}`");
+        assert_eq!(answer["error"], says, "{given}");
+    }
+}
+
+#[test]
 fn one_call_can_be_a_dry_run() {
     let (dir, toolbox) = toolbox(Settings::default());
     let call = CallOptions::default().with_dry_run(true);
