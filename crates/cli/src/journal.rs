@@ -147,8 +147,8 @@ impl Log {
 
 /// The state of a file whose change was part of an interrupted set.
 fn interrupted(session: &Session, logged: &LoggedEntry) -> Option<&'static str> {
-    let LoggedEntry { entry, confirmed, .. } = logged;
-    let is_torn = !confirmed && entry.group.is_some();
+    let LoggedEntry { entry, confirmed, undone } = logged;
+    let is_torn = !confirmed && !undone && entry.group.is_some();
     is_torn.then(|| match session.found_state(entry) {
         FoundState::Before => "as before",
         FoundState::After => "as after",
@@ -212,10 +212,10 @@ fn inside(session: &Session, entry: &Entry, path: &std::path::Path) -> bool {
 }
 
 fn line(session: &Session, logged: &LoggedEntry, torn: Option<&str>) -> String {
-    let LoggedEntry { entry, confirmed, .. } = logged;
+    let LoggedEntry { entry, confirmed, undone } = logged;
     let interrupted = match (torn, &entry.group) {
         (Some(state), Some(group)) => format!("  (torn, one of {group}: {state})"),
-        _ if *confirmed => String::new(),
+        _ if *confirmed || *undone => String::new(),
         _ => "  (interrupted: perhaps not made)".into(),
     };
     entry_line(session, entry) + &interrupted

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::PoisonError;
 
-use pinfold_confine::{Deadline, Error as ConfineError};
+use pinfold_confine::{Deadline, Error as ConfineError, Place};
 
 use super::Session;
 use crate::journal::{Displaces, Entry, Journal, LoggedEntry, MustSurvive, State, fresh_id, now};
@@ -46,18 +46,33 @@ impl Session {
                 let Some(path) = path else { continue };
                 _ = self.workspace().sweep_parent(&path.as_str().into(), &Deadline::default());
             }
-            let ids: Vec<_> = entries.into_iter().map(|entry| entry.id).collect();
-            let undo = Undo::change(ids[0].clone());
+            let undo = Undo::change(entries[0].id.clone());
             let call = CallOptions::default().with_tool("restore");
-            if let Err(Error::NothingToUndo { .. }) = self.perform_with(&undo, &call) {
-                // The process was killed before it changed anything.
-                journal.void(&ids, &Deadline::default());
+            match self.perform_with(&undo, &call) {
+                Ok(_) => {}
+                // The process was killed before it changed a file.
+                Err(Error::NothingToUndo { .. }) => {
+                    let ids: Vec<_> = entries.iter().map(|entry| entry.id.clone()).collect();
+                    journal.void(&ids, &Deadline::default());
+                }
+                Err(_) => continue,
             }
+            entries.iter().for_each(|entry| self.remove_made_parents(entry));
         }
     }
 
-    /// The journal's changes of files in this workspace, newest first. Reads only as much of the journal as the
-    /// iterator needs.
+    /// Removes the directories that were made for a file which was not created, if they are empty.
+    fn remove_made_parents(&self, entry: &Entry) {
+        let path = entry.moved_to.as_ref().unwrap_or(&entry.path);
+        let found = self.workspace().deepest_existing(&path.as_str().into());
+        let Ok((Place { root, path }, missing)) = found else { return };
+        let Some((first, others)) = missing.split_first() else { return };
+        let made = entry.made_parents.saturating_sub(others.len());
+        self.workspace().remove_empty_parents(&Place { root, path: path.join(first) }, made);
+    }
+
+    /// The journal's changes to files in this workspace, newest first. Reads no more of the journal than is
+    /// asked for.
     pub fn history(&self) -> Result<impl Iterator<Item = Result<LoggedEntry, Error>>, Error> {
         let failed = |error: ConfineError| Error::from_journal(&error);
         let journal = self.journal.as_deref();
