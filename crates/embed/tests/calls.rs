@@ -195,6 +195,9 @@ fn a_rewind_is_performed_and_no_tool_has_its_name() {
     let wrong = perform("rewind", json!({"to": "turn 1", "all": true}));
     assert!(wrong["error"].as_str().unwrap().contains("`all`"), "{wrong}");
     let (_dir, without) = stage(json!({}));
-    let none = call(&without, "checkpoint", json!({}), json!({"operation": "checkpoint"}));
-    assert!(none["error"].as_str().unwrap().contains("there is no journal"), "{none}");
+    for (name, arguments) in [("checkpoint", json!({})), ("rewind", json!({"to": "turn 1"}))] {
+        let none = call(&without, name, arguments, json!({"operation": name}));
+        let problem = "there is no journal, so there are no checkpoints; set `journal`";
+        assert_eq!(none["error"], problem, "{none}");
+    }
 }

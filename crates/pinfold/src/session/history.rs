@@ -91,8 +91,7 @@ impl Session {
     /// Adds a checkpoint to the journal, and returns its id. [`Rewind`](crate::operations::Rewind) can undo every
     /// change after it. The label may be empty.
     pub fn checkpoint(&self, label: &str) -> Result<String, Error> {
-        let none = || Error::JournalFailed { cause: "there is no journal".into() };
-        let journal = self.journal.as_deref().ok_or_else(none)?;
+        let journal = self.journal_of_checkpoints()?;
         if label.len() > MAX_LABEL_BYTES {
             let problem = format!("the label of a checkpoint has at most {MAX_LABEL_BYTES} bytes");
             return Err(Error::InvalidArgument(problem));
@@ -101,7 +100,13 @@ impl Session {
         marked.map_err(|error| Error::from_journal(&error))
     }
 
-    /// Adds a checkpoint for the beginning of a turn, unless the session's last change belongs to that turn.
+    /// The journal, which holds the checkpoints.
+    pub(crate) fn journal_of_checkpoints(&self) -> Result<&Journal, Error> {
+        let problem = "there is no journal, so there are no checkpoints; set `journal`";
+        self.journal.as_deref().ok_or_else(|| Error::InvalidArgument(problem.into()))
+    }
+
+    /// Adds a checkpoint for the beginning of a turn, unless the session's last change belongs to it.
     pub(crate) fn begin_turn(
         &self,
         journal: &Journal,
