@@ -133,7 +133,9 @@ impl Log {
         if left_out {
             eprintln!("pinfold: older changes are left out; list them with a larger `--limit`");
         } else if entries.is_empty() {
-            eprintln!("pinfold: there are no changes in this workspace in the journal {place}");
+            let filtered = self.path.is_some() || self.session.is_some();
+            let changes = if filtered { "such changes" } else { "changes" };
+            eprintln!("pinfold: there are no {changes} in this workspace in the journal {place}");
         }
         for logged in entries.iter().rev() {
             let state = interrupted(&session, logged);
@@ -331,7 +333,12 @@ impl Undo {
 
 fn undone(session: &Session, done: &pinfold::Done<operations::Undo>) -> String {
     let entry = &done.outcome.entry;
-    let path = shown(session, entry);
+    let others = match done.outcome.others {
+        0 => String::new(),
+        1 => " and 1 more path".into(),
+        others => format!(" and {others} more paths"),
+    };
+    let path = shown(session, entry) + &others;
     let (done_to, would_do) = match &entry.before {
         _ if entry.moved_to.is_some() => ("moved back", "move back"),
         State::Absent => ("removed", "remove"),

@@ -441,8 +441,8 @@ pub enum Error {
         /// What went wrong.
         cause: String,
     },
-    /// The journal has no such change.
-    #[error("{}", .id.as_ref().map_or("there is no change to undo".into(), |id| format!("the journal has no change `{id}` in this workspace, or no longer has its backup")))]
+    /// There is no such change in the journal.
+    #[error("{}", .id.as_ref().map_or("there is no change to undo".into(), |id| format!("the journal has no change or checkpoint `{id}` in this workspace, or no longer has its backup")))]
     NothingToUndo {
         /// The id of the requested change.
         id: Option<String>,

@@ -69,7 +69,8 @@ moved back    sub/b.bin to b.bin
     assert!(printed.starts_with(expected), "{done:?}");
     assert!(is_as_before(&place), "{:?}", place.names());
     let (_, id) = printed.trim_end().rsplit_once("pinfold undo ").unwrap();
-    assert!(place.undo(&[id.trim_end_matches("`)")]).status.success());
+    let redone = place.undo(&[id.trim_end_matches("`)")]);
+    assert!(text(&redone.stdout).contains(" and 4 more paths (undo that"), "{redone:?}");
     assert_eq!(place.names(), changed);
     // By the checkpoint's id, too.
     let log = place.log();
@@ -127,6 +128,8 @@ fn the_changes_of_one_session_are_listed_and_taken_back() {
     let mut limited = place.pinfold("log");
     let limited = limited.args(["--session", sessions[2], "--limit", "1"]).output().unwrap();
     assert!(text(&limited.stdout).contains("y.txt"), "{limited:?}");
+    let none = place.pinfold("log").args(["--session", "none"]).output().unwrap();
+    assert!(text(&none.stderr).contains("there are no such changes in this workspace"), "{none:?}");
     let done = place.undo(&["--session", sessions[0]]);
     assert!(done.status.success(), "{done:?}");
     assert_eq!(place.read("a.txt").unwrap(), "one\n");
@@ -143,7 +146,11 @@ fn the_changes_of_one_session_are_listed_and_taken_back() {
 fn what_cannot_be_taken_back_is_said() {
     let place = workspace();
     for (arguments, code, printed) in [
-        (&["--since", "none"][..], 1, "the journal has no change `none` in this workspace"),
+        (
+            &["--since", "none"][..],
+            1,
+            "the journal has no change or checkpoint `none` in this workspace",
+        ),
         (&["--session", "none"], 1, "there is no change to undo"),
         (&["x", "--since", "y"], 2, "cannot be used with"),
         (&["x", "--session", "y"], 2, "cannot be used with"),

@@ -51,6 +51,8 @@ pub struct Undone {
     pub entry: Entry,
     /// The file's place.
     pub place: Place,
+    /// How many other paths of the same set were changed back with it.
+    pub others: usize,
 }
 
 impl Undo {
@@ -141,8 +143,8 @@ fn inverse_of_group(
     let Some(first) = planned.changes.first() else {
         return Err(Error::NothingToUndo { id: Some(entry.id.clone()) });
     };
-    let place = first.place().clone();
-    Ok((Undone { entry: entry.clone(), place }, ChangeSet(planned.changes)))
+    let (place, others) = (first.place().clone(), planned.files.len().saturating_sub(1));
+    Ok((Undone { entry: entry.clone(), place, others }, ChangeSet(planned.changes)))
 }
 
 /// Whether the process was killed before it moved a directory. Then the directory's entries are at the old path.
@@ -209,7 +211,7 @@ fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error>
             (place, ChangeSet::of(RestoreLink { path, target, to, undoes }))
         }
     };
-    Ok((Undone { entry: entry.clone(), place }, changes))
+    Ok((Undone { entry: entry.clone(), place, others: 0 }, changes))
 }
 
 /// The change that moves something back.
@@ -239,7 +241,7 @@ fn move_back(
     let place = relocation.to().clone();
     let (undoes, removes_parents) = (vec![entry.id.clone()], entry.made_parents);
     let changes = ChangeSet::of(Relocate { undoes, removes_parents, ..change });
-    Ok((Undone { entry: entry.clone(), place }, changes))
+    Ok((Undone { entry: entry.clone(), place, others: 0 }, changes))
 }
 
 /// Finds the entry with an id.
