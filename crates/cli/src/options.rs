@@ -7,7 +7,7 @@ mod groups;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
@@ -267,7 +267,8 @@ impl DialectOptions {
         settings: &Settings,
     ) -> Result<Vec<&'static Dialect>> {
         let dialects = self.or(default)?;
-        check_settings(&dialects, settings).map_err(anyhow::Error::msg)?;
+        check_settings(&dialects, settings)
+            .map_err(|problem| anyhow!("{problem}, or give `--memory DIR`"))?;
         Ok(dialects)
     }
 }

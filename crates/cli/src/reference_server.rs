@@ -26,7 +26,9 @@ pub(crate) fn command_line(
     if directories.is_empty() {
         eprintln!("Usage: {NAME} [allowed-directory] [additional-directories...]");
         eprintln!("Give at least one directory. The roots of the client only narrow it.");
-        eprintln!("Options are those of `pinfold serve --dialect reference`.");
+        eprintln!(
+            "Every argument is a directory; for options, use `pinfold serve --dialect reference`."
+        );
         return Err(ExitCode::from(USAGE));
     }
     let serve = ["pinfold", "serve", "--dialect", "reference", "--"].map(OsString::from);

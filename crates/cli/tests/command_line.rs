@@ -522,7 +522,7 @@ fn the_memory_has_a_directory_of_its_own() {
         let refused = run(dir.path(), command);
         assert!(!refused.status.success());
         let problem = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(problem.contains("needs a directory for its files: set `memory`"), "{problem}");
+        assert!(problem.contains("set `memory`, or give `--memory DIR`"), "{problem}");
     }
     let call = r#"{"command": "create", "path": "/memories/a.txt", "file_text": "x"}"#;
     let flags = ["call", "--dialect", "memory", "--memory", "notes/memory", "memory", call];
