@@ -25,9 +25,13 @@ struct Stage {
 fn stage(journal: bool) -> Stage {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("ws");
-    for (path, content) in
-        [("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n"), ("d/e.txt", "four\n")]
-    {
+    for (path, content) in [
+        ("a.txt", "one\n"),
+        ("b.txt", "two\n"),
+        ("c.txt", "three\n"),
+        ("d/e.txt", "four\n"),
+        ("f.txt", "five\n"),
+    ] {
         fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
         fs::write(root.join(path), content).unwrap();
     }
@@ -50,6 +54,7 @@ fn set() -> ChangeFiles {
         FileChange::Write(Write::new("new/n.txt", "new\n")),
         FileChange::Edit(Edit::new("b.txt", "two", "TWO")),
         FileChange::Move(Move::new("d", "moved")),
+        FileChange::Move(Move::new("f.txt", "g.txt")),
         FileChange::Delete(Delete::new("c.txt")),
         FileChange::Mkdir(Mkdir::new("empty")),
     ])
@@ -155,12 +160,12 @@ fn a_path_is_changed_once_and_one_denied_part_denies_all() {
     assert_eq!(tree(&it.root), before);
 }
 
-/// The task of a process that this test starts: `DIRECTORY|NTH|EXCHANGES`, killed at the n-th system call of a set, on a
-/// file system that can exchange two files or cannot. With 0 it is the next process.
+/// The task of a process that this test starts: `DIRECTORY|NTH|MISSING`, killed at the n-th system call of a set, on a
+/// file system that does not have some of the calls. With 0 it is the next process.
 #[test]
 fn task_of_another_process() {
     let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
-    let [dir, nth, exchanges] = task.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let [dir, nth, missing] = task.split('|').collect::<Vec<_>>().try_into().unwrap();
     let session = session(Path::new(dir), true);
     if nth == "0" {
         // A write of the same directory sweeps the temp files of the killed process.
@@ -169,42 +174,48 @@ fn task_of_another_process() {
         }
     } else {
         let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
-        let cannot = (When::Every("exchange"), Fault::Errno(22));
-        let faults = if exchanges == "true" { vec![kill] } else { vec![cannot, kill] };
+        let calls = ["exchange", "rename_new"].into_iter().filter(|call| missing.contains(call));
+        let cannot = calls.map(|call| (When::Every(call), Fault::Errno(22)));
+        let faults: Vec<_> = cannot.chain([kill]).collect();
         inject(&faults, || session.perform(&set()).map(drop)).result.unwrap();
     }
     println!("done");
 }
 
 /// Runs it, and says whether it came to its end.
-fn run(dir: &Path, nth: u64, exchanges: bool) -> bool {
+fn run(dir: &Path, nth: u64, missing: &str) -> bool {
     let mut command = pinfold_testkit::this_program();
     command.args(["task_of_another_process", "--exact", "--nocapture"]);
-    let task = format!("{}|{nth}|{exchanges}", dir.display());
+    let task = format!("{}|{nth}|{missing}", dir.display());
     let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
     String::from_utf8_lossy(&output.stdout).contains("done")
 }
 
 #[test]
 fn the_next_start_restores_a_set_that_was_interrupted() {
-    killed_sets_are_whole(true, each_call());
+    killed_sets_are_whole("", each_call());
 }
 
 #[test]
 fn the_next_start_restores_it_also_where_files_cannot_be_exchanged() {
     // An old file has no name for three calls.
-    killed_sets_are_whole(false, each_call().step_by(2));
+    killed_sets_are_whole("exchange", each_call().step_by(2));
 }
 
-fn killed_sets_are_whole(exchanges: bool, calls: impl Iterator<Item = u64>) {
+#[test]
+fn the_next_start_restores_it_also_where_a_rename_cannot_refuse_to_replace() {
+    killed_sets_are_whole("exchange, rename_new", each_call());
+}
+
+fn killed_sets_are_whole(missing: &str, calls: impl Iterator<Item = u64>) {
     let mut torn = 0;
     for nth in calls {
         let it = stage(true);
         let before = tree(&it.root);
         let dir = it.root.parent().unwrap();
-        let done = run(dir, nth, exchanges);
+        let done = run(dir, nth, missing);
         torn += usize::from(!done && tree(&it.root) != before);
-        assert!(run(dir, 0, exchanges), "the start after {nth}");
+        assert!(run(dir, 0, missing), "the start after {nth}");
         let mut left = tree(&it.root);
         left.retain(|path, _| !path.ends_with("swept") && !path.contains(".pinfold-"));
         let whole = left == before || left.contains_key("empty") && left["a.txt"] == "ONE\n";
@@ -221,7 +232,7 @@ fn a_torn_set_that_somebody_changed_since_stays_and_is_not_confirmed() {
     let it = stage(true);
     let dir = it.root.parent().unwrap();
     for nth in 100.. {
-        run(dir, nth, true);
+        run(dir, nth, "");
         if fs::read_to_string(it.root.join("a.txt")).is_ok_and(|text| text == "ONE\n") {
             break;
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::PoisonError;
 
-use pinfold_confine::{Deadline, Error as ConfineError, Place};
+use pinfold_confine::{Deadline, Durability, Error as ConfineError, Kind, Place, RawPath};
 
 use super::Session;
 use crate::journal::{Displaces, Entry, Journal, LoggedEntry, MustSurvive, State, fresh_id, now};
@@ -46,6 +46,9 @@ impl Session {
                 let Some(path) = path else { continue };
                 _ = self.workspace().sweep_parent(&path.as_str().into(), &Deadline::default());
             }
+            for entry in &entries {
+                _ = self.withdraw_move(entry);
+            }
             let undo = Undo::change(entries[0].id.clone());
             let call = CallOptions::default().with_tool("restore");
             match self.perform_with(&undo, &call) {
@@ -71,8 +74,24 @@ impl Session {
         self.workspace().remove_empty_parents(&Place { root, path: path.join(first) }, made);
     }
 
-    /// The journal's changes to files in this workspace, newest first. Reads no more of the journal than is
-    /// asked for.
+    /// Removes what a move left at the new path if its process was killed in between, on a file system that cannot rename
+    /// without replacing: a second name of the file, or an empty directory.
+    fn withdraw_move(&self, entry: &Entry) -> Result<(), ConfineError> {
+        let (workspace, deadline) = (self.workspace(), Deadline::default());
+        let Some(to) = entry.moved_to.as_deref().map(RawPath::from) else { return Ok(()) };
+        let old = workspace.lstat(&entry.path.as_str().into())?.meta;
+        if old.kind == Kind::Directory {
+            return workspace.directory_removal(&to, &deadline)?.remove(Durability::None);
+        }
+        let left = workspace.removal(&to, &deadline)?;
+        if left.meta().identity == old.identity {
+            left.remove(Durability::None)?;
+        }
+        Ok(())
+    }
+
+    /// The journal's changes of files in this workspace, newest first. Reads only as much of the journal as the
+    /// iterator needs.
     pub fn history(&self) -> Result<impl Iterator<Item = Result<LoggedEntry, Error>>, Error> {
         let failed = |error: ConfineError| Error::from_journal(&error);
         let journal = self.journal.as_deref();
