@@ -143,7 +143,19 @@ impl From<Errno> for Error {
             Errno::BUSY => Self::MountPoint,
             // The kernel's text, "Invalid cross-device link", would mislead.
             Errno::XDEV => Self::Outside,
+            // On NFS: somebody has removed or replaced it since it was found.
+            Errno::STALE => Self::Changed,
             other => Self::Os(other.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_machine_removed_meanwhile_has_changed() {
+        assert!(matches!(Error::from(Errno::STALE), Error::Changed));
     }
 }
