@@ -14,7 +14,7 @@ use pinfold_testkit::skipped;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{Place, called, recipe};
+use crate::{Place, called, eventually, is_let_in, recipe};
 
 /// The instructions of the Containerfile.
 #[derive(Debug, Default)]
@@ -23,7 +23,9 @@ struct Image {
     environment: Vec<(String, String)>,
     user: u32,
     directory: String,
+    /// Those of the image, and those of the command in its first lines.
     volumes: Vec<String>,
+    mounted: Vec<String>,
     command: Vec<String>,
 }
 
@@ -31,6 +33,10 @@ impl Image {
     fn parse(text: &str) -> Self {
         let mut image = Self::default();
         let list = |value: &str| serde_json::from_str::<Vec<String>>(value).unwrap();
+        for volume in text.split("--volume ").skip(1) {
+            let volume = volume.split(' ').next().unwrap();
+            image.mounted.push(volume.split(':').nth(1).unwrap().to_owned());
+        }
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let (word, value) = line.split_once(' ').unwrap();
             match word {
@@ -95,23 +101,28 @@ fn the_image_serves_as_its_user_from_a_read_only_root() {
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::copy(&library, copy).unwrap();
     }
-    for mounted in ["/etc/pinfold", "/proc", "/dev", "/sys", "/tmp"] {
+    for mounted in ["/proc", "/dev", "/sys", "/tmp"] {
         fs::create_dir_all(inside(mounted)).unwrap();
     }
     let mut mounts = format!("mount --bind '{0}' '{0}'\n", root.display());
-    let volumes: Vec<PathBuf> =
-        image.volumes.iter().map(|it| place.path("volumes").join(it.trim_matches('/'))).collect();
-    for (volume, path) in volumes.iter().zip(&image.volumes) {
+    let volume = |path: &str| place.path("volumes").join(path.trim_matches('/'));
+    assert!(image.volumes.iter().all(|volume| image.mounted.contains(volume)), "{image:?}");
+    for path in &image.mounted {
+        let volume = &volume(path);
         fs::create_dir_all(volume).unwrap();
         fs::create_dir_all(inside(path)).unwrap();
         chown(volume, Some(image.user), Some(image.user)).unwrap();
         mounts += &format!("mount --bind '{}' '{}'\n", volume.display(), inside(path).display());
     }
-    fs::write(volumes[0].join("paper.pdf"), pdf()).unwrap();
-    let token = "the-token-of-the-image-in-a-test";
-    fs::write(inside("/etc/pinfold/tokens"), token).unwrap();
-    fs::set_permissions(inside("/etc/pinfold/tokens"), fs::Permissions::from_mode(0o600)).unwrap();
-    chown(inside("/etc/pinfold/tokens"), Some(image.user), Some(image.user)).unwrap();
+    let workspace = volume(&image.directory);
+    fs::write(workspace.join("paper.pdf"), pdf()).unwrap();
+    let tokens = volume("/etc/pinfold").join("tokens");
+    let new_token = || {
+        let output = place.pinfold(&["token", "new"]).arg(&tokens).arg("agent").output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let token = new_token();
+    chown(&tokens, Some(image.user), Some(image.user)).unwrap();
     // The mounts of every container.
     mounts += &format!("mount -t proc proc '{}'\n", inside("/proc").display());
     mounts +=
@@ -143,15 +154,17 @@ fn the_image_serves_as_its_user_from_a_read_only_root() {
         }
     };
     let draining = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
-    let web = Web::opened(format!("127.0.0.1:{port}"), token, "/mcp");
+    let web = Web::opened(format!("127.0.0.1:{port}"), &token, "/mcp");
     assert_eq!(web.send("GET", "/readyz", &[], b"").body, "ok\n");
     let session = web.session();
     let path = |name: &str| format!("{}/{name}", image.directory);
     let write = json!({"file_path": path("new.txt"), "content": "new\n"});
     assert_eq!(called(&web, &session, "Write", &write)["success"], true);
-    assert_eq!(fs::metadata(volumes[0].join("new.txt")).unwrap().uid(), image.user);
+    assert_eq!(fs::metadata(workspace.join("new.txt")).unwrap().uid(), image.user);
     let text = called(&web, &session, "Read", &json!({"file_path": path("paper.pdf")}));
     assert_eq!(text["success"], true, "{text}");
+    let rotated = Web::opened(&web.address, &new_token(), "/mcp");
+    eventually("the new token is not accepted", || is_let_in(&rotated));
     // The program itself cannot be changed, nor anything else of the image.
     let inner = child_of(process.id());
     let status = fs::read_to_string(format!("/proc/{inner}/status")).unwrap();
