@@ -7,7 +7,7 @@ mod groups;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pinfold::{JournalFailure, JournalSetting, Mode, Session, Settings};
