@@ -214,6 +214,24 @@ fn what_others_do_between_the_calls_of_a_set_is_not_lost() {
 }
 
 #[test]
+fn a_path_that_is_of_another_kind_now_is_undone_one_by_one() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+    let session = session(dir.path());
+    session.perform(&Delete::new("link")).unwrap();
+    session.perform(&Write::new("link", "a file\n")).unwrap();
+    let after = tree(&root);
+    let rewound = session.perform(&Rewind::all()).unwrap().outcome;
+    assert!(rewound.conflicts[0].why.contains("one by one"), "{rewound:?}");
+    assert_eq!(tree(&root), after);
+    session.perform(&Undo::newest()).unwrap();
+    session.perform(&Undo::newest()).unwrap();
+    assert_eq!(fs::read_link(root.join("link")).unwrap(), Path::new("target"));
+}
+
+#[test]
 fn sets_of_two_sessions_do_not_wait_for_each_other_nor_mix() {
     let dir = TempDir::new().unwrap();
     fs::create_dir_all(dir.path().join("ws/x")).unwrap();

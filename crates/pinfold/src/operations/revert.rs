@@ -243,7 +243,7 @@ fn step(
             let change = RestoreLink { path, target, to: to.clone(), undoes };
             Ok((Rank::Restore, "created again", None, Box::new(change)))
         }
-        _ => Err(differs("it is of another kind now")),
+        _ => Err(differs("it is of another kind than before; undo its changes one by one")),
     }
 }
 
