@@ -5,10 +5,10 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// Takes one step if the file system can exchange, otherwise three.
-pub(crate) fn exchange(one: &Path, other: &Path) {
+/// Takes one step if the file system can exchange, otherwise three. Returns whether it was one.
+pub(crate) fn exchange(one: &Path, other: &Path) -> bool {
     if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok() {
-        return;
+        return true;
     }
     let between = one.with_file_name("between");
     fs::rename(one, &between).unwrap();
@@ -17,4 +17,5 @@ pub(crate) fn exchange(one: &Path, other: &Path) {
         _ = fs::remove_dir_all(one);
     }
     fs::rename(&between, other).unwrap();
+    false
 }
