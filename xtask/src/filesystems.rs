@@ -111,6 +111,9 @@ fn try_row(row: &Mount) -> Result<BTreeMap<String, Outcome>> {
         }
         outcomes.insert(value["column"].as_str().unwrap_or_default().into(), Outcome::of(&value));
     }
+    if outcomes.is_empty() {
+        bail!("no test ended");
+    }
     eprintln!("xtask: {}: {} s", row.title, begin.elapsed().as_secs());
     Ok(outcomes)
 }

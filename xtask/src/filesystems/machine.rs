@@ -36,16 +36,18 @@ for f in *; do
   case $f in mnt|tmp|proc|sys|dev) continue;; esac
   [ -L $f ] || [ ! -d $f ] || $b mount --bind $f /new/$f
 done
+# It may be below /tmp.
+$b mkdir -p /new@HOME@
+$b mount --bind /layer/files@HOME@ /new@HOME@
 for m in proc sys dev; do $b mount --move /$m /new/$m; done
 exec $b switch_root /new @START@
 ";
 
-/// The second script: makes a temp directory, puts the modules where programs look for them, runs the command, and
-/// powers off.
+/// The second script: puts the modules where programs look for them, runs the command, and powers off.
 const START: &str = "#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PINFOLD_TEST_STRIDE=@STRIDE@
 cd @HOME@
-mount -t tmpfs tmpfs /tmp
+chmod 1777 /tmp
 mkdir -p /dev/shm /dev/pts /lib/modules
 mount -t tmpfs tmpfs /dev/shm
 mount -t devpts devpts /dev/pts
@@ -152,7 +154,8 @@ impl Machine {
             }
         }
         fs::write(tree.join("modules/list"), names.join("\n"))?;
-        let init = INIT.replace("@START@", &start.display().to_string());
+        let home = crate::release::home().display().to_string();
+        let init = INIT.replace("@START@", &start.display().to_string()).replace("@HOME@", &home);
         fs::write(tree.join("init"), init)?;
         fs::set_permissions(tree.join("init"), fs::Permissions::from_mode(0o755))?;
         let packed = place().join("first.cpio");
