@@ -138,6 +138,9 @@ def npm_install(files: list[pathlib.Path], machine: str, place: pathlib.Path) ->
     parts = npm_parts(files[0].parent, machine)
     cpu = {"x86_64": "x64", "aarch64": "arm64"}[machine]
     options = ["--no-audit", "--no-fund", "--offline", f"--cpu={cpu}", "--os=linux"]
+    if machine != platform.machine():
+        # A package that is named on the command line is refused for another machine, whatever `--cpu` says.
+        options += ["--force"]
     run(["npm", "install", *options, *map(str, [*parts, *files])], place)
 
 
