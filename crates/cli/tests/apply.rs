@@ -196,7 +196,7 @@ fn what_cannot_be_applied_is_refused_with_its_reason() {
         ),
         (
             "--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n".into(),
-            "`../x` is outside the workspace",
+            "Failed to write ../x: it is outside the workspace",
         ),
         (
             codex("*** Add File: n\n+x\n*** Update File: a.txt\n@@\n-none\n"),
