@@ -4,7 +4,7 @@
 //! `--files N` measures one of that size alone, and `--query NAME` one query alone. Answers are compared with those of `rg --sort path` before anything is
 //! timed. `Grep` returns the first 250 lines or files and counts all of them, as `rg` prints all of them; where
 //! lines are limited, nothing is counted on either side. But for the last column, each call has a regex in a wording
-//! that was not asked before, so that neither a compiled pattern nor a result is remembered.
+//! that was not asked before, so that neither a compiled pattern nor a result is cached.
 
 mod policy;
 mod queries;

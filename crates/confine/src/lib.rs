@@ -68,7 +68,7 @@ pub use temp_name::{random_number, random_secret};
 pub use tree::{IndexMode, TreeStamp, TreeSummary};
 pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{
-    Candidate, FileId, FileOpener, FilterDecision, LeftOut, RememberedFile, Skipped, Visibility,
-    VisitInOrder, Visitor, Walk, WalkEntry,
+    Candidate, FileId, FileOpener, FilterDecision, LeftOut, Skipped, Visibility, VisitInOrder,
+    Visitor, Walk, WalkEntry, WalkedFile,
 };
 pub use workspace::{Place, Stat, Workspace};

@@ -14,7 +14,7 @@ use std::thread;
 
 use rustix::fs::OFlags;
 
-pub use entry::{Candidate, FileId, FileOpener, RememberedFile, WalkEntry};
+pub use entry::{Candidate, FileId, FileOpener, WalkEntry, WalkedFile};
 pub use in_order::VisitInOrder;
 
 use crate::walk::queue::TaskQueue;
@@ -239,7 +239,7 @@ impl Workspace {
     }
 
     /// The regular file in the workspace that a cached symlink leads to.
-    pub fn linked_to(&self, link: &RememberedFile) -> Result<(Place, File)> {
+    pub fn linked_to(&self, link: &WalkedFile) -> Result<(Place, File)> {
         let (root, parent, name) = link.parts();
         self.linked_file(root, parent, name)
     }

@@ -129,12 +129,12 @@ impl FileId {
 
 /// A file that a walk found. A [`FileOpener`] can open it later.
 #[derive(Clone, Debug)]
-pub struct RememberedFile {
+pub struct WalkedFile {
     directory: Arc<Listed>,
     entry: u32,
 }
 
-impl RememberedFile {
+impl WalkedFile {
     /// The number of its root.
     pub fn root(&self) -> usize {
         self.directory.number
@@ -187,14 +187,14 @@ impl FileOpener {
     }
 
     /// Opens a regular file.
-    pub fn open(&mut self, file: &RememberedFile) -> Result<File> {
+    pub fn open(&mut self, file: &WalkedFile) -> Result<File> {
         let handle = self.handle(&file.directory)?;
         file.directory.file(file.entry as usize, handle)
     }
 
     /// A file's version and metadata. Data derived from its content is valid as long as the version is the same.
     /// While its directory is watched, the metadata is cached.
-    pub fn meta(&mut self, file: &RememberedFile) -> Result<(u64, Metadata)> {
+    pub fn meta(&mut self, file: &WalkedFile) -> Result<(u64, Metadata)> {
         file.directory.meta(file.entry as usize, || self.handle(&file.directory))
     }
 }
@@ -248,8 +248,8 @@ impl WalkEntry<'_> {
     }
 
     /// The entry, to be opened after the walk.
-    pub fn remembered(&self) -> RememberedFile {
-        RememberedFile { directory: self.directory.listed.clone(), entry: self.number as u32 }
+    pub fn walked_file(&self) -> WalkedFile {
+        WalkedFile { directory: self.directory.listed.clone(), entry: self.number as u32 }
     }
 
     /// The regular file in the workspace that a symlink leads to.

@@ -12,8 +12,8 @@ use crate::change::Change;
 use crate::limits::MAX_SET_CHANGES;
 use crate::{ChangeSet, Error, Operation, View};
 
-/// Several changes, each to another path: all of them are made, or none. The user is asked once, and undo takes all of
-/// them back.
+/// Makes several changes to different paths: all of them, or none. The user is asked once, and an undo undoes all of
+/// them.
 ///
 /// ```
 /// use pinfold::Session;

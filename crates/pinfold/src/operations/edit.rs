@@ -13,9 +13,9 @@ use crate::media::{check_notebook, has_notebook_name};
 use crate::operations::insert::snippet;
 use crate::{ChangeSet, Error, Operation, ReadRule, View};
 
-/// Makes replacements in a file, in order, each on what the one before left; all of them or none.
+/// Makes replacements in a file in order, each on the result of the one before: all of them, or none.
 ///
-/// An empty text to replace in the first of them creates the file, or fills an empty one.
+/// If the first one replaces an empty text, it creates the file, or fills an empty one.
 ///
 /// ```
 /// use pinfold::operations::{Edit, Write};

@@ -7,9 +7,9 @@ use crate::change::Relocate;
 use crate::limits::MAX_MOVED_ENTRIES;
 use crate::{ChangeSet, Error, Operation, View};
 
-/// Moves a file, a directory or a symlink to a path where nothing is. Mode, owner and times stay.
+/// Moves a file, a directory or a symlink to a free path. Mode, owner and times stay.
 ///
-/// A symlink is moved itself, wherever it points. Nothing is ever replaced: if something is at the new path, it is
+/// A symlink is moved itself, wherever it points. Nothing is ever replaced: if the new path is taken, the move fails with
 /// [`Error::Exists`]. A root, a move into itself and a move to another file system are refused.
 ///
 /// ```

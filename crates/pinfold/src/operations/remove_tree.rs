@@ -6,7 +6,7 @@ use crate::change::{Change, RemoveFromTree};
 use crate::limits::MAX_REMOVED_ENTRIES;
 use crate::{ChangeSet, Error, Operation, View};
 
-/// Deletes a directory with all that is in it: all of it or nothing. Undo brings all of it back.
+/// Deletes a directory with everything in it, or nothing. Undo restores all of it.
 ///
 /// A symlink inside is deleted itself, wherever it points. A root, a directory with more than
 /// [`MAX_REMOVED_ENTRIES`](crate::limits::MAX_REMOVED_ENTRIES) entries, and one that holds a mount point, a named pipe,

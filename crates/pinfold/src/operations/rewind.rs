@@ -11,8 +11,8 @@ use crate::{ChangeSet, Error, Operation, View};
 
 /// Undoes every change that was made since a checkpoint, or after a change, all or none.
 ///
-/// A file that somebody else has changed since is a conflict: then nothing is done, unless conflicts are left out. A
-/// rewind is itself a change, so it can be undone. Needs a journal, which the settings turn on.
+/// A file that somebody else has changed since is a conflict. If there is one, nothing is done, unless conflicts are left
+/// out. A rewind is itself a change, so it can be undone. It needs a journal, which the settings turn on.
 ///
 /// ```
 /// use pinfold::operations::{Move, Rewind, Write};

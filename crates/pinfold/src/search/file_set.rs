@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use pinfold_confine::{
-    FileId, FileOpener, FilterDecision, IgnoreFiles, IndexMode, Kind, Metadata, Place,
-    RememberedFile, Skipped, TreeStamp,
+    FileId, FileOpener, FilterDecision, IgnoreFiles, IndexMode, Kind, Metadata, Place, Skipped,
+    TreeStamp, WalkedFile,
 };
 
 use crate::limits::MAX_LEFT_OUT_NAMES;
@@ -25,7 +25,7 @@ use crate::{Error, View};
 /// A file of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct SetFile {
-    pub(crate) file: RememberedFile,
+    pub(crate) file: WalkedFile,
     /// Changes with the content. Data derived from the content is valid for one version.
     pub(crate) version: u64,
     pub(crate) len: u64,
@@ -37,7 +37,7 @@ pub(crate) struct SetFile {
 pub(crate) struct FileSet {
     pub(crate) files: Vec<SetFile>,
     /// Symlinks, with their paths below the start of the walk.
-    pub(crate) links: Vec<(Vec<u8>, RememberedFile)>,
+    pub(crate) links: Vec<(Vec<u8>, WalkedFile)>,
     /// The number of entries that the walk left out.
     pub(crate) skipped: Skipped,
     pub(crate) left_out: Arc<LeftOutEntries>,
@@ -168,7 +168,7 @@ impl FileSet {
         max_bytes: Option<u64>,
     ) -> Result<Option<Arc<Self>>, Error> {
         let request = Request::new(view, starts, Selection::Searched(filter));
-        let stamps = remembers(view).then(|| view.session().workspace().tree_stamps(starts));
+        let stamps = caches_sets(view).then(|| view.session().workspace().tree_stamps(starts));
         Self::current(view, request, stamps, filter_decision, max_bytes)
     }
 
@@ -176,7 +176,7 @@ impl FileSet {
     /// them now.
     pub(crate) fn by_name(view: &View<'_>, starts: &[Place]) -> Result<Option<Arc<Self>>, Error> {
         let request = Request::new(view, starts, Selection::ByName);
-        if !view.session().file_sets().is_noted(&request) || !remembers(view) {
+        if !view.session().file_sets().is_noted(&request) || !caches_sets(view) {
             return Ok(None);
         }
         let stamps = view.session().workspace().tree_stamps(starts);
@@ -293,7 +293,7 @@ impl FileSet {
 
 /// Whether the session caches sets. It does not while there are approvals, since these also decide which files are
 /// shown.
-fn remembers(view: &View<'_>) -> bool {
+fn caches_sets(view: &View<'_>) -> bool {
     let session = view.session();
     session.settings().index == IndexMode::Auto
         && session.grants().is_empty()
@@ -308,7 +308,7 @@ impl SetFile {
         hasher.finish()
     }
 
-    pub(super) fn new(file: RememberedFile, version: u64, meta: &Metadata) -> Self {
+    pub(super) fn new(file: WalkedFile, version: u64, meta: &Metadata) -> Self {
         Self { file, version, len: meta.len, modified: meta.modified }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pinfold_confine::{
-    Candidate, Error as ConfineError, FilterDecision, Kind, LeftOut, Place, RememberedFile,
-    Skipped, Visitor, WalkEntry,
+    Candidate, Error as ConfineError, FilterDecision, Kind, LeftOut, Place, Skipped, Visitor,
+    WalkEntry, WalkedFile,
 };
 
 use crate::limits::MAX_LEFT_OUT_NAMES;
@@ -80,7 +80,7 @@ pub(super) struct Part {
     pub(super) left_out_counts: Vec<(DirectoryKey, LeftOutCount)>,
     /// Whether the set is for finding files by name. The fields after this one are needed only for that.
     by_name: bool,
-    pub(super) links: Vec<(Vec<u8>, RememberedFile)>,
+    pub(super) links: Vec<(Vec<u8>, WalkedFile)>,
     pub(super) names: HashSet<Vec<u8>>,
     pub(super) withheld: Vec<(Vec<u8>, Kind)>,
 }
@@ -95,11 +95,11 @@ impl Visitor for Part {
                 {
                     return Err(ConfineError::TimedOut);
                 }
-                let file = SetFile::new(found.remembered(), version, &meta);
+                let file = SetFile::new(found.walked_file(), version, &meta);
                 self.files.push((found.sort_key(), file));
             }
             Kind::Symlink if self.by_name => {
-                self.links.push((found.below_start().to_vec(), found.remembered()));
+                self.links.push((found.below_start().to_vec(), found.walked_file()));
             }
             _ => {}
         }
