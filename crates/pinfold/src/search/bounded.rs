@@ -31,6 +31,8 @@ pub(super) struct BoundedMatcher<'m> {
     text: Cell<Text>,
     /// The distance of the next non-ASCII byte from the end of the text, if it is known.
     next_non_ascii: Cell<usize>,
+    /// How many bytes at the end of the text are known to be ASCII.
+    ascii_tail: Cell<usize>,
     /// Whether the caller needs only one matching line, whichever it is. If so, ASCII lines are searched first.
     any_line: bool,
     /// Whether the ASCII lines have been searched.
@@ -64,6 +66,7 @@ impl<'m> BoundedMatcher<'m> {
             ascii_twin: compiled.ascii_twin().cloned(),
             text: Cell::new(Text::Lines),
             next_non_ascii: Cell::new(0),
+            ascii_tail: Cell::new(0),
             any_line: false,
             ascii_lines_done: Cell::new(false),
             deadline,
@@ -94,6 +97,7 @@ impl<'m> BoundedMatcher<'m> {
     pub(super) fn set_text(&self, text: Text) {
         self.text.set(text);
         self.next_non_ascii.set(0);
+        self.ascii_tail.set(0);
         self.ascii_lines_done.set(false);
     }
 

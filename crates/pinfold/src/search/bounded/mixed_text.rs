@@ -18,8 +18,15 @@ impl BoundedMatcher<'_> {
         if let Some(known) = known.filter(|at| text.get(*at).is_some_and(|byte| !byte.is_ascii())) {
             return Some(known);
         }
+        // Otherwise every matching line would have the rest of the text checked again.
+        if text.len() <= self.ascii_tail.get() {
+            return None;
+        }
         let mut chunks = text.chunks(CHUNK).enumerate();
-        let (number, chunk) = chunks.find(|(_, chunk)| !chunk.is_ascii())?;
+        let Some((number, chunk)) = chunks.find(|(_, chunk)| !chunk.is_ascii()) else {
+            self.ascii_tail.set(text.len());
+            return None;
+        };
         let at = number * CHUNK + chunk.iter().position(|byte| !byte.is_ascii())?;
         self.next_non_ascii.set(text.len() - at);
         Some(at)
