@@ -49,14 +49,17 @@ impl Session {
             for entry in &entries {
                 _ = self.withdraw_move(entry);
             }
+            // Changes that the process did not make before it was killed.
+            let not_made: Vec<_> = entries
+                .iter()
+                .filter(|entry| self.found_state(entry) == FoundState::Before)
+                .map(|entry| entry.id.clone())
+                .collect();
             let undo = Undo::change(entries[0].id.clone());
             let call = CallOptions::default().with_tool("restore");
             match self.perform_with(&undo, &call) {
-                Ok(_) => {}
-                // The process was killed before it changed a file.
-                Err(Error::NothingToUndo { .. }) => {
-                    let ids: Vec<_> = entries.iter().map(|entry| entry.id.clone()).collect();
-                    journal.void(&ids, &Deadline::default());
+                Ok(_) | Err(Error::NothingToUndo { .. }) => {
+                    journal.void(&not_made, &Deadline::default());
                 }
                 Err(_) => continue,
             }
