@@ -101,15 +101,16 @@ test("workers can be ended while questions are open, and leave no threads", asyn
 
 test("a call that is ended before its turn need not wait for it", async (t) => {
   const root = workspace(t);
-  // Text, and then a hole that takes hours to read: a call that reads it ends when it is aborted, and not before.
+  // Text, and then a hole that takes hours to read: a call for a line behind it ends when it is aborted, and not before.
   const file_path = join(root, "endless.txt");
   writeFileSync(file_path, "x\n".repeat(100_000));
   truncateSync(file_path, 2 ** 43);
   const session = new Session({ root, deadlineSeconds: 3600 });
   const [first, second] = [new AbortController(), new AbortController()];
   // More than the pool has places.
-  const running = Array.from({ length: 100 }, () => session.call("Read", { file_path }, { signal: first.signal }));
-  const waiting = session.call("Read", { file_path }, { signal: second.signal });
+  const read = (signal) => session.call("Read", { file_path, offset: 200_000 }, { signal });
+  const running = Array.from({ length: 100 }, () => read(first.signal));
+  const waiting = read(second.signal);
   second.abort();
   const early = await Promise.race([waiting, ...running]);
   assert.equal(early, await waiting);
