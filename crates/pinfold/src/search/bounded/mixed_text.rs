@@ -111,3 +111,32 @@ impl BoundedMatcher<'_> {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pinfold_confine::Deadline;
+
+    use super::*;
+    use crate::search::bounded::Text;
+    use crate::search::{PatternCache, SearchPattern};
+
+    #[test]
+    fn the_ascii_end_of_a_text_is_checked_once_and_forgotten_with_the_text() {
+        let (pattern, literal) = ("x".to_owned(), true);
+        let search_pattern =
+            SearchPattern { pattern, literal, ignore_case: false, multiline: false };
+        let compiled = PatternCache::default().compiled(&search_pattern).unwrap();
+        let deadline = Deadline::default();
+        let matcher = BoundedMatcher::new(&compiled, &deadline);
+        let text = format!("x é\n{}", "x\n".repeat(500)).into_bytes();
+        matcher.set_text(Text::Lines);
+        for start in 0..text.len() {
+            let rest = &text[start..];
+            let expected = rest.iter().position(|byte| !byte.is_ascii());
+            assert_eq!(matcher.first_non_ascii(rest), expected, "{start}");
+        }
+        assert_eq!(matcher.ascii_tail.get(), "\n".len() + 2 * 500);
+        matcher.set_text(Text::Lines);
+        assert_eq!(matcher.first_non_ascii("aé".as_bytes()), Some(1));
+    }
+}
