@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use chrono::{DateTime, Utc};
 use clap::Args;
-use jiff::Timestamp;
 use pinfold::operations::{self, RewindScope};
 use pinfold::{
     ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Entry, FoundState, LoggedEntry,
@@ -184,7 +184,7 @@ fn json_line(logged: &LoggedEntry, torn: Option<&str>) -> Result<String> {
     let LoggedEntry { entry, confirmed, .. } = logged;
     Ok(serde_json::to_string(&Line {
         id: &entry.id,
-        time: time(entry).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        time: time(entry).format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
         session: &entry.session,
         tool: &entry.tool,
         path: &entry.path,
@@ -199,9 +199,9 @@ fn json_line(logged: &LoggedEntry, torn: Option<&str>) -> Result<String> {
     })?)
 }
 
-fn time(entry: &Entry) -> Timestamp {
+fn time(entry: &Entry) -> DateTime<Utc> {
     let time = i64::try_from(entry.time).ok();
-    time.and_then(|time| Timestamp::from_millisecond(time).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
+    time.and_then(DateTime::from_timestamp_millis).unwrap_or_default()
 }
 
 /// Whether the file is or was at `path` or below it. `path` may have a symlink to a root.
@@ -224,7 +224,7 @@ fn line(session: &Session, logged: &LoggedEntry, torn: Option<&str>) -> String {
 }
 
 fn entry_line(session: &Session, entry: &Entry) -> String {
-    let time = time(entry).strftime("%Y-%m-%d %H:%M:%SZ");
+    let time = time(entry).format("%Y-%m-%d %H:%M:%SZ");
     let by = &entry.session;
     let what = entry.kind();
     let to = entry.moved_to.as_ref().map(|to| format!(" to {}", below_root(session, to)));

@@ -1,8 +1,8 @@
 //! Phrases that several tools share.
 
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::Timestamp;
+use chrono::{DateTime, Utc};
 use pinfold::{Kind, Page, Skipped};
 
 /// `1 line`, `2 lines`.
@@ -51,8 +51,20 @@ pub(crate) fn kind_word(kind: Kind) -> &'static str {
 
 /// A time in ISO 8601, in UTC, with milliseconds.
 pub(crate) fn utc(time: SystemTime) -> String {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+    utc_time(time).format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+/// A time in UTC. A file may have one that no calendar has; then it is the epoch.
+pub(crate) fn utc_time(time: SystemTime) -> DateTime<Utc> {
+    let nanoseconds = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i128::try_from(after.as_nanos()),
+        Err(before) => i128::try_from(before.duration().as_nanos()).map(|before| -before),
+    };
+    let nanoseconds = nanoseconds.unwrap_or_default();
+    let seconds = i64::try_from(nanoseconds.div_euclid(1_000_000_000));
+    let rest = u32::try_from(nanoseconds.rem_euclid(1_000_000_000));
+    let time = seconds.ok().zip(rest.ok());
+    time.and_then(|(seconds, rest)| DateTime::from_timestamp(seconds, rest)).unwrap_or_default()
 }
 
 /// A note on entries that were skipped because they are hidden or ignored. `how` says how to see them.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use chrono::{SecondsFormat, Utc};
 use pinfold_confine::LogFile;
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +61,7 @@ impl Session {
         }
         let (outcome, bytes) = outcome(&done);
         let line = AuditLine {
-            time: jiff::Timestamp::now().to_string(),
+            time: Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true),
             session: self.id(),
             client: call.client.as_deref().map(brief),
             token: call.token.as_deref(),

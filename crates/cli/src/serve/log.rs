@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
-use jiff::Timestamp;
+use chrono::{SecondsFormat, Utc};
 use serde_json::json;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
@@ -53,7 +53,7 @@ pub(crate) fn say_error(text: &str) {
 fn print_json(level: &str, text: &str) -> bool {
     let is_json = matches!(FORMAT.get(), Some(LogFormat::Json));
     if is_json {
-        let timestamp = Timestamp::now().to_string();
+        let timestamp = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
         eprintln!("{}", json!({"timestamp": timestamp, "level": level, "message": text}));
     }
     is_json

@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use jiff::Timestamp;
 use pinfold::operations;
 use pinfold::{Done, Error, Kind};
 use schemars::JsonSchema;
@@ -58,8 +57,9 @@ impl Tool for GetFileInfo {
 
 /// A time in JavaScript's format, in UTC.
 fn time(time: SystemTime) -> String {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    time.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)").to_string()
+    crate::words::utc_time(time)
+        .format("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)")
+        .to_string()
 }
 
 /// Lists the directories that the tools may work in. Relative paths start at the first.

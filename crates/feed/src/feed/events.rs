@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use jiff::Timestamp;
+use chrono::{SecondsFormat, Utc};
 use pinfold::{AuditLine, CallStart, MadeChange, Observer, Reason, escaped_text};
 
 use super::{Feed, ViewerRequest};
@@ -97,7 +97,7 @@ pub(crate) fn line(event: &Event) -> Arc<str> {
 
 /// The current time, in ISO 8601 and UTC.
 pub(super) fn now() -> String {
-    Timestamp::now().to_string()
+    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 /// Cuts a text to the maximum length in events.
