@@ -193,7 +193,7 @@ impl Serve {
             &served,
             (sockets.clients, sockets.metrics),
             http,
-            || {
+            &mut || {
                 for (name, tokens) in names.iter().zip(&tokens) {
                     let path = if name.is_empty() { String::new() } else { format!("/{name}") };
                     say(&format!("listening on http://{at}/mcp{path}"));
@@ -204,7 +204,7 @@ impl Serve {
                 }
                 manager.tell("READY=1");
             },
-            move || ending.tell("STOPPING=1"),
+            Box::new(move || ending.tell("STOPPING=1")),
         );
         services.iter().for_each(Service::close_feed);
         ended?;

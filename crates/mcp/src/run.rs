@@ -33,14 +33,15 @@ pub fn serve_stdio(service: &Service) -> io::Result<()> {
 
 /// Serves any number of clients over HTTP, until SIGTERM or SIGINT arrives. Then it accepts no new calls, and ends
 /// when the running calls have ended, or at a second signal. Calls `ready` once signals are handled, and `ending` at
-/// the first signal.
+/// the first signal. Both are trait objects: the server is compiled
+/// once, in this crate.
 #[cfg(feature = "http")]
 pub fn serve_http(
     workspaces: &[ServedWorkspace],
     (clients, metrics): (TcpListener, Option<TcpListener>),
     options: HttpOptions,
-    ready: impl FnOnce(),
-    ending: impl FnOnce() + Send + 'static,
+    ready: &mut dyn FnMut(),
+    ending: Box<dyn FnOnce() + Send>,
 ) -> io::Result<()> {
     let mut builder = Builder::new_multi_thread();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
