@@ -344,6 +344,27 @@ fn directories_that_were_made_for_files_go_with_the_rewind() {
 }
 
 #[test]
+fn changes_that_cancel_each_other_out_are_undone_by_the_rewind_too() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    let session = session(dir.path());
+    for only_cancelled in [false, true] {
+        if !only_cancelled {
+            session.perform(&Write::new("a.txt", "a\n")).unwrap();
+        }
+        for path in ["brief.txt", "new/brief.txt"] {
+            session.perform(&Write::new(path, "brief\n")).unwrap();
+            session.perform(&Delete::new(path)).unwrap();
+        }
+        session.perform(&Rewind::all()).unwrap();
+        assert!(tree(&root).is_empty());
+        let newest = session.perform(&Undo::newest());
+        assert!(matches!(newest, Err(Error::NothingToUndo { .. })), "{newest:?}");
+    }
+}
+
+#[test]
 fn a_new_file_where_one_was_moved_away_is_rewound() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("ws");

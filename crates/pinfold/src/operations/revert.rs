@@ -14,7 +14,7 @@ use pinfold_confine::{Place, RawPath, Removal, Target};
 use pinfold_text::DiffFormat;
 
 use directories::Directories;
-use net_changes::{NetChange, NetChanges};
+use net_changes::{MovedDirectory, NetChange, NetChanges};
 
 use super::r#move;
 use super::undo::{CurrentState, backup, current_state, state_matches};
@@ -77,6 +77,7 @@ pub(super) fn plan(
     nets.sort_by(|one, other| one.path.cmp(&other.path));
     let sources = move_sources(&nets);
     let is_source: HashSet<usize> = sources.values().copied().collect();
+    undo_cancelled_with_another(&mut nets, &mut moved, &is_source);
     let mut directories = Directories::new(&nets, &moved, &is_source);
     let mut ranked = Vec::new();
     let mut plan = Plan::default();
@@ -128,6 +129,26 @@ pub(super) fn plan(
     plan.changes.extend(directories.changes());
     plan.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(plan)
+}
+
+/// Counts changes that cancel each other out, such as the creation and the deletion of a file, as undone by the first
+/// of the others. Otherwise they would still be the newest changes to undo.
+fn undo_cancelled_with_another(
+    nets: &mut [NetChange<'_>],
+    moved: &mut [MovedDirectory],
+    is_source: &HashSet<usize>,
+) {
+    let is_cancelled = |net: &NetChange<'_>| same(&net.after, &net.before);
+    let cancelled = nets.iter().filter(|net| is_cancelled(net) && net.conflict.is_none());
+    let cancelled: Vec<_> = cancelled.flat_map(|net| net.ids.clone()).collect();
+    let others = nets.iter_mut().enumerate().filter(|(number, net)| {
+        !is_cancelled(net) && net.conflict.is_none() && !is_source.contains(number)
+    });
+    let other = others.map(|(_, net)| net).min_by_key(|net| net.is_made_parent);
+    let ids = other.map(|net| &mut net.ids).or(moved.first_mut().map(|moved| &mut moved.ids));
+    if let Some(ids) = ids {
+        ids.extend(cancelled);
+    }
 }
 
 /// Whether a path is already in a state.
@@ -294,13 +315,18 @@ fn content(
     nets: &[NetChange<'_>],
     entries: &[Entry],
 ) -> Result<Vec<u8>, Error> {
-    let mut backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
+    let backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
         entry.moved_to.is_none()
             && matches!(entry.before, State::File { .. })
             && same(&entry.before, &net.before)
     }));
-    if let Some(backup) = backups.find_map(|entry| backup(view, entry).ok()) {
-        return Ok(backup);
+    let mut differs = None;
+    for entry in backups {
+        match backup(view, entry) {
+            Ok(content) => return Ok(content),
+            Err(error @ Error::NotAsLeft { .. }) => differs = differs.or(Some(error)),
+            Err(_) => {}
+        }
     }
     // It was moved away, and something else took its place.
     let mut copies = nets.iter().filter(|other| same(&other.after, &net.before));
@@ -311,8 +337,8 @@ fn content(
         let now = CurrentState::File(pinfold_confine::hash(&content));
         state_matches(&net.before, &now).then_some(content)
     };
-    let gone = Error::NotAsLeft { path: net.path.as_str().into(), what: "its backup is gone" };
-    copies.find_map(read).ok_or(gone)
+    let gone = || Error::NotAsLeft { path: net.path.as_str().into(), what: "its backup is gone" };
+    copies.find_map(read).ok_or_else(|| differs.unwrap_or_else(gone))
 }
 
 /// The conflict for an error about the state of a file. Other errors are returned.
