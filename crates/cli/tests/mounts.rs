@@ -176,6 +176,42 @@ fn a_full_disk_or_quota_leaves_the_old_content_and_nothing_else() {
 }
 
 #[test]
+fn a_rewind_on_a_full_disk_changes_nothing_and_works_once_there_is_room() {
+    in_mount_namespace(
+        "a_rewind_on_a_full_disk_changes_nothing_and_works_once_there_is_room",
+        || {
+            let place = Place::new();
+            mount(&["-t", "tmpfs", "-o", "size=4m", "tmpfs", place.root()]);
+            fs::write(place.file("a.txt"), "one\n").unwrap();
+            fs::write(place.file("large.txt"), "x".repeat(500_000)).unwrap();
+            fs::create_dir(place.file("moved")).unwrap();
+            std::os::unix::fs::symlink("a.txt", place.file("link")).unwrap();
+            let before = place.tree();
+            assert!(place.pinfold(&["checkpoint", "start"], "").status.success());
+            for (tool, arguments) in [
+                ("file.write", json!({"path": "a.txt", "content": "two\n"})),
+                ("file.move", json!({"source": "moved", "destination": "new/deep/moved"})),
+                ("file.delete", json!({"path": "link"})),
+                ("file.write", json!({"path": "link", "content": "a file\n"})),
+                ("file.delete", json!({"path": "large.txt"})),
+            ] {
+                assert_eq!(place.call(tool, arguments)["success"], true, "{tool}");
+            }
+            fill(&place.root);
+            let full = place.tree();
+            let rewound = place.pinfold(&["undo", "--since", "start"], "");
+            assert!(!rewound.status.success(), "{rewound:?}");
+            assert_eq!(place.tree(), full);
+            let fillers = full.keys().filter(|path| path.starts_with("filler-"));
+            fillers.for_each(|filler| fs::remove_file(place.file(filler)).unwrap());
+            let rewound = place.pinfold(&["undo", "--since", "start"], "");
+            assert!(rewound.status.success(), "{rewound:?}");
+            assert_eq!(place.tree(), before);
+        },
+    );
+}
+
+#[test]
 fn a_journal_on_a_full_disk_stops_the_change() {
     in_mount_namespace("a_journal_on_a_full_disk_stops_the_change", || {
         let place = Place::new();

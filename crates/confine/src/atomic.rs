@@ -223,8 +223,8 @@ impl Target {
     }
 
     /// Creates a symlink at a free path.
-    pub fn link(&self, to: &[u8]) -> Result<()> {
-        let parents = self.make_parents(Durability::None)?;
+    pub fn link(&self, to: &[u8], durability: Durability) -> Result<()> {
+        let parents = self.make_parents(durability)?;
         let dir = parents.dir();
         self.check_directory(dir)?;
         self.deadline.check()?;
@@ -232,7 +232,7 @@ impl Target {
             Err(Errno::EXIST | Errno::NOENT) => return Err(Error::Changed),
             other => other?,
         }
-        if let Err(error) = self.check_directory(dir).and_then(|()| self.deadline.check()) {
+        if let Err(error) = self.check_made(dir, durability, None) {
             let removed = retry(|| sys::remove(dir.fd(), self.name.as_bytes()));
             return Err(removed.map_or(Error::CreatedRemains { emptied: false }, |()| error));
         }

@@ -84,21 +84,27 @@ thread_local! {
 /// set do not wait for each other, and no other Pinfold process comes between them.
 #[derive(Debug)]
 pub struct SharedLocks {
+    is_outermost: bool,
     /// The locks belong to the thread.
     _not_send: PhantomData<*const ()>,
 }
 
 impl SharedLocks {
-    /// Begins a set of changes.
+    /// Begins a set of changes, or a part of one that is being made.
     pub fn begin() -> Self {
-        SHARED.set(Some(HashMap::new()));
-        Self { _not_send: PhantomData }
+        let is_outermost = SHARED.with_borrow(Option::is_none);
+        if is_outermost {
+            SHARED.set(Some(HashMap::new()));
+        }
+        Self { is_outermost, _not_send: PhantomData }
     }
 }
 
 impl Drop for SharedLocks {
     fn drop(&mut self) {
-        SHARED.set(None);
+        if self.is_outermost {
+            SHARED.set(None);
+        }
     }
 }
 

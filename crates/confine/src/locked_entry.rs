@@ -22,7 +22,7 @@ pub(crate) struct LockedEntry {
     pub(crate) meta: Metadata,
     /// The target of a symlink, as the link stores it.
     pub(crate) link_target: Option<Vec<u8>>,
-    pub(crate) lock: FileLock,
+    pub(crate) lock: Arc<FileLock>,
 }
 
 impl Workspace {
@@ -39,7 +39,7 @@ impl Workspace {
                 Err(Errno::LOOP) => continue,
                 other => Dir::shared(other?)?,
             };
-            let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
+            let lock = Arc::new(FileLock::take(dir.identity(), vec![name.clone()], deadline)?);
             let meta = dir.meta(&name)?;
             let link_target = match meta.kind {
                 Kind::Symlink => Some(sys::read_link(dir.fd(), name.as_bytes())?),
@@ -112,14 +112,6 @@ impl DirectoryRemoval {
     /// Fails if the operating system would not let this process remove it. Does not try it.
     pub fn check_removable(&self) -> Result<()> {
         self.entry.dir.check_writable()
-    }
-
-    /// Undoes [`Self::remove`] by creating a directory with the same mode.
-    pub fn put_back(&self) -> Result<()> {
-        let LockedEntry { dir, name, meta, .. } = &self.entry;
-        retry(|| sys::make_dir(dir.fd(), name.as_bytes())).ok_or(Error::Changed)?;
-        let made = sys::open_at(dir.fd(), name.as_bytes(), sys::DIRECTORY)?;
-        Ok(sys::change_mode(made, meta.mode)?)
     }
 
     /// Removes it, if it is still the same directory and empty. Otherwise fails with [`Error::Changed`] or

@@ -11,7 +11,8 @@ use crate::target::FoundDirectory;
 use crate::temp_file::PutBack;
 use crate::temp_name::Digest;
 use crate::{
-    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Workspace,
+    Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, Result, Target,
+    Workspace,
 };
 
 /// A file or symlink, locked for its removal, with its state when it was found.
@@ -25,7 +26,7 @@ pub struct Removal {
     link_target: Option<Vec<u8>>,
     hash: OnceCell<Hash>,
     deadline: Deadline,
-    _lock: FileLock,
+    lock: Arc<FileLock>,
 }
 
 impl Workspace {
@@ -39,7 +40,7 @@ impl Workspace {
             return Err(Error::IsDirectory);
         }
         let (hash, deadline) = (OnceCell::new(), deadline.clone());
-        Ok(Removal { place, location, dir, name, meta, link_target, hash, deadline, _lock: lock })
+        Ok(Removal { place, location, dir, name, meta, link_target, hash, deadline, lock })
     }
 }
 
@@ -112,6 +113,20 @@ impl Removal {
             Err(Error::Denied) => Ok(()),
             Err(Error::NotFound | Error::IsDirectory | Error::NotRegular(_)) => Err(Error::Changed),
             other => other.map(drop),
+        }
+    }
+
+    /// Its place, for a file or symlink that is created there after the removal.
+    pub fn place_once_free(&self) -> Target {
+        Target {
+            place: self.place.clone(),
+            location: self.location.clone(),
+            dir: self.dir.clone(),
+            missing: Vec::new(),
+            name: self.name.clone(),
+            original: None,
+            deadline: self.deadline.clone(),
+            _lock: self.lock.clone(),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
 /// While this exists, no other change of the same file starts in this process.
 #[derive(Debug)]
 pub struct Target {
-    place: Place,
+    pub(crate) place: Place,
     pub(crate) location: FoundDirectory,
     /// The deepest existing directory of the path.
     pub(crate) dir: Arc<Dir>,
@@ -30,11 +30,11 @@ pub struct Target {
     pub(crate) name: Name,
     pub(crate) original: Option<Original>,
     pub(crate) deadline: Deadline,
-    _lock: FileLock,
+    pub(crate) _lock: Arc<FileLock>,
 }
 
 /// The place where the directory of a change was found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FoundDirectory {
     pub(crate) root: Arc<Root>,
     pub(crate) directory: RelPath,
@@ -107,7 +107,7 @@ impl Workspace {
             Err(Errno::NOENT) => return Err(TargetError::NoParent),
             other => Dir::shared(other?)?,
         };
-        let lock = FileLock::take(dir.identity(), vec![name.clone()], deadline)?;
+        let lock = Arc::new(FileLock::take(dir.identity(), vec![name.clone()], deadline)?);
         let original = match dir.meta(&name) {
             Err(Error::NotFound) => {
                 check_new_name(&name)?;
@@ -153,7 +153,7 @@ impl Workspace {
             Err(Errno::LOOP | Errno::NOENT) => return Err(TargetError::Symlink),
             other => Dir::shared(other?)?,
         };
-        let lock = FileLock::take(dir.identity(), names.clone(), deadline)?;
+        let lock = Arc::new(FileLock::take(dir.identity(), names.clone(), deadline)?);
         let path = names.iter().fold(place.path.clone(), |path, name| path.join(name));
         names.iter().try_for_each(check_new_name)?;
         let mut missing = names;

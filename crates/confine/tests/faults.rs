@@ -230,7 +230,7 @@ fn a_change_that_ends_after_its_deadline_is_rolled_back() {
         let report = inject_while(faults, vec![slow], || match action {
             "replace" => target("file")?.replace(NEW, Durability::Full).map(drop),
             "create" => target("new")?.replace(NEW, Durability::Full).map(drop),
-            "link" => target("new")?.link(b"file"),
+            "link" => target("new")?.link(b"file", Durability::Full),
             _ => workspace.removal(&"file".into(), &deadline)?.remove(Durability::Full).map(drop),
         });
         assert!(matches!(report.result, Err(Error::TimedOut)), "{action}: {:?}", report.result);

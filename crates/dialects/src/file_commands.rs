@@ -45,6 +45,12 @@ pub(crate) fn required<'a, T: ?Sized>(
     })
 }
 
+/// The line that `insert` inserts after. A negative number becomes a line that no file has, so that it is out of range
+/// like a number past the end.
+pub(crate) fn line_to_insert_after(insert_line: i64) -> u64 {
+    u64::try_from(insert_line).unwrap_or(u64::MAX)
+}
+
 /// The error for a command that the tool does not have.
 pub(crate) fn unknown_command(command: &str, tool: &str, commands: &str) -> Error {
     Error::InvalidArgument(format!(
@@ -193,8 +199,13 @@ impl CommandFile {
         Ok(ChangeSummary::of_insert(&done, &self.shown).after(words))
     }
 
-    /// The error message in both tools. `old` is the text to replace.
-    pub(crate) fn problem(&self, error: &Error, old: &str) -> Option<String> {
+    /// The error message in both tools. `old` is the text to replace, `insert_line` the line to insert after.
+    pub(crate) fn problem(
+        &self,
+        error: &Error,
+        old: &str,
+        insert_line: Option<i64>,
+    ) -> Option<String> {
         let path = &self.shown;
         let ran_into = |to: &str| {
             let error = error.to_string().replace(self.path.as_str(), path);
@@ -205,9 +216,10 @@ impl CommandFile {
             Error::NotFound { .. } | Error::DirectoryNotFound { .. } | Error::Dangling { .. } => {
                 format!("The path {path} does not exist. Please provide a valid path.")
             }
-            Error::OutOfRange { first, total, .. } => format!(
-                "Invalid `insert_line` parameter: {first}. It should be within the range of lines \
-                 of the file: [0, {total}]"
+            Error::OutOfRange { total, .. } => format!(
+                "Invalid `insert_line` parameter: {}. It should be within the range of lines \
+                 of the file: [0, {total}]",
+                insert_line.unwrap_or_default()
             ),
             Error::NoMatch { .. } => format!(
                 "No replacement was performed, old_str `{old}` did not appear verbatim in {path}."

@@ -7,6 +7,7 @@
 mod directory;
 mod relocate;
 mod replace;
+mod replace_kind;
 mod tree;
 
 use std::cell::RefCell;
@@ -24,9 +25,10 @@ use crate::permit::AccessRequest;
 use crate::preview::Proposal;
 use crate::{Access, View};
 
-pub(crate) use directory::{MakeDirectory, RemoveDirectory};
+pub(crate) use directory::MakeDirectory;
 pub(crate) use relocate::Relocate;
 pub(crate) use replace::{Replace, can_compare, diff};
+pub(crate) use replace_kind::ReplaceKind;
 pub(crate) use tree::RemoveFromTree;
 
 /// Planned changes that are not made yet.
@@ -91,11 +93,6 @@ pub(crate) trait Change: fmt::Debug {
 
     /// How many directories the change creates above its place, or above the place that it moves something to.
     fn made_parents(&self) -> usize {
-        0
-    }
-
-    /// How many directories above its place are removed after the change, if they are empty.
-    fn removes_parents(&self) -> usize {
         0
     }
 
@@ -203,8 +200,8 @@ impl Change for RestoreLink {
         self.target.missing_parents().len()
     }
 
-    fn apply(self: Box<Self>, _: Durability) -> Result<Applied, ConfineError> {
-        self.target.link(self.to.as_bytes())?;
+    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
+        self.target.link(self.to.as_bytes(), durability)?;
         let (target, to) = (self.target, self.to);
         Ok(Applied::without_content(move || target.remove_link(to.as_bytes())))
     }
@@ -216,8 +213,6 @@ pub(crate) struct Remove {
     pub(crate) path: RawPath,
     pub(crate) removal: Removal,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above it are removed afterwards, if they are empty.
-    pub(crate) removes_parents: usize,
 }
 
 impl Change for Remove {
@@ -266,10 +261,6 @@ impl Change for Remove {
 
     fn displaces(&mut self) -> Displaces<'_> {
         Displaces::Removal(&self.removal)
-    }
-
-    fn removes_parents(&self) -> usize {
-        self.removes_parents
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {

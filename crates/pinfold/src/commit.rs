@@ -151,7 +151,6 @@ struct ChangeInfo {
     place: Place,
     destination: Option<(RawPath, Place)>,
     made_parents: usize,
-    removes_parents: usize,
 }
 
 impl ChangeInfo {
@@ -162,7 +161,6 @@ impl ChangeInfo {
             place: change.place().clone(),
             destination,
             made_parents: change.made_parents(),
-            removes_parents: change.removes_parents(),
         }
     }
 }
@@ -220,10 +218,6 @@ fn make(
             (None, Some((_, to))) => session.record_move(&info.place, to),
             (None, None) => session.forget(&info.place),
         }
-    }
-    // Until now, these directories held the old versions.
-    for info in &infos {
-        session.workspace().remove_empty_parents(&info.place, info.removes_parents);
     }
     Ok(())
 }

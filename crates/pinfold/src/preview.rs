@@ -7,6 +7,7 @@
 mod escape;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -30,8 +31,6 @@ pub(crate) enum Proposal {
     Move { what: String, from: String, to: String, holds: Vec<String>, content: Option<Version> },
     /// A directory is created.
     MakeDirectory,
-    /// An empty directory is removed.
-    RemoveDirectory,
     /// A directory is deleted with all of its entries.
     RemoveTree { entries: usize },
     /// A directory inside a deleted directory.
@@ -63,7 +62,7 @@ impl Proposal {
         let is_tree = |proposal: &Self| matches!(proposal, Self::RemoveTree { .. });
         match self {
             Self::Several { changes, .. } if !changes.iter().any(|(_, one)| is_tree(one)) => {
-                changes.len() - 1
+                changes.iter().map(|(path, _)| path).collect::<HashSet<_>>().len() - 1
             }
             _ => 0,
         }
@@ -108,7 +107,6 @@ impl Proposal {
                 format!("moves {what}\nfrom {from}\nto {to}{holds}{content}")
             }
             Self::MakeDirectory => "creates a directory".into(),
-            Self::RemoveDirectory => "removes an empty directory".into(),
             Self::RemoveTree { entries } => {
                 let entries = match entries {
                     1 => "1 entry".to_owned(),
@@ -129,7 +127,6 @@ impl Proposal {
             Self::CreateLink { .. }
             | Self::Delete { .. }
             | Self::MakeDirectory
-            | Self::RemoveDirectory
             | Self::RemoveTree { .. }
             | Self::RemoveSubdirectory => false,
         }

@@ -5,13 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use pinfold::operations::{
-    ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, RemoveTree, Rewind, Undo, Write,
+    ChangeFiles, Delete, Edit, FileChange, Mkdir, Move, RemoveTree, Rewind, RewindScope, Undo,
+    Write,
 };
 use pinfold::{Error, JournalSetting, Session, Settings};
 use pinfold_confine::fault::{Fault, When, each_call, inject, interleave, rounds};
+use pinfold_testkit::tree;
 use tempfile::TempDir;
 
 fn session(dir: &Path) -> Session {
@@ -21,31 +24,13 @@ fn session(dir: &Path) -> Session {
     Session::with_settings([dir.join("ws")], settings).unwrap()
 }
 
-/// Every path below a directory with its content.
-fn tree(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        if path.is_symlink() {
-            found.insert(name, b"symlink".to_vec());
-        } else if path.is_dir() {
-            let below = tree(&path).into_iter();
-            found.extend(below.map(|(below, content)| (format!("{name}/{below}"), content)));
-            found.insert(name, b"directory".to_vec());
-        } else {
-            found.insert(name, fs::read(&path).unwrap());
-        }
-    }
-    found
-}
-
 /// A workspace in which an agent has made a turn, with what was there before and after it.
 struct Turn {
     dir: TempDir,
     root: PathBuf,
     session: Session,
-    before: BTreeMap<String, Vec<u8>>,
-    after: BTreeMap<String, Vec<u8>>,
+    before: BTreeMap<String, String>,
+    after: BTreeMap<String, String>,
 }
 
 fn turn() -> Turn {
@@ -106,16 +91,9 @@ fn task_of_another_process() {
     let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
     let (dir, nth) = task.split_once('|').unwrap();
     let session = session(Path::new(dir));
-    if nth == "0" {
-        // Writes sweep the directories of the killed process.
-        for parent in [".", "moved", "moved/sub", "d", "d/sub", "made", "tree", "new"] {
-            if Path::new(dir).join("ws").join(parent).is_dir() {
-                session.perform(&Write::new(format!("{parent}/swept"), "")).unwrap();
-            }
-        }
-    } else {
+    if nth != "0" {
         let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
-        let rewind = Rewind::to("start").with_scope(pinfold::operations::RewindScope::AllSessions);
+        let rewind = Rewind::to("start").with_scope(RewindScope::AllSessions);
         let report = inject(&[kill], || session.perform(&rewind).map(|done| done.outcome));
         assert_eq!(report.result.unwrap().conflicts, []);
     }
@@ -124,6 +102,16 @@ fn task_of_another_process() {
 
 #[test]
 fn a_rewind_that_is_killed_is_whole_after_the_next_start() {
+    killed_rewinds_are_whole(turn, rounds(3));
+}
+
+#[test]
+fn a_rewind_of_another_kind_that_is_killed_is_whole_after_the_next_start() {
+    killed_rewinds_are_whole(turn_of_kinds, rounds(3));
+}
+
+/// Kills a rewind at each system call. At least `min_torn` of them are interrupted in the middle.
+fn killed_rewinds_are_whole(turn: fn() -> Turn, min_torn: usize) {
     let run = |it: &Turn, nth: u64| {
         let mut command = pinfold_testkit::this_program();
         command.args(["task_of_another_process", "--exact", "--nocapture"]);
@@ -139,27 +127,25 @@ fn a_rewind_that_is_killed_is_whole_after_the_next_start() {
         torn += usize::from(killed != it.before && killed != it.after);
         assert!(run(&it, 0), "the start after {nth}");
         let mut now = tree(&it.root);
-        // Directories that were made for files which were not created stay, empty.
-        now.retain(|path, content| {
-            !path.ends_with("swept")
-                && !path.starts_with(".pinfold-kept-")
-                && (content != b"directory"
-                    || it.before.contains_key(path)
-                    || it.after.contains_key(path))
-        });
-        let strays = |want: &BTreeMap<String, Vec<u8>>| {
-            let files = |tree: &BTreeMap<String, Vec<u8>>| {
-                let files = tree.iter().filter(|(_, content)| *content != b"directory");
-                files.map(|(path, content)| (path.clone(), content.clone())).collect::<Vec<_>>()
-            };
-            files(&now) == files(want)
-        };
-        assert!(strays(&it.before) || strays(&it.after), "killed at {nth}: {:?}", now.keys());
+        // A copy of what was deleted, or of what somebody may have saved meanwhile.
+        now.retain(|path, _| !path.contains(".pinfold-"));
+        assert!(now == it.before || now == it.after, "killed at {nth}: {now:?}");
+        // The log is right, so the rest can be rewound.
+        let session = session(it.dir.path());
+        let mut entries = session.history().unwrap().map(Result::unwrap);
+        let torn_entry = entries.find(|it| !it.confirmed && !it.undone && it.entry.group.is_some());
+        assert_eq!(torn_entry, None, "killed at {nth}");
+        let rewind = Rewind::to("start").with_scope(RewindScope::AllSessions);
+        let rewound = session.perform(&rewind).unwrap().outcome;
+        assert_eq!(rewound.conflicts, [], "killed at {nth}");
+        let mut now = tree(&it.root);
+        now.retain(|path, _| !path.contains(".pinfold-"));
+        assert_eq!(now, it.before, "killed at {nth}");
         if done {
             break;
         }
     }
-    assert!(torn > rounds(3), "{torn}");
+    assert!(torn > min_torn, "{torn}");
 }
 
 #[test]
@@ -195,40 +181,209 @@ fn what_others_do_between_the_calls_of_a_set_is_not_lost() {
             let what = format!("{what} before {call} {nth}: {:?}", report.result);
             let now = tree(&it.root);
             assert!(!now.keys().any(|path| path.contains(".pinfold-")), "{what}: {:?}", now.keys());
-            let read = |path: &str| now.get(path).map(|content| String::from_utf8_lossy(content));
+            let read = |path: &str| now.get(path).map(String::as_str);
             let d = if it.root.join("elsewhere").exists() { "elsewhere" } else { "d" };
             let e = read(&format!("{d}/e.txt")).unwrap();
             if report.result.is_ok() {
                 // A save before the set was made is what was replaced, and the journal has it; a later one stands.
-                assert_eq!(read("a.txt").as_deref(), Some("ONE\n"), "{what}");
-                assert!(["FOUR\n", "theirs\n"].contains(&&*e), "{what}: {e}");
+                assert_eq!(read("a.txt"), Some("ONE\n"), "{what}");
+                assert!(["FOUR\n", "theirs\n"].contains(&e), "{what}: {e}");
                 assert!(!now.contains_key("b.bin"), "{what}");
             } else {
-                assert_eq!(read("a.txt").as_deref(), Some("one\n"), "{what}");
-                assert!(["four\n", "theirs\n"].contains(&&*e), "{what}: {e}");
-                assert_eq!(read(&format!("{d}/sub/f.txt")).as_deref(), Some("five\n"), "{what}");
+                assert_eq!(read("a.txt"), Some("one\n"), "{what}");
+                assert!(["four\n", "theirs\n"].contains(&e), "{what}: {e}");
+                assert_eq!(read(&format!("{d}/sub/f.txt")), Some("five\n"), "{what}");
                 assert!(now.contains_key("b.bin"), "{what}");
             }
         }
     }
 }
 
+/// A workspace with a symlink, a broken symlink and a file, and what a turn made of them.
+fn turn_of_kinds() -> Turn {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir_all(root.join("d")).unwrap();
+    fs::write(root.join("file"), "a file\n").unwrap();
+    fs::set_permissions(root.join("file"), fs::Permissions::from_mode(0o750)).unwrap();
+    fs::write(root.join("other"), "other\n").unwrap();
+    std::os::unix::fs::symlink("../other", root.join("d/link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", root.join("broken")).unwrap();
+    std::os::unix::fs::symlink("other", root.join("to move")).unwrap();
+    let before = tree(&root);
+    let session = session(dir.path());
+    session.checkpoint("start").unwrap();
+    for link in ["d/link", "broken"] {
+        session.perform(&Delete::new(link)).unwrap();
+        session.perform(&Write::new(link, "now a file\n")).unwrap();
+    }
+    session.perform(&Write::new("file", "edited\n")).unwrap();
+    session.perform(&Delete::new("file")).unwrap();
+    session.perform(&Move::new("to move", "file")).unwrap();
+    let after = tree(&root);
+    Turn { dir, root, session, before, after }
+}
+
 #[test]
-fn a_path_that_is_of_another_kind_now_is_undone_one_by_one() {
+fn a_symlink_that_became_a_file_and_a_file_that_became_a_symlink_are_rewound_in_one_set() {
+    let it = turn_of_kinds();
+    let done = it.session.perform(&Rewind::to("start")).unwrap();
+    assert_eq!(done.outcome.conflicts, []);
+    assert_eq!(tree(&it.root), it.before);
+    assert_eq!(fs::metadata(it.root.join("file")).unwrap().permissions().mode() & 0o777, 0o750);
+    it.session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
+    assert_eq!(tree(&it.root), it.after);
+    it.session.perform(&Rewind::all()).unwrap();
+    assert_eq!(tree(&it.root), it.before);
+}
+
+#[test]
+fn one_path_of_another_kind_is_rewound_alone_and_somebody_elses_is_a_conflict() {
+    let it = turn_of_kinds();
+    it.session.perform(&Rewind::to("start")).unwrap();
+    it.session.checkpoint("again").unwrap();
+    it.session.perform(&Delete::new("broken")).unwrap();
+    it.session.perform(&Write::new("broken", "now a file\n")).unwrap();
+    it.session.perform(&Rewind::to("again")).unwrap();
+    assert_eq!(tree(&it.root), it.before);
+    it.session.perform(&Rewind::to("start")).unwrap();
+    it.session.perform(&Delete::new("broken")).unwrap();
+    it.session.perform(&Write::new("broken", "now a file\n")).unwrap();
+    fs::write(it.root.join("broken"), "theirs\n").unwrap();
+    let refused = it.session.perform(&Rewind::to("again")).unwrap().outcome;
+    assert_eq!(refused.conflicts[0].why, "its content has changed since");
+    assert_eq!(fs::read_to_string(it.root.join("broken")).unwrap(), "theirs\n");
+}
+
+#[test]
+fn a_rewind_of_another_kind_that_fails_anywhere_changes_nothing() {
+    for (nth, errno) in each_call().zip([5, 28, 13].into_iter().cycle()) {
+        let it = turn_of_kinds();
+        let fault = (When::Nth(nth), Fault::Errno(errno));
+        let rewind = || it.session.perform(&Rewind::to("start")).map(|done| done.outcome);
+        let report = inject(&[fault], rewind);
+        let made = matches!(&report.result, Ok(done) if done.conflicts.is_empty());
+        let want = if made { &it.before } else { &it.after };
+        assert_eq!(tree(&it.root), *want, "call {nth} of {:?}: {:?}", report.calls, report.result);
+        if report.fired.is_none() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn directories_that_were_made_for_files_go_with_the_rewind() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("ws");
     fs::create_dir(&root).unwrap();
-    std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+    fs::write(root.join("a.txt"), "a\n").unwrap();
     let session = session(dir.path());
-    session.perform(&Delete::new("link")).unwrap();
-    session.perform(&Write::new("link", "a file\n")).unwrap();
+    let before = tree(&root);
+    type Turn = fn(&Session);
+    let turns: [Turn; 6] = [
+        // The only file was deleted again.
+        |session| {
+            session.perform(&Write::new("new/deep/x.txt", "x\n")).unwrap();
+            session.perform(&Delete::new("new/deep/x.txt")).unwrap();
+        },
+        // The file for which the directories were made was deleted, a later one was not.
+        |session| {
+            session.perform(&Write::new("new/deep/x.txt", "x\n")).unwrap();
+            session.perform(&Write::new("new/y.txt", "y\n")).unwrap();
+            session.perform(&Delete::new("new/deep/x.txt")).unwrap();
+        },
+        // They were moved.
+        |session| {
+            session.perform(&Write::new("new/deep/x.txt", "x\n")).unwrap();
+            session.perform(&Move::new("new", "moved")).unwrap();
+        },
+        // A file was moved there, and back, or away.
+        |session| {
+            session.perform(&Move::new("a.txt", "new/deep/a.txt")).unwrap();
+            session.perform(&Move::new("new/deep/a.txt", "a.txt")).unwrap();
+        },
+        |session| {
+            session.perform(&Move::new("a.txt", "new/deep/a.txt")).unwrap();
+            session.perform(&Move::new("new/deep/a.txt", "another/a.txt")).unwrap();
+        },
+        // A directory was made inside.
+        |session| {
+            session.perform(&Mkdir::new("new/deep")).unwrap();
+            session.perform(&Write::new("new/deep/deeper/x.txt", "x\n")).unwrap();
+            session.perform(&Delete::new("new/deep/deeper/x.txt")).unwrap();
+        },
+    ];
+    for (number, turn) in turns.into_iter().enumerate() {
+        let checkpoint = session.checkpoint("").unwrap();
+        turn(&session);
+        let after = tree(&root);
+        let done = session.perform(&Rewind::to(&checkpoint)).unwrap();
+        assert_eq!(done.outcome.conflicts, [], "turn {number}");
+        assert_eq!(tree(&root), before, "turn {number}");
+        session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
+        assert_eq!(tree(&root), after, "turn {number}");
+        session.perform(&Rewind::to(&checkpoint)).unwrap();
+        assert_eq!(tree(&root), before, "turn {number}");
+        // Directories that hold a file of somebody else stay.
+        turn(&session);
+        for directory in ["new", "moved"] {
+            if root.join(directory).is_dir() {
+                fs::write(root.join(directory).join("theirs"), "").unwrap();
+            }
+        }
+        let rewind = Rewind::to(&checkpoint).with_leave_out_conflicts(true);
+        session.perform(&rewind).unwrap();
+        let mut left = tree(&root);
+        left.retain(|path, _| !path.ends_with("theirs"));
+        assert!(left.keys().all(|path| !path.ends_with(".txt") || path == "a.txt"), "{left:?}");
+        for directory in ["new", "moved"] {
+            _ = fs::remove_dir_all(root.join(directory));
+        }
+        assert_eq!(tree(&root), before, "turn {number}: {left:?}");
+    }
+}
+
+#[test]
+fn changes_that_cancel_each_other_out_are_undone_by_the_rewind_too() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    let session = session(dir.path());
+    for only_cancelled in [false, true] {
+        if !only_cancelled {
+            session.perform(&Write::new("a.txt", "a\n")).unwrap();
+        }
+        for path in ["brief.txt", "new/brief.txt"] {
+            session.perform(&Write::new(path, "brief\n")).unwrap();
+            session.perform(&Delete::new(path)).unwrap();
+        }
+        session.perform(&Rewind::all()).unwrap();
+        assert!(tree(&root).is_empty());
+        let newest = session.perform(&Undo::newest());
+        assert!(matches!(newest, Err(Error::NothingToUndo { .. })), "{newest:?}");
+    }
+}
+
+#[test]
+fn a_new_file_where_one_was_moved_away_is_rewound() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    for path in ["a.txt", "b.txt"] {
+        fs::write(root.join(path), path).unwrap();
+    }
+    let session = session(dir.path());
+    let before = tree(&root);
+    session.perform(&Move::new("a.txt", "old/a.txt")).unwrap();
+    session.perform(&Write::new("a.txt", "new\n")).unwrap();
+    session.perform(&Move::new("b.txt", "c.txt")).unwrap();
+    session.perform(&Move::new("a.txt", "b.txt")).unwrap();
     let after = tree(&root);
-    let rewound = session.perform(&Rewind::all()).unwrap().outcome;
-    assert!(rewound.conflicts[0].why.contains("one by one"), "{rewound:?}");
+    let done = session.perform(&Rewind::all()).unwrap();
+    assert_eq!(done.outcome.conflicts, []);
+    assert_eq!(tree(&root), before);
+    session.perform(&Undo::change(done.receipt.id.unwrap())).unwrap();
     assert_eq!(tree(&root), after);
-    session.perform(&Undo::newest()).unwrap();
-    session.perform(&Undo::newest()).unwrap();
-    assert_eq!(fs::read_link(root.join("link")).unwrap(), Path::new("target"));
 }
 
 #[test]

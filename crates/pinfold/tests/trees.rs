@@ -267,21 +267,28 @@ fn a_failure_at_any_system_call_leaves_all_of_it() {
     }
 }
 
-/// The task of a process that this test starts: `DIRECTORY|JOURNAL|NTH`, killed at the n-th system call. With 0 it is
-/// the next process, which restores what was interrupted and sweeps.
+/// The task of a process that this test starts: `DIRECTORY|KIND|NTH`, killed at the n-th system call. With 0 it is the
+/// next process, which restores what was interrupted; without a journal, it sweeps.
 #[test]
 fn task_of_another_process() {
     let Ok(task) = std::env::var("PINFOLD_TEST_TASK") else { return };
-    let [dir, journal, nth] = task.split('|').collect::<Vec<_>>().try_into().unwrap();
-    let mut settings = Settings::default();
+    let [dir, kind, nth] = task.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let (dir, mut settings) = (Path::new(dir), Settings::default());
     settings.durability = pinfold::Durability::None;
-    if journal == "true" {
-        let journal = Path::new(dir).join("journal");
-        settings.journal = Some(JournalSetting::Directory(journal));
+    if kind != "no journal" {
+        settings.journal = Some(JournalSetting::Directory(dir.join("journal")));
     }
-    let session = Session::with_settings([Path::new(dir).join("ws")], settings).unwrap();
+    let session = if kind == "memory" {
+        settings.memory = Some(dir.join("ws"));
+        fs::create_dir_all(dir.join("project")).unwrap();
+        Session::with_settings([dir.join("project")], settings).unwrap().memory().unwrap()
+    } else {
+        Session::with_settings([dir.join("ws")], settings).unwrap()
+    };
     if nth == "0" {
-        session.perform(&Write::new("swept", "")).unwrap();
+        if kind == "no journal" {
+            session.perform(&Write::new("swept", "")).unwrap();
+        }
     } else {
         let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
         inject(&[kill], || session.perform(&RemoveTree::new("d")).map(drop)).result.unwrap();
@@ -290,29 +297,29 @@ fn task_of_another_process() {
 }
 
 /// Runs the task, and tells whether it came to its end.
-fn run_task(it: &Stage, journal: bool, nth: usize) -> bool {
+fn run_task(it: &Stage, kind: &str, nth: usize) -> bool {
     let mut command = pinfold_testkit::this_program();
     command.args(["task_of_another_process", "--exact", "--nocapture"]);
-    let task = format!("{}|{journal}|{nth}", it.dir.path().display());
+    let task = format!("{}|{kind}|{nth}", it.dir.path().display());
     let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
     String::from_utf8_lossy(&output.stdout).contains("done")
 }
 
 #[test]
 fn a_process_that_is_killed_leaves_all_of_it_or_nothing() {
-    for journal in [false, true] {
+    for kind in ["no journal", "journal", "memory"] {
         let mut gone = 0;
         for nth in 1.. {
             let it = Stage::new();
             let before = it.tree();
-            let done = run_task(&it, journal, nth);
-            assert!(run_task(&it, journal, 0), "after {nth}");
+            let done = run_task(&it, kind, nth);
+            assert!(run_task(&it, kind, 0), "{kind}: after {nth}");
             let mut left = it.tree();
             left.remove("swept");
             // The half-deleted directory is visible.
             left.retain(|path, _| !path.starts_with(".pinfold-kept-"));
             gone += usize::from(only_kept(&left));
-            assert!(left == before || only_kept(&left), "killed at {nth}: {left:?}");
+            assert!(left == before || only_kept(&left), "{kind}: killed at {nth}: {left:?}");
             if done {
                 break;
             }

@@ -22,7 +22,7 @@ pub enum DiffFormat {
     /// jsdiff's format: an `Index:` line, labels after the paths, four lines of context, and the count of lines in
     /// every hunk header. A byte order mark is shown, and every line ends with LF.
     Index,
-    /// Not a diff, but the new lines with five lines of context, and `...` for omitted lines.
+    /// Not a diff, but the new lines with five lines of context, and `...` for omitted lines. Every line ends with LF.
     Snippet,
 }
 
@@ -57,6 +57,7 @@ impl DiffFormat {
                 let mark = if marked { "\u{feff}" } else { "" };
                 Cow::Owned(format!("{mark}{}", text.replace("\r\n", "\n")))
             }
+            Self::Snippet if text.contains("\r\n") => Cow::Owned(text.replace("\r\n", "\n")),
             _ => text,
         }
     }
@@ -269,6 +270,7 @@ mod tests {
         };
         assert_eq!(snippet("", "x\ny"), "x\ny");
         assert_eq!(snippet("a\nb\n", "a\n"), "a\n");
+        assert_eq!(snippet("a\r\nb\r\n", "a\r\nc\r\n"), "a\nc\n");
         let lines = |range: std::ops::RangeInclusive<u32>| -> String {
             range.map(|line| format!("{line}\n")).collect()
         };

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
 mod keeping;
+mod killing;
 mod rewinding;
 mod showing;
 

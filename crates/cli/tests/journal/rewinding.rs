@@ -70,7 +70,8 @@ moved back    sub/b.bin to b.bin
     assert!(is_as_before(&place), "{:?}", place.names());
     let (_, id) = printed.trim_end().rsplit_once("pinfold undo ").unwrap();
     let redone = place.undo(&[id.trim_end_matches("`)")]);
-    assert!(text(&redone.stdout).contains(" and 4 more paths (undo that"), "{redone:?}");
+    // Five files and directories, and the two directories that were created for files.
+    assert!(text(&redone.stdout).contains(" and 6 more paths (undo that"), "{redone:?}");
     assert_eq!(place.names(), changed);
     // By the checkpoint's id, too.
     let log = place.log();

@@ -124,7 +124,9 @@ fn a_call_whose_time_is_up_while_the_system_hangs_changes_nothing() {
     let create: Change = |workspace, deadline| {
         workspace.target(&"new".into(), deadline)?.replace(b"ours", Durability::Data).map(drop)
     };
-    let link: Change = |workspace, deadline| workspace.target(&"new".into(), deadline)?.link(b"f");
+    let link: Change = |workspace, deadline| {
+        workspace.target(&"new".into(), deadline)?.link(b"f", Durability::Data)
+    };
     let remove: Change = |workspace, deadline| {
         workspace.removal(&"f".into(), deadline)?.remove(Durability::Data).map(drop)
     };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::ToolContext;
 use crate::change_summary::ChangeSummary;
-use crate::file_commands::{CommandFile, required, unknown_command};
+use crate::file_commands::{CommandFile, line_to_insert_after, required, unknown_command};
 use crate::tool::{DispatchTool, Hints};
 use crate::tool_context::RelativePath;
 
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// For `str_replace`: the new text; left out, the old is deleted.
     new_str: Option<String>,
     /// For `insert`: the line to insert after; 0 is the top.
-    insert_line: Option<u64>,
+    insert_line: Option<i64>,
     /// For `insert`: the lines.
     #[schemars(length(min = 0))]
     insert_text: Option<String>,
@@ -117,7 +117,8 @@ impl Arguments {
     }
 
     fn insert(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
-        let line = *required(&self.command, "insert_line", self.insert_line.as_ref())?;
+        let line = required(&self.command, "insert_line", self.insert_line.as_ref())?;
+        let line = line_to_insert_after(*line);
         let text = self.insert_text.as_deref().or(self.new_str.as_deref());
         let (text, file) = (required(&self.command, "insert_text", text)?, self.file()?);
         let insert = Insert::new(file.path.clone(), line, text)
@@ -168,7 +169,7 @@ impl Arguments {
                     roots.join(" and ")
                 )
             }
-            other => return file.problem(other, old),
+            other => return file.problem(other, old, self.insert_line),
         })
     }
 }

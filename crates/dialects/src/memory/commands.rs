@@ -9,7 +9,7 @@ use crate::ToolContext;
 use crate::answer::Blocks;
 use crate::attachment::image;
 use crate::change_summary::ChangeSummary;
-use crate::file_commands::{CommandFile, required, unknown_command};
+use crate::file_commands::{CommandFile, line_to_insert_after, required, unknown_command};
 use crate::tool::{DispatchTool, Hints};
 use crate::words::shortened;
 
@@ -35,7 +35,7 @@ pub(super) struct Memory {
     /// For `str_replace`: the new text; left out, the old is deleted.
     new_str: Option<String>,
     /// For `insert`: the line to insert after; 0 is the top.
-    insert_line: Option<u64>,
+    insert_line: Option<i64>,
     /// For `insert`: the lines.
     #[schemars(length(min = 0))]
     insert_text: Option<String>,
@@ -120,9 +120,13 @@ impl DispatchTool for Memory {
                     lines.join(", ")
                 )
             }
-            Error::OutOfRange { .. } => format!("Error: {}", file.problem(error, old)?),
+            Error::OutOfRange { .. } => {
+                format!("Error: {}", file.problem(error, old, self.insert_line)?)
+            }
             other => {
-                return file.problem(other, old).or_else(|| Some(self.with_given_paths(other)));
+                return file
+                    .problem(other, old, self.insert_line)
+                    .or_else(|| Some(self.with_given_paths(other)));
             }
         })
     }
@@ -215,7 +219,8 @@ impl Memory {
     }
 
     fn insert(&self, ctx: &ToolContext<'_>) -> Result<String, Error> {
-        let line = *required(&self.command, "insert_line", self.insert_line.as_ref())?;
+        let line = required(&self.command, "insert_line", self.insert_line.as_ref())?;
+        let line = line_to_insert_after(*line);
         let text = required(&self.command, "insert_text", self.insert_text.as_deref())?;
         let file = self.file()?;
         let insert =

@@ -1,9 +1,7 @@
-//! Creates a directory, or removes an empty one.
+//! Creates a directory.
 
 use blake3::Hash;
-use pinfold_confine::{
-    DirectoryRemoval, Durability, Error as ConfineError, Place, RawPath, Target,
-};
+use pinfold_confine::{Durability, Error as ConfineError, Place, RawPath, Target};
 
 use super::{Applied, Change};
 use crate::journal::{Displaces, State};
@@ -67,64 +65,5 @@ impl Change for MakeDirectory {
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
         self.target.make_directory(durability, self.mode)?;
         Ok(Applied::without_content(move || self.target.remove_directory()))
-    }
-}
-
-/// Removes an empty directory.
-#[derive(Debug)]
-pub(crate) struct RemoveDirectory {
-    pub(crate) path: RawPath,
-    pub(crate) removal: DirectoryRemoval,
-    pub(crate) undoes: Vec<String>,
-    /// How many directories above it are removed afterwards, if they are empty.
-    pub(crate) removes_parents: usize,
-}
-
-impl Change for RemoveDirectory {
-    fn path(&self) -> &RawPath {
-        &self.path
-    }
-
-    fn place(&self) -> &Place {
-        self.removal.place()
-    }
-
-    fn requests(&self) -> Vec<AccessRequest<'_>> {
-        let (path, place) = (&self.path, self.removal.place());
-        vec![AccessRequest { access: Access::Delete, path, place, directory: true }]
-    }
-
-    fn undoes(&self) -> &[String] {
-        &self.undoes
-    }
-
-    fn proposal(&mut self, _: &View<'_>) -> Result<Proposal, ConfineError> {
-        Ok(Proposal::RemoveDirectory)
-    }
-
-    fn change_hash(&self) -> Result<Hash, ConfineError> {
-        let meta = self.removal.meta();
-        Ok(blake3::hash(format!("{:?} {:?}", meta.kind, meta.identity).as_bytes()))
-    }
-
-    fn check_possible(&self) -> Result<(), ConfineError> {
-        self.removal.check_removable()
-    }
-
-    fn states(&self) -> Result<[State; 2], ConfineError> {
-        Ok([State::Directory { mode: Some(self.removal.meta().mode) }, State::Absent])
-    }
-
-    fn displaces(&mut self) -> Displaces<'_> {
-        Displaces::Nothing
-    }
-
-    fn removes_parents(&self) -> usize {
-        self.removes_parents
-    }
-
-    fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        self.removal.remove(durability)?;
-        Ok(Applied::without_content(move || self.removal.put_back()))
     }
 }

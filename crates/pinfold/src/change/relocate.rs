@@ -20,8 +20,6 @@ pub(crate) struct Relocate {
     /// The entries of a directory.
     pub(crate) tree: Option<CheckedTree>,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above the old place are removed afterwards, if they are empty.
-    pub(crate) removes_parents: usize,
 }
 
 impl Relocate {
@@ -132,10 +130,6 @@ impl Change for Relocate {
 
     fn made_parents(&self) -> usize {
         self.relocation.missing_parents().len()
-    }
-
-    fn removes_parents(&self) -> usize {
-        self.removes_parents
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {

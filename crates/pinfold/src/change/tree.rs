@@ -26,8 +26,6 @@ pub(crate) struct RemoveFromTree {
     /// The entry; `None` for the directory itself.
     entry: Option<usize>,
     pub(crate) undoes: Vec<String>,
-    /// How many directories above it are removed afterwards, if they are empty.
-    pub(crate) removes_parents: usize,
 }
 
 impl RemoveFromTree {
@@ -36,7 +34,7 @@ impl RemoveFromTree {
         let removal = Rc::new(removal);
         let part = |path: RawPath, place: Place, entry: Option<usize>| {
             let (removal, undoes) = (removal.clone(), Vec::new());
-            Self { path, place, removal, entry, undoes, removes_parents: 0 }
+            Self { path, place, removal, entry, undoes }
         };
         let top = removal.place();
         let mut parts = vec![part(path.clone(), top.clone(), None)];
@@ -115,10 +113,6 @@ impl Change for RemoveFromTree {
 
     fn displaces(&mut self) -> Displaces<'_> {
         self.entry.map_or(Displaces::Nothing, |entry| Displaces::InTree(&self.removal, entry))
-    }
-
-    fn removes_parents(&self) -> usize {
-        self.removes_parents
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {

@@ -33,7 +33,7 @@ pub struct Entry {
     /// The change that it undid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
-    /// Older changes of the same file that it also undid.
+    /// Other changes that it also undid: older ones of the same file, and those that cancel each other out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_undoes: Vec<String>,
     /// The id of the first change of its set. The changes of a set were made together, and are undone together.

@@ -57,8 +57,7 @@ impl Operation for Delete {
             link: removal.link_target().is_some(),
             bytes: removal.meta().len,
         };
-        let remove =
-            Remove { path: self.path.clone(), removal, undoes: Vec::new(), removes_parents: 0 };
+        let remove = Remove { path: self.path.clone(), removal, undoes: Vec::new() };
         Ok((deleted, ChangeSet::of(remove)))
     }
 }

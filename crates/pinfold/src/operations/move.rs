@@ -86,5 +86,5 @@ pub(super) fn plan(view: &View<'_>, from: &RawPath, to: &RawPath) -> Result<Relo
         None
     };
     let (path, to) = (from.clone(), to.clone());
-    Ok(Relocate { path, to, relocation, tree, undoes: Vec::new(), removes_parents: 0 })
+    Ok(Relocate { path, to, relocation, tree, undoes: Vec::new() })
 }

@@ -10,15 +10,17 @@ mod net_changes;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 
-use pinfold_confine::{Kind, Place, RawPath};
+use pinfold_confine::{Place, RawPath, Removal, Target};
 use pinfold_text::DiffFormat;
 
 use directories::Directories;
-use net_changes::{NetChange, NetChanges};
+use net_changes::{MovedDirectory, NetChange, NetChanges};
 
 use super::r#move;
 use super::undo::{CurrentState, backup, current_state, state_matches};
-use crate::change::{Change, MakeDirectory, Relocate, Remove, Replace, RestoreLink, diff};
+use crate::change::{
+    Change, MakeDirectory, Relocate, Remove, Replace, ReplaceKind, RestoreLink, diff,
+};
 use crate::journal::{Entry, State};
 use crate::limits::MAX_COMPARED_BYTES;
 use crate::{Error, View};
@@ -66,12 +68,16 @@ pub(super) fn plan(
     // A directory that was created and then moved is removed as a whole.
     moved.retain(|moved| {
         let made = nets.iter_mut().find(|net| net.path == moved.path && net.removes_directory());
-        made.map(|net| net.ids.extend_from_slice(&moved.ids)).is_none()
+        let Some(made) = made else { return true };
+        made.ids.extend_from_slice(&moved.ids);
+        made.is_made_parent = false;
+        false
     });
     // Files are locked in the order of their paths, so two sets cannot deadlock.
     nets.sort_by(|one, other| one.path.cmp(&other.path));
     let sources = move_sources(&nets);
     let is_source: HashSet<usize> = sources.values().copied().collect();
+    undo_cancelled_with_another(&mut nets, &mut moved, &is_source);
     let mut directories = Directories::new(&nets, &moved, &is_source);
     let mut ranked = Vec::new();
     let mut plan = Plan::default();
@@ -85,7 +91,7 @@ pub(super) fn plan(
             None if net.removes_directory() => {
                 directories.remove(view, number, &mut plan.files).map(|()| None)
             }
-            None => step(view, net, source, entries).map(Some),
+            None => step(view, net, source, (&nets, entries)).map(Some),
         };
         match step {
             Ok(Some((rank, what, lines, change))) => {
@@ -95,6 +101,10 @@ pub(super) fn plan(
                 ranked.push((rank, net.path.matches('/').count(), change));
             }
             Ok(None) => {}
+            // It holds something that keeps it.
+            Err(Error::BadPath { .. } | Error::Denied { .. } | Error::TooManyEntries { .. })
+                if net.is_made_parent => {}
+            Err(error) if net.is_made_parent => _ = conflict(&net.path, error)?,
             // Another process has already undone it, or the change was never made.
             Err(_) if is_at(view, &net.path, &net.before) => {}
             Err(error) => plan.conflicts.push(conflict(&net.path, error)?),
@@ -119,6 +129,26 @@ pub(super) fn plan(
     plan.changes.extend(directories.changes());
     plan.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(plan)
+}
+
+/// Counts changes that cancel each other out, such as the creation and the deletion of a file, as undone by the first
+/// of the others. Otherwise they would still be the newest changes to undo.
+fn undo_cancelled_with_another(
+    nets: &mut [NetChange<'_>],
+    moved: &mut [MovedDirectory],
+    is_source: &HashSet<usize>,
+) {
+    let is_cancelled = |net: &NetChange<'_>| same(&net.after, &net.before);
+    let cancelled = nets.iter().filter(|net| is_cancelled(net) && net.conflict.is_none());
+    let cancelled: Vec<_> = cancelled.flat_map(|net| net.ids.clone()).collect();
+    let others = nets.iter_mut().enumerate().filter(|(number, net)| {
+        !is_cancelled(net) && net.conflict.is_none() && !is_source.contains(number)
+    });
+    let other = others.map(|(_, net)| net).min_by_key(|net| net.is_made_parent);
+    let ids = other.map(|net| &mut net.ids).or(moved.first_mut().map(|moved| &mut moved.ids));
+    if let Some(ids) = ids {
+        ids.extend(cancelled);
+    }
 }
 
 /// Whether a path is already in a state.
@@ -172,49 +202,46 @@ fn step(
     view: &View<'_>,
     net: &NetChange<'_>,
     source: Option<&NetChange<'_>>,
-    entries: &[Entry],
+    (nets, entries): (&[NetChange<'_>], &[Entry]),
 ) -> Result<Step, Error> {
     let path = RawPath::from(net.path.as_str());
     let differs = |what| Error::NotAsLeft { path: path.clone(), what };
-    let check = |now: &CurrentState| {
-        if state_matches(&net.after, now) {
-            Ok(())
-        } else if matches!(now, CurrentState::Nothing) {
-            Err(differs("the file is gone"))
-        } else {
-            Err(differs("its content has changed since"))
-        }
+    let check = |now: &CurrentState| match (&net.after, now) {
+        (after, now) if state_matches(after, now) => Ok(()),
+        (State::Absent, _) => Err(differs("a file is there again")),
+        (_, CurrentState::Nothing) => Err(differs("the file is gone")),
+        _ => Err(differs("its content has changed since")),
     };
-    let (undoes, removes_parents) = (net.ids.clone(), net.made_parents);
+    let undoes = net.ids.clone();
+    let removal = || -> Result<Removal, Error> {
+        let removal = view.removal(&path)?;
+        let now = CurrentState::of_removed(&removal);
+        check(&now.map_err(|error| view.path_error(&path, error))?)?;
+        Ok(removal)
+    };
+    // The removal of a path, and its place after that.
+    let free = |undoes| -> Result<(Remove, Target), Error> {
+        let removal = removal()?;
+        let target = removal.place_once_free();
+        Ok((Remove { path: path.clone(), removal, undoes }, target))
+    };
     if let Some(source) = source {
         let from = RawPath::from(source.path.as_str());
         let change = r#move::plan(view, &from, &path)?;
         let relocation = &change.relocation;
-        let now = match (relocation.link_target(), relocation.meta().kind) {
-            (Some(to), _) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
-            (None, Kind::Directory) => CurrentState::Directory,
-            (None, _) => {
-                CurrentState::of(relocation.hash().map_err(|error| view.path_error(&from, error))?)
-            }
-        };
+        let now = CurrentState::of_moved(relocation);
+        let now = now.map_err(|error| view.path_error(&from, error))?;
         if !state_matches(&source.after, &now) {
             return Err(differs("its content has changed since"));
         }
-        let removes_parents = source.made_parents;
-        let change = Relocate { undoes, removes_parents, ..change };
+        let change = Relocate { undoes, ..change };
         return Ok((Rank::Move, "moved back", None, Box::new(change)));
     }
     match (&net.after, &net.before) {
         (_, State::Absent) => {
-            let removal = view.removal(&path)?;
-            check(&match removal.link_target() {
-                Some(to) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
-                None => {
-                    CurrentState::of(removal.hash().map_err(|error| view.path_error(&path, error))?)
-                }
-            })?;
+            let removal = removal()?;
             let lines = removed_lines(view, removal.place());
-            let change = Remove { path, removal, undoes, removes_parents };
+            let change = Remove { path, removal, undoes };
             Ok((Rank::Remove, "removed", lines, Box::new(change)))
         }
         (State::Absent, State::Directory { mode }) => {
@@ -228,7 +255,7 @@ fn step(
             check(&CurrentState::of(
                 target.hash().map_err(|error| view.path_error(&path, error))?,
             ))?;
-            let after = content(view, net, entries)?;
+            let after = content(view, net, nets, entries)?;
             let lines = lines(view, &before, &after);
             let what = if net.after == State::Absent { "created again" } else { "restored" };
             let replace = Replace::new(path, target, after);
@@ -242,6 +269,19 @@ fn step(
             ))?;
             let change = RestoreLink { path, target, to: to.clone(), undoes };
             Ok((Rank::Restore, "created again", None, Box::new(change)))
+        }
+        (State::File { .. }, State::Link { target: to }) => {
+            let (remove, target) = free(undoes)?;
+            let create = RestoreLink { path, target, to: to.clone(), undoes: Vec::new() };
+            let change = ReplaceKind { remove, create: Box::new(create) };
+            Ok((Rank::Restore, "restored", None, Box::new(change)))
+        }
+        (State::Link { .. }, State::File { mode, .. }) => {
+            let (remove, target) = free(undoes)?;
+            let create = Replace::new(path, target, content(view, net, nets, entries)?);
+            let create = Replace { answers_with_diff: true, mode: *mode, ..create };
+            let change = ReplaceKind { remove, create: Box::new(create) };
+            Ok((Rank::Restore, "restored", None, Box::new(change)))
         }
         _ => Err(differs("it is of another kind than before; undo its changes one by one")),
     }
@@ -268,15 +308,37 @@ fn removed_lines(view: &View<'_>, place: &Place) -> Option<(usize, usize)> {
     lines(view, &content, &[])
 }
 
-/// The content before the oldest change: its backup, or another backup with the same hash.
-fn content(view: &View<'_>, net: &NetChange<'_>, entries: &[Entry]) -> Result<Vec<u8>, Error> {
-    let mut backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
+/// The content before the oldest change: its backup, another backup with the same hash, or a file that has it now.
+fn content(
+    view: &View<'_>,
+    net: &NetChange<'_>,
+    nets: &[NetChange<'_>],
+    entries: &[Entry],
+) -> Result<Vec<u8>, Error> {
+    let backups = net.backup.into_iter().chain(entries.iter().filter(|entry| {
         entry.moved_to.is_none()
             && matches!(entry.before, State::File { .. })
             && same(&entry.before, &net.before)
     }));
-    let gone = Error::NotAsLeft { path: net.path.as_str().into(), what: "its backup is gone" };
-    backups.find_map(|entry| backup(view, entry).ok()).ok_or(gone)
+    let mut differs = None;
+    for entry in backups {
+        match backup(view, entry) {
+            Ok(content) => return Ok(content),
+            Err(error @ Error::NotAsLeft { .. }) => differs = differs.or(Some(error)),
+            Err(_) => {}
+        }
+    }
+    // It was moved away, and something else took its place.
+    let mut copies = nets.iter().filter(|other| same(&other.after, &net.before));
+    let read = |copy: &NetChange<'_>| {
+        let place = view.session().workspace().lstat(&copy.path.as_str().into()).ok()?.place;
+        let mut content = Vec::new();
+        view.open_place(&place).ok()?.read_to_end(&mut content).ok()?;
+        let now = CurrentState::File(pinfold_confine::hash(&content));
+        state_matches(&net.before, &now).then_some(content)
+    };
+    let gone = || Error::NotAsLeft { path: net.path.as_str().into(), what: "its backup is gone" };
+    copies.find_map(read).ok_or_else(|| differs.unwrap_or_else(gone))
 }
 
 /// The conflict for an error about the state of a file. Other errors are returned.

@@ -1,9 +1,8 @@
 //! `Undo`: undoes one change of the journal.
 
-use pinfold_confine::{Error as ConfineError, Hash, Kind, Place, RawPath};
+use pinfold_confine::{Error as ConfineError, Hash, Kind, Place, RawPath, Relocation, Removal};
 
 use super::revert;
-use crate::change::{MakeDirectory, Relocate, Remove, RemoveDirectory, Replace, RestoreLink};
 use crate::journal::{Entry, LoggedEntry, State, in_effect};
 use crate::{ChangeSet, Error, Operation, View};
 
@@ -78,11 +77,7 @@ impl Operation for Undo {
 
     fn plan(&self, view: &View<'_>) -> Result<(Undone, ChangeSet), Error> {
         if let Some(id) = &self.id {
-            let entry = find(view, id)?;
-            return match &entry.group {
-                Some(group) => inverse_of_group(view, &entry, group),
-                None => inverse(view, &entry),
-            };
+            return inverse(view, &find(view, id)?);
         }
         let path = self.path.as_ref().map(|path| real_path(view, path)).transpose()?;
         for logged in in_effect(view.session().history()?) {
@@ -92,11 +87,7 @@ impl Operation for Undo {
             if other_path || self.own_only && entry.session != view.session().id() {
                 continue;
             }
-            let inverse = match &entry.group {
-                Some(group) => inverse_of_group(view, &entry, group),
-                None => inverse(view, &entry),
-            };
-            match inverse {
+            match inverse(view, &entry) {
                 // The process was killed before it made this change, so there is nothing to undo.
                 Err(Error::NotAsLeft { .. }) if !confirmed || never_made(view, &entry) => {}
                 other => return other,
@@ -116,18 +107,35 @@ pub(super) fn real_path(view: &View<'_>, path: &RawPath) -> Result<String, Error
     Ok(String::from_utf8_lossy(&real).into_owned())
 }
 
-/// The changes that undo a set of changes.
-fn inverse_of_group(
-    view: &View<'_>,
-    entry: &Entry,
-    group: &str,
-) -> Result<(Undone, ChangeSet), Error> {
-    let is_part = |entry: &Entry| entry.group.as_deref() == Some(group);
+/// The changes that undo a change, together with the others of its set.
+fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
+    let entries = match &entry.group {
+        Some(group) => entries_of(view, group)?,
+        None => vec![entry.clone()],
+    };
+    let revert::Plan { changes, files, conflicts } = revert::plan(view, &entries, |_| true)?;
+    let differs = |path: &str, what| Error::NotAsLeft { path: path.into(), what };
+    if let Some(conflict) = conflicts.first() {
+        return Err(differs(&conflict.path, conflict.why));
+    }
+    let place = changes.iter().find(|change| change.path().as_str() == entry.path);
+    let Some(place) = place.or(changes.first()).map(|change| change.place().clone()) else {
+        return Err(match &entry.group {
+            Some(_) => Error::NothingToUndo { id: Some(entry.id.clone()) },
+            None => differs(&entry.path, "it is as it was before the change"),
+        });
+    };
+    let others = files.len().saturating_sub(1);
+    Ok((Undone { entry: entry.clone(), place, others }, ChangeSet(changes)))
+}
+
+/// The changes of a set, newest first, without those that were never made.
+fn entries_of(view: &View<'_>, group: &str) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     for logged in view.session().history()? {
         let logged = logged?;
         // The entries of a set are adjacent.
-        if is_part(&logged.entry) {
+        if logged.entry.group.as_deref() == Some(group) {
             if logged.confirmed || !was_not_moved(view, &logged.entry) {
                 entries.push(logged.entry);
             }
@@ -135,16 +143,7 @@ fn inverse_of_group(
             break;
         }
     }
-    let planned = revert::plan(view, &entries, |_| true)?;
-    if let Some(conflict) = planned.conflicts.first() {
-        let (path, what) = (RawPath::from(conflict.path.as_str()), conflict.why);
-        return Err(Error::NotAsLeft { path, what });
-    }
-    let Some(first) = planned.changes.first() else {
-        return Err(Error::NothingToUndo { id: Some(entry.id.clone()) });
-    };
-    let (place, others) = (first.place().clone(), planned.files.len().saturating_sub(1));
-    Ok((Undone { entry: entry.clone(), place, others }, ChangeSet(planned.changes)))
+    Ok(entries)
 }
 
 /// Whether the process was killed before it moved a directory. Then the directory's entries are at the old path.
@@ -155,93 +154,6 @@ fn was_not_moved(view: &View<'_>, entry: &Entry) -> bool {
     matches!(entry.before, State::Directory { .. })
         && is_directory(&entry.path)
         && !is_directory(to)
-}
-
-/// The change that undoes a change.
-fn inverse(view: &View<'_>, entry: &Entry) -> Result<(Undone, ChangeSet), Error> {
-    let path = RawPath::from(entry.path.as_str());
-    let undoes = vec![entry.id.clone()];
-    if let Some(to) = &entry.moved_to {
-        return move_back(view, entry, &RawPath::from(to.as_str()), path);
-    }
-    let removes_parents = entry.made_parents;
-    let (place, changes) = match &entry.before {
-        State::Absent if matches!(entry.after, State::Directory { .. }) => {
-            let removal = view.directory_removal(&path).map_err(|error| differs(entry, error))?;
-            let place = removal.place().clone();
-            let empty = view.session().workspace().entries(&place, 1);
-            if !empty.map_err(|error| view.path_error(&path, error))?.is_empty() {
-                return Err(Error::NotAsLeft { path, what: "the directory is not empty" });
-            }
-            let change = RemoveDirectory { path, removal, undoes, removes_parents };
-            (place, ChangeSet::of(change))
-        }
-        State::Directory { mode } => {
-            let target = view.directory_target(&path).map_err(|error| differs(entry, error))?;
-            let (place, mode) = (target.place().clone(), *mode);
-            (place, ChangeSet::of(MakeDirectory { path, target, mode, undoes }))
-        }
-        State::Absent => {
-            let removal = view.removal(&path).map_err(|error| differs(entry, error))?;
-            let place = removal.place().clone();
-            let now = match removal.link_target() {
-                Some(to) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
-                None => {
-                    CurrentState::of(removal.hash().map_err(|error| view.path_error(&path, error))?)
-                }
-            };
-            check_same(entry, &now)?;
-            (place, ChangeSet::of(Remove { path, removal, undoes, removes_parents }))
-        }
-        State::File { mode, .. } => {
-            let target = view.target(&path).map_err(|error| differs(entry, error))?;
-            let now = target.hash().map_err(|error| view.path_error(&path, error))?;
-            check_same(entry, &CurrentState::of(now))?;
-            let after = backup(view, entry)?;
-            let (place, mode) = (target.place().clone(), *mode);
-            let replace = Replace::new(path, target, after);
-            let replace = Replace { answers_with_diff: true, mode, undoes, ..replace };
-            (place, ChangeSet::of(replace))
-        }
-        State::Link { target: to } => {
-            let target = view.target(&path).map_err(|error| differs(entry, error))?;
-            let now = target.hash().map_err(|error| view.path_error(&path, error))?;
-            check_same(entry, &CurrentState::of(now))?;
-            let (place, to) = (target.place().clone(), to.clone());
-            (place, ChangeSet::of(RestoreLink { path, target, to, undoes }))
-        }
-    };
-    Ok((Undone { entry: entry.clone(), place, others: 0 }, changes))
-}
-
-/// The change that moves something back.
-fn move_back(
-    view: &View<'_>,
-    entry: &Entry,
-    moved_to: &RawPath,
-    path: RawPath,
-) -> Result<(Undone, ChangeSet), Error> {
-    let left = |what| Error::NotAsLeft { path: moved_to.clone(), what };
-    let change = super::r#move::plan(view, moved_to, &path).map_err(|error| match error {
-        Error::NotFound { .. } => left("it is gone"),
-        Error::Exists { .. } => left("something else is where it was before"),
-        other => other,
-    })?;
-    let relocation = &change.relocation;
-    let now = match (relocation.link_target(), relocation.meta().kind) {
-        (Some(to), _) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
-        (None, Kind::Directory) => CurrentState::Directory,
-        (None, _) => {
-            CurrentState::of(relocation.hash().map_err(|error| view.path_error(moved_to, error))?)
-        }
-    };
-    if !state_matches(&entry.before, &now) {
-        return Err(left("its content has changed since"));
-    }
-    let place = relocation.to().clone();
-    let (undoes, removes_parents) = (vec![entry.id.clone()], entry.made_parents);
-    let changes = ChangeSet::of(Relocate { undoes, removes_parents, ..change });
-    Ok((Undone { entry: entry.clone(), place, others: 0 }, changes))
 }
 
 /// Finds the entry with an id.
@@ -268,11 +180,7 @@ pub(crate) fn current_state(view: &View<'_>, path: &RawPath) -> Option<CurrentSt
         Err(Error::NotFound { .. }) => Some(CurrentState::Nothing),
         Err(Error::IsDirectory { .. }) => Some(CurrentState::Directory),
         Err(_) => None,
-        Ok(removal) => match (removal.link_target(), removal.hash()) {
-            (Some(to), _) => Some(CurrentState::Link(String::from_utf8_lossy(to).into_owned())),
-            (None, Ok(hash)) => Some(CurrentState::of(hash)),
-            (None, Err(_)) => None,
-        },
+        Ok(removal) => CurrentState::of_removed(&removal).ok(),
     }
 }
 
@@ -304,6 +212,27 @@ impl CurrentState {
     pub(super) fn of(hash: Option<Hash>) -> Self {
         hash.map_or(Self::Nothing, Self::File)
     }
+
+    /// The state of a file or symlink to remove.
+    pub(super) fn of_removed(removal: &Removal) -> Result<Self, ConfineError> {
+        Ok(match removal.link_target() {
+            Some(to) => Self::link(to),
+            None => Self::of(removal.hash()?),
+        })
+    }
+
+    /// The state of something to move.
+    pub(super) fn of_moved(relocation: &Relocation) -> Result<Self, ConfineError> {
+        Ok(match (relocation.link_target(), relocation.meta().kind) {
+            (Some(to), _) => Self::link(to),
+            (None, Kind::Directory) => Self::Directory,
+            (None, _) => Self::of(relocation.hash()?),
+        })
+    }
+
+    pub(super) fn link(to: &[u8]) -> Self {
+        Self::Link(String::from_utf8_lossy(to).into_owned())
+    }
 }
 
 /// Whether a path is in a state of the journal.
@@ -314,31 +243,5 @@ pub(crate) fn state_matches(state: &State, now: &CurrentState) -> bool {
         (State::File { hash, .. }, CurrentState::File(now)) => *hash == now.to_hex().as_str(),
         (State::Link { target }, CurrentState::Link(now)) => target == now,
         _ => false,
-    }
-}
-
-/// Refuses a file that was modified since the change.
-fn check_same(entry: &Entry, now: &CurrentState) -> Result<(), Error> {
-    let what = match (&entry.after, now) {
-        (after, now) if state_matches(after, now) => return Ok(()),
-        (State::Absent, _) => "a file is there again",
-        (_, CurrentState::Nothing) => "the file is gone",
-        _ => "its content has changed since",
-    };
-    Err(Error::NotAsLeft { path: entry.path.as_str().into(), what })
-}
-
-/// The error for a path that is not in the state after the change.
-fn differs(entry: &Entry, error: Error) -> Error {
-    let path = RawPath::from(entry.path.as_str());
-    match error {
-        Error::NotFound { .. } if entry.after != State::Absent => {
-            Error::NotAsLeft { path, what: "the file is gone" }
-        }
-        Error::IsDirectory { .. } => Error::NotAsLeft { path, what: "a directory is there now" },
-        Error::NotRegular { .. } | Error::Dangling { .. } | Error::TooManyLinks { .. } => {
-            Error::NotAsLeft { path, what: "something else is there now" }
-        }
-        other => other,
     }
 }

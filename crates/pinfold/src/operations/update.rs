@@ -179,7 +179,7 @@ impl Update {
 
     fn remove(&self, removal: Removal) -> ChangeSet {
         let (path, undoes) = (self.path.clone(), Vec::new());
-        ChangeSet::of(Remove { path, removal, undoes, removes_parents: 0 })
+        ChangeSet::of(Remove { path, removal, undoes })
     }
 
     /// The content with the chunks applied.

@@ -120,6 +120,7 @@ impl Session {
             id,
         };
         session.restore_interrupted_sets();
+        session.memory().iter().for_each(Self::restore_interrupted_sets);
         Ok(session)
     }
 }

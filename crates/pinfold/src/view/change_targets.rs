@@ -1,8 +1,8 @@
 //! Finds and locks the files and directories that a change needs. Refuses what policy denies; `commit` asks the user.
 
 use pinfold_confine::{
-    DirectoryRemoval, Error as ConfineError, Kind, Place, RawPath, Relocation, RelocationError,
-    Removal, Target, TreeRemoval,
+    Error as ConfineError, Kind, Place, RawPath, Relocation, RelocationError, Removal, Target,
+    TreeRemoval,
 };
 
 use super::View;
@@ -64,15 +64,6 @@ impl View<'_> {
         let target = target.map_err(|error| self.target_error(path, error))?;
         self.check_change(Access::Write, path, target.place(), true)?;
         Ok(target)
-    }
-
-    /// Finds and locks an empty directory to remove. Fails if policy denies the deletion.
-    pub(crate) fn directory_removal(&self, path: &RawPath) -> Result<DirectoryRemoval, Error> {
-        self.try_access(Access::Delete, path)?;
-        let removal = self.session.workspace().directory_removal(path, &self.deadline());
-        let removal = removal.map_err(|error| self.path_error(path, error))?;
-        self.check_change(Access::Delete, path, removal.place(), true)?;
-        Ok(removal)
     }
 
     /// Finds and locks a directory to remove with everything in it. Fails if policy denies the deletion of the

@@ -84,7 +84,7 @@ impl<'n> Directories<'n> {
             let known = known.filter(is_free).ok_or_else(holds_others)?;
             let hash = removal.hash(entry).map_err(|error| view.path_error(&path, error))?;
             let now = match (&found.link_target, hash) {
-                (Some(to), _) => CurrentState::Link(String::from_utf8_lossy(to).into_owned()),
+                (Some(to), _) => CurrentState::link(to),
                 (None, Some(hash)) => CurrentState::File(hash),
                 (None, None) => CurrentState::Directory,
             };
@@ -96,11 +96,12 @@ impl<'n> Directories<'n> {
         let mut changes: Vec<Box<dyn Change>> = Vec::new();
         for (mut part, number) in RemoveFromTree::all(&path, removal).into_iter().zip(&inside) {
             let net = &self.nets[*number];
-            let lines = removed_lines(view, part.place());
-            let (path, what) = (net.path.clone(), "removed");
-            files.push(RevertedPath { path, what, back_to: None, lines });
+            if !net.is_made_parent {
+                let lines = removed_lines(view, part.place());
+                let (path, what) = (net.path.clone(), "removed");
+                files.push(RevertedPath { path, what, back_to: None, lines });
+            }
             part.undoes.clone_from(&net.ids);
-            part.removes_parents = net.made_parents;
             changes.push(Box::new(part));
         }
         self.removed.extend(inside);
@@ -114,11 +115,10 @@ impl<'n> Directories<'n> {
         view: &View<'_>,
         moved: &MovedDirectory,
     ) -> Result<(), Error> {
-        let MovedDirectory { path, back_to, ids, made_parents } = moved;
+        let MovedDirectory { path, back_to, ids } = moved;
         let change =
             r#move::plan(view, &RawPath::from(path.as_str()), &RawPath::from(back_to.as_str()))?;
-        let (undoes, removes_parents) = (ids.clone(), *made_parents);
-        let change = Relocate { undoes, removes_parents, ..change };
+        let change = Relocate { undoes: ids.clone(), ..change };
         let (path, moves_to) = (path.clone(), Some(back_to.clone()));
         self.steps.push(DirectoryStep { path, moves_to, changes: vec![Box::new(change)] });
         Ok(())

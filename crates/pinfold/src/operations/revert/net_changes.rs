@@ -17,8 +17,8 @@ pub(super) struct NetChange<'e> {
     pub(super) backup: Option<&'e Entry>,
     /// The changes, newest first.
     pub(super) ids: Vec<String>,
-    /// How many directories above the path a change created.
-    pub(super) made_parents: usize,
+    /// Whether it is a directory that was only created for the files in it. Then it stays if it holds others.
+    pub(super) is_made_parent: bool,
     pub(super) conflict: Option<&'static str>,
 }
 
@@ -35,7 +35,6 @@ pub(super) struct MovedDirectory {
     pub(super) path: String,
     pub(super) back_to: String,
     pub(super) ids: Vec<String>,
-    pub(super) made_parents: usize,
 }
 
 /// Collects net effects. Changes are added from the newest to the oldest.
@@ -105,6 +104,9 @@ impl<'e> NetChanges<'e> {
             }
             _ => {}
         }
+        for parent in made_parents(entry) {
+            self.names.retain(|name, _| !is_below(name, parent));
+        }
     }
 
     /// Adds an older change of a path.
@@ -114,7 +116,7 @@ impl<'e> NetChanges<'e> {
         [before, after]: [&State; 2],
         entry: &'e Entry,
         backup: Option<&'e Entry>,
-    ) {
+    ) -> &mut NetChange<'e> {
         let path = self.current_path(path);
         let number = *self.known.entry(path.clone()).or_insert(self.nets.len());
         if number == self.nets.len() {
@@ -124,7 +126,7 @@ impl<'e> NetChanges<'e> {
                 before: State::Absent,
                 backup: None,
                 ids: Vec::new(),
-                made_parents: 0,
+                is_made_parent: true,
                 conflict: None,
             });
         }
@@ -132,25 +134,30 @@ impl<'e> NetChanges<'e> {
         net.before = before.clone();
         net.backup = backup;
         net.ids.push(entry.id.clone());
-        net.made_parents = net.made_parents.max(entry.made_parents);
+        net
     }
 
     fn add_entry(&mut self, entry: &'e Entry) {
         let Entry { path, before, after, moved_to, .. } = entry;
         match moved_to {
-            None => self.add(path, [before, after], entry, Some(entry)),
+            None => {
+                self.add(path, [before, after], entry, Some(entry)).is_made_parent = false;
+            }
             Some(to) if matches!(before, State::Directory { .. }) => self.add_move(entry, to),
             Some(to) => {
-                self.add(to, [&State::Absent, before], entry, None);
-                self.add(path, [before, &State::Absent], entry, None);
+                self.add(to, [&State::Absent, before], entry, None).is_made_parent = false;
+                self.add(path, [before, &State::Absent], entry, None).is_made_parent = false;
             }
+        }
+        for parent in made_parents(entry) {
+            self.add(parent, [&State::Absent, &State::Directory { mode: None }], entry, None);
         }
         self.step_back(entry);
     }
 
     /// Adds an older move of a directory.
     fn add_move(&mut self, entry: &Entry, to: &str) {
-        let (ids, made_parents) = (vec![entry.id.clone()], entry.made_parents);
+        let ids = vec![entry.id.clone()];
         let path = self.current_path(to);
         // The move changed only its own name. The directories above it may have been moved since.
         let (above, name) = entry.path.rsplit_once('/').unwrap_or_default();
@@ -160,9 +167,16 @@ impl<'e> NetChanges<'e> {
                 moved.back_to = back_to;
                 moved.ids.extend(ids);
             }
-            None => self.moved.push(MovedDirectory { path, back_to, ids, made_parents }),
+            None => self.moved.push(MovedDirectory { path, back_to, ids }),
         }
     }
+}
+
+/// The directories that a change created above its path, the deepest first.
+fn made_parents(entry: &Entry) -> impl Iterator<Item = &str> {
+    let path = entry.moved_to.as_ref().unwrap_or(&entry.path);
+    let parents = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
+    parents.take(entry.made_parents)
 }
 
 /// The rest of a path after `directory`: empty if both are the same. Returns `None` if it is not below.
