@@ -26,6 +26,9 @@ use promises::Outcome;
 
 const MARKS: [&str; 2] = ["<!-- cargo xtask filesystems -->\n", "<!-- end -->\n"];
 
+const LIMITS: &str = "| file system | what is missing | tests that check what holds without it, or leave a part out |\n\
+    |---|---|---|\n";
+
 /// The test programs by name, and the `rg` that searches are compared with.
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -58,7 +61,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
                 problems.extend(row.problems(&outcomes));
                 let line = row.line(&outcomes);
                 println!("{line}");
-                write_row(row, &line)?;
+                write_row(row, &line, &row.limits(&outcomes))?;
             }
             Err(problem) => {
                 eprintln!("xtask: !!! {} WAS NOT TRIED: {problem:#} !!!", row.title);
@@ -69,8 +72,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
 }
 
-/// Replaces a row of the page. The others stay, since they take long.
-fn write_row(row: &Mount, line: &str) -> Result<()> {
+/// Replaces a row of the page, and its limits. The others stay, since they take long.
+fn write_row(row: &Mount, line: &str, limits: &[String]) -> Result<()> {
     let page = home().join("docs/FILESYSTEMS.md");
     let old = fs::read_to_string(&page)?;
     let known = |row: &Mount| {
@@ -82,7 +85,16 @@ fn write_row(row: &Mount, line: &str) -> Result<()> {
         let lines = rows.iter().filter_map(line_of);
         lines.fold(head(what, &rows[0]), |table, line| table + &line + "\n")
     });
-    crate::write_between(&page, MARKS, &tables.join("\n"))
+    let old_limits = old.split_once(LIMITS).map_or("", |(_, rest)| rest);
+    let old_limits = old_limits.split(MARKS[1]).next().unwrap_or_default().lines();
+    let limits_of = |it: &Mount| -> Vec<String> {
+        let start = format!("| {} |", it.title);
+        let known = old_limits.clone().filter(|line| line.starts_with(&start)).map(str::to_owned);
+        if it.name == row.name { limits.to_vec() } else { known.collect() }
+    };
+    let limits =
+        all().flat_map(limits_of).fold(LIMITS.to_owned(), |table, line| table + &line + "\n");
+    crate::write_between(&page, MARKS, &format!("{}\n{limits}", tables.join("\n")))
 }
 
 fn head(what: &str, first: &Mount) -> String {

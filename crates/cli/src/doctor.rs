@@ -1,5 +1,7 @@
 //! `pinfold doctor`
 
+mod named;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -24,7 +26,8 @@ use crate::token::state_directory;
 
 /// Check the installation and the configuration, and suggest fixes
 ///
-/// Takes the options of `serve`. Exits with 1 if something does not work. Changes nothing in the workspace.
+/// Takes the options of `serve`, and checks the workspaces of the configuration file, too. Exits with 1 if something
+/// does not work. Changes nothing in the workspace.
 #[derive(Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
@@ -88,6 +91,7 @@ impl Doctor {
                     report(self.server(&session))?;
                 }
             }
+            self.named_workspaces().into_iter().try_for_each(&mut report)?;
         }
         report(state())?;
         Ok(if failed { ExitCode::from(crate::TOOL_ERROR) } else { ExitCode::SUCCESS })
@@ -100,6 +104,17 @@ impl Doctor {
                 Bad(format!("configuration: {error:#}"), "correct or remove that line".into())
             }
         }
+    }
+
+    /// Checks the workspaces that `serve --http` with the same options has.
+    fn named_workspaces(&self) -> Vec<Finding> {
+        let chosen = &self.options.workspace;
+        if chosen.workspace.is_some() || !chosen.roots.is_empty() {
+            return Vec::new();
+        }
+        let config = self.options.configure().unwrap_or_default();
+        let named = config.workspaces.iter();
+        named.flat_map(|(name, named)| named::check(&self.options, name, named)).collect()
     }
 
     /// Checks whether a server with the same options is restricted to its own files.

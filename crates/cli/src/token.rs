@@ -149,8 +149,8 @@ impl TokenSource {
                         Err(error) => {
                             let shown = path.display();
                             if !matches!(*current.borrow(), Tokens::Unknown) {
-                                crate::serve::say(&format!(
-                                    "all requests are refused: {shown}: {error:#}"
+                                crate::serve::say_error(&format!(
+                                    "requests with a token are refused: {shown}: {error:#}"
                                 ));
                             }
                             current.send_replace(Tokens::Unknown);
@@ -205,6 +205,14 @@ fn made_secret(file: &Path) -> Result<String> {
 /// A problem with a file from the command line is a usage error.
 fn plain_error(error: std::io::Error) -> anyhow::Error {
     anyhow!("{error}")
+}
+
+/// The number of tokens in a file. Returns `None` if there is no such file.
+pub(crate) fn count(file: &Path) -> Result<Option<usize>> {
+    match read_secret(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => Ok(Some(parse(&read.map_err(plain_error)?, TokenLimits::default())?.len())),
+    }
 }
 
 /// The tokens in a file: one plain token, or a table of hashes.

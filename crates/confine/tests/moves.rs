@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
 use pinfold_confine::fault::{Fault, When, each_call, inject, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, RelocationError, Workspace};
-use pinfold_testkit::tree;
+use pinfold_testkit::{can_rename_new, tree};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -223,6 +223,14 @@ fn a_killed_move_is_made_or_not_made() {
             command.args(["task_of_another_process", "--exact", "--nocapture"]);
             let output = command.env("PINFOLD_TEST_TASK", task).output().unwrap();
             let there = |path| fs::symlink_metadata(dir.path().join(path)).is_ok();
+            if there(from) && there(to) && !can_rename_new(dir.path()) {
+                // Between the two calls that a move takes then, a file has both names, and a directory an empty twin.
+                let [old, new] =
+                    [from, to].map(|name| fs::metadata(dir.path().join(name)).unwrap());
+                let is_same = old.ino() == new.ino();
+                assert!(is_same || fs::remove_dir(dir.path().join(to)).is_ok(), "killed at {nth}");
+                continue;
+            }
             assert_ne!(there(from), there(to), "{from} killed at {nth}");
             if String::from_utf8_lossy(&output.stdout).contains("done") {
                 break;

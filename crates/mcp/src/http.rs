@@ -151,6 +151,7 @@ impl Lifecycle {
     async fn wait_until_over(&self, stop: &Stop, drain: Duration) {
         let drained = async {
             self.draining.cancelled().await;
+            tracing::info!(calls = self.calls.len(), "draining");
             self.calls.close();
             if tokio::time::timeout(drain, self.calls.wait()).await.is_err() {
                 tracing::warn!("running calls are cancelled: they take longer than the drain");

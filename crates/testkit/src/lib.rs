@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 
 mod compare;
+mod limits;
 pub mod mcp;
 mod namespace;
 mod process;
@@ -14,6 +15,9 @@ mod scenario;
 mod stage;
 mod tree;
 
+pub use limits::{
+    can_exchange, can_have_long_paths, can_rename_new, is_watched, limited, names_in, until_seen,
+};
 pub use namespace::{in_mount_namespace, mount};
 pub use process::{Process, this_program};
 pub use provided::{provided, skipped};

@@ -1,6 +1,6 @@
 //! The file systems, and how each of them is mounted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,8 +22,6 @@ pub(crate) struct Mount {
     /// A shell script that mounts it at `$at` and may use the directory `$disk`.
     script: &'static str,
     pub(crate) columns: &'static [Column],
-    /// Tests that may fail there, each with the number of the note that explains it.
-    exceptions: &'static [(&'static str, u8)],
 }
 
 impl Mount {
@@ -36,7 +34,6 @@ impl Mount {
         packages: &[],
         script: "mount -t tmpfs -o size=1G tmpfs $at\n",
         columns: &PROMISES,
-        exceptions: &[],
     };
 }
 
@@ -62,7 +59,6 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "xfs",
         tools: &[("mkfs.xfs", "xfsprogs")],
         script: disk!("mkfs.xfs -q"),
-        exceptions: &SLOWER_BY_A_SYMLINK,
         ..Mount::USUAL
     },
     Mount {
@@ -79,7 +75,6 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "f2fs",
         tools: &[("mkfs.f2fs", "f2fs-tools")],
         script: disk!("mkfs.f2fs -q"),
-        exceptions: &SLOWER_BY_A_SYMLINK,
         ..Mount::USUAL
     },
     Mount { name: "tmpfs", title: "tmpfs", ..Mount::USUAL },
@@ -101,7 +96,6 @@ pub(crate) const ROWS: [Mount; 9] = [
         tools: &[("bindfs", "bindfs"), ("mkfs.ext4", "e2fsprogs")],
         script: "truncate -s 1G $disk/disk\nmkfs.ext4 -q $disk/disk\nmkdir $disk/below\n\
             mount -o loop $disk/disk $disk/below\nbindfs $disk/below $at\n",
-        exceptions: &PROVIDED_BY_OTHERS,
         ..Mount::USUAL
     },
     Mount {
@@ -132,7 +126,6 @@ pub(crate) const ROWS: [Mount; 9] = [
             exportfs -o rw,no_root_squash,no_subtree_check,fsid=0,insecure,async 127.0.0.1:/exported\n\
             rpc.nfsd --no-nfs-version 3 4\n\
             mount -i -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ $at\n",
-        exceptions: &PROVIDED_BY_OTHERS,
         ..Mount::USUAL
     },
     Mount {
@@ -141,70 +134,8 @@ pub(crate) const ROWS: [Mount; 9] = [
         needs: "/sys/fs/ext4/features/casefold",
         tools: &[("mkfs.ext4", "e2fsprogs")],
         script: concat!(disk!("mkfs.ext4 -q -O casefold"), "mkdir $at/tmp\nchattr +F $at/tmp\n"),
-        exceptions: &[
-            ("confine/fence::cached_file::a_cached_read_makes_no_call_that_waits_for_a_root", 5),
-            ("confine/fence::cached_file::a_file_of_a_root_that_was_replaced_is_not_cached", 5),
-            (
-                "confine/fence::cached_file::a_file_of_a_root_whose_real_path_changed_is_not_cached",
-                5,
-            ),
-            (
-                "confine/fence::cached_file::a_file_that_another_process_or_server_provides_is_not_cached",
-                5,
-            ),
-            ("confine/fence::cached_file::only_a_small_regular_file_without_links_is_cached", 5),
-        ],
         ..Mount::USUAL
     },
-];
-
-/// The test that may fail where a small read through a symlink does not take the fast path.
-const SLOWER_BY_A_SYMLINK: [(&str, u8); 1] =
-    [("confine/fence::cached_file::a_file_of_a_root_whose_real_path_changed_is_not_cached", 5)];
-
-/// The tests that may fail if another process or machine provides the files.
-const PROVIDED_BY_OTHERS: [(&str, u8); 32] = [
-    ("confine/writes::a_second_write_in_a_directory_makes_these_calls", 1),
-    (
-        "confine/writes::others::whoever_comes_between_the_last_look_and_the_trade_is_given_back_what_is_theirs",
-        1,
-    ),
-    ("confine/writes::others::writers_without_our_locks_lose_nothing_to_us", 1),
-    ("confine/moved_roots::what_cannot_be_renamed_back_is_written_back_and_said", 1),
-    ("confine/moved_roots::a_directory_that_is_moved_does_not_take_the_change_with_it", 1),
-    ("confine/sweep::content_that_a_failed_rollback_left_is_never_swept", 1),
-    ("confine/sweep::a_process_that_is_killed_while_it_writes_the_old_content_back_loses_none", 1),
-    ("confine/moves::a_killed_move_is_made_or_not_made", 1),
-    ("confine/trees::a_directory_that_a_failed_rollback_left_goes_back_whole", 1),
-    ("confine/faults::what_cannot_be_put_back_is_kept_and_named", 1),
-    ("pinfold/commits::eight_sessions_that_read_before_they_write_lose_nothing", 1),
-    ("pinfold/sets::the_next_start_restores_a_set_that_was_interrupted", 1),
-    ("pinfold/sets::the_next_start_restores_it_also_where_files_cannot_be_exchanged", 1),
-    ("pinfold/rewinds::a_rewind_that_is_killed_is_whole_after_the_next_start", 1),
-    ("confine/writes::others::a_file_that_changed_since_it_was_found_is_left_alone", 2),
-    ("confine/writes::others::a_save_survives_where_the_file_system_cannot_exchange", 2),
-    ("confine/writes::others::directories_that_others_take_back_are_made_again", 2),
-    ("confine/sweep::only_what_is_surely_left_behind_is_swept", 2),
-    ("confine/fence::cached_file::a_file_of_a_root_that_was_replaced_is_not_cached", 3),
-    ("pinfold/rewinds::a_rewind_that_fails_anywhere_changes_nothing", 2),
-    ("confine/tree::a_hard_link_is_still_known_after_its_directory_was_listed_again", 3),
-    ("confine/tree::an_ignore_file_that_changes_by_another_name_counts", 3),
-    ("confine/tree::a_write_through_a_hard_link_outside_is_seen", 3),
-    ("confine/tree::a_write_through_a_later_hard_link_inside_is_seen_at_once", 3),
-    ("confine/tree::a_write_through_a_later_hard_link_is_seen_after_a_recheck", 3),
-    (
-        "cli/journal::keeping::what_was_written_to_after_it_was_displaced_does_not_come_back_as_if_nothing_were",
-        3,
-    ),
-    ("confine/tree::a_large_tree_is_watched_and_a_small_one_is_compared", 4),
-    ("confine/tree::an_ignored_tree_is_not_watched", 4),
-    ("confine/fence::paths_longer_than_one_call_takes_are_walked", 5),
-    ("confine/fence::whoever_waits_at_a_pipe_is_not_disturbed", 5),
-    ("confine/walk::paths_may_be_longer_than_the_kernel_takes_but_trees_not_endlessly_deep", 5),
-    (
-        "cli/journal::keeping::sparse_files_are_copied_sparsely_and_not_beyond_what_the_journal_may_take",
-        5,
-    ),
 ];
 
 /// Special mounts that do not support everything, each with the tests for it.
@@ -331,18 +262,17 @@ impl Mount {
         let by = if self.is_known_here() { "this kernel" } else { "Debian's kernel, in a machine" };
         let cell = |title: &str| match outcomes.get(title) {
             None => "**not finished**".to_owned(),
-            Some(Outcome { passed, failed, unfinished }) => {
-                let mut notes: Vec<_> = failed.iter().filter_map(|it| self.note(it)).collect();
-                notes.sort_unstable();
-                notes.dedup();
-                let notes: String = notes.iter().map(|note| format!(" [{note}]")).collect();
+            Some(Outcome { passed, failed, unfinished, limits }) => {
+                let all = *passed as usize + failed.len() + unfinished.len();
+                let limited: BTreeSet<_> = limits.values().flatten().collect();
+                let limited = match limited.len() {
+                    0 => String::new(),
+                    some => format!(", {some} limited"),
+                };
                 match (failed.len(), unfinished.len()) {
-                    (0, 0) => format!("yes ({passed})"),
-                    (some, 0) => format!("{passed} of {}{notes}", passed + some as u64),
-                    (some, late) => {
-                        let all = passed + (some + late) as u64;
-                        format!("{passed} of {all}, {late} not in time{notes}")
-                    }
+                    (0, 0) => format!("yes ({all}{limited})"),
+                    (_, 0) => format!("**{passed} of {all}**{limited}"),
+                    (_, late) => format!("**{passed} of {all}, {late} not in time**{limited}"),
                 }
             }
         };
@@ -351,16 +281,26 @@ impl Mount {
         format!("| {} | {by} |{cells}", self.title)
     }
 
-    fn note(&self, test: &str) -> Option<u8> {
-        self.exceptions.iter().find(|(name, _)| *name == test).map(|(_, note)| *note)
+    /// The rows of the table of limits.
+    pub(crate) fn limits(&self, outcomes: &BTreeMap<String, Outcome>) -> Vec<String> {
+        let mut limits = BTreeMap::<_, BTreeSet<_>>::new();
+        for (limit, tests) in outcomes.values().flat_map(|outcome| &outcome.limits) {
+            // The name of the test is enough without its modules.
+            let names = tests.iter().filter_map(|test| test.rsplit("::").next());
+            limits.entry(limit).or_default().extend(names);
+        }
+        let row = |(limit, tests): (_, BTreeSet<_>)| {
+            let tests: Vec<_> = tests.iter().map(|test| format!("`{test}`")).collect();
+            format!("| {} | {limit} | {} |", self.title, tests.join(", "))
+        };
+        limits.into_iter().map(row).collect()
     }
 
-    /// The differences from the table of exceptions.
+    /// What does not hold.
     pub(crate) fn problems(&self, outcomes: &BTreeMap<String, Outcome>) -> Vec<String> {
-        let failed = || outcomes.values().flat_map(|outcome| &outcome.failed);
-        let unexpected = failed().filter(|test| self.note(test).is_none());
+        let failed = outcomes.values().flat_map(|outcome| &outcome.failed);
         let mut problems: Vec<_> =
-            unexpected.map(|test| format!("{}: {test} fails", self.title)).collect();
+            failed.map(|test| format!("{}: {test} fails", self.title)).collect();
         let late = outcomes.values().flat_map(|outcome| &outcome.unfinished);
         problems.extend(late.map(|test| format!("{}: {test} does not end in time", self.title)));
         let missing = self.columns.iter().filter(|column| !outcomes.contains_key(column.title));

@@ -1,5 +1,6 @@
 //! The promises, and the tests for each of them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -50,10 +51,12 @@ pub(crate) struct Outcome {
     pub(crate) passed: u64,
     pub(crate) failed: Vec<String>,
     pub(crate) unfinished: Vec<String>,
+    /// What the file system lacks, each with the tests that found it. They checked what holds without it.
+    pub(crate) limits: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// How long a test may take.
-const TEST_LIMIT: Duration = Duration::from_secs(180);
+/// How long a test may take. In the virtual machine, some take minutes.
+const TEST_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Tests that take longer are named, since they make a row slow.
 const SLOW: Duration = Duration::from_secs(5);
@@ -68,12 +71,15 @@ impl Outcome {
             passed: value["passed"].as_u64().unwrap_or_default(),
             failed: names("failed"),
             unfinished: names("unfinished"),
+            limits: serde_json::from_value(value["limits"].clone()).unwrap_or_default(),
         }
     }
 
     pub(crate) fn to_json(&self, column: &str) -> Value {
-        let Self { passed, failed, unfinished } = self;
-        json!({"column": column, "passed": passed, "failed": failed, "unfinished": unfinished})
+        let Self { passed, failed, unfinished, limits } = self;
+        json!({
+            "column": column, "passed": passed, "failed": failed, "unfinished": unfinished, "limits": limits,
+        })
     }
 }
 
@@ -86,8 +92,8 @@ struct Test<'p> {
 }
 
 impl Test<'_> {
-    /// Returns `None` if it did not end in time.
-    fn passes(&self, rg: &str, at: &Path) -> Result<Option<bool>> {
+    /// Whether it passes, and what it found missing. Returns `None` if it did not end in time.
+    fn run(&self, rg: &str, at: &Path) -> Result<Option<(bool, BTreeSet<String>)>> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", &TEST_LIMIT.as_secs().to_string()]);
         let small = at.with_file_name("small");
@@ -122,7 +128,9 @@ impl Test<'_> {
         let notices = fs::read_to_string(&skipped).unwrap_or_default();
         let not_tried = notices.lines().find(|notice| notice.starts_with("NOT TRIED:"));
         not_tried.into_iter().for_each(|notice| eprintln!("{}: {notice}", self.title));
-        Ok(Some(output.status.success() && not_tried.is_none()))
+        let limits = notices.lines().filter_map(|notice| notice.strip_prefix("LIMITED: "));
+        let limits = limits.map(str::to_owned).collect();
+        Ok(Some((output.status.success() && not_tried.is_none(), limits)))
     }
 }
 
@@ -140,11 +148,16 @@ impl Column {
             loop {
                 let next = tests.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some(test) = next else { return Ok(()) };
-                let passes = test.passes(&programs.rg, at)?;
+                let ended = test.run(&programs.rg, at)?;
                 let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                match passes {
-                    Some(true) => outcome.passed += 1,
-                    Some(false) => outcome.failed.push(test.title),
+                match ended {
+                    Some((true, limits)) => {
+                        outcome.passed += 1;
+                        for limit in limits {
+                            outcome.limits.entry(limit).or_default().insert(test.title.clone());
+                        }
+                    }
+                    Some((false, _)) => outcome.failed.push(test.title),
                     None => outcome.unfinished.push(test.title),
                 }
             }

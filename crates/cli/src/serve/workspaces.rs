@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use pinfold::{JournalSetting, Mode, ParentReads, Session, Settings};
 use pinfold_confine::mark_once;
 use pinfold_dialects::{CLASSIC, Dialect, Toolbox, check_settings};
@@ -93,7 +93,11 @@ impl Serve {
             journals.chain(audits).chain(tokens).chain(own.iter().cloned()).collect();
         let open = |plan: WorkspacePlan| {
             let workspace = &self.options.workspace;
-            let session = workspace.open_on(&plan.roots, plan.settings.clone(), own.clone())?;
+            let opened = workspace.open_on(&plan.roots, plan.settings.clone(), own.clone());
+            let session = match plan.name.as_str() {
+                "" => opened?,
+                name => opened.with_context(|| format!("workspace `{name}`"))?,
+            };
             Ok(OpenWorkspace { plan, session })
         };
         plans.into_iter().map(open).collect()

@@ -208,6 +208,11 @@ fn what_was_written_to_after_it_was_displaced_does_not_come_back_as_if_nothing_w
     let mut open = fs::File::options().append(true).open(place.ws().join("a")).unwrap();
     place.call("file.write", json!({"path": "a", "content": "new\n"}));
     open.write_all(b"late\n").unwrap();
+    let backups = place.0.path().join("state/pinfold/journal");
+    let has_late = |name: &String| {
+        fs::metadata(backups.join(name)).unwrap().len() == "one\nlate\n".len() as u64
+    };
+    pinfold_testkit::until_seen(|| pinfold_testkit::names_in(&backups).iter().any(has_late));
     let output = place.undo(&[]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("what was kept of it has been written to since"), "{message}");

@@ -259,8 +259,14 @@ fn a_log_of_json_is_one_object_a_line() {
     // What it says is its own, and a line for each call.
     let others = lines().into_iter().filter_map(|line| line["target"].as_str().map(str::to_owned));
     assert_eq!(others.filter(|target| target.starts_with("rmcp")).count(), 0);
-    process.kill().unwrap();
+    fs::remove_file(place.token_file("one")).unwrap();
+    let problem = || find("requests with a token are refused: ");
+    eventually("a missing token file is not logged", || problem().is_some());
+    assert_eq!(problem().unwrap()["level"], "ERROR");
+    kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
     process.wait().unwrap();
+    assert_eq!(find("draining").unwrap()["calls"], 0);
+    place.token("one", "agent", &[]);
     // So is the reason why it does not start.
     fs::set_permissions(place.token_file("one"), fs::Permissions::from_mode(0o644)).unwrap();
     let mut serve = place.pinfold(&["serve", "--http", "127.0.0.1:0", "--log-format", "json"]);

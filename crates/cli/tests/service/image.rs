@@ -23,9 +23,11 @@ struct Image {
     environment: Vec<(String, String)>,
     user: u32,
     directory: String,
-    /// Those of the image, and those of the command in its first lines.
     volumes: Vec<String>,
-    mounted: Vec<String>,
+    /// The commands in the first lines that come before those of the container engine.
+    preparation: Vec<String>,
+    /// The volumes of the command in the first lines: a directory beside the file or a name, and the path in the image.
+    mounted: Vec<(String, String)>,
     command: Vec<String>,
 }
 
@@ -34,9 +36,12 @@ impl Image {
         let mut image = Self::default();
         let list = |value: &str| serde_json::from_str::<Vec<String>>(value).unwrap();
         for volume in text.split("--volume ").skip(1) {
-            let volume = volume.split(' ').next().unwrap();
-            image.mounted.push(volume.split(':').nth(1).unwrap().to_owned());
+            let (from, to) = volume.split(' ').next().unwrap().split_once(':').unwrap();
+            image.mounted.push((from.into(), to.trim_end_matches(":ro").into()));
         }
+        let commands = text.lines().filter_map(|line| line.strip_prefix("#   "));
+        let preparation = commands.take_while(|line| !line.starts_with("podman "));
+        image.preparation = preparation.map(str::to_owned).collect();
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let (word, value) = line.split_once(' ').unwrap();
             match word {
@@ -105,13 +110,29 @@ fn the_image_serves_as_its_user_from_a_read_only_root() {
         fs::create_dir_all(inside(mounted)).unwrap();
     }
     let mut mounts = format!("mount --bind '{0}' '{0}'\n", root.display());
-    let volume = |path: &str| place.path("volumes").join(path.trim_matches('/'));
-    assert!(image.volumes.iter().all(|volume| image.mounted.contains(volume)), "{image:?}");
-    for path in &image.mounted {
+    let volumes = place.path("volumes");
+    fs::create_dir(&volumes).unwrap();
+    let mut printed = String::new();
+    for line in &image.preparation {
+        let line = line.replacen("pinfold", env!("CARGO_BIN_EXE_pinfold"), 1);
+        let output = Command::new("sh").args(["-c", &line]).current_dir(&volumes).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        printed += &String::from_utf8_lossy(&output.stdout);
+    }
+    let token = printed.trim().to_owned();
+    let volume = |path: &str| {
+        let of_path = image.mounted.iter().find(|(_, to)| to == path);
+        volumes.join(&of_path.unwrap_or_else(|| panic!("{path} is no volume: {image:?}")).0)
+    };
+    image.volumes.iter().for_each(|path| _ = volume(path));
+    for (from, path) in &image.mounted {
         let volume = &volume(path);
-        fs::create_dir_all(volume).unwrap();
+        if !from.starts_with("./") {
+            // The engine makes it, for the image's user.
+            fs::create_dir(volume).unwrap();
+            chown(volume, Some(image.user), Some(image.user)).unwrap();
+        }
         fs::create_dir_all(inside(path)).unwrap();
-        chown(volume, Some(image.user), Some(image.user)).unwrap();
         mounts += &format!("mount --bind '{}' '{}'\n", volume.display(), inside(path).display());
     }
     let workspace = volume(&image.directory);
@@ -121,8 +142,6 @@ fn the_image_serves_as_its_user_from_a_read_only_root() {
         let output = place.pinfold(&["token", "new"]).arg(&tokens).arg("agent").output().unwrap();
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
-    let token = new_token();
-    chown(&tokens, Some(image.user), Some(image.user)).unwrap();
     // The mounts of every container.
     mounts += &format!("mount -t proc proc '{}'\n", inside("/proc").display());
     mounts +=

@@ -81,7 +81,7 @@ fn more_sessions_than_a_token_may_have_are_refused() {
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let reply = few.post(&[], &hello);
     assert_eq!((reply.status, reply.header("retry-after").is_some()), (429, true), "{reply:?}");
-    assert!(reply.body.contains("2 sessions"), "{reply:?}");
+    assert!(reply.body.contains("sessions (2)"), "{reply:?}");
     many.session();
     let bearer = format!("Bearer {}", few.token);
     let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", sessions[0].as_str())];

@@ -146,6 +146,51 @@ fn one_workspace_is_served_where_a_root_is_given_or_there_is_no_other() {
 }
 
 #[test]
+fn the_doctor_checks_every_workspace() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new(&["one", "two"]);
+    place.token("one", "alice", &[]);
+    place.token("one", "bob", &[]);
+    // The current directory, which holds the state, is not to be served.
+    let here = place.path("here");
+    fs::create_dir(&here).unwrap();
+    let doctor = |more: &[&str]| {
+        let output = place.pinfold(&["doctor"]).args(more).current_dir(&here).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, printed) = doctor(&[]);
+    assert_eq!(code, Some(0), "{printed}");
+    for found in [
+        format!("ok    workspace one: root {}: writable", place.root("one").display()),
+        format!("ok    workspace one: tokens: 2 in {}\n", place.token_file("one").display()),
+        "ok    workspace two: journal: ".into(),
+        format!(
+            "note  workspace two: tokens: {} does not exist; `serve` makes it",
+            place.token_file("two").display()
+        ),
+    ] {
+        assert!(printed.contains(&found), "{found}\n{printed}");
+    }
+    let (_, printed) = doctor(&["--workspace", "one"]);
+    assert!(!printed.contains("workspace two"), "{printed}");
+
+    let others_may_read = fs::Permissions::from_mode(0o644);
+    fs::set_permissions(place.token_file("one"), others_may_read).unwrap();
+    fs::remove_dir_all(place.root("two")).unwrap();
+    let (code, printed) = doctor(&[]);
+    assert_eq!(code, Some(1), "{printed}");
+    let gone = format!("cannot use `{}` as a root: not found", place.root("two").display());
+    for found in ["BAD   workspace one: tokens: ", "chmod 600", "BAD   workspace two: ", &gone] {
+        assert!(printed.contains(found), "{found}\n{printed}");
+    }
+    // The server names the workspace, too.
+    let output = place.pinfold(&["serve", "--http", "127.0.0.1:0"]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(printed.contains(&format!("workspace `two`: {gone}")), "{printed}");
+}
+
+#[test]
 fn workspaces_do_not_share_a_journal() {
     let place = Place::new(&["one", "two"]);
     let more = "journal = \"/var/journal\"";

@@ -230,6 +230,9 @@ fn depth_is_counted_from_one() {
 
 #[test]
 fn paths_may_be_longer_than_the_kernel_takes_but_trees_not_endlessly_deep() {
+    if !pinfold_testkit::can_have_long_paths(&std::env::temp_dir()) {
+        return;
+    }
     both_ways(
         |root| {
             let mut dir = fs::File::open(root).unwrap();

@@ -102,7 +102,7 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         let admitted: Vec<_> = self.endpoints.iter().zip(admitted).collect();
         let mut admitted = admitted.into_iter().filter_map(|(at, it)| Some((at, it?)));
         let Some(first) = admitted.next() else {
-            let why = "send the server's token: `Authorization: Bearer TOKEN`; the server printed the file that it is in when it started";
+            let why = "send a valid token: `Authorization: Bearer TOKEN`; when the server started, it printed the file with its token, or with the hashes of those that `pinfold token new` made";
             return Err((StatusCode::UNAUTHORIZED, why.into()));
         };
         connection.set_authenticated();

@@ -40,8 +40,9 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             return Ok(());
         }
         if let Some(max) = caller.max_sessions.filter(|_| own_full) {
-            let why =
-                format!("this token may have {max} sessions; end one, or wait until one ends");
+            let why = format!(
+                "this token has its maximum of sessions ({max}); end one, or wait until one ends"
+            );
             return Err((StatusCode::TOO_MANY_REQUESTS, why));
         }
         let why = "there are too many sessions; end one, or wait until one ends";
