@@ -45,6 +45,28 @@ fn the_list_is_the_dialects_own() {
 }
 
 #[test]
+fn a_running_request_is_the_only_one_with_its_id() {
+    let dir = workspace(&[]);
+    let mut command = serve(dir.path(), &["--mode", "default", "--dialect", "dotted"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let call = |tool: &str, arguments: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+    let write = call("file.write", json!({"path": "new.txt", "content": "one\n"}));
+    server.send(&write);
+    let question = server.read().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    server.send(&call("file.list", json!({})));
+    let refused = server.read().unwrap();
+    assert_eq!((error_code(&refused), &refused["id"]), (-32600, &Value::Null), "{refused}");
+    let allow = json!({"action": "accept", "content": {"answer": "allow once"}});
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": allow}));
+    let done = server.read().unwrap();
+    assert_eq!((&done["id"], answer(&done)["success"].clone()), (&json!(7), json!(true)), "{done}");
+    // The id is free again.
+    server.send(&call("file.list", json!({})));
+    assert_eq!(server.read().unwrap()["id"], 7);
+}
+
+#[test]
 fn a_handshake_names_the_server_and_the_workspace() {
     let dir = workspace(&[]);
     for (asked, given) in [
