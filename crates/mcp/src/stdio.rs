@@ -26,7 +26,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values, unreadable_answer};
+use crate::bad_message::{
+    BadMessage, bad_message, too_many, too_many_values, unreadable_answer, unreadable_call,
+};
 use crate::stop::server_ends;
 use crate::{Service, Stop, limits, line};
 
@@ -294,7 +296,9 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
         if too_many_values(text) {
             return too_many(text).map_or(Ok(None), Err);
         }
-        let message = match line::parse(text) {
+        let parsed = line::parse(text)
+            .or_else(|problem| unreadable_call(text).map_or(Err(problem), serde_json::from_value));
+        let message = match parsed {
             Ok(message) => message,
             Err(problem) => {
                 if let Some(answer) = unreadable_answer(text, &problem) {

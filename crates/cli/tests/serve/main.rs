@@ -44,6 +44,32 @@ fn the_list_is_the_dialects_own() {
     }
 }
 
+/// Arguments with a value that cannot be represented.
+const UNREADABLE: [&str; 3] = [r#""\ud83d""#, "1e999", "NaN"];
+
+#[test]
+fn a_call_that_cannot_be_read_is_in_the_audit_log() {
+    let (dir, state) = (workspace(&[]), workspace(&[]));
+    let audit = state.path().join("audit");
+    let mut command = serve(dir.path(), &["--audit", audit.to_str().unwrap()]);
+    let mut server = Lines::initialized(&mut command, json!({}));
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    for (number, value) in UNREADABLE.into_iter().chain([deep.as_str()]).enumerate() {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{{"name":"Read","arguments":{{"file_path":{value}}}}}}}"#
+        );
+        server.send_raw(call.as_bytes());
+        let answer = server.read().unwrap();
+        assert_eq!((error_code(&answer), &answer["id"]), (-32602, &json!("x")), "{answer}");
+        let problem = answer["error"]["message"].as_str().unwrap();
+        assert!(problem.contains("cannot be represented"), "{problem}");
+        let lines = fs::read_to_string(&audit).unwrap();
+        assert_eq!(lines.lines().count(), number + 1, "{value:.20}");
+        let line: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!((&line["tool"], &line["outcome"]), (&json!("Read"), &json!("invalid_argument")));
+    }
+}
+
 #[test]
 fn a_running_request_is_the_only_one_with_its_id() {
     let dir = workspace(&[]);

@@ -26,7 +26,7 @@ use super::body::{Body, CountedBody, Refusal, json as json_answer, refusal};
 use super::sessions::SessionActivity;
 use super::tokens::{Admitted, Tokens, UsageByToken};
 use super::{HttpOptions, LimitReached};
-use crate::bad_message::{bad_message, too_many_values};
+use crate::bad_message::{bad_message, too_many_values, unreadable_call};
 use crate::limits;
 use crate::stop::server_ends;
 
@@ -228,8 +228,14 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             self.make_room(caller).await?;
         }
         let (method, json) = (head.method.clone(), is_json(&head.headers));
-        let request = Request::from_parts(head, Full::new(body.clone()));
-        let mut response = self.inner.handle(request).await;
+        let mut response = self.pass_on(head.clone(), body.clone()).await;
+        if method == Method::POST
+            && json
+            && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            && let Some(call) = unreadable_call(&body)
+        {
+            response = self.pass_on(head, call.to_string().into()).await;
+        }
         if session_start.is_some()
             && let Some(session) = response.headers().get("mcp-session-id")
             && let Ok(session) = session.to_str()
@@ -248,6 +254,10 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             _ => {}
         }
         Ok(response)
+    }
+
+    async fn pass_on(&self, head: http::request::Parts, body: Bytes) -> Response<Body> {
+        self.inner.handle(Request::from_parts(head, Full::new(body))).await
     }
 
     fn too_long(&self) -> Refusal {
