@@ -52,13 +52,31 @@ pub fn write_secret(path: &Path, text: &str, replace: bool) -> io::Result<()> {
         // Root may replace a file of the user that a server runs as.
         _ = fchown(&file, Some(old.uid()), Some(old.gid()));
     }
-    let written = file.write_all(text.as_bytes()).and_then(|()| {
+    // Flushed, so that a loss of power leaves the old secret or the new one.
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| {
         if replace { fs::rename(&temporary, path) } else { fs::hard_link(&temporary, path) }
     });
     if !replace || written.is_err() {
         _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Waits until no other process holds the lock for changing a secret. The lock lasts until the file is dropped. A missing
+/// directory is created.
+pub fn lock_secret(path: &Path) -> io::Result<fs::File> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    make_private_directory(parent)?;
+    // The directory is locked, since the file itself is replaced.
+    let directory = fs::File::open(parent)?;
+    match directory.lock() {
+        // NFS cannot lock directories.
+        Err(error) if error.raw_os_error() != Some(rustix::io::Errno::BADF.raw_os_error()) => {
+            Err(error)
+        }
+        _ => Ok(directory),
+    }
 }
 
 /// Creates an empty file in a directory. Returns `false` if it already exists. Removes files in the directory that

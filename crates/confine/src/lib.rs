@@ -42,9 +42,9 @@ mod walk;
 mod workspace;
 
 pub use ambient::{
-    LogFile, device_and_inode, file_system_type, lower_priority, make_private_directory, mark_once,
-    may_write, memory_bytes, owner, read_secret, read_user_file, remove_secret,
-    symlinks_and_target, terminal, write_secret,
+    LogFile, device_and_inode, file_system_type, lock_secret, lower_priority,
+    make_private_directory, mark_once, may_write, memory_bytes, owner, read_secret, read_user_file,
+    remove_secret, symlinks_and_target, terminal, write_secret,
 };
 pub use atomic::{Committed, Durability, OldVersion};
 pub use backups::{BackupStore, LinesFromEnd, Segment, StoreLock, StoredFile};

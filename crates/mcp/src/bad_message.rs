@@ -2,11 +2,13 @@
 //!
 //! If the id of a request can be read, the answer has that id, so that the client does not wait for it.
 
+use std::borrow::Cow;
+
 use pinfold::exceeds_json_values;
-use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
+use rmcp::model::{CallToolRequestMethod, ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::limits;
 
@@ -43,11 +45,19 @@ struct Envelope {
 
 impl Envelope {
     fn parse(text: &[u8]) -> Option<Self> {
-        let text = String::from_utf8_lossy(text);
-        let parsed = serde_json::from_str(&text).ok();
-        let has_names = || text.contains("NaN") || text.contains("Infinity");
-        parsed.or_else(|| has_names().then(|| serde_json::from_str(&with_numbers(&text)).ok())?)
+        serde_json::from_str(&readable(text)?).ok()
     }
+}
+
+/// A text that is JSON in form, as UTF-8 and with numbers.
+fn readable(text: &[u8]) -> Option<Cow<'_, str>> {
+    let text = String::from_utf8_lossy(text);
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if is_json(&text) {
+        return Some(text);
+    }
+    let has_names = text.contains("NaN") || text.contains("Infinity");
+    has_names.then(|| with_numbers(&text)).filter(|text| is_json(text)).map(Cow::Owned)
 }
 
 /// A text with a number for each `NaN` and `Infinity` that is not in a string.
@@ -84,6 +94,36 @@ pub(crate) fn unreadable_answer(
     }
 }
 
+/// The key of the problem in the parameters of an [`unreadable_call`].
+pub(crate) const UNREADABLE: &str = "pinfold/unreadable";
+
+/// A call of the same tool, if the text is a call with a value that cannot be represented. Its arguments do not parse either,
+/// so that the server refuses it with the problem, and the audit log has it.
+pub(crate) fn unreadable_call(text: &[u8]) -> Option<Value> {
+    #[derive(Deserialize)]
+    struct Call {
+        id: RequestId,
+        #[serde(rename = "method")]
+        _method: CallToolRequestMethod,
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+        #[serde(rename = "_meta")]
+        meta: Option<Value>,
+    }
+    let problem = serde_json::from_slice::<Value>(text).err()?;
+    let call: Call = serde_json::from_str(&readable(text)?).ok()?;
+    let (error, _) = *unreadable_value(text, &problem)?;
+    let Params { name, meta } = call.params;
+    let mut params = json!({"name": name, "arguments": false, UNREADABLE: error});
+    if let Some(meta) = meta {
+        params["_meta"] = meta;
+    }
+    Some(json!({"jsonrpc": "2.0", "id": call.id, "method": "tools/call", "params": params}))
+}
+
 /// The answer to a text that is not a message, made from the parser's error. Returns `None` for a notification.
 pub(crate) fn bad_message(text: &[u8], problem: &serde_json::Error) -> Option<BadMessage> {
     let value = match serde_json::from_slice(text) {
@@ -118,7 +158,7 @@ fn unreadable_value(text: &[u8], problem: &serde_json::Error) -> Option<BadMessa
          characters beyond U+FFFF as themselves or as a whole pair of surrogates, and numbers that a 64-bit \
          float can hold"
     );
-    let data = serde_json::json!({ "error": "invalid_argument" });
+    let data = json!({ "error": "invalid_argument" });
     Some(Box::new((ErrorData::invalid_params(problem, Some(data)), Some(id))))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinfold::{CallOptions, Mode, Session};
+use pinfold::{AnswerRoom, CallOptions, Mode, Session};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 
@@ -31,11 +31,21 @@ impl Caller {
         Self::default()
     }
 
+    /// The memory of the answer to a request, which its transport keeps until the answer is sent.
+    fn answer_room(context: &RequestContext<RoleServer>) -> Option<AnswerRoom> {
+        #[cfg(feature = "http")]
+        if let Some(head) = context.extensions.get::<http::request::Parts>() {
+            return head.extensions.get().cloned();
+        }
+        context.extensions.get().cloned()
+    }
+
     /// The options of a call, as the audit log names its maker.
     pub(crate) fn call_options(context: &RequestContext<RoleServer>) -> CallOptions {
         let client: Option<Arc<str>> = context.client_info().map(|client| client.name.into());
         let token = Some(Self::of(context).token).filter(|token| !token.is_empty());
-        CallOptions::default().with_client(client).with_token(token)
+        let options = CallOptions::default().with_client(client).with_token(token);
+        options.with_answer_room(Self::answer_room(context))
     }
 
     /// Whether what belongs to one of them is the other's, too.

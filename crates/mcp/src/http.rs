@@ -21,7 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 pub use pinfold_guard::{Guard, TokenHash};
 use rmcp::ServerHandler;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::{Service, Stop, limits};
 
 use connections::{Connection, Connections};
-use endpoint::{Endpoint, Lifecycle};
+use endpoint::{BODY_UNIT, Endpoint, Lifecycle};
 use router::Router;
 use scrape::Scrape;
 use tokens::LimitReached;
@@ -52,6 +52,8 @@ pub struct HttpOptions {
     pub max_connections: usize,
     /// How long running calls may take once the server drains.
     pub drain: Duration,
+    /// How long a client may take to read an answer for whose memory other calls wait.
+    pub answer_wait: Duration,
     /// Counts requests.
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -67,6 +69,7 @@ impl HttpOptions {
             session_busy: limits::http::SESSION_BUSY,
             max_connections: limits::http::MAX_CONNECTIONS,
             drain: limits::http::DRAIN,
+            answer_wait: limits::http::ANSWER_WAIT,
             metrics: None,
         }
     }
@@ -143,7 +146,8 @@ pub async fn serve_handler<H: ServerHandler + Send + 'static>(
 impl Lifecycle {
     fn new(stop: &Stop) -> Self {
         let (draining, ended) = (stop.drain.clone(), CancellationToken::new());
-        Self { draining, ended, calls: TaskTracker::new() }
+        let bodies = Arc::new(Semaphore::new(limits::MAX_HANDLED_BYTES / BODY_UNIT));
+        Self { draining, ended, calls: TaskTracker::new(), bodies }
     }
 
     /// Returns when no call is running any more, or after the time `drain`. Returns at once if `stop.now` is
@@ -193,7 +197,7 @@ async fn accept<H: ServerHandler + Send + 'static>(
         lifecycle: lifecycle.clone(),
         metrics: options.metrics,
     });
-    let open = Connections::new(options.max_connections);
+    let open = Connections::new(options.max_connections, options.answer_wait);
     let tasks = TaskTracker::new();
     let mut over = std::pin::pin!(lifecycle.wait_until_over(&stop, drain));
     loop {

@@ -78,6 +78,9 @@ pub(crate) const MAX_MESSAGE_VALUES: usize = 500_000;
 /// The maximum size of all queued requests. More of them stay in the pipe.
 pub(crate) const MAX_QUEUED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 
+/// The maximum size of all requests that are handled at once; others wait. A larger one is handled alone.
+pub(crate) const MAX_HANDLED_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
+
 /// How many requests of one client are handled at once.
 pub(crate) const MAX_REQUESTS: usize = 64;
 
@@ -125,6 +128,18 @@ pub(crate) mod http {
 
     /// How long a client may take to send the body.
     pub(crate) const BODY_WAIT: Duration = Duration::from_secs(30);
+
+    /// A body up to this size does not wait for others.
+    pub(crate) const MAX_SMALL_BODY: usize = 64 * 1024;
+
+    /// How much of an answer is given to the connection at once. The rest keeps its room in memory until the client has
+    /// read what went before.
+    pub(crate) const ANSWER_PIECE: usize = 64 * 1024;
+
+    /// How long a client may take to read an answer for whose memory other calls wait, and how often that is checked. It is
+    /// half of a call's usual deadline, so that the other calls still have theirs.
+    pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(30);
+    pub(crate) const ANSWER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
     /// How many threads move messages over HTTP. They also answer small reads of cached files; other calls run on
     /// other threads.

@@ -17,6 +17,7 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 
+use crate::bad_message::UNREADABLE;
 use crate::caller::Caller;
 use crate::conversation::{Conversation, IdentifiedBy};
 use crate::service::Shared;
@@ -238,13 +239,17 @@ impl ServerHandler for Server {
             _ => false,
         };
         if known {
-            let params = params.unwrap_or_default();
+            let mut params = params.unwrap_or_default();
+            let unreadable = params.get_mut(UNREADABLE).map(Value::take);
             if let (Some(tool), Ok((conversation, _))) =
                 (params["name"].as_str(), self.conversation(&context))
             {
                 let call = Caller::call_options(&context);
                 let error = Error::InvalidArgument("the parameters of the call are invalid".into());
                 conversation.whole().refuse_call(tool, error, &call);
+            }
+            if let Some(Ok(error)) = unreadable.map(serde_json::from_value) {
+                return Err(error);
             }
             let problem = self.problem(params);
             let problem =

@@ -4,16 +4,18 @@
 //! requests while too many others are unanswered, and goes on reading meanwhile, so client and server never wait for
 //! each other.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 
 use memchr::memchr;
+use pinfold::AnswerRoom;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta as _,
-    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions as _,
+    GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ServerNotification,
 };
 use rmcp::service::{RoleServer, serve_server_with_ct};
 use rmcp::transport::{Transport, stdio_pipes};
@@ -24,7 +26,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::bad_message::{BadMessage, bad_message, too_many, too_many_values, unreadable_answer};
+use crate::bad_message::{
+    BadMessage, bad_message, too_many, too_many_values, unreadable_answer, unreadable_call,
+};
 use crate::stop::server_ends;
 use crate::{Service, Stop, limits, line};
 
@@ -120,6 +124,7 @@ struct Lines<R, W> {
     /// Requests that wait until others are answered, with their sizes.
     queue: VecDeque<(ClientJsonRpcMessage, usize)>,
     queued_bytes: usize,
+    queued_ids: HashSet<RequestId>,
     /// Whether the input has ended.
     at_end: bool,
     /// Tasks that send errors for lines that are not messages.
@@ -133,22 +138,28 @@ struct Lines<R, W> {
 /// The requests without an answer, in both directions.
 #[derive(Debug, Default)]
 struct Unanswered {
-    /// Requests of the client, until their answers are written.
-    requests: HashSet<RequestId>,
+    /// Requests of the client, until their answers are written, with their sizes and the memory of their answers.
+    requests: HashMap<RequestId, (usize, AnswerRoom)>,
     /// Requests to the client, until it answers or they are cancelled.
     to_client: HashSet<RequestId>,
 }
 
 impl Unanswered {
-    /// Whether another request can be handled. Requests that wait for the user do not count.
-    fn has_room(&self) -> bool {
+    /// Whether another request of this size can be handled. Requests that wait for the user count only by their size.
+    fn has_room(&self, bytes: usize) -> bool {
         let approvals = self.to_client.len().min(limits::MAX_APPROVAL_REQUESTS);
+        let handled: usize = self.requests.values().map(|(bytes, _)| bytes).sum();
         self.requests.len() < limits::MAX_REQUESTS + approvals
+            && (handled == 0 || handled + bytes <= limits::MAX_HANDLED_BYTES)
     }
 
-    fn received(&mut self, message: &ClientJsonRpcMessage) {
+    fn received(&mut self, message: &mut ClientJsonRpcMessage, bytes: usize) {
         match message {
-            JsonRpcMessage::Request(request) => _ = self.requests.insert(request.id.clone()),
+            JsonRpcMessage::Request(request) => {
+                let room = AnswerRoom::default();
+                request.request.extensions_mut().insert(room.clone());
+                self.requests.insert(request.id.clone(), (bytes, room));
+            }
             JsonRpcMessage::Response(response) => _ = self.to_client.remove(&response.id),
             JsonRpcMessage::Error(error) => {
                 error.id.iter().for_each(|id| _ = self.to_client.remove(id));
@@ -194,6 +205,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
             unanswered: Arc::default(),
             queue: VecDeque::new(),
             queued_bytes: 0,
+            queued_ids: HashSet::new(),
             at_end: false,
             error_answers: JoinSet::new(),
             drain,
@@ -234,6 +246,11 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
         }
     }
 
+    /// Whether a request with this id is not answered yet. Its answer could not be told from another one's.
+    fn is_unanswered(&self, id: &RequestId) -> bool {
+        self.queued_ids.contains(id) || self.unanswered.borrow().requests.contains_key(id)
+    }
+
     /// Removes a request from the queue if the message cancels it.
     fn dequeue_cancelled(&mut self, message: &ClientJsonRpcMessage) {
         let JsonRpcMessage::Notification(notification) = message else { return };
@@ -241,6 +258,9 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
             return;
         };
         let id = it.params.request_id.as_ref();
+        if !id.is_some_and(|id| self.queued_ids.remove(id)) {
+            return;
+        }
         self.queue.retain(|(queued, length)| {
             let cancelled =
                 matches!(queued, JsonRpcMessage::Request(queued) if Some(&queued.id) == id);
@@ -252,6 +272,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
     /// Answers the requests in the queue, which the server that ends does not handle any more.
     fn refuse_queued(&mut self) {
         self.queued_bytes = 0;
+        self.queued_ids.clear();
         for (message, _) in std::mem::take(&mut self.queue) {
             if let JsonRpcMessage::Request(request) = message {
                 self.answer_error((server_ends(), Some(request.id)));
@@ -275,7 +296,9 @@ impl<R: AsyncRead + Send + Unpin + 'static, W: AsyncWrite + Send + Unpin + 'stat
         if too_many_values(text) {
             return too_many(text).map_or(Ok(None), Err);
         }
-        let message = match line::parse(text) {
+        let parsed = line::parse(text)
+            .or_else(|problem| unreadable_call(text).map_or(Err(problem), serde_json::from_value));
+        let message = match parsed {
             Ok(message) => message,
             Err(problem) => {
                 if let Some(answer) = unreadable_answer(text, &problem) {
@@ -361,7 +384,8 @@ where
         loop {
             let (has_room, none) = {
                 let unanswered = unanswered.borrow_and_update();
-                (unanswered.has_room(), unanswered.requests.is_empty())
+                let next = self.queue.front().map_or(0, |(_, length)| *length);
+                (unanswered.has_room(next), unanswered.requests.is_empty())
             };
             let draining = drain.is_cancelled();
             if draining {
@@ -369,9 +393,12 @@ where
                 // Until then, answers and notifications for the running calls are read.
                 self.at_end |= none;
             }
-            if has_room && let Some((message, length)) = self.queue.pop_front() {
+            if has_room && let Some((mut message, length)) = self.queue.pop_front() {
                 self.queued_bytes -= length;
-                self.unanswered.send_modify(|unanswered| unanswered.received(&message));
+                if let JsonRpcMessage::Request(request) = &message {
+                    self.queued_ids.remove(&request.id);
+                }
+                self.unanswered.send_modify(|unanswered| unanswered.received(&mut message, length));
                 return Some(message);
             }
             if self.at_end && self.queue.is_empty() {
@@ -402,13 +429,19 @@ where
             self.line.clear();
             self.line.shrink_to(limits::KEPT_LINE_BYTES);
             match parsed {
-                Ok(Some(message @ JsonRpcMessage::Request(_))) => {
-                    self.queued_bytes += length;
-                    self.queue.push_back((message, length));
+                Ok(Some(JsonRpcMessage::Request(request))) if self.is_unanswered(&request.id) => {
+                    let problem = format!("the id `{}` is that of a running request", request.id);
+                    self.answer_error((ErrorData::invalid_request(problem, None), None));
                 }
-                Ok(Some(message)) => {
+                Ok(Some(JsonRpcMessage::Request(request))) => {
+                    self.queued_bytes += length;
+                    self.queued_ids.insert(request.id.clone());
+                    self.queue.push_back((JsonRpcMessage::Request(request), length));
+                }
+                Ok(Some(mut message)) => {
                     self.dequeue_cancelled(&message);
-                    self.unanswered.send_modify(|unanswered| unanswered.received(&message));
+                    self.unanswered
+                        .send_modify(|unanswered| unanswered.received(&mut message, length));
                     return Some(message);
                 }
                 Ok(None) => {}

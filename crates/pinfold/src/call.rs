@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::Approver;
+use crate::admission::AnswerRoom;
 use crate::audit::{AuditTrace, SharedAuditLine};
 use crate::cached_file::CachedFile;
 
@@ -34,6 +35,8 @@ pub struct CallOptions {
     /// The file that the call reads, if it is already open.
     #[doc(hidden)]
     pub cached_file: CachedFile,
+    /// The memory of the answer, which outlives the call.
+    pub(crate) answer_room: Option<AnswerRoom>,
     pub(crate) audit_line: Option<SharedAuditLine>,
     audit_trace: AuditTrace,
 }
@@ -107,6 +110,14 @@ impl CallOptions {
     #[must_use]
     pub fn with_cached_file(mut self, file: CachedFile) -> Self {
         self.cached_file = file;
+        self
+    }
+
+    /// Sets the memory of the answer. Without it, the memory is free for other calls once the operation is done.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_answer_room(mut self, room: Option<AnswerRoom>) -> Self {
+        self.answer_room = room;
         self
     }
 

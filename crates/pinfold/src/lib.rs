@@ -55,8 +55,10 @@ mod settings;
 mod similar_names;
 mod view;
 
-pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
 #[doc(hidden)]
+#[doc(hidden)]
+pub use admission::{AnswerRoom, WeakAnswerRoom};
+pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
 pub use audit::{AuditLine, AuditedPath, SharedAuditLine};
 #[doc(hidden)]
 pub use cached_file::CachedFile;

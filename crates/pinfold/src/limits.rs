@@ -66,6 +66,9 @@ pub const MAX_REMOVED_ENTRIES: usize = 1_000;
 /// Changes in one set. Each holds up to three open files, and a process may have about a thousand.
 pub const MAX_SET_CHANGES: usize = 200;
 
+/// Bytes of all files that one set edits. Their old and new contents are in memory together.
+pub const MAX_SET_BYTES: u64 = 256 * 1024 * 1024;
+
 /// Bytes of a checkpoint's label. It is a name, and every log shows it.
 pub const MAX_LABEL_BYTES: usize = 200;
 
@@ -107,9 +110,6 @@ pub(crate) const MAX_UNSTOPPABLE_STEPS: u64 = 50_000_000;
 /// A line that would take more steps, or a file if matches span lines, is not searched. It would take minutes, longer
 /// than any deadline.
 pub(crate) const MAX_LINE_STEPS: u64 = 10_000_000_000;
-/// Compiled patterns with more positions than this are not cached, since they take too much memory.
-pub(crate) const MAX_KEPT_PATTERN_WEIGHT: usize = 500;
-
 /// Patterns with more positions than this are compiled with Unicode at once, since they may be too large.
 pub(crate) const MAX_TWIN_WEIGHT: usize = 50;
 
@@ -144,8 +144,13 @@ pub(crate) const MAX_KEPT_TEXT_BYTES: u64 = 64 * 1024 * 1024;
 /// The largest file that is cached.
 pub(crate) const MAX_KEPT_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Compiled patterns that a session caches: agents repeat their last few, and compiling `\w` takes 2 ms.
-pub(crate) const MAX_KEPT_PATTERNS: usize = 64;
+/// Compiled patterns that a session caches: agents repeat their last few, and compiling `\w` takes 2 ms. Each keeps what its
+/// lazy DFAs have cached.
+pub(crate) const MAX_KEPT_PATTERNS: usize = 32;
+/// Bytes of memory that they take together, about.
+pub(crate) const MAX_KEPT_PATTERN_BYTES: u64 = 32 * 1024 * 1024;
+/// Bytes of memory that compiled patterns take at once: three of the largest.
+pub(crate) const MAX_PATTERN_BYTES_AT_ONCE: u64 = 6 * MAX_REGEX_BYTES as u64;
 
 /// Bytes of cached search results, and the maximum number of searches.
 pub(crate) const MAX_MEMO_BYTES: usize = 32 * 1024 * 1024;
@@ -191,6 +196,12 @@ pub(crate) const MAX_COUNTED_BYTES: u64 = 1024 * 1024;
 /// Bytes of memory that files take at once which are in memory as a whole, to be parsed or searched: sixteen of the largest
 /// that are searched.
 pub(crate) const MAX_FILE_BYTES_AT_ONCE: u64 = 1024 * 1024 * 1024;
+
+/// Bytes of memory that answers take at once which have a whole file in them, until they are sent: three of the largest.
+pub(crate) const MAX_ANSWER_BYTES_AT_ONCE: u64 = 256 * 1024 * 1024;
+
+/// Bytes of memory that edits take at once: two of the largest sets.
+pub(crate) const MAX_EDITED_BYTES_AT_ONCE: u64 = 4 * MAX_SET_BYTES;
 
 /// Less memory is not counted: many small files take little together.
 pub(crate) const MIN_ADMITTED_BYTES: u64 = 1024 * 1024;

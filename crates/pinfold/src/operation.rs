@@ -26,6 +26,12 @@ pub trait Operation: sealed::Sealed {
     #[doc(hidden)]
     fn plan(&self, view: &View<'_>) -> Result<(Self::Outcome, Self::Changes), Error>;
 
+    /// The files of which it has the old and the new content in memory, until they are changed.
+    #[doc(hidden)]
+    fn edited_files(&self) -> Vec<&RawPath> {
+        Vec::new()
+    }
+
     /// The file that it reads, if it only reads one file.
     #[doc(hidden)]
     fn file_to_read(&self) -> Option<&RawPath> {

@@ -15,7 +15,7 @@ use pinfold_confine::{
 };
 use pinfold_text::LineHashes;
 
-use crate::admission::{Admitted, Late, admit_file};
+use crate::admission::{Admitted, AnswerRoom, Late, admit_edits, admit_file, admit_pattern};
 use crate::approval::Grants;
 use crate::ledger::{Fingerprint, Freshness};
 use crate::permit::{AccessRequest, Decisions};
@@ -39,6 +39,8 @@ pub struct View<'s> {
     grants: Grants,
     /// The policy's decisions in this call.
     decisions: Decisions,
+    /// Bytes of the large files that were read to show their content.
+    shown_bytes: AtomicU64,
 }
 
 /// Which entries a walk visits.
@@ -66,6 +68,7 @@ impl<'s> View<'s> {
             waited: Arc::default(),
             grants: Grants::default(),
             decisions: Decisions::default(),
+            shown_bytes: AtomicU64::new(0),
         }
     }
 
@@ -83,6 +86,11 @@ impl<'s> View<'s> {
 
     pub(crate) fn decisions(&self) -> &Decisions {
         &self.decisions
+    }
+
+    /// Counts the bytes of a file that is shown. Returns those of all of them.
+    pub(crate) fn show_bytes(&self, bytes: u64) -> u64 {
+        self.shown_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
     }
 
     pub(crate) fn session(&self) -> &'s Session {
@@ -325,10 +333,43 @@ impl<'s> View<'s> {
 
     /// Waits until a file may take so many bytes of memory, which it may until the share is dropped.
     pub(crate) fn admit_file(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
-        admit_file(bytes, &self.deadline()).or_else(|Late| {
-            self.check_time()?;
-            Err(Error::Timeout { seconds: self.session.settings().deadline_seconds })
-        })
+        admit_file(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    }
+
+    /// Waits until a compiled pattern may take so many bytes of memory, which it may until the share is dropped.
+    pub(crate) fn admit_pattern(&self, bytes: u64) -> Result<Option<Admitted<'static>>, Error> {
+        admit_pattern(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    }
+
+    /// Waits until these files may be edited. Refuses several that are too large together.
+    pub(crate) fn admit_edits(
+        &self,
+        files: &[&RawPath],
+    ) -> Result<Option<Admitted<'static>>, Error> {
+        // What is wrong with a path is reported when the change is planned.
+        let size =
+            |path: &&RawPath| self.session.workspace().stat(path).map_or(0, |it| it.meta.len);
+        let bytes = files.iter().map(size).sum();
+        if files.len() > 1 && bytes > limits::MAX_SET_BYTES {
+            let max = limits::MAX_SET_BYTES;
+            return Err(Error::InvalidArgument(format!(
+                "the edited files have {bytes} bytes together, and {max} can be edited at once: edit fewer files in one call"
+            )));
+        }
+        admit_edits(bytes, &self.deadline()).map_err(|Late| self.waited_too_long())
+    }
+
+    /// Waits until the answer may have a file of so many bytes in it, until what this returns is dropped and the answer is
+    /// sent.
+    pub(crate) fn admit_answer(&self, file_bytes: u64) -> Result<AnswerRoom, Error> {
+        let room = self.call.answer_room.clone().unwrap_or_default();
+        let admitted = room.admit(file_bytes, &self.deadline());
+        admitted.map_err(|Late| self.waited_too_long()).map(|()| room)
+    }
+
+    fn waited_too_long(&self) -> Error {
+        let seconds = self.session.settings().deadline_seconds;
+        self.check_time().err().unwrap_or(Error::Timeout { seconds })
     }
 
     /// Fails if the call was cancelled or its deadline has passed.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use pinfold::Mode;
-use pinfold_confine::random_secret;
+use pinfold_confine::{lock_secret, random_secret};
 use pinfold_mcp::http::TokenHash;
 
 use super::file::{Entry, TokenFile};
@@ -99,12 +99,14 @@ impl New {
     fn run(self) -> Result<()> {
         check_name(&self.name)?;
         let place = || self.file.display().to_string();
+        // Another `pinfold token` waits, and then finds this token in the file.
+        let _lock = lock_secret(&self.file).with_context(place)?;
         let mut tokens = TokenFile::read(&self.file).with_context(place)?.unwrap_or_default();
         let text = random_secret()?;
         let entry = tokens.tokens.entry(self.name.clone()).or_default();
-        if !self.keep_old {
-            entry.hashes.clear();
-        }
+        // Of several old tokens, only the newest stays valid.
+        let kept = if self.keep_old { 1 } else { 0 };
+        entry.hashes.drain(..entry.hashes.len().saturating_sub(kept));
         entry.hashes.push(TokenHash::of(text.as_bytes()).to_string());
         let mode = if self.read_only { Some(Mode::Plan) } else { self.mode };
         entry.mode = mode.or(entry.mode);
@@ -118,6 +120,9 @@ impl New {
 
 impl Remove {
     fn run(self) -> Result<()> {
+        // Fails if there is no file, before the lock creates its directory.
+        existing(&self.file)?;
+        let _lock = lock_secret(&self.file).with_context(|| self.file.display().to_string())?;
         let mut tokens = existing(&self.file)?;
         if tokens.tokens.remove(&self.name).is_none() {
             bail!("{} has no token `{}`", self.file.display(), self.name);

@@ -347,3 +347,25 @@ fn what_is_no_message_is_refused() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(web.post(&[headers[3]], &ping).message()["result"], json!({}));
 }
+
+#[test]
+fn a_call_that_cannot_be_read_is_in_the_audit_log() {
+    let place = Place::new(&[]);
+    let audit = place.dir.path().join("audit");
+    let web = place.serve(&["--audit", audit.to_str().unwrap()]);
+    let (session, bearer) = (web.session(), format!("Bearer {}", web.token));
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("Mcp-Session-Id", &session),
+        ("MCP-Protocol-Version", "2025-11-25"),
+    ];
+    let call = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"\ud83d"}}}"#;
+    let message = web.send("POST", "/mcp", &headers, call).message();
+    assert_eq!((&message["id"], &message["error"]["code"]), (&json!(7), &json!(-32602)));
+    let problem = message["error"]["message"].as_str().unwrap();
+    assert!(problem.contains("cannot be represented"), "{problem}");
+    let line: Value = serde_json::from_str(fs::read_to_string(&audit).unwrap().trim()).unwrap();
+    assert_eq!((&line["tool"], &line["outcome"]), (&json!("Read"), &json!("invalid_argument")));
+}

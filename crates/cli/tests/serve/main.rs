@@ -44,6 +44,54 @@ fn the_list_is_the_dialects_own() {
     }
 }
 
+/// Arguments with a value that cannot be represented.
+const UNREADABLE: [&str; 3] = [r#""\ud83d""#, "1e999", "NaN"];
+
+#[test]
+fn a_call_that_cannot_be_read_is_in_the_audit_log() {
+    let (dir, state) = (workspace(&[]), workspace(&[]));
+    let audit = state.path().join("audit");
+    let mut command = serve(dir.path(), &["--audit", audit.to_str().unwrap()]);
+    let mut server = Lines::initialized(&mut command, json!({}));
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    for (number, value) in UNREADABLE.into_iter().chain([deep.as_str()]).enumerate() {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{{"name":"Read","arguments":{{"file_path":{value}}}}}}}"#
+        );
+        server.send_raw(call.as_bytes());
+        let answer = server.read().unwrap();
+        assert_eq!((error_code(&answer), &answer["id"]), (-32602, &json!("x")), "{answer}");
+        let problem = answer["error"]["message"].as_str().unwrap();
+        assert!(problem.contains("cannot be represented"), "{problem}");
+        let lines = fs::read_to_string(&audit).unwrap();
+        assert_eq!(lines.lines().count(), number + 1, "{value:.20}");
+        let line: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!((&line["tool"], &line["outcome"]), (&json!("Read"), &json!("invalid_argument")));
+    }
+}
+
+#[test]
+fn a_running_request_is_the_only_one_with_its_id() {
+    let dir = workspace(&[]);
+    let mut command = serve(dir.path(), &["--mode", "default", "--dialect", "dotted"]);
+    let mut server = Lines::initialized(&mut command, json!({"elicitation": {}}));
+    let call = |tool: &str, arguments: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+    let write = call("file.write", json!({"path": "new.txt", "content": "one\n"}));
+    server.send(&write);
+    let question = server.read().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    server.send(&call("file.list", json!({})));
+    let refused = server.read().unwrap();
+    assert_eq!((error_code(&refused), &refused["id"]), (-32600, &Value::Null), "{refused}");
+    let allow = json!({"action": "accept", "content": {"answer": "allow once"}});
+    server.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": allow}));
+    let done = server.read().unwrap();
+    assert_eq!((&done["id"], answer(&done)["success"].clone()), (&json!(7), json!(true)), "{done}");
+    // The id is free again.
+    server.send(&call("file.list", json!({})));
+    assert_eq!(server.read().unwrap()["id"], 7);
+}
+
 #[test]
 fn a_handshake_names_the_server_and_the_workspace() {
     let dir = workspace(&[]);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::process::Stdio;
 
 use pinfold_testkit::mcp::alone;
 use pinfold_testkit::skipped;
@@ -17,7 +18,10 @@ fn a_token_is_printed_once_and_kept_as_a_hash() {
     let kept = fs::read_to_string(&file).unwrap();
     assert!(token.len() == 64 && !kept.contains(&token), "{kept}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    place.token("one", "agent", &["--keep-old"]);
+    // The first one is no longer valid after the second `--keep-old`.
+    for _ in 0..2 {
+        place.token("one", "agent", &["--keep-old"]);
+    }
     place.token("one", "second", &["--max-calls-per-second", "5"]);
     let listed = || {
         let output = place.pinfold(&["token", "list"]).arg(&file).output().unwrap();
@@ -36,6 +40,29 @@ fn a_token_is_printed_once_and_kept_as_a_hash() {
     fs::write(&file, "0123456789abcdef0123456789abcdef\n").unwrap();
     let plain = place.pinfold(&["token", "new"]).arg(&file).arg("a").output().unwrap();
     assert!(String::from_utf8_lossy(&plain.stderr).contains("token in plain text"), "{plain:?}");
+}
+
+#[test]
+fn tokens_that_are_made_at_once_are_all_kept() {
+    let place = Place::new(&["one"]);
+    let file = place.token_file("one");
+    let names: Vec<String> = (0..16).map(|number| format!("agent{number:02}")).collect();
+    let new = |name| {
+        let mut command = place.pinfold(&["token", "new"]);
+        command.arg(&file).arg(name).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let running: Vec<_> = names.iter().map(new).collect();
+    for mut process in running {
+        assert!(process.wait().unwrap().success());
+    }
+    let listed = place.pinfold(&["token", "list"]).arg(&file).output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    assert_eq!(listed.lines().collect::<Vec<_>>(), names);
+    // Nothing else is left in the directory.
+    let name = file.file_name().unwrap().to_string_lossy().into_owned();
+    let beside = fs::read_dir(file.parent().unwrap()).unwrap();
+    let beside = beside.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    assert_eq!(beside.filter(|other| other.starts_with(&name)).collect::<Vec<_>>(), [name]);
 }
 
 #[test]

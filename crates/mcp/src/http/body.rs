@@ -11,13 +11,24 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
+use crate::limits;
+
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
-/// A body that reports the size of each frame. `held` is dropped with it.
+/// A body that reports the size of each frame. A long frame is given to the connection in pieces, so that the body lasts
+/// until most of it is sent; `held` is dropped with it.
 pub(super) struct CountedBody<F, T> {
-    pub(super) inner: Body,
-    pub(super) report: F,
-    pub(super) held: T,
+    inner: Body,
+    report: F,
+    held: T,
+    /// The pieces of a frame that are not sent yet.
+    rest: Bytes,
+}
+
+impl<F, T> CountedBody<F, T> {
+    pub(super) fn new(inner: Body, report: F, held: T) -> Self {
+        Self { inner, report, held, rest: Bytes::new() }
+    }
 }
 
 impl<F: FnMut(usize) + Unpin, T: Unpin> HttpBody for CountedBody<F, T> {
@@ -29,21 +40,24 @@ impl<F: FnMut(usize) + Unpin, T: Unpin> HttpBody for CountedBody<F, T> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         _ = &self.held;
-        let frame = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            let bytes = data.len();
-            (self.report)(bytes);
+        if self.rest.is_empty() {
+            let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(context));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.rest = data,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                None => return Poll::Ready(None),
+            }
         }
-        frame
+        let bytes = self.rest.len().min(limits::http::ANSWER_PIECE);
+        (self.report)(bytes);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.rest.is_empty() && self.inner.is_end_stream()
     }
 
-    // `Content-Length` is computed from this.
+    // `Content-Length` is computed from this, before the first frame.
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
     }

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use pinfold::{AnswerRoom, WeakAnswerRoom};
 use tokio_util::sync::CancellationToken;
+
+use crate::limits;
 
 /// The open connections, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
     open: Arc<Mutex<Open>>,
     max: usize,
+    /// How long a client may take to read an answer for whose memory other calls wait.
+    answer_wait: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -32,11 +38,13 @@ pub(super) struct Connection {
 struct State {
     authenticated: AtomicBool,
     closed: CancellationToken,
+    /// The memory of the answer that is being sent.
+    answer: Mutex<WeakAnswerRoom>,
 }
 
 impl Connections {
-    pub(super) fn new(max: usize) -> Self {
-        Self { open: Arc::default(), max }
+    pub(super) fn new(max: usize, answer_wait: Duration) -> Self {
+        Self { open: Arc::default(), max, answer_wait }
     }
 
     /// Adds a connection. Returns `None` if there are too many and all of them are authenticated.
@@ -66,9 +74,30 @@ impl Connection {
         self.state.authenticated.store(true, Ordering::Relaxed);
     }
 
-    /// Returns when the connection has to close to make room.
+    /// The memory of the next answer.
+    pub(super) fn answer_room(&self) -> AnswerRoom {
+        let room = AnswerRoom::default();
+        *self.answer() = room.downgrade();
+        room
+    }
+
+    fn answer(&self) -> MutexGuard<'_, WeakAnswerRoom> {
+        self.state.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when the connection has to close to make room: for another, or for the answers of others that wait for
+    /// memory while the client does not read its own.
     pub(super) async fn closed(&self) {
-        self.state.closed.cancelled().await;
+        let overdue = async {
+            while !self.answer().is_overdue(self.all.answer_wait) {
+                tokio::time::sleep(limits::http::ANSWER_CHECK_INTERVAL).await;
+            }
+            tracing::warn!("a client does not read its answer, and others wait for the memory");
+        };
+        tokio::select! {
+            () = self.state.closed.cancelled() => {}
+            () = overdue => {}
+        }
     }
 }
 
@@ -84,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_oldest_unauthenticated_connection_makes_room() {
-        let connections = Connections::new(3);
+        let connections = Connections::new(3, Duration::MAX);
         let [known, old, new] = std::array::from_fn(|_| connections.open().unwrap());
         known.set_authenticated();
         let closed = |connection: &Connection| connection.state.closed.is_cancelled();

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use pinfold::AnswerRoom;
 use pinfold_guard::TokenHash;
 use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
@@ -16,7 +17,8 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,11 +26,14 @@ use super::body::{Body, CountedBody, Refusal, json as json_answer, refusal};
 use super::sessions::SessionActivity;
 use super::tokens::{Admitted, Tokens, UsageByToken};
 use super::{HttpOptions, LimitReached};
-use crate::bad_message::{bad_message, too_many_values};
+use crate::bad_message::{bad_message, too_many_values, unreadable_call};
 use crate::limits;
 use crate::stop::server_ends;
 
-/// The lifecycle of a server, which all its endpoints share.
+/// The memory of bodies is counted in units of so many bytes.
+pub(super) const BODY_UNIT: usize = 1024;
+
+/// The lifecycle of a server, and the memory for requests, which all its endpoints share.
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
     /// Cancelled when the server accepts no new calls.
@@ -37,6 +42,8 @@ pub(super) struct Lifecycle {
     pub(super) ended: CancellationToken,
     /// The running calls. A call runs until its answer is sent or, if the client has gone, until it has ended.
     pub(super) calls: TaskTracker,
+    /// The memory for the bodies of requests, in units of [`BODY_UNIT`], until the requests are handled.
+    pub(super) bodies: Arc<Semaphore>,
 }
 
 /// One workspace over HTTP.
@@ -119,15 +126,20 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         &self,
         request: Request<Incoming>,
         admitted: Admitted,
+        room: AnswerRoom,
     ) -> Response<Body> {
         let (mut head, body) = request.into_parts();
         // The head of the request and the body of the answer hold the token: a call ends when both are dropped. The
         // event stream of a session is not a call.
         let call = (head.method == Method::POST).then(|| self.lifecycle.calls.token());
         head.extensions.insert(call.clone());
+        head.extensions.insert(room.clone());
         let refused = |(status, why)| refusal(status, why);
         let mut response = match self.checked(&head, body, &admitted).await {
-            Ok(body) => self.handle(head, body, &admitted).await.unwrap_or_else(refused),
+            Ok((body, memory)) => {
+                head.extensions.insert(memory);
+                self.handle(head, body, &admitted).await.unwrap_or_else(refused)
+            }
             Err(response) => response,
         };
         if self.lifecycle.draining.is_cancelled() {
@@ -141,7 +153,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
                 metrics.sent(&name, bytes);
             }
         };
-        response.map(|inner| CountedBody { inner, report, held: call }.boxed())
+        response.map(|inner| CountedBody::new(inner, report, (call, room)).boxed())
     }
 
     /// Reads the body of a request, if the limits and the state of the server allow it.
@@ -150,17 +162,17 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         head: &http::request::Parts,
         body: Incoming,
         admitted: &Admitted,
-    ) -> Result<Bytes, Response<Body>> {
+    ) -> Result<(Bytes, BodyMemory), Response<Body>> {
         let refused = |(status, why)| refusal(status, why);
         // A `POST` may carry an answer or a notification for a running call.
         if self.lifecycle.draining.is_cancelled() && head.method == Method::GET {
             return Err(ending(None));
         }
-        let length = head.headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length: usize| length > self.options.max_body_bytes) {
+        let length = body.size_hint().exact().map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+        if length.is_some_and(|length| length > self.options.max_body_bytes) {
             return Err(refused(self.too_long()));
         }
-        let body = self.body(body).await.map_err(refused)?;
+        let (body, memory) = self.body(body, length).await.map_err(refused)?;
         if let Some(metrics) = &self.options.metrics {
             metrics.received(&self.name, body.len());
         }
@@ -179,7 +191,7 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             let why = format!("a message can have {} values", limits::MAX_MESSAGE_VALUES);
             return Err(refused((StatusCode::PAYLOAD_TOO_LARGE, why)));
         }
-        Ok(body)
+        Ok((body, memory))
     }
 
     async fn handle(
@@ -216,8 +228,14 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
             self.make_room(caller).await?;
         }
         let (method, json) = (head.method.clone(), is_json(&head.headers));
-        let request = Request::from_parts(head, Full::new(body.clone()));
-        let mut response = self.inner.handle(request).await;
+        let mut response = self.pass_on(head.clone(), body.clone()).await;
+        if method == Method::POST
+            && json
+            && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            && let Some(call) = unreadable_call(&body)
+        {
+            response = self.pass_on(head, call.to_string().into()).await;
+        }
         if session_start.is_some()
             && let Some(session) = response.headers().get("mcp-session-id")
             && let Ok(session) = session.to_str()
@@ -238,26 +256,68 @@ impl<H: ServerHandler + Send + 'static> Endpoint<H> {
         Ok(response)
     }
 
+    async fn pass_on(&self, head: http::request::Parts, body: Bytes) -> Response<Body> {
+        self.inner.handle(Request::from_parts(head, Full::new(body))).await
+    }
+
     fn too_long(&self) -> Refusal {
         let limit = self.options.max_body_bytes;
         let why = format!("a body can have {limit} bytes (`max_body_bytes` in `[http]`)");
         (StatusCode::PAYLOAD_TOO_LARGE, why)
     }
 
-    /// Reads the body. Fails if it takes too long or is too large.
-    async fn body(&self, body: Incoming) -> Result<Bytes, Refusal> {
-        let limit = self.options.max_body_bytes;
-        let body = Limited::new(body, limit).collect();
-        match tokio::time::timeout(limits::http::BODY_WAIT, body).await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_long()),
-            Ok(Err(error)) => {
-                Err((StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))
-            }
-            Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not come in time".into())),
+    /// Reads the body. Fails if it takes too long or is too large. A long body waits until there is memory for it.
+    async fn body(
+        &self,
+        mut body: Incoming,
+        length: Option<usize>,
+    ) -> Result<(Bytes, BodyMemory), Refusal> {
+        let mut bytes = BytesMut::new();
+        let small = limits::http::MAX_SMALL_BODY;
+        if length.is_none_or(|length| length <= small)
+            && self.read_body(&mut body, &mut bytes, small).await?
+        {
+            return Ok((bytes.freeze(), None));
         }
+        // A body of unknown length may become as long as the limit.
+        let length = length.unwrap_or(self.options.max_body_bytes);
+        let units = length.min(limits::MAX_HANDLED_BYTES).div_ceil(BODY_UNIT) as u32;
+        let memory = self.lifecycle.bodies.clone().acquire_many_owned(units);
+        let Ok(Ok(memory)) = timeout(limits::http::BODY_WAIT, memory).await else {
+            let why = "other requests take the memory for bodies; send the request again later";
+            return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
+        };
+        bytes.reserve(length.saturating_sub(bytes.len()).min(limits::MAX_MESSAGE_BYTES));
+        self.read_body(&mut body, &mut bytes, usize::MAX).await?;
+        Ok((bytes.freeze(), Some(Arc::new(memory))))
+    }
+
+    /// Reads more of the body, until there are more than `enough` bytes. Returns whether it has ended.
+    async fn read_body(
+        &self,
+        body: &mut Incoming,
+        bytes: &mut BytesMut,
+        enough: usize,
+    ) -> Result<bool, Refusal> {
+        let read = async {
+            while bytes.len() <= enough {
+                let Some(frame) = body.frame().await else { return Ok(true) };
+                let broken = |error| format!("the body broke off: {error}");
+                let frame = frame.map_err(|error| (StatusCode::BAD_REQUEST, broken(error)))?;
+                bytes.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+                if bytes.len() > self.options.max_body_bytes {
+                    return Err(self.too_long());
+                }
+            }
+            Ok(false)
+        };
+        let late = (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".into());
+        timeout(limits::http::BODY_WAIT, read).await.unwrap_or(Err(late))
     }
 }
+
+/// The memory of a long body, until its request is handled.
+type BodyMemory = Option<Arc<OwnedSemaphorePermit>>;
 
 fn no_session() -> Refusal {
     (StatusCode::NOT_FOUND, "there is no such session".into())

@@ -115,7 +115,7 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         };
         let token = admitted.caller.token.clone();
         *admission = Admission { workspace: endpoint.name.clone(), token };
-        Ok(endpoint.answer(request, admitted).await)
+        Ok(endpoint.answer(request, admitted, connection.answer_room()).await)
     }
 
     /// The answer to a health check. It needs no token and reveals nothing else.

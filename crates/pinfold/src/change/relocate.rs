@@ -3,7 +3,7 @@
 use blake3::Hash;
 use pinfold_confine::{Durability, Error as ConfineError, Kind, Place, RawPath, Relocation};
 
-use super::replace::can_compare;
+use super::replace::can_show;
 use super::{Applied, Change};
 use crate::journal::{Displaces, State};
 use crate::permit::{AccessRequest, CheckedTree};
@@ -83,7 +83,7 @@ impl Change for Relocate {
         let holds = self.tree.as_ref().map(|tree| tree.asked(view)).unwrap_or_default();
         let content = if self.shows_content(view) {
             // A file that cannot be read can be moved all the same.
-            let content = can_compare(meta.len, view).then(|| self.relocation.content().ok());
+            let content = can_show(meta.len, view).then(|| self.relocation.content().ok());
             let content = content.flatten().map(Into::into);
             self.relocation.hash().ok().flatten().map(|hash| Version {
                 bytes: meta.len,

@@ -7,7 +7,7 @@ use pinfold_text::{DiffFormat, LineHashes, text_encoding, unified_diff};
 use super::{Applied, Change, file_request};
 use crate::journal::{Displaces, State};
 use crate::ledger::Fingerprint;
-use crate::limits::MAX_COUNTED_BYTES;
+use crate::limits::{MAX_COUNTED_BYTES, MAX_SET_BYTES, MIN_ADMITTED_BYTES};
 use crate::permit::AccessRequest;
 use crate::preview::{Proposal, Version};
 use crate::{Access, View};
@@ -58,7 +58,7 @@ impl Replace {
     /// Reads the file's content, once, if it is small enough to compare.
     fn read_before(&mut self, view: &View<'_>) -> Result<Option<&[u8]>, ConfineError> {
         if self.before.is_none() {
-            if self.target.meta().is_some_and(|meta| !can_compare(meta.len, view)) {
+            if self.target.meta().is_some_and(|meta| !can_show(meta.len, view)) {
                 return Ok(None);
             }
             self.before = Some(self.target.content()?);
@@ -91,7 +91,7 @@ impl Change for Replace {
             _ => None,
         };
         let bytes = self.after.len() as u64;
-        let content = can_compare(bytes, view).then(|| self.after.as_slice().into());
+        let content = can_show(bytes, view).then(|| self.after.as_slice().into());
         let after = Version { bytes, hash: self.after_hash, content };
         let (path, mode) = (self.place().path.to_string(), self.mode);
         Ok(Proposal::Replace { path, before, after, mode })
@@ -184,6 +184,13 @@ pub(crate) fn can_compare(bytes: u64, view: &View<'_>) -> bool {
     bytes <= view.session().settings().max_edit_bytes
 }
 
+/// Whether a file of this size is in memory to be shown. Of the large ones in a set, only some are, so that many of them do
+/// not take all memory; small ones always are, whatever is beside them.
+pub(crate) fn can_show(bytes: u64, view: &View<'_>) -> bool {
+    can_compare(bytes, view)
+        && (bytes < MIN_ADMITTED_BYTES || view.show_bytes(bytes) <= MAX_SET_BYTES)
+}
+
 /// The diff of two versions, if both are text and small enough to compare.
 pub(crate) fn diff(
     format: DiffFormat,
@@ -208,4 +215,21 @@ fn diff_within(
     }
     let (old, new) = (text_encoding(before)?, text_encoding(after)?);
     Some(unified_diff(format, path, (before, old), (after, new), budget))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MAX_EDIT_BYTES;
+    use crate::{CallOptions, Session};
+
+    #[test]
+    fn large_files_do_not_push_small_ones_out_of_sight() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = Session::open([dir.path()]).unwrap();
+        let call = CallOptions::default();
+        let view = View::new(&session, &call);
+        let shown = [MAX_EDIT_BYTES, MAX_EDIT_BYTES, MAX_EDIT_BYTES, MIN_ADMITTED_BYTES - 1];
+        assert_eq!(shown.map(|bytes| can_show(bytes, &view)), [true, true, false, true]);
+    }
 }

@@ -104,6 +104,14 @@ impl FileChange {
         }
     }
 
+    fn edited_files(&self) -> Vec<&RawPath> {
+        match self {
+            Self::Edit(edit) => edit.edited_files(),
+            Self::Update(update) => update.edited_files(),
+            Self::Write(_) | Self::Delete(_) | Self::Move(_) | Self::Mkdir(_) => Vec::new(),
+        }
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(FileOutcome, ChangeSet), Error> {
         /// Plans one change. `outcome` wraps its outcome.
         fn planned<O: Operation<Changes = ChangeSet>>(
@@ -128,6 +136,10 @@ impl FileChange {
 impl Operation for ChangeFiles {
     type Changes = ChangeSet;
     type Outcome = FilesChanged;
+
+    fn edited_files(&self) -> Vec<&RawPath> {
+        self.changes.iter().flat_map(FileChange::edited_files).collect()
+    }
 
     fn plan(&self, view: &View<'_>) -> Result<(FilesChanged, ChangeSet), Error> {
         if self.changes.len() > MAX_SET_CHANGES {
@@ -159,5 +171,37 @@ impl Operation for ChangeFiles {
         }
         let paths = changes.iter().map(|change| change.path().clone()).collect();
         Ok((FilesChanged { paths, outcomes }, ChangeSet(changes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinfold_text::patch::Patch;
+
+    use super::*;
+    use crate::Session;
+    use crate::limits::{MAX_EDIT_BYTES, MAX_SET_BYTES};
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test makes its files")]
+    fn files_that_are_too_large_together_are_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let count = MAX_SET_BYTES / MAX_EDIT_BYTES + 1;
+        let names: Vec<String> = (0..count).map(|number| format!("{number}.txt")).collect();
+        for name in &names {
+            // A sparse file: if it was read, there would be no line `one`.
+            let file = std::fs::File::create(dir.path().join(name)).unwrap();
+            file.set_len(MAX_EDIT_BYTES).unwrap();
+        }
+        let session = Session::open([dir.path()]).unwrap();
+        let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+two\n*** End Patch";
+        let chunks = Patch::parse(patch).unwrap().files[0].chunks().to_vec();
+        let updates = names.iter().map(|name| Update::new(name.as_str(), chunks.clone()));
+        let set = ChangeFiles::new(updates.map(FileChange::Update));
+        let error = session.perform(&set).unwrap_err().to_string();
+        assert!(error.contains("can be edited at once"), "{error}");
+        // Deleting or moving them takes no memory.
+        let deletes = names.iter().map(|name| FileChange::Delete(Delete::new(name.as_str())));
+        assert!(session.perform(&ChangeFiles::new(deletes)).is_ok());
     }
 }

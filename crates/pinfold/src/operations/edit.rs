@@ -111,6 +111,10 @@ impl Operation for Edit {
     type Changes = ChangeSet;
     type Outcome = Edited;
 
+    fn edited_files(&self) -> Vec<&RawPath> {
+        vec![&self.path]
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(Edited, ChangeSet), Error> {
         let creates = self.check_arguments()?;
         let mut target = view.target(&self.path)?;

@@ -76,6 +76,10 @@ impl Operation for EditNotebook {
     type Changes = ChangeSet;
     type Outcome = NotebookEdited;
 
+    fn edited_files(&self) -> Vec<&RawPath> {
+        vec![&self.path]
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(NotebookEdited, ChangeSet), Error> {
         let mut target = view.target(&self.path)?;
         let meta = *target.meta().ok_or_else(|| view.not_found(&self.path))?;

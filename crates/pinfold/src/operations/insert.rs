@@ -78,6 +78,10 @@ impl Operation for Insert {
     type Changes = ChangeSet;
     type Outcome = Inserted;
 
+    fn edited_files(&self) -> Vec<&RawPath> {
+        vec![&self.path]
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(Inserted, ChangeSet), Error> {
         let mut target = view.target(&self.path)?;
         let meta = *target.meta().ok_or_else(|| view.not_found(&self.path))?;

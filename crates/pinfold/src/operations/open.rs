@@ -152,6 +152,7 @@ impl Open {
             return Err(too_large(problem));
         }
         let shrink = Shrink::new(view.session().settings());
+        let _answer = view.admit_answer(size)?;
         let _room = view.admit_file(shrink.memory(size))?;
         let (place, content) = self.whole(view, size)?;
         match picture(mime, content, shrink, &|| view.check_time().is_ok()) {
@@ -199,6 +200,8 @@ impl Open {
         let problem = if size > MAX_NOTEBOOK_BYTES {
             format!("it has more than {MAX_NOTEBOOK_BYTES} bytes")
         } else {
+            // Its images are in the answer.
+            let _answer = view.admit_answer(size)?;
             // The content, its values, the text of each, and all of it.
             let _room = view.admit_file(4 * size)?;
             let content = read_whole(&mut file, size).map_err(|e| file.failure(&self.path(), e))?;

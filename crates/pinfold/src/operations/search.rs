@@ -12,13 +12,13 @@ use pinfold_confine::{
 };
 
 use crate::glob::Filter;
-use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES};
+use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES, MIN_ADMITTED_BYTES};
 use crate::search::{
     BinaryNote, FileHits, FileSet, Front, Hits, KeepLines, Line, MatchWindow, Named, PageLine,
     Scan, ScanMode, Scanner, SearchPattern, StopWhen, file_type_matcher, page, search_in_order,
 };
 use crate::view::WalkOptions;
-use crate::{Error, GlobUsage, NoChange, Operation, View};
+use crate::{Error, GlobUsage, NoChange, Operation, RegexMistake, View};
 
 /// Searches files for a pattern.
 ///
@@ -187,15 +187,28 @@ impl Operation for Search {
             // A literal that contains a line ending can only match across lines.
             multiline: self.multiline || self.literal && self.pattern.contains('\n'),
         };
-        let compiled = view.session().pattern_cache().compiled(&search_pattern)?;
+        let cache = view.session().pattern_cache();
+        let wait = |bytes| view.admit_pattern(bytes);
+        let (compiled, pattern_room) = cache.compiled(&search_pattern, &wait)?;
         let exclude = self.exclude.clone().map(|pattern| SearchPattern {
             pattern,
             literal: false,
             ignore_case: self.ignore_case,
             multiline: false,
         });
-        let exclude = exclude.map(|exclude| view.session().pattern_cache().compiled(&exclude));
-        let exclude = exclude.transpose()?.filter(|_| !search_pattern.multiline);
+        // A search with memory for one pattern does not wait for more.
+        let wait = |bytes| match &pattern_room {
+            None => view.admit_pattern(bytes),
+            Some(_) if bytes < MIN_ADMITTED_BYTES => Ok(None),
+            Some(_) => Err(Error::BadRegex {
+                pattern: self.exclude.clone().unwrap_or_default(),
+                problem: "it is too large beside the other pattern".into(),
+                kind: RegexMistake::Size,
+            }),
+        };
+        let exclude = exclude.map(|exclude| cache.compiled(&exclude, &wait)).transpose()?;
+        let (exclude, _exclude_room) = exclude.unzip();
+        let exclude = exclude.filter(|_| !search_pattern.multiline);
         let filter =
             self.glob.as_ref().map(|glob| Filter::parse(GlobUsage::Filter, glob)).transpose()?;
         let types = self.file_type.as_ref().map(|name| file_type_matcher(name)).transpose()?;

@@ -80,6 +80,10 @@ impl Operation for Update {
     type Changes = ChangeSet;
     type Outcome = Updated;
 
+    fn edited_files(&self) -> Vec<&RawPath> {
+        if self.chunks.is_empty() { Vec::new() } else { vec![&self.path] }
+    }
+
     fn plan(&self, view: &View<'_>) -> Result<(Updated, ChangeSet), Error> {
         match &self.after {
             AfterUpdate::Stay => self.stay(view),

@@ -116,13 +116,18 @@ fn is_swap_of(name: &str, stripped: &str) -> bool {
 struct Marks {
     /// The first letters, packed, grouped by their number.
     beginnings: [(usize, Vec<u64>); 2],
+    /// The names that are shorter, packed.
+    short_names: Vec<u64>,
     /// The extensions, packed.
     extensions: Vec<u64>,
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| {
-    let mut marks =
-        Marks { beginnings: [(8, Vec::new()), (5, Vec::new())], extensions: Vec::new() };
+    let mut marks = Marks {
+        beginnings: [(8, Vec::new()), (5, Vec::new())],
+        short_names: Vec::new(),
+        extensions: Vec::new(),
+    };
     for pattern in SECRETS.iter().chain(RUN) {
         let first = pattern.split('/').next().unwrap_or_default();
         if let Some(rest) = first.strip_prefix('*') {
@@ -130,8 +135,10 @@ static MARKS: LazyLock<Marks> = LazyLock::new(|| {
         } else if !first.starts_with(['.', '!']) {
             let literal = first.split('*').next().unwrap_or_default().as_bytes();
             let fits = marks.beginnings.iter_mut().find(|(letters, _)| literal.len() >= *letters);
-            let (letters, beginnings) = fits.expect("no name in the lists is shorter");
-            beginnings.push(packed(&literal[..*letters]));
+            match fits {
+                Some((letters, beginnings)) => beginnings.push(packed(&literal[..*letters])),
+                None => marks.short_names.push(packed(literal)),
+            }
         }
     }
     let suffixes = BACKUP_SUFFIXES.iter().filter_map(|suffix| extension(suffix.as_bytes()));
@@ -194,7 +201,12 @@ impl Marks {
                 is_swap(end) || self.extensions.binary_search(&packed(end)).is_ok()
             })
         };
-        begins || matches!(name.last(), Some(b'.' | b' ')) || name.ends_with(b"___") || ends()
+        let short = || name.len() < 5 && self.short_names.contains(&packed(name));
+        begins
+            || short()
+            || matches!(name.last(), Some(b'.' | b' '))
+            || name.ends_with(b"___")
+            || ends()
     }
 }
 

@@ -285,7 +285,7 @@ mod tests {
             let pattern = PATTERNS[number].to_owned();
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline };
-            let compiled = PatternCache::default().compiled(&search_pattern).unwrap();
+            let compiled = PatternCache::default().compiled(&search_pattern, &|_| Ok(None)).unwrap().0;
             let deadline = Deadline::default();
             let bounded = BoundedMatcher { max_call_steps, ..BoundedMatcher::new(&compiled, &deadline) };
             let bounded = &bounded;
@@ -317,7 +317,7 @@ mod tests {
             let pattern = PATTERNS[number].to_owned();
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
-            let compiled = PatternCache::default().compiled(&search_pattern).unwrap();
+            let compiled = PatternCache::default().compiled(&search_pattern, &|_| Ok(None)).unwrap().0;
             let deadline = Deadline::default();
             let bounded = BoundedMatcher { max_call_steps, ..BoundedMatcher::new(&compiled, &deadline) };
             let lines = |found: &mut Vec<u64>, matcher: &dyn Fn(&mut Vec<u64>)| matcher(found);

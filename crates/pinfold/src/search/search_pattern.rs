@@ -9,10 +9,11 @@ use regex_automata::hybrid::{dfa, regex};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_syntax::ast::{self, Ast, GroupKind};
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind};
 
+use crate::admission::Admitted;
 use crate::limits::{
-    MAX_KEPT_PATTERN_WEIGHT, MAX_KEPT_PATTERNS, MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
+    MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
     MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT, MAX_UNSTOPPABLE_STEPS,
 };
 use crate::search::ascii_twin::has_ascii_twin;
@@ -79,15 +80,16 @@ impl SearchPattern {
     /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a
     /// byte of text. A literal costs nothing: it is found fast.
     ///
-    /// Also tells whether the pattern has a word boundary. Neither depends on `unicode`, which says how to parse.
-    fn weight(&self, unicode: bool) -> (usize, bool) {
+    /// Also tells whether the pattern has a word boundary, and about how many bytes of memory the compiled pattern takes.
+    /// None of them depends on `unicode`, which says how to parse.
+    fn weight(&self, unicode: bool) -> (usize, bool, u64) {
         if self.literal {
-            return (0, false);
+            return (0, false, self.pattern.len() as u64);
         }
         // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).unicode(unicode).build();
-        parser.parse(&self.pattern).map_or((1, true), |hir| {
-            (weight(&hir).max(1), hir.properties().look_set().contains_word())
+        parser.parse(&self.pattern).map_or((1, true, 0), |hir| {
+            (weight(&hir).max(1), hir.properties().look_set().contains_word(), memory(&hir))
         })
     }
 
@@ -172,6 +174,28 @@ fn weight(hir: &Hir) -> usize {
     }
 }
 
+/// About how many bytes of memory a pattern takes when it is compiled with Unicode, in the order of magnitude.
+fn memory(hir: &Hir) -> u64 {
+    /// A byte, a range of characters, and `\w`, which has the most ranges of the classes that have a twin.
+    const BYTE: u64 = 64;
+    const RANGE: u64 = 160;
+    const CLASS: u64 = 128 * 1024;
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => BYTE,
+        HirKind::Literal(literal) => BYTE * literal.0.len() as u64,
+        HirKind::Class(Class::Unicode(class)) => RANGE * class.ranges().len() as u64,
+        HirKind::Class(Class::Bytes(_)) => CLASS,
+        HirKind::Capture(capture) => memory(&capture.sub),
+        HirKind::Repetition(repeated) => {
+            let times = repeated.max.unwrap_or(repeated.min).max(repeated.min).max(1);
+            memory(&repeated.sub).saturating_mul(times.into())
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(memory).fold(0, u64::saturating_add)
+        }
+    }
+}
+
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -181,6 +205,8 @@ pub(crate) struct Compiled {
     matcher: OnceLock<RegexMatcher>,
     /// The worst cost of a byte of text, in steps.
     pub(crate) weight: usize,
+    /// About how many bytes of memory it takes.
+    memory: u64,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
     has_word_boundary: bool,
     search_pattern: SearchPattern,
@@ -190,9 +216,15 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    fn new(search_pattern: &SearchPattern) -> Result<Self, Error> {
+    /// Also returns the share of memory that it takes.
+    fn new(
+        search_pattern: &SearchPattern,
+        room: &RoomForPattern<'_>,
+    ) -> Result<(Self, Room), Error> {
         let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
-        let (weight, has_word_boundary) = search_pattern.weight(!has_twin);
+        let (weight, has_word_boundary, memory) = search_pattern.weight(!has_twin);
+        // It may be compiled twice: see `lazy_regex`.
+        let room = room(2 * memory.min(MAX_REGEX_BYTES as u64))?;
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
         let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
         let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
@@ -200,15 +232,17 @@ impl Compiled {
         if ascii_twin.is_none() {
             let _ = matcher.set(search_pattern.compile(true)?);
         }
-        Ok(Self {
+        let compiled = Self {
             ascii_twin,
             matcher,
             weight,
+            memory,
             has_word_boundary,
             search_pattern: search_pattern.clone(),
             lazy_regex: OnceLock::new(),
             query: OnceLock::new(),
-        })
+        };
+        Ok((compiled, room))
     }
 
     /// The matcher for any text.
@@ -249,13 +283,23 @@ impl Compiled {
     }
 }
 
+/// A share of the memory for patterns. A small pattern has none, and neither has one in the cache.
+pub(crate) type Room = Option<Admitted<'static>>;
+
+/// Waits until a pattern may take so many bytes of memory.
+type RoomForPattern<'a> = dyn Fn(u64) -> Result<Room, Error> + 'a;
+
 /// The patterns that a session compiled last. Agents search for one pattern in several directories.
 #[derive(Debug, Default)]
 pub(crate) struct PatternCache(Mutex<Vec<(SearchPattern, Arc<Compiled>)>>);
 
 impl PatternCache {
-    /// Compiles a pattern, or returns it from the cache.
-    pub(crate) fn compiled(&self, search_pattern: &SearchPattern) -> Result<Arc<Compiled>, Error> {
+    /// Compiles a pattern, or returns it from the cache. The search for it keeps the share of memory.
+    pub(crate) fn compiled(
+        &self,
+        search_pattern: &SearchPattern,
+        room: &RoomForPattern<'_>,
+    ) -> Result<(Arc<Compiled>, Room), Error> {
         search_pattern.check_length()?;
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
@@ -264,20 +308,22 @@ impl PatternCache {
             let known = kept.remove(found);
             let compiled = known.1.clone();
             kept.push(known);
-            return Ok(compiled);
+            return Ok((compiled, None));
         }
         drop(kept);
-        let compiled = Arc::new(Compiled::new(search_pattern)?);
-        if compiled.weight > MAX_KEPT_PATTERN_WEIGHT {
-            // It takes too much memory to be cached.
-            return Ok(compiled);
+        let (compiled, room) = Compiled::new(search_pattern, room)?;
+        let compiled = Arc::new(compiled);
+        if compiled.memory > MAX_KEPT_PATTERN_BYTES / 2 {
+            return Ok((compiled, room));
         }
         let mut kept = lock();
-        if kept.len() >= MAX_KEPT_PATTERNS {
+        kept.push((search_pattern.clone(), compiled.clone()));
+        let memory =
+            |kept: &[(_, Arc<Compiled>)]| kept.iter().map(|(_, it)| it.memory).sum::<u64>();
+        while kept.len() > MAX_KEPT_PATTERNS || memory(&kept) > MAX_KEPT_PATTERN_BYTES {
             kept.remove(0);
         }
-        kept.push((search_pattern.clone(), compiled.clone()));
-        Ok(compiled)
+        Ok((compiled, None))
     }
 }
 
@@ -291,11 +337,39 @@ mod tests {
             let pattern = format!("(?i){}", class.repeat(MAX_TWIN_WEIGHT));
             let search_pattern =
                 SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
-            let compiled = Compiled::new(&search_pattern).unwrap();
+            let (compiled, _) = Compiled::new(&search_pattern, &|_| Ok(None)).unwrap();
             assert!(compiled.ascii_twin().is_some(), "{class}");
             assert_eq!(compiled.weight, MAX_TWIN_WEIGHT);
             compiled.matcher();
         }
+    }
+
+    #[test]
+    fn large_patterns_are_not_kept_together_and_wait_for_memory() {
+        let (cache, asked) = (PatternCache::default(), Mutex::new(0));
+        let compile = |pattern: String| {
+            let search_pattern =
+                SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
+            let room = |bytes| {
+                *asked.lock().unwrap() = bytes;
+                Ok(None)
+            };
+            let (compiled, _) = cache.compiled(&search_pattern, &room).unwrap();
+            (compiled.memory, std::mem::take(&mut *asked.lock().unwrap()))
+        };
+        let kept = || cache.0.lock().unwrap().iter().map(|(_, it)| it.memory).sum::<u64>();
+        // Its compiled form takes some 57 MB.
+        let (memory, asked) = compile(r"\w{480}".into());
+        assert!((30_000_000..100_000_000).contains(&memory) && asked == 2 * memory, "{memory}");
+        for number in 0..8 {
+            compile(format!(r"\w{{60}}{number}"));
+            assert!(kept() <= MAX_KEPT_PATTERN_BYTES, "{}", kept());
+        }
+        // Usual ones are kept.
+        for pattern in [r"fn \w+\(", r"\d{4}-\d{2}-\d{2}", "[a-zA-Z_][a-zA-Z0-9_]*"] {
+            compile(pattern.into());
+        }
+        assert_eq!(compile(r"fn \w+\(".into()).1, 0, "it is not compiled again");
     }
 
     #[test]
@@ -321,7 +395,7 @@ mod tests {
         let search_pattern =
             SearchPattern { pattern, literal: false, ignore_case: false, multiline: false };
         let begin = std::time::Instant::now();
-        let refused = PatternCache::default().compiled(&search_pattern).unwrap_err();
+        let refused = PatternCache::default().compiled(&search_pattern, &|_| Ok(None)).unwrap_err();
         assert!(matches!(refused, Error::BadRegex { .. }), "{refused}");
         assert!(begin.elapsed() < std::time::Duration::from_secs(2), "{:?}", begin.elapsed());
     }

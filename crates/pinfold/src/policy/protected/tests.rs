@@ -68,6 +68,9 @@ fn places_that_make_code_run_are_known_whether_they_are_there_or_not() {
     for path in [
         ".git/config",
         ".git/hooks/pre-commit",
+        "docs/HEAD",
+        "head.",
+        "HEAD.bak",
         "sub/.git",
         ".mcp.json",
         ".claude/settings.json",

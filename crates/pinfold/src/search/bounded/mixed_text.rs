@@ -125,7 +125,7 @@ mod tests {
         let (pattern, literal) = ("x".to_owned(), true);
         let search_pattern =
             SearchPattern { pattern, literal, ignore_case: false, multiline: false };
-        let compiled = PatternCache::default().compiled(&search_pattern).unwrap();
+        let compiled = PatternCache::default().compiled(&search_pattern, &|_| Ok(None)).unwrap().0;
         let deadline = Deadline::default();
         let matcher = BoundedMatcher::new(&compiled, &deadline);
         let text = format!("x é\n{}", "x\n".repeat(500)).into_bytes();
