@@ -13,7 +13,7 @@ use clap::Args;
 use pinfold_dialects::{CLASSIC, REFERENCE};
 use pinfold_mcp::http::ServedWorkspace;
 use pinfold_mcp::{ClientRoots, Metrics, Options, Service, StateMarks, serve_http, serve_stdio};
-use pinfold_sandbox::limit_allocator_arenas;
+use pinfold_sandbox::set_up_allocator;
 
 use crate::config::{Config, LogFormat, ServeConfig};
 use crate::options::{FeedDirectory, SessionOptions, values};
@@ -93,7 +93,7 @@ impl FeedOptions {
 
 impl Serve {
     pub(crate) fn run(mut self) -> Result<ExitCode> {
-        limit_allocator_arenas();
+        set_up_allocator();
         let dialects = self.options.dialects.or(&[&CLASSIC])?;
         if dialects.iter().any(|dialect| dialect.name == REFERENCE.name) {
             self.directories = match reference_server::existing(self.directories) {

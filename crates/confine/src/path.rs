@@ -223,11 +223,14 @@ pub(crate) fn steps(path: &[u8]) -> Result<Vec<Step>> {
 
 /// The names of `steps`, if none of them goes up.
 pub(crate) fn without_parent_steps(steps: &[Step]) -> Option<RelPath> {
-    let name = |step: &Step| match step {
-        Step::Name(name) => Some(name.clone()),
-        Step::Parent => None,
-    };
-    steps.iter().map(name).collect()
+    let mut path = RelPath::root();
+    for step in steps {
+        match step {
+            Step::Name(name) => path.push(name),
+            Step::Parent => return None,
+        }
+    }
+    Some(path)
 }
 
 /// File names and paths for printing: on one line, and readable whatever they contain.

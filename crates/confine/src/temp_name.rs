@@ -4,6 +4,7 @@
 //! So another process can distinguish new content, which may be deleted, from a displaced file that may exist nowhere
 //! else. This also works on file systems without extended attributes.
 
+use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 use std::time::SystemTime;
 
@@ -103,23 +104,26 @@ impl TempName {
 
     pub(crate) fn name(&self) -> Result<Name> {
         let mut text = format!("{PREFIX}{}", self.random);
+        let mut field = |kind: char, number: u64| {
+            write!(text, "-{kind}{number:x}").expect("a String takes anything");
+        };
         if let Some(inode) = self.inode {
-            text += &format!("-n{inode:x}");
+            field('n', inode);
         }
         if let Some(Digest { stat, settled, content }) = self.displaces {
-            text += &format!("-{}{stat:x}", if settled { 's' } else { 't' });
+            field(if settled { 's' } else { 't' }, stat);
             if let Some(content) = content {
-                text += &format!("-c{content:x}");
+                field('c', content);
             }
         }
         if let Some(directory) = self.directory {
-            text += &format!("-d{directory:x}");
+            field('d', directory);
         }
         match &self.aside_of {
             Some(name) => {
                 Name::parse(&[text.as_bytes(), ASIDE.as_bytes(), name.as_bytes()].concat())
             }
-            None => Name::parse(format!("{text}{SUFFIX}").as_bytes()),
+            None => Name::parse((text + SUFFIX).as_bytes()),
         }
     }
 

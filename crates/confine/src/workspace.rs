@@ -227,14 +227,15 @@ impl Workspace {
     /// The root that an absolute path leads into, and the remaining steps below it.
     ///
     /// Only this function compares names. After that, handles are used.
-    pub(crate) fn enter(&self, path: Vec<Step>) -> Result<(usize, Vec<Step>)> {
+    pub(crate) fn enter(&self, mut path: Vec<Step>) -> Result<(usize, Vec<Step>)> {
         let leading = self.roots.iter().enumerate();
         let leading =
             leading.filter_map(|(number, root)| Some((root.matching_prefix(&path)?, number)));
         // The innermost of nested roots, and the first of equal ones.
         let best = leading.max_by_key(|(names, number)| (*names, usize::MAX - number));
         let (names, number) = best.ok_or(Error::Outside)?;
-        Ok((number, path[names..].to_vec()))
+        path.drain(..names);
+        Ok((number, path))
     }
 
     /// The same place below its innermost root, so that each place has one name.

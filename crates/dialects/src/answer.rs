@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pinfold::escape_json;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -58,6 +59,25 @@ fn as_value(data: &impl Serialize) -> Value {
 
 pub(crate) fn as_text(data: &impl Serialize) -> String {
     serde_json::to_string(data).expect(PLAIN)
+}
+
+/// A reply whose first member is a text that may be long.
+pub(crate) trait TextReply: Serialize {
+    /// That text.
+    fn text(&mut self) -> &mut String;
+}
+
+/// As [`as_text`], with a faster escape of the text.
+pub(crate) fn text_reply(mut reply: impl TextReply) -> String {
+    let text = std::mem::take(reply.text());
+    let rest = as_text(&reply);
+    // The first string without a character is the text's place.
+    let place = rest.find("\"\"").expect("the text is in it") + 1;
+    let mut json = String::with_capacity(rest.len() + text.len() + text.len() / 8);
+    json.push_str(&rest[..place]);
+    escape_json(&text, |part| json.push_str(part));
+    json.push_str(&rest[place..]);
+    json
 }
 
 /// The answer of a `classic` tool.
@@ -202,4 +222,32 @@ pub struct Image {
     pub data: String,
     /// Its media type.
     pub media_type: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Serialize)]
+    struct Reply {
+        content: String,
+        lines: u64,
+        message: Option<String>,
+    }
+
+    impl TextReply for Reply {
+        fn text(&mut self) -> &mut String {
+            &mut self.content
+        }
+    }
+
+    #[test]
+    fn a_reply_with_a_text_is_as_serde_json_writes_it() {
+        for text in ["", "\"\"", "one\ntwo\t\u{1b}\\\u{e9}\r\n"] {
+            for message in [None, Some(text.to_owned())] {
+                let reply = Reply { content: text.to_owned(), lines: 2, message };
+                assert_eq!(text_reply(reply.clone()), as_text(&reply));
+            }
+        }
+    }
 }

@@ -13,14 +13,14 @@ use serde_json::json;
 
 use crate::answer::as_text;
 use crate::hint::{FailedCall, HintNames};
-use crate::tool::structured;
+use crate::tool::{structured, structured_text};
 use crate::{Answer, Dialect, code};
 
 /// Answers are objects in snake case, and error codes are in lower case.
 pub static DOTTED: Dialect = Dialect {
     name: "dotted",
     tools: &[
-        structured::<read::Read>(),
+        structured_text::<read::Read>(),
         structured::<write::Write>(),
         structured::<patch::Patch>(),
         structured::<delete::Delete>(),

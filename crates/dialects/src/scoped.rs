@@ -11,14 +11,14 @@ use serde_json::json;
 
 use crate::answer::as_text;
 use crate::hint::{FailedCall, HintNames};
-use crate::tool::structured;
+use crate::tool::{structured, structured_text};
 use crate::{Answer, Dialect};
 
 /// Answers are objects in camel case, and error codes are in upper case.
 pub static SCOPED: Dialect = Dialect {
     name: "scoped",
     tools: &[
-        structured::<read::Read>(),
+        structured_text::<read::Read>(),
         structured::<write::Write>(),
         structured::<list::List>(),
         structured::<search::Search>(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::answer::as_text;
+use crate::answer::{TextReply, as_text, text_reply};
 use crate::names::{AnswerNames, CLASSIC_NAMES};
 use crate::{Answer, ToolContext};
 
@@ -261,6 +261,19 @@ pub(crate) const fn structured<T: Tool<Reply: Serialize + JsonSchema>>() -> Tool
         |arguments| {
             parse::<T>(arguments, |reply| Answer::Structured {
                 json: as_text(&reply),
+                failed: false,
+            })
+        },
+    )
+}
+
+/// The same, if the object begins with a text that may be long.
+pub(crate) const fn structured_text<T: Tool<Reply: TextReply + JsonSchema>>() -> ToolEntry {
+    ToolEntry::of::<T>(
+        || Some(crate::schema::output::<T::Reply>()),
+        |arguments| {
+            parse::<T>(arguments, |reply| Answer::Structured {
+                json: text_reply(reply),
                 failed: false,
             })
         },

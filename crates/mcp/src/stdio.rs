@@ -369,8 +369,11 @@ where
             // A message is serialised only when it can be written, so answers that the client does not read take less
             // memory.
             let mut output = output.lock().await;
-            let line = line::serialize(message)?;
-            let written = output.write_all(&line).await;
+            let mut line = line::serialize(message)?;
+            let mut written = Ok(());
+            while let (Ok(()), Some(block)) = (&written, line.next_block()) {
+                written = output.write_all(block).await;
+            }
             if let Some(id) = answered {
                 unanswered.send_modify(|unanswered| _ = unanswered.requests.remove(&id));
             }

@@ -176,7 +176,7 @@ impl AuditTrace {
     }
 
     /// Whether the call will have a line.
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.0.is_some()
     }
 

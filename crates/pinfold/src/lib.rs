@@ -79,7 +79,7 @@ pub use pinfold_text::{
     DiffFormat, Encoding, LineEnding, MatchKind, MatchMode, Page, PageEnd, Replacement, Style,
 };
 #[doc(hidden)]
-pub use pinfold_text::{exceeds_json_values, patch};
+pub use pinfold_text::{escape_json, exceeds_json_values, patch, unescape_json};
 pub use policy::{Access, BadRule, Mode, Permissions, Reason};
 pub use preview::escaped_text;
 pub use search::{BinaryNote, IndexSummary, Line, PageLine, Role};

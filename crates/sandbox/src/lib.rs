@@ -68,14 +68,24 @@ pub fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
     setrlimit(resource, Rlimit { current: Some(lowest), maximum: Some(lowest) })
 }
 
-/// Lets glibc's allocator use a few arenas only, before threads are started. By default it has eight for each core, and
-/// each keeps memory that others could use: a server needs half of it without them.
-pub fn limit_allocator_arenas() {
+/// Sets up glibc's allocator, before threads are started. It uses a few arenas only: by default it has eight for each
+/// core, and each keeps memory that others could use, so that a server needs twice as much. And it keeps the memory of a
+/// large text for the next call: by default, how much it keeps depends on the sizes of earlier texts, and a call may spend
+/// a third of its time on getting pages from the system again.
+pub fn set_up_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code, reason = "no safe function does this")]
     {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        // SAFETY: `mallopt` takes two numbers, and changes a setting of the allocator under its own lock.
-        unsafe { libc::mallopt(libc::M_ARENA_MAX, cores.clamp(2, 4) as libc::c_int) };
+        for (setting, value) in [
+            (libc::M_ARENA_MAX, cores.clamp(2, 4) as libc::c_int),
+            // Larger texts than this have pages of their own, which are given back.
+            (libc::M_MMAP_THRESHOLD, 16 * 1024 * 1024),
+            // So much stays at the end of an arena.
+            (libc::M_TRIM_THRESHOLD, 32 * 1024 * 1024),
+        ] {
+            // SAFETY: `mallopt` takes two numbers, and changes a setting of the allocator under its own lock.
+            unsafe { libc::mallopt(setting, value) };
+        }
     }
 }

@@ -53,6 +53,8 @@ pub fn sniff_content(content: &[u8]) -> Content {
     let rest = &content[beginning.len()..];
     match sniff(beginning, whole) {
         // The beginning is all ASCII, so the first bytes that are not decide.
+        // Most texts are all ASCII, and this check is faster than a search.
+        text @ Content::Text(Encoding::UTF_8) if !whole && content.is_ascii() => text,
         Content::Text(Encoding::UTF_8) if !whole && beginning.is_ascii() => {
             let start = encoding_rs::Encoding::ascii_valid_up_to(rest);
             let telling = &rest[start..rest.len().min(start + SNIFF_BYTES)];

@@ -243,26 +243,24 @@ fn without_common_ends<'s>(one: &'s [u32], other: &'s [u32]) -> (&'s [u32], &'s 
 struct Presence(Vec<u64>);
 
 impl Presence {
-    /// 64 KiB. With the maximum number of lines, one claim in nine is wrong.
-    const WORDS: usize = 8192;
-
+    /// With 8 to 16 bits for each line, at most one claim in nine is wrong.
     fn of(hashes: &[u32]) -> Self {
-        let mut words = vec![0; Self::WORDS];
+        let mut filter = Self(vec![0; (hashes.len() / 8).next_power_of_two()]);
         for hash in hashes {
-            let (word, bit) = Self::position(*hash);
-            words[word] |= bit;
+            let (word, bit) = filter.position(*hash);
+            filter.0[word] |= bit;
         }
-        Self(words)
+        filter
     }
 
-    fn position(hash: u32) -> (usize, u64) {
-        ((hash >> 6) as usize % Self::WORDS, 1 << (hash % 64))
+    fn position(&self, hash: u32) -> (usize, u64) {
+        ((hash >> 6) as usize % self.0.len(), 1 << (hash % 64))
     }
 
     /// The hashes that this text may have, too.
     fn shared(&self, hashes: &[u32]) -> Vec<u32> {
         let has = |hash: &u32| {
-            let (word, bit) = Self::position(*hash);
+            let (word, bit) = self.position(*hash);
             self.0[word] & bit != 0
         };
         hashes.iter().copied().filter(has).collect()

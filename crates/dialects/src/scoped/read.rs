@@ -5,6 +5,7 @@ use pinfold::{Done, Error, PageEnd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::TextReply;
 use crate::limits;
 use crate::tool_context::RelativePath;
 use crate::words::malformed;
@@ -40,6 +41,12 @@ pub(super) struct Reply {
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+}
+
+impl TextReply for Reply {
+    fn text(&mut self) -> &mut String {
+        &mut self.content
+    }
 }
 
 impl Tool for Read {

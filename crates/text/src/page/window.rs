@@ -7,8 +7,10 @@ use crate::binary::SNIFF_BYTES;
 use crate::long_line::{LineLimits, PartialLine, ShownLine};
 use crate::{Charset, Encoding, LineCount};
 
-/// The maximum capacity that is reserved for a page in advance. Most pages are smaller.
+/// The maximum capacity that is reserved for a block in advance. Most pages are smaller.
 const MAX_RESERVED: usize = 64 * 1024;
+/// The maximum capacity that is reserved for a whole file. A larger page grows while it is read.
+const MAX_WHOLE_FILE: u64 = 16 * 1024 * 1024;
 
 /// The shown lines, collected block by block.
 pub(super) struct Window {
@@ -36,6 +38,9 @@ impl Window {
             Charset::Utf8 | Charset::Legacy(_) => encoding,
             _ => Encoding::UTF_8,
         };
+        // Without a maximum of lines, the page is often the whole file.
+        let whole = request.lines.map_or(request.size_hint, |_| 0);
+        let reserved = request.budget.min(whole.min(MAX_WHOLE_FILE) as usize);
         // A cut line must fit into the budget.
         let max_line_chars = request.max_line_chars.min(request.budget.max(1));
         Self {
@@ -43,7 +48,7 @@ impl Window {
             encoding,
             feed_encoding,
             count: LineCount::default(),
-            content: String::new(),
+            content: String::with_capacity(reserved),
             shown: 0,
             over_budget: false,
             complete: true,
@@ -75,7 +80,8 @@ impl Window {
             rest = &rest[end + 1..];
         }
         let left = self.request.budget.saturating_sub(self.content.len());
-        self.content.reserve(left.min(rest.len() + rest.len() / 4).min(MAX_RESERVED));
+        let numbers = if self.request.style == Style::Raw { 0 } else { rest.len() / 4 };
+        self.content.reserve(left.min(rest.len() + numbers).min(MAX_RESERVED));
         // Most blocks are valid UTF-8, and one check of a block is faster than one of each line.
         let mut text = std::str::from_utf8(rest).ok();
         while !rest.is_empty() && !self.is_full() {
