@@ -79,15 +79,18 @@ impl SearchPattern {
     /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a
     /// byte of text. A literal costs nothing: it is found fast.
     ///
-    /// Also tells whether the pattern has a word boundary. Neither depends on `unicode`, which says how to parse.
-    fn weight(&self, unicode: bool) -> (usize, bool) {
+    /// Also tells whether the pattern has a word boundary, and a literal that each match contains. None of them depends
+    /// on `unicode`, which says how to parse.
+    fn weight(&self, unicode: bool) -> (usize, bool, Vec<u8>) {
         if self.literal {
-            return (0, false);
+            return (0, false, Vec::new());
         }
         // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).unicode(unicode).build();
-        parser.parse(&self.pattern).map_or((1, true), |hir| {
-            (weight(&hir).max(1), hir.properties().look_set().contains_word())
+        parser.parse(&self.pattern).map_or((1, true, Vec::new()), |hir| {
+            let has_word_boundary = hir.properties().look_set().contains_word();
+            let required = if self.ignore_case { &[] } else { required(&hir) };
+            (weight(&hir).max(1), has_word_boundary, required.to_vec())
         })
     }
 
@@ -172,6 +175,19 @@ fn weight(hir: &Hir) -> usize {
     }
 }
 
+/// The longest literal that is found to be part of each match; may be empty.
+fn required(hir: &Hir) -> &[u8] {
+    match hir.kind() {
+        HirKind::Literal(literal) => &literal.0,
+        HirKind::Capture(capture) => required(&capture.sub),
+        HirKind::Repetition(repeated) if repeated.min > 0 => required(&repeated.sub),
+        HirKind::Concat(parts) => {
+            parts.iter().map(required).max_by_key(|literal| literal.len()).unwrap_or_default()
+        }
+        _ => &[],
+    }
+}
+
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -183,6 +199,8 @@ pub(crate) struct Compiled {
     pub(crate) weight: usize,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
     has_word_boundary: bool,
+    /// A literal that each match contains; may be empty.
+    required: Vec<u8>,
     search_pattern: SearchPattern,
     /// Is built for the first line that needs it.
     lazy_regex: OnceLock<Option<regex::Regex>>,
@@ -192,7 +210,7 @@ pub(crate) struct Compiled {
 impl Compiled {
     fn new(search_pattern: &SearchPattern) -> Result<Self, Error> {
         let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
-        let (weight, has_word_boundary) = search_pattern.weight(!has_twin);
+        let (weight, has_word_boundary, required) = search_pattern.weight(!has_twin);
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
         let has_twin = has_twin && weight <= MAX_TWIN_WEIGHT;
         let ascii_twin = has_twin.then(|| search_pattern.compile(false).ok()).flatten();
@@ -205,6 +223,7 @@ impl Compiled {
             matcher,
             weight,
             has_word_boundary,
+            required,
             search_pattern: search_pattern.clone(),
             lazy_regex: OnceLock::new(),
             query: OnceLock::new(),
@@ -228,6 +247,11 @@ impl Compiled {
     pub(crate) fn query(&self) -> &Query {
         let SearchPattern { pattern, literal, ignore_case, .. } = &self.search_pattern;
         self.query.get_or_init(|| Query::new(pattern, *literal, *ignore_case))
+    }
+
+    /// Whether a text has the literal that each match contains.
+    pub(crate) fn has_required(&self, text: &[u8]) -> bool {
+        memchr::memmem::find(text, &self.required).is_some()
     }
 
     /// The pattern before compilation.
@@ -295,6 +319,25 @@ mod tests {
             assert!(compiled.ascii_twin().is_some(), "{class}");
             assert_eq!(compiled.weight, MAX_TWIN_WEIGHT);
             compiled.matcher();
+        }
+    }
+
+    #[test]
+    fn the_required_literal_is_in_each_match() {
+        for (pattern, ignore_case, literal) in [
+            (r"struct fops \w+ = \{\s*\.owner", false, "struct fops "),
+            ("(ab|cd)x+", false, "x"),
+            ("a(?:bcd){2,}e?", false, "bcd"),
+            ("a(?i:bcd)", false, "a"),
+            ("abc", true, ""),
+            ("abc|abd", false, "ab"),
+            ("(abc)?", false, ""),
+        ] {
+            let pattern = pattern.to_owned();
+            let search_pattern =
+                SearchPattern { pattern, literal: false, ignore_case, multiline: true };
+            let required = search_pattern.weight(true).2;
+            assert_eq!(required, literal.as_bytes(), "{}", search_pattern.pattern);
         }
     }
 
