@@ -68,7 +68,7 @@ pub use temp_name::{random_number, random_secret};
 pub use tree::{IndexMode, TreeStamp, TreeSummary};
 pub use tree_removal::{RemovedTree, TreeEntry, TreeRemoval};
 pub use walk::{
-    Candidate, FileId, FileOpener, FilterDecision, LeftOut, Skipped, Visibility, VisitInOrder,
-    Visitor, Walk, WalkEntry, WalkedFile,
+    Candidate, FileId, FileOpener, FilterDecision, LeftOut, Skipped, Visibility, Visitor, Walk,
+    WalkEntry, WalkedFile,
 };
 pub use workspace::{Place, Stat, Workspace};

@@ -44,7 +44,7 @@ pub enum IndexMode {
 /// A tree with fewer entries is compared with the disk on each walk, and takes no watches. A `stat` of each of 1,000
 /// files takes a quarter of a millisecond; of 3,000 files a millisecond, which is more than a search with an index
 /// takes. A watch misses no complete change, except those that `tree/recheck.rs` finds later.
-const MIN_WATCHED_ENTRIES: usize = 1_000;
+pub(crate) const MIN_WATCHED_ENTRIES: usize = 1_000;
 
 /// Directories of larger trees are not cached, since each entry takes some hundred bytes.
 const MAX_ENTRIES: usize = 1_000_000;

@@ -4,8 +4,8 @@
 //! on its handle. So a directory that is swapped for a symlink does not lead the walk out. Symlinks are reported and
 //! never entered, so there are no cycles.
 
+mod background;
 mod entry;
-mod in_order;
 mod queue;
 mod worker;
 
@@ -15,9 +15,8 @@ use std::thread;
 use rustix::fs::OFlags;
 
 pub use entry::{Candidate, FileId, FileOpener, WalkEntry, WalkedFile};
-pub use in_order::VisitInOrder;
 
-use crate::walk::queue::TaskQueue;
+use crate::walk::queue::{Keyed, TaskQueue};
 use crate::walk::worker::{Task, Worker};
 use crate::{
     Deadline, File, IgnoreFiles, IndexMode, Name, Place, RelPath, Result, TreeStamp, TreeSummary,
@@ -42,6 +41,9 @@ pub struct Walk<'a> {
     pub deadline: &'a Deadline,
     /// Whether the directories that walks have listed are cached.
     pub index: IndexMode,
+    /// Whether directories that are cached are also watched. A first walk is faster if they are
+    /// [watched later](Workspace::watch_in_background).
+    pub watch: bool,
     /// Which ignore files are obeyed.
     pub ignore_files: IgnoreFiles,
 }
@@ -102,7 +104,8 @@ impl Skipped {
     }
 }
 
-/// Receives the entries that a walk shows. Each thread has its own, and the order is not defined.
+/// Receives the entries that a walk shows. Each thread has its own. A walk begins with the first paths, but the exact
+/// order is not defined.
 pub trait Visitor: Send {
     /// Receives an entry. An error counts it as skipped.
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()>;
@@ -110,6 +113,12 @@ pub trait Visitor: Send {
     /// Whether a visit makes no system call. If so, the entries of one directory are not worth another thread.
     fn is_quick(&self) -> bool {
         false
+    }
+
+    /// Called now and then. Returns whether the walk goes on. `first_open` returns a [sort key](Place::sort_key) before
+    /// which all entries have been visited; `None` if all have been.
+    fn goes_on(&mut self, _first_open: &dyn Fn() -> Option<Vec<u8>>) -> bool {
+        true
     }
 
     /// Receives an entry that is not shown because of its name, the ignore files, or [`Walk::visibility`]. Entries
@@ -263,15 +272,16 @@ impl Workspace {
 }
 
 /// The first task of a walk for one of its starts.
-fn start_task(workspace: &Workspace, place: &Place, walk: &Walk<'_>) -> Task {
-    Task::Directory {
+fn start_task(workspace: &Workspace, place: &Place, walk: &Walk<'_>) -> Keyed<Task> {
+    let task = Task::Directory {
         root: place.root,
         start: if place.path.is_root() { 0 } else { place.path.as_bytes().len() + 1 },
         path: place.path.clone(),
         depth: 1,
         rules: workspace.rules_for(place.root, &place.path, walk.ignore_files),
         may_watch: may_watch(&place.path),
-    }
+    };
+    Keyed { key: place.sort_key(), task }
 }
 
 /// Whether a start of a walk may be watched. Directories below names that are always skipped are not.

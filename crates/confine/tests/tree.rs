@@ -55,6 +55,7 @@ fn walk_without(
         visibility: &|_| Visibility::Visible,
         deadline: &deadline,
         index,
+        watch: true,
         ignore_files: IgnoreFiles::USUAL,
     };
     let shown = Mutex::default();

@@ -25,6 +25,8 @@ pub struct SegmentBuilder {
     block_ends: Vec<usize>,
     /// The end of each text's blocks.
     text_ends: Vec<u32>,
+    /// The trigrams of one block, and after them what is left of another one.
+    scratch: Vec<u32>,
     /// For each trigram, the mark of the last block in which it occurred. One byte each, so that they fit into the
     /// CPU cache.
     seen: Vec<u8>,
@@ -38,6 +40,7 @@ impl Default for SegmentBuilder {
             grams: Vec::new(),
             block_ends: Vec::new(),
             text_ends: Vec::new(),
+            scratch: Vec::new(),
             seen: vec![0; SLOTS],
             mark: 0,
         }
@@ -74,9 +77,10 @@ impl SegmentBuilder {
         }
         self.mark += 1;
         let mark = self.mark;
-        let first = self.grams.len();
-        self.grams.resize(first + text.len(), 0);
-        let grams = &mut self.grams[first..];
+        if self.scratch.len() < text.len() {
+            self.scratch.resize(text.len().next_power_of_two(), 0);
+        }
+        let grams = &mut self.scratch[..text.len()];
         let seen = self.seen.as_mut_slice();
         let mut new = 0;
         // This loop has no branch, since the processor could not predict it: each trigram is written, and kept if it
@@ -88,7 +92,7 @@ impl SegmentBuilder {
             new += usize::from(*last != mark);
             *last = mark;
         }
-        self.grams.truncate(first + new);
+        self.grams.extend_from_slice(&self.scratch[..new]);
         self.block_ends.push(self.grams.len());
     }
 

@@ -14,6 +14,7 @@ pub use open::OpenError;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -274,6 +275,10 @@ impl Session {
         &self.workspace
     }
 
+    pub(crate) fn shared_workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
+    }
+
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -332,11 +337,16 @@ impl Session {
 
     /// The absolute path of a place, below the root as the user gave it.
     pub fn absolute(&self, place: &Place) -> String {
-        let root = self.roots().swap_remove(place.root);
-        if place.path.is_root() {
-            return root;
+        let root = self.workspace.roots().nth(place.root).unwrap_or(Path::new("/"));
+        let root = root.as_os_str().as_encoded_bytes();
+        let mut path = String::with_capacity(root.len() + 1 + place.path.as_bytes().len());
+        // Writing to a string cannot fail.
+        let _ = write!(path, "{}", escaped(root));
+        if !place.path.is_root() {
+            path.truncate(path.trim_end_matches('/').len());
+            let _ = write!(path, "/{}", place.path);
         }
-        format!("{}/{}", root.trim_end_matches('/'), place.path)
+        path
     }
 
     /// The relative path of a place, or the absolute one if a relative one would not lead there.

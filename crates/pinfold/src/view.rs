@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pinfold_confine::{
-    Candidate, Deadline, Error as ConfineError, File, FilterDecision, IgnoreFiles, Kind, Metadata,
-    Place, RawPath, Skipped, Stat, Target, Visibility, VisitInOrder, Visitor, Walk,
+    Candidate, Deadline, Error as ConfineError, File, FilterDecision, IgnoreFiles, IndexMode, Kind,
+    Metadata, Place, RawPath, Skipped, Stat, Target, Visibility, Visitor, Walk,
 };
 use pinfold_text::LineHashes;
 
@@ -50,12 +50,14 @@ pub(crate) struct WalkOptions {
     pub(crate) hidden: bool,
     /// Which ignore files are obeyed.
     pub(crate) ignore_files: IgnoreFiles,
+    /// Whether the tree is watched from now on: see [`View::watch_later`].
+    pub(crate) watch: bool,
 }
 
 impl From<bool> for WalkOptions {
     /// Visits hidden entries or not, with the default ignore files.
     fn from(hidden: bool) -> Self {
-        Self { hidden, ignore_files: IgnoreFiles::USUAL }
+        Self { hidden, ignore_files: IgnoreFiles::USUAL, watch: true }
     }
 }
 
@@ -198,37 +200,7 @@ impl<'s> View<'s> {
         missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
         new_visitor: impl Fn() -> V + Sync,
     ) -> Result<(Vec<V>, Skipped, bool), Error> {
-        let workspace = self.session.workspace();
-        self.with_walk(starts, depth, options.into(), filter_decision, missed, |walk| {
-            workspace.walk_watched(starts, walk, new_visitor)
-        })
-    }
-
-    /// Walks on this thread in the order of the paths, until `visit` breaks.
-    pub(crate) fn walk_in_order(
-        &self,
-        starts: &[Place],
-        options: WalkOptions,
-        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-        visit: VisitInOrder<'_>,
-    ) -> Result<Skipped, Error> {
-        let workspace = self.session.workspace();
-        self.with_walk(starts, usize::MAX, options, filter_decision, &|_| true, |walk| {
-            workspace.walk_in_order(starts, walk, visit)
-        })
-    }
-
-    /// Sets up a walk with policy and the call's deadline.
-    fn with_walk<T>(
-        &self,
-        starts: &[Place],
-        depth: usize,
-        options: WalkOptions,
-        filter_decision: &(dyn Fn(&Candidate<'_>) -> FilterDecision + Sync),
-        missed: &(dyn Fn(&Candidate<'_>) -> bool + Sync),
-        run: impl FnOnce(&Walk<'_>) -> Result<T, ConfineError>,
-    ) -> Result<T, Error> {
-        let WalkOptions { hidden, ignore_files } = options;
+        let WalkOptions { hidden, ignore_files, watch } = options.into();
         let deadline = self.deadline();
         let filter_decision = |candidate: &Candidate<'_>| {
             self.call.progress.count_entry();
@@ -252,15 +224,35 @@ impl<'s> View<'s> {
             visibility: &visibility,
             deadline: &deadline,
             index: self.session.settings().index,
+            watch,
             ignore_files,
         };
-        run(&walk).map_err(|error| match (error, starts) {
+        let walked = self.session.workspace().walk_watched(starts, &walk, new_visitor);
+        walked.map_err(|error| match (error, starts) {
             (ConfineError::Denied, [start]) => {
                 let path = RawPath::from(self.session.absolute(start));
                 Error::DirectoryUnreadable { path }
             }
             (error, _) => self.path_error(&RawPath::from("."), error),
         })
+    }
+
+    /// Whether nothing is cached of the workspace's trees. A first walk does not watch them, which takes longer than
+    /// some searches.
+    pub(crate) fn is_first_walk(&self) -> bool {
+        self.session.workspace().tree_summaries().iter().all(|tree| tree.entries == 0)
+    }
+
+    /// Watches the trees below `starts` in the background, after their first walk.
+    pub(crate) fn watch_later(&self, starts: &[Place]) {
+        let workspace = self.session.shared_workspace();
+        // In a narrowed workspace, rules may match directories above its root.
+        if self.session.settings().index == IndexMode::Auto && !workspace.is_narrowed() {
+            let policy = self.session.policy();
+            workspace.watch_in_background(starts, move |candidate| {
+                policy.no_rule_can_match(candidate.below_root())
+            });
+        }
     }
 
     /// Opens a file that a walk found.

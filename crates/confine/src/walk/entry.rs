@@ -1,5 +1,6 @@
 //! The entries of a walk: a candidate before the filters, and an entry that is shown.
 
+use std::cmp::Ordering;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
@@ -46,7 +47,8 @@ impl Place {
     }
 }
 
-fn sort_key(root: usize, path: &[u8]) -> Vec<u8> {
+/// See [`Place::sort_key`].
+pub(super) fn sort_key(root: usize, path: &[u8]) -> Vec<u8> {
     let path = path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte });
     root.to_be_bytes().into_iter().chain(path).collect()
 }
@@ -66,12 +68,15 @@ impl Listed {
         self.root.open_below(&self.path, sys::DIR_PATH).map_err(opening)
     }
 
-    fn meta<H: AsFd>(
+    fn stat(&self, entry: usize, handle: impl AsFd) -> Result<Metadata> {
+        Ok(Metadata::of(&sys::stat_at(handle, self.node.name(entry))?))
+    }
+
+    fn meta(
         &self,
         entry: usize,
-        handle: impl FnOnce() -> Result<H>,
+        stat: impl FnOnce() -> Result<Metadata>,
     ) -> Result<(u64, Metadata)> {
-        let stat = || Ok(Metadata::of(&sys::stat_at(handle()?, self.node.name(entry))?));
         let (version, meta) = self.node.meta_of(entry, self.is_watched, stat)?;
         if self.is_watched && meta.links > 1 && meta.kind == Kind::File {
             self.root.tree().note_hard_link(&self.path, &self.node, entry);
@@ -151,6 +156,25 @@ impl WalkedFile {
         Place { root: *number, path: RelPath::proved(bytes) }
     }
 
+    /// Compares two files of one walk in the order of `rg --sort path`. Most are in one directory, whose entries are
+    /// sorted.
+    pub fn by_path(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.directory, &other.directory) {
+            return self.entry.cmp(&other.entry);
+        }
+        let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+        let [one, other_path] = [self, other].map(|file| file.path_parts().into_iter().flatten());
+        let paths = || one.map(key).cmp(other_path.map(key));
+        self.root().cmp(&other.root()).then_with(paths)
+    }
+
+    /// The parts of its path.
+    fn path_parts(&self) -> [&[u8]; 3] {
+        let (_, directory, name) = self.parts();
+        let slash = if directory.is_root() { &b""[..] } else { b"/" };
+        [directory.as_bytes(), slash, name]
+    }
+
     /// Whether it is an entry of this directory.
     pub fn is_in(&self, directory: &Place) -> bool {
         self.directory.number == directory.root && self.directory.path == directory.path
@@ -195,7 +219,9 @@ impl FileOpener {
     /// A file's version and metadata. Data derived from its content is valid as long as the version is the same.
     /// While its directory is watched, the metadata is cached.
     pub fn meta(&mut self, file: &WalkedFile) -> Result<(u64, Metadata)> {
-        file.directory.meta(file.entry as usize, || self.handle(&file.directory))
+        let WalkedFile { directory, entry } = file;
+        let entry = *entry as usize;
+        directory.meta(entry, || directory.stat(entry, self.handle(directory)?))
     }
 }
 
@@ -239,7 +265,24 @@ impl WalkEntry<'_> {
 
     /// Its version and metadata: see [`FileOpener::meta`].
     pub fn version_and_meta(&self) -> Result<(u64, Metadata)> {
-        self.directory.listed.meta(self.number, || self.directory.handle())
+        let listed = &self.directory.listed;
+        listed.meta(self.number, || listed.stat(self.number, self.directory.handle()?))
+    }
+
+    /// Opens it, if it is a regular file. Also returns its version and metadata, which take no `stat` of their own.
+    /// The version is from before it was opened, so it changes with every later change.
+    pub fn open_with_version(&self) -> Result<(File, u64, Metadata)> {
+        let listed = &self.directory.listed;
+        let before = listed.node.version(self.number);
+        let mut opened = None;
+        let (version, meta) = listed.meta(self.number, || {
+            let file = opened.insert(self.open()?);
+            Ok(*file.meta())
+        })?;
+        // If the version has changed meanwhile, another file may have the name now.
+        let file = opened.filter(|_| version == before);
+        let file = file.map_or_else(|| self.open(), Ok)?;
+        Ok((file, version, meta))
     }
 
     /// Opens it, if it is a regular file.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::ignore_files::{IgnoreMatch, Rules};
 use crate::tree::{Enter, Node};
-use crate::walk::entry::Directory;
-use crate::walk::queue::{TaskGuard, TaskQueue};
+use crate::walk::entry::{Directory, sort_key};
+use crate::walk::queue::{Keyed, TaskQueue};
 use crate::walk::{
     Candidate, FilterDecision, LeftOut, Skipped, Visibility, Visitor, Walk, WalkEntry,
 };
@@ -17,7 +17,7 @@ use crate::{Error, IgnoreFiles, Kind, RelPath, Result, Workspace};
 pub(super) const SKIPPED_NAMES: [&[u8]; 4] = [b".git", b"node_modules", b"__pycache__", b".venv"];
 
 /// The maximum depth. Only trees that were made to be deep are deeper.
-pub(super) const MAX_DEPTH: usize = 1_000;
+const MAX_DEPTH: usize = 1_000;
 
 /// How many files of one directory a thread takes at once. More are shared with other threads.
 const BATCH: usize = 64;
@@ -44,14 +44,14 @@ pub(super) enum Task {
 
 /// One thread of a walk, and its counts so far.
 pub(super) struct Worker<'w, V> {
-    pub(super) workspace: &'w Workspace,
-    pub(super) walk: &'w Walk<'w>,
+    workspace: &'w Workspace,
+    walk: &'w Walk<'w>,
     work: &'w TaskQueue<Task>,
     pub(super) visitor: V,
     pub(super) skipped: Skipped,
     /// Whether every directory so far is watched.
     pub(super) all_watched: bool,
-    pub(super) buffer: Vec<u8>,
+    buffer: Vec<u8>,
     single_start: bool,
 }
 
@@ -69,12 +69,14 @@ impl<'w, V: Visitor> Worker<'w, V> {
 
     /// Performs tasks until none is left, or `enough` returns true after a task.
     pub(super) fn run_until(&mut self, enough: impl Fn() -> bool) {
-        while let Some(task) = self.work.next() {
-            let guard = TaskGuard(self.work);
+        while let Some((task, guard)) = self.work.next() {
             if let Err(error) = self.perform(task) {
                 self.work.fail(error);
             }
             drop(guard);
+            if !self.visitor.goes_on(&|| self.work.first_open()) {
+                self.work.end();
+            }
             if enough() {
                 return;
             }
@@ -86,20 +88,16 @@ impl<'w, V: Visitor> Worker<'w, V> {
         match task {
             Task::Directory { root, start, path, depth, rules, may_watch } => {
                 let entered = self.enter(root, start, path, depth, &rules, may_watch);
-                self.unless_skipped(entered, depth).map(|_| ())
+                self.unless_skipped(entered, depth)
             }
             Task::Files { start, directory, entries } => self.show_all(start, &directory, &entries),
         }
     }
 
-    /// The result of entering a directory. Returns `None` if it was skipped.
-    pub(super) fn unless_skipped<T>(
-        &mut self,
-        entered: Result<T>,
-        depth: usize,
-    ) -> Result<Option<T>> {
+    /// Counts a directory that could not be entered. Fails if the walk has to end.
+    fn unless_skipped(&mut self, entered: Result<()>, depth: usize) -> Result<()> {
         match entered {
-            Ok(entered) => Ok(Some(entered)),
+            Ok(()) => Ok(()),
             Err(error @ Error::TimedOut) => Err(error),
             // An empty result would mean that the directory is empty.
             Err(error @ Error::Denied) if depth == 1 && self.single_start => Err(error),
@@ -109,7 +107,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 let is_gone =
                     matches!(error, Error::NotFound | Error::NotADirectory | Error::Changed);
                 self.skipped.unreadable += u64::from(!is_gone);
-                Ok(None)
+                Ok(())
             }
         }
     }
@@ -123,8 +121,9 @@ impl<'w, V: Visitor> Worker<'w, V> {
         above: &Arc<Rules>,
         may_watch: bool,
     ) -> Result<()> {
-        let Walk { index: mode, deadline, .. } = *self.walk;
-        let enter = Enter { root, path: &path, above, mode, may_watch, deadline };
+        let Walk { index: mode, watch, deadline, .. } = *self.walk;
+        let enter =
+            Enter { root, path: &path, above, mode, may_watch: may_watch && watch, deadline };
         let tree = self.workspace.root(root).tree();
         let entered = tree.enter(self.workspace, &enter, &mut self.buffer)?;
         self.all_watched &= entered.is_watched;
@@ -144,14 +143,15 @@ impl<'w, V: Visitor> Worker<'w, V> {
                 if depth >= MAX_DEPTH {
                     self.skipped.too_deep += 1;
                 } else {
-                    directories.push(Task::Directory {
+                    let task = Task::Directory {
                         root,
                         start,
                         path: RelPath::proved(candidate.path.to_vec()),
                         depth: depth + 1,
                         rules: rules.clone(),
                         may_watch: may_watch && as_usual,
-                    });
+                    };
+                    directories.push(Keyed { key: sort_key(root, candidate.path), task });
                 }
             }
             shown.push(number as u32);
@@ -164,10 +164,11 @@ impl<'w, V: Visitor> Worker<'w, V> {
         let batch = if self.visitor.is_quick() { shown.len() } else { BATCH };
         let (now, later) = shown.split_at(shown.len().min(batch));
         if !later.is_empty() {
-            self.work.add(later.chunks(BATCH).map(|entries| Task::Files {
-                start,
-                directory: directory.clone(),
-                entries: entries.to_vec(),
+            self.work.add(later.chunks(BATCH).map(|entries| {
+                let first = entries.first().map_or(0, |first| *first as usize);
+                let key = sort_key(root, at.with(directory.listed.node.name(first)));
+                let directory = directory.clone();
+                Keyed { key, task: Task::Files { start, directory, entries: entries.to_vec() } }
             }));
         }
         self.show_all(start, &directory, now)
@@ -175,12 +176,7 @@ impl<'w, V: Visitor> Worker<'w, V> {
 
     /// Whether an entry is shown, and entered if it is a directory. Returns `None` if not; otherwise, whether every
     /// walk shows it.
-    pub(super) fn shows(
-        &mut self,
-        candidate: &Candidate<'_>,
-        node: &Node,
-        number: usize,
-    ) -> Option<bool> {
+    fn shows(&mut self, candidate: &Candidate<'_>, node: &Node, number: usize) -> Option<bool> {
         let filter_decision = (self.walk.filter_decision)(candidate);
         if filter_decision == FilterDecision::Exclude {
             return None;
@@ -266,28 +262,28 @@ impl<'w, V: Visitor> Worker<'w, V> {
         Ok(())
     }
 
-    /// The result of visiting an entry. Returns `None` if that failed.
-    pub(super) fn unless_failed<T>(&mut self, visited: Result<T>) -> Result<Option<T>> {
+    /// Counts an entry that could not be visited. Fails if the walk has to end.
+    fn unless_failed(&mut self, visited: Result<()>) -> Result<()> {
         match visited {
-            Ok(visited) => return Ok(Some(visited)),
+            Ok(()) => {}
             Err(error @ Error::TimedOut) => return Err(error),
             // The entry was removed or replaced since it was listed.
             Err(Error::NotFound | Error::Changed | Error::NotRegular(_)) => {}
             Err(Error::TooLarge) => self.skipped.too_large += 1,
             Err(_) => self.skipped.unreadable += 1,
         }
-        Ok(None)
+        Ok(())
     }
 }
 
 /// Builds the paths of a directory's entries, one at a time in the same buffer.
-pub(super) struct PathBuffer {
+struct PathBuffer {
     bytes: Vec<u8>,
     directory: usize,
 }
 
 impl PathBuffer {
-    pub(super) fn new(directory: &RelPath) -> Self {
+    fn new(directory: &RelPath) -> Self {
         let mut bytes = directory.as_bytes().to_vec();
         if !bytes.is_empty() {
             bytes.push(b'/');
@@ -295,7 +291,7 @@ impl PathBuffer {
         Self { directory: bytes.len(), bytes }
     }
 
-    pub(super) fn with(&mut self, name: &[u8]) -> &[u8] {
+    fn with(&mut self, name: &[u8]) -> &[u8] {
         self.bytes.truncate(self.directory);
         self.bytes.extend_from_slice(name);
         &self.bytes

@@ -1,9 +1,11 @@
 //! Walks that end before they are done.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinfold_confine::{
-    Candidate, Deadline, Error, FilterDecision, Result, Visitor, Walk, WalkEntry, Workspace,
+    Candidate, Deadline, Error, FilterDecision, Name, Place, Result, Visitor, Walk, WalkEntry,
+    Workspace,
 };
 use tempfile::TempDir;
 
@@ -45,6 +47,43 @@ fn a_walk_ends_in_the_middle_of_a_large_directory() {
         let judged = judged.into_inner();
         assert_eq!((judged > 0, judged < MANY), (judges, true), "{judged} of them");
     }
+}
+
+/// Ends the walk as soon as all entries before `d3` have been visited.
+struct FirstOnes<'s>(&'s Mutex<Vec<Place>>);
+
+impl Visitor for FirstOnes<'_> {
+    fn visit(&mut self, found: &WalkEntry<'_>) -> Result<()> {
+        self.0.lock().unwrap().push(found.place());
+        Ok(())
+    }
+
+    fn goes_on(&mut self, first_open: &dyn Fn() -> Option<Vec<u8>>) -> bool {
+        let path = [Name::parse(b"d3").unwrap()].into_iter().collect();
+        let wanted = Place { root: 0, path };
+        first_open().is_some_and(|first| first < wanted.sort_key())
+    }
+}
+
+#[test]
+fn a_walk_that_ends_early_has_visited_the_first_entries() {
+    let dir = TempDir::new().unwrap();
+    for number in 0..900 {
+        write(dir.path(), &format!("d{}/{}/file-{number}", number % 9, number % 30), "");
+    }
+    let workspace = Workspace::open([dir.path()], None).unwrap();
+    let deadline = Deadline::default();
+    let visited = Mutex::default();
+    workspace.walk(&[ROOT], &usually(&deadline), || FirstOnes(&visited)).unwrap();
+    let visited = visited.into_inner().unwrap();
+    let files = |directory: usize| {
+        let start = format!("d{directory}/");
+        let is_file = |place: &&Place| place.path.to_string().contains("/file-");
+        let files = visited.iter().filter(is_file);
+        files.filter(|place| place.path.to_string().starts_with(&start)).count()
+    };
+    assert_eq!([files(0), files(1), files(2)], [100; 3]);
+    assert_eq!(files(8), 0, "a walk begins with the first entries");
 }
 
 struct Panics;

@@ -52,6 +52,7 @@ fn usually(deadline: &Deadline) -> Walk<'_> {
         visibility,
         deadline,
         index,
+        watch: true,
         ignore_files: IgnoreFiles::USUAL,
     }
 }

@@ -16,7 +16,7 @@ use pinfold_testkit::provided;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The number of searches without `PINFOLD_FUZZ_SECONDS`.
+/// The number of searches without `PINFOLD_FUZZ_SECONDS` and `PINFOLD_FUZZ_STEPS`.
 const STEPS: u64 = 60;
 
 /// Tells this program that it is the process that changes the tree.
@@ -254,12 +254,15 @@ fn query(random: &mut Random) -> (Value, Vec<&'static str>) {
     (arguments, flags)
 }
 
+/// Whole answers.
+fn settings() -> Settings {
+    Settings::default().with_max_output_bytes(Some(1 << 30)).with_max_count_bytes(u64::MAX)
+}
+
 /// The compared sessions: one with everything, a second one beside it, one on a part of the workspace, one with two
 /// roots, and one that may not read everything. Each has the `rg` arguments that give the same result.
 fn sessions(root: &Path) -> Vec<(Toolbox, Vec<PathBuf>, &'static [&'static str])> {
     let deny = vec!["Read(*.log)".into(), "Read(/d2)".into()];
-    let settings =
-        || Settings::default().with_max_output_bytes(Some(1 << 30)).with_max_count_bytes(u64::MAX);
     let open = |roots: &[PathBuf], settings| Session::with_settings(roots, settings).unwrap();
     let whole = open(&[root.to_owned()], settings());
     let (second, part) = (whole.another(), whole.narrowed([root.join("d3")]).unwrap());
@@ -323,9 +326,10 @@ pub(crate) fn never_stale() {
     let first =
         first.unwrap_or(if seconds.is_some() { u64::from(std::process::id()) << 32 } else { 1 });
     let begin = Instant::now();
+    let steps = number("PINFOLD_FUZZ_STEPS").unwrap_or(STEPS);
     let goes_on = |step: u64| match seconds {
         Some(seconds) => begin.elapsed() < Duration::from_secs(seconds),
-        None => step < first + STEPS,
+        None => step < first + steps,
     };
     let mut seed = first;
     while goes_on(seed) {
@@ -335,7 +339,16 @@ pub(crate) fn never_stale() {
             sessions.iter().for_each(|(toolbox, ..)| toolbox.session().workspace().recheck_trees());
         }
         let mut random = Random(!seed);
-        let (toolbox, roots, more) = &sessions[random.below(sessions.len())];
+        let fresh;
+        let (toolbox, roots, more) = match sessions.get(random.below(sessions.len() + 1)) {
+            Some(session) => session,
+            // The first search of a session takes other ways.
+            None => {
+                let session = Session::with_settings([&root], settings()).unwrap();
+                fresh = (Toolbox::new(session, &[&CLASSIC]), vec![root.clone()], &[][..]);
+                &fresh
+            }
+        };
         let (arguments, flags) = query(&mut random);
         if roots.iter().all(|root| root.is_dir()) {
             let (ours, theirs) =

@@ -245,8 +245,9 @@ impl Operation for Find {
             candidate.kind == Kind::Directory
                 || pattern.is_none_or(|pattern| pattern.fits(candidate.below_start()))
         };
-        let options =
-            WalkOptions { hidden: self.all || self.hidden, ignore_files: self.ignore_files };
+        let is_first = deep.is_some() && view.is_first_walk();
+        let hidden = self.all || self.hidden;
+        let options = WalkOptions { hidden, ignore_files: self.ignore_files, watch: !is_first };
         let walked =
             view.walk_watched(&starts, depth, options, &filter_decision, &missed, new_visitor);
         let (parts, mut skipped, all_watched) = match walked {
@@ -255,6 +256,9 @@ impl Operation for Find {
             }
             other => other?,
         };
+        if is_first {
+            view.watch_later(&starts);
+        }
         if all_watched && deep.is_some() {
             view.session().file_sets().note(Request::new(view, &starts, Selection::ByName));
         }
@@ -307,15 +311,12 @@ impl Find {
         let mut files: Vec<_> = match self.order {
             FindOrder::Path => found.into_iter().take(self.max_files).map(file).collect(),
             FindOrder::NewestFirst => {
-                let modified = |number: &u32| Reverse(set.files[*number as usize].modified);
-                let mut found: Vec<_> =
-                    found.into_iter().map(|number| (modified(&number), number)).collect();
-                if found.len() > self.max_files {
-                    found.select_nth_unstable(self.max_files);
-                    found.truncate(self.max_files);
-                }
-                found.sort_unstable();
-                found.into_iter().map(|(_, number)| file(number)).collect()
+                let modified = |number: u32| Reverse(set.files[number as usize].modified);
+                let found = found.into_iter().map(|number| (modified(number), number));
+                first_sorted(found, self.max_files)
+                    .into_iter()
+                    .map(|(_, number)| file(number))
+                    .collect()
             }
         };
         let mut skipped = set.skipped;
@@ -340,5 +341,45 @@ impl Find {
             self.sort(&mut files);
         }
         Some(FoundFiles { files, directories: Vec::new(), total, skipped })
+    }
+}
+
+/// The first items in their order, sorted. Most items are only compared with the last one that is kept so far.
+fn first_sorted<T: Ord>(items: impl Iterator<Item = T>, max_items: usize) -> Vec<T> {
+    let mut first: Vec<T> = Vec::new();
+    // Whether the last of the first `max_items` is in its place.
+    let mut has_last = false;
+    for item in items {
+        if !has_last || item < first[max_items - 1] {
+            first.push(item);
+        }
+        if first.len() >= max_items.saturating_mul(2).max(1) {
+            first.select_nth_unstable(max_items.max(1) - 1);
+            first.truncate(max_items);
+            has_last = max_items > 0;
+        }
+    }
+    first.sort_unstable();
+    first.truncate(max_items);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::first_sorted;
+
+    proptest! {
+        #[test]
+        fn the_first_items_are_those_of_a_full_sort(
+            items in prop::collection::vec(0_u32..50, 0..100),
+            max_items in 0_usize..60,
+        ) {
+            let mut all = items.clone();
+            all.sort_unstable();
+            all.truncate(max_items);
+            prop_assert_eq!(first_sorted(items.into_iter(), max_items), all);
+        }
     }
 }

@@ -258,7 +258,7 @@ impl Operation for List {
             }
         };
         let hidden = self.include != Include::Visible;
-        let options = WalkOptions { hidden, ignore_files: self.ignore_files };
+        let options = WalkOptions { hidden, ignore_files: self.ignore_files, watch: true };
         let found = AtomicUsize::new(0);
         let new_visitor = || Listing {
             list: self,

@@ -14,10 +14,10 @@ use pinfold_confine::{
 use crate::glob::Filter;
 use crate::limits::{MAX_KEPT_BYTES, MAX_OUTPUT_BYTES, MIN_ADMITTED_BYTES};
 use crate::search::{
-    BinaryNote, FileHits, FileSet, Front, Hits, KeepLines, Line, MatchWindow, Named, PageLine,
-    Scan, ScanMode, Scanner, SearchPattern, StopWhen, file_type_matcher, page, search_in_order,
+    BinaryNote, Collected, FileHits, FileSet, FirstPage, Hits, KeepLines, Line, MatchWindow, Named,
+    PageLine, Scan, ScanMode, Scanner, SearchPattern, StopWhen, WalkSearch, file_type_matcher,
+    page, search_in_order,
 };
-use crate::view::WalkOptions;
 use crate::{Error, GlobUsage, NoChange, Operation, RegexMistake, View};
 
 /// Searches files for a pattern.
@@ -326,22 +326,21 @@ impl Search {
             .filter(|_| view.session().settings().index != IndexMode::Off);
         let memo = index.map(|_| view.session().result_memo().query(scan));
         let end = self.max_results.map_or(u64::MAX, |most| self.skip.saturating_add(most));
-        let front = match self.max_count_bytes {
-            Some(most) if most < u64::MAX && self.is_first_by_path(view) => {
-                let options = WalkOptions { hidden: true, ignore_files: self.ignore_files };
-                let memo = memo.as_deref();
-                let front =
-                    Front::search(view, &starts, options, &filter_decision, scan, end, memo)?;
-                front.map(|front| (most.saturating_add(front.bytes), front))
+        let stop_when = StopWhen { end, max_count_bytes: self.max_count_bytes };
+        let by_path = self.answer != AnswerWith::Files;
+        // A tree that is cached is walked fast, and later searches open only some of the files.
+        let search = view.is_first_walk().then(|| WalkSearch::new(scan, stop_when, by_path));
+        let memo = memo.as_deref();
+        let collected =
+            FileSet::of(view, &starts, filter, &filter_decision, search.as_ref(), memo)?;
+        if search.is_some() {
+            view.watch_later(&starts);
+        }
+        let (set, walked) = match collected {
+            Collected::All(set, walked) => (set, walked),
+            Collected::First(FirstPage { hits, searched, skipped }) => {
+                return Ok(AllHits { hits, searched, skipped, counted_all: false });
             }
-            _ => None,
-        };
-        let max_bytes = front.as_ref().map(|(most, _)| *most);
-        let set = FileSet::of_at_most(view, &starts, filter, &filter_decision, max_bytes)?;
-        let Some(set) = set else {
-            // The page is full, and the rest is too much to count.
-            let (_, Front { hits, searched, skipped, .. }) = front.unwrap_or_default();
-            return Ok(AllHits { hits, searched, skipped, counted_all: false });
         };
         let running = index.map(|index| index.running());
         let possible =
@@ -352,11 +351,10 @@ impl Search {
             let modified = |number: &u32| set.files[*number as usize].modified;
             order.sort_by_key(|number| Reverse(modified(number)));
         }
-        let stop_when = StopWhen { end, max_count_bytes: self.max_count_bytes };
         let progress = &view.call().progress;
         let contents = index.map(|index| &index.contents);
         let found =
-            search_in_order(scan, &set, &order, stop_when, memo.as_deref(), contents, progress);
+            search_in_order(scan, &set, &order, stop_when, memo, contents, &walked, progress);
         let found = found.map_err(|error| view.path_error(&RawPath::from("."), error))?;
         drop(running);
         if let Some(index) = index {
@@ -368,14 +366,6 @@ impl Search {
         let searched = (set.files.len() as u64).saturating_sub(found.failed);
         let counted_all = !found.ended_early;
         Ok(AllHits { hits: found.hits, searched, skipped, counted_all })
-    }
-
-    /// Whether the results are sorted by path, and no tree has been walked yet.
-    fn is_first_by_path(&self, view: &View<'_>) -> bool {
-        let mut trees = view.session().workspace().tree_summaries().into_iter();
-        self.answer != AnswerWith::Files
-            && self.max_results.is_some()
-            && trees.all(|tree| tree.entries == 0)
     }
 
     fn search_one(

@@ -175,6 +175,9 @@ impl<'m> BoundedMatcher<'m> {
         if steps > MAX_LINE_STEPS {
             return refused();
         }
+        if !self.compiled.has_required(&text[at..]) {
+            return Ok(None);
+        }
         if let Some(regex) = self.compiled.lazy_regex() {
             let mut cache = self.cache.borrow_mut();
             let (ends, starts) = cache.get_or_insert_with(|| regex.create_cache()).as_parts_mut();

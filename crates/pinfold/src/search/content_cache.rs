@@ -28,8 +28,13 @@ pub(crate) struct Traits {
 
 impl Traits {
     pub(crate) fn of(text: &[u8]) -> Self {
+        Self { is_ascii: text.is_ascii(), ..Self::of_unknown(text) }
+    }
+
+    /// The same for a text that need not be checked for ASCII.
+    pub(crate) fn of_unknown(text: &[u8]) -> Self {
         let is_odd = has_byte_order_mark(text) || memchr::memchr(0, text).is_some();
-        Self { is_ascii: text.is_ascii(), is_odd }
+        Self { is_ascii: false, is_odd }
     }
 }
 

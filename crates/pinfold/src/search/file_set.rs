@@ -17,9 +17,13 @@ use crate::limits::MAX_LEFT_OUT_NAMES;
 use crate::policy::Policy;
 use crate::search::content_index::ContentIndex;
 use crate::search::coverage::Coverage;
+use crate::search::memo::QueryMemo;
 use crate::search::name_table::NameTable;
 use crate::search::set_changes::SetChanges;
-use crate::search::set_walk::{DirectoryKey, FilterBy, LeftOutCount, Part, key_before_start, walk};
+use crate::search::set_walk::{
+    DirectoryKey, FilterBy, LeftOutCount, Part, PartFile, start_len, walk,
+};
+use crate::search::walk_search::{FirstPage, WalkResults, WalkSearch};
 use crate::{Error, View};
 
 /// A file of a set.
@@ -46,6 +50,14 @@ pub(crate) struct FileSet {
     /// The paths of the files, if the set is for finding files by name.
     pub(crate) names: Option<Arc<NameTable>>,
     pub(super) coverage: Mutex<Option<Arc<Coverage>>>,
+}
+
+/// The files of a search, collected.
+pub(crate) enum Collected {
+    /// All files, and the results in those that were searched meanwhile.
+    All(Arc<FileSet>, WalkResults),
+    /// The page is full, and the rest is too much to count.
+    First(FirstPage),
 }
 
 /// Entries that one walk left out and another may show.
@@ -158,18 +170,31 @@ impl FileSetCache {
 }
 
 impl FileSet {
-    /// The files below `starts` that the filter admits. `filter` is what `filter_decision` was made from. Returns
-    /// `None` if a walk finds files with more than `max_bytes` bytes.
-    pub(crate) fn of_at_most(
+    /// The files below `starts` that the filter admits. `filter` is what `filter_decision` was made from. If they have
+    /// to be collected by a walk, `search` searches them meanwhile.
+    pub(crate) fn of(
         view: &View<'_>,
         starts: &[Place],
         filter: SetFilter,
         filter_decision: FilterBy<'_>,
-        max_bytes: Option<u64>,
-    ) -> Result<Option<Arc<Self>>, Error> {
+        search: Option<&WalkSearch<'_>>,
+        memo: Option<&QueryMemo>,
+    ) -> Result<Collected, Error> {
         let request = Request::new(view, starts, Selection::Searched(filter));
         let stamps = caches_sets(view).then(|| view.session().workspace().tree_stamps(starts));
-        Self::current(view, request, stamps, filter_decision, max_bytes)
+        if let Some(set) = Self::cached(view, &request, stamps.as_deref(), filter_decision)? {
+            return Ok(Collected::All(set, WalkResults::default()));
+        }
+        let (mut part, skipped, all_watched) =
+            walk(view, &request, &request.starts, filter_decision, search)?;
+        let results = WalkResults::new(&part.files, std::mem::take(&mut part.hits).into_iter());
+        if let Some(search) = search
+            && let Some(first) = search.first_page(&part.files, &results, skipped, memo)
+        {
+            return Ok(Collected::First(first));
+        }
+        let set = Self::collected(view, request, stamps, part, skipped, all_watched);
+        Ok(Collected::All(set, results))
     }
 
     /// The files below `starts` that are neither hidden nor ignored, if the session has cached them or should cache
@@ -180,66 +205,73 @@ impl FileSet {
             return Ok(None);
         }
         let stamps = view.session().workspace().tree_stamps(starts);
-        Self::current(view, request, Some(stamps), &|_| FilterDecision::Default, None)
+        let filter_decision: FilterBy<'_> = &|_| FilterDecision::Default;
+        if let Some(set) = Self::cached(view, &request, Some(&stamps), filter_decision)? {
+            return Ok(Some(set));
+        }
+        let (part, skipped, all_watched) = walk(view, &request, starts, filter_decision, None)?;
+        Ok(Some(Self::collected(view, request, Some(stamps), part, skipped, all_watched)))
     }
 
-    /// The set from the cache, brought up to date, or from a walk. Without stamps, the set is not cached.
-    fn current(
+    /// The set from the cache, brought up to date. Without stamps, no set is cached.
+    fn cached(
         view: &View<'_>,
-        request: Request,
-        stamps: Option<Vec<TreeStamp>>,
+        request: &Request,
+        stamps: Option<&[TreeStamp]>,
         filter_decision: FilterBy<'_>,
-        max_bytes: Option<u64>,
     ) -> Result<Option<Arc<Self>>, Error> {
         let file_sets = view.session().file_sets();
-        let known = stamps.as_ref().and_then(|now| Some((file_sets.find(&request, now)?, now)));
-        match known {
-            Some((Found::Current(set), _)) => return Ok(Some(set)),
-            Some((Found::Outdated(set, then), now)) => {
-                let changes = SetChanges { view, request: &request, then: &then, filter_decision };
-                if let Some(set) = changes.applied_to(set)? {
-                    file_sets.keep(request, now.clone(), &set);
-                    return Ok(Some(set));
+        let Some(now) = stamps else { return Ok(None) };
+        match file_sets.find(request, now) {
+            Some(Found::Current(set)) => Ok(Some(set)),
+            Some(Found::Outdated(set, then)) => {
+                let changes = SetChanges { view, request, then: &then, filter_decision };
+                let set = changes.applied_to(set)?;
+                if let Some(set) = &set {
+                    file_sets.keep(request.clone(), now.to_vec(), set);
                 }
+                Ok(set)
             }
-            None => {}
+            None => Ok(None),
         }
-        Self::walked(view, request, stamps, filter_decision, max_bytes)
     }
 
-    fn walked(
+    /// The set of the files that a walk found. It is cached if the whole tree is watched.
+    fn collected(
         view: &View<'_>,
         request: Request,
         stamps: Option<Vec<TreeStamp>>,
-        filter_decision: FilterBy<'_>,
-        max_bytes: Option<u64>,
-    ) -> Result<Option<Arc<Self>>, Error> {
+        part: Part,
+        skipped: Skipped,
+        all_watched: bool,
+    ) -> Arc<Self> {
         let by_name = request.selection == Selection::ByName;
         let starts = &request.starts;
-        let walked = walk(view, &request, starts, filter_decision, max_bytes)?;
-        let Some((part, skipped, all_watched)) = walked else { return Ok(None) };
         let Part { files, links, names, withheld, left_out_counts, .. } = part;
         let names = Some(names).filter(|names| names.len() < MAX_LEFT_OUT_NAMES);
         let left_out = LeftOutEntries { names, withheld };
         let left_out_counts = Arc::new(left_out_counts.into_iter().collect());
         let names = by_name.then(|| {
-            // The key begins with the number of the root. The glob matches the path below the start of the walk.
-            let skipped = |file: &SetFile| key_before_start(starts, file.file.root());
-            NameTable::new(files.iter().map(|(key, file)| &key[skipped(file)..]))
+            let mut table = NameTable::default();
+            for PartFile { file, .. } in &files {
+                let path = file.file.place().path;
+                table.push(&path.as_bytes()[start_len(starts, file.file.root())..]);
+            }
+            table
         });
         let (names, left_out) = (names.map(Arc::new), Arc::new(left_out));
-        let files = files.into_iter().map(|(_, file)| file).collect();
+        let files = files.into_iter().map(|file| file.file).collect();
         let coverage = Mutex::default();
         let mut set = Self { files, links, skipped, left_out, left_out_counts, names, coverage };
-        let (session, starts) = (view.session(), &request.starts);
+        let session = view.session();
         if session.workspace().has_new_links(starts) {
             set.update(None, session.content_index());
         }
         let set = Arc::new(set);
         if let Some(stamps) = stamps.filter(|_| all_watched) {
-            view.session().file_sets().keep(request, stamps, &set);
+            session.file_sets().keep(request, stamps, &set);
         }
-        Ok(Some(set))
+        set
     }
 
     pub(super) fn copy(&self) -> Self {

@@ -7,12 +7,23 @@ use memchr::memchr2;
 use memchr::memmem::Finder;
 
 /// Paths in the order of their files.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct NameTable {
     /// A NUL byte, and another one after each path. Names have no NUL bytes.
     paths: Vec<u8>,
     /// The offset of each path.
     starts: Vec<u32>,
+    /// The end of each path: see [`tail`].
+    tails: Vec<u64>,
+}
+
+/// The last eight bytes of a text, the last one in the highest bits.
+fn tail(text: &[u8]) -> u64 {
+    let mut bytes = [0; size_of::<u64>()];
+    let last = &text[text.len().saturating_sub(bytes.len())..];
+    let free = bytes.len() - last.len();
+    bytes[free..].copy_from_slice(last);
+    u64::from_le_bytes(bytes)
 }
 
 /// A query for a glob without braces, at any depth.
@@ -59,25 +70,26 @@ impl NameQuery {
     }
 }
 
+impl Default for NameTable {
+    fn default() -> Self {
+        Self { paths: vec![0], starts: Vec::new(), tails: Vec::new() }
+    }
+}
+
 impl NameTable {
-    /// Makes a table of paths, in which NUL bytes replace slashes.
-    pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
-        let mut table = Self { paths: vec![0], starts: Vec::new() };
-        for path in paths {
-            table.starts.push(table.paths.len() as u32);
-            table.paths.extend(path.iter().map(|byte| if *byte == 0 { b'/' } else { *byte }));
-            table.paths.push(0);
-        }
-        table
+    pub(crate) fn push(&mut self, path: &[u8]) {
+        self.tails.push(tail(path));
+        self.starts.push(self.paths.len() as u32);
+        self.paths.extend_from_slice(path);
+        self.paths.push(0);
     }
 
-    /// Inserts a path before the one with this number, with NUL bytes instead of slashes.
+    /// Inserts a path before the one with this number.
     pub(crate) fn insert(&mut self, number: usize, path: &[u8]) {
         let start = self.starts.get(number).map_or(self.paths.len(), |start| *start as usize);
-        let path = path.iter().map(|byte| if *byte == 0 { b'/' } else { *byte });
-        let before = self.paths.len();
-        self.paths.splice(start..start, path.chain([0]));
-        let added = (self.paths.len() - before) as u32;
+        self.tails.insert(number, tail(path));
+        self.paths.splice(start..start, path.iter().copied().chain([0]));
+        let added = path.len() as u32 + 1;
         self.starts.insert(number, start as u32);
         self.starts[number + 1..].iter_mut().for_each(|start| *start += added);
     }
@@ -86,6 +98,7 @@ impl NameTable {
         let (start, end) = (self.starts[number] as usize, self.end(number) + 1);
         self.paths.drain(start..end);
         self.starts.remove(number);
+        self.tails.remove(number);
         let removed = (end - start) as u32;
         self.starts[number..].iter_mut().for_each(|start| *start -= removed);
     }
@@ -103,10 +116,16 @@ impl NameTable {
     /// matches a path.
     pub(crate) fn matching(&self, queries: &[NameQuery], fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
         let mut found = Vec::new();
+        let ends: Vec<_> = queries.iter().filter_map(NameEnd::new).collect();
+        if !ends.is_empty() {
+            let hits = self.tails.iter().zip(0_u32..).filter(|(tail, number)| {
+                ends.iter().any(|end| end.admits(**tail) && end.fits(self.path(*number as usize)))
+            });
+            found.extend(hits.map(|(_, number)| number));
+        }
         for query in queries {
             match query {
-                NameQuery::Is(name) => self.by_end(name, true, &mut found),
-                NameQuery::EndsWith(end) => self.by_end(end, false, &mut found),
+                NameQuery::Is(_) | NameQuery::EndsWith(_) => {}
                 NameQuery::StartsWith(part) => self.by_part(part, &mut found, |before, rest| {
                     matches!(before, b'/' | 0) && is_last(rest)
                 }),
@@ -130,27 +149,11 @@ impl NameTable {
                 }
             }
         }
-        if queries.len() > 1 {
+        if ends.len() < queries.len() && queries.len() > 1 {
             found.sort_unstable();
         }
         found.dedup();
         found
-    }
-
-    fn by_end(&self, end: &str, is_whole: bool, found: &mut Vec<u32>) {
-        let end = end.as_bytes();
-        for number in 0..self.starts.len() {
-            let before = &self.paths[..self.end(number)];
-            // Most paths already differ in the last byte.
-            if before.last() != end.last() {
-                continue;
-            }
-            if let Some(before) = before.strip_suffix(end)
-                && (!is_whole || matches!(before.last(), Some(b'/' | 0)))
-            {
-                found.push(number as u32);
-            }
-        }
     }
 
     /// Finds the paths in which `is_hit` accepts an occurrence of a literal. It gets the byte before the occurrence
@@ -166,6 +169,43 @@ impl NameTable {
     /// The number of the path at an offset.
     fn number_at(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= offset) - 1
+    }
+}
+
+/// A query for the end of a path.
+struct NameEnd<'q> {
+    end: &'q [u8],
+    is_whole_name: bool,
+    tail: u64,
+    /// The bits of a path's tail that have to be equal.
+    mask: u64,
+}
+
+impl<'q> NameEnd<'q> {
+    fn new(query: &'q NameQuery) -> Option<Self> {
+        let (end, is_whole_name) = match query {
+            NameQuery::Is(name) => (name, true),
+            NameQuery::EndsWith(end) => (end, false),
+            _ => return None,
+        };
+        let end = end.as_bytes();
+        let other_bytes = size_of::<u64>().saturating_sub(end.len());
+        let mask = u64::MAX << (8 * other_bytes);
+        Some(Self { end, is_whole_name, tail: tail(end), mask })
+    }
+
+    /// Whether a path with this tail may match.
+    fn admits(&self, tail: u64) -> bool {
+        tail & self.mask == self.tail
+    }
+
+    /// Whether a path matches whose tail is admitted.
+    fn fits(&self, path: &[u8]) -> bool {
+        let is_compared = self.end.len() <= size_of::<u64>() && !self.is_whole_name;
+        is_compared
+            || path.strip_suffix(self.end).is_some_and(|before| {
+                !self.is_whole_name || matches!(before.last(), None | Some(b'/'))
+            })
     }
 }
 
@@ -201,34 +241,37 @@ mod tests {
         }
     }
 
+    fn table(paths: &[impl AsRef<[u8]>]) -> NameTable {
+        let mut table = NameTable::default();
+        paths.iter().for_each(|path| table.push(path.as_ref()));
+        table
+    }
+
     #[test]
     fn paths_come_and_go() {
-        let new = |paths: &[&str]| NameTable::new(paths.iter().map(|path| path.as_bytes()));
-        let mut table = new(&["a", "b\0c", "d"]);
-        for (number, path) in [(1, "ab\0x"), (4, "z"), (0, "A")] {
+        let mut table = table(&["a", "b/c", "d"]);
+        for (number, path) in [(1, "ab/x"), (4, "z"), (0, "A")] {
             table.insert(number, path.as_bytes());
         }
-        let whole = new(&["A", "a", "ab\0x", "b\0c", "d", "z"]);
-        assert_eq!((&table.paths, &table.starts), (&whole.paths, &whole.starts));
+        assert_eq!(table, self::table(&["A", "a", "ab/x", "b/c", "d", "z"]));
         for number in [5, 2, 0] {
             table.remove(number);
         }
-        let rest = new(&["a", "b\0c", "d"]);
-        assert_eq!((&table.paths, &table.starts), (&rest.paths, &rest.starts));
+        assert_eq!(table, self::table(&["a", "b/c", "d"]));
     }
 
     proptest! {
         /// The fast ways find the same files as the glob.
         #[test]
         fn a_table_finds_what_the_glob_matches(
-            glob in "(\\*\\*/)?([ab.?]|\\*|/|\\*\\*/|[ab]|\\[ab\\]){1,5}",
+            glob in "(\\*\\*/)?([ab.?]|\\*|/|\\*\\*/|[ab]|\\[ab\\]|\\{a,b[.]\\}){1,5}",
             ignore_case: bool,
             paths in prop::collection::btree_set("[abA.]{1,4}(/[abB.]{1,4}){0,3}", 1..20),
         ) {
             let Ok(pattern) = Pattern::parse(&glob, ignore_case) else { return Ok(()) };
             prop_assume!(pattern.directory.is_empty());
-            let keys: Vec<_> = paths.iter().map(|path| path.replace('/', "\0")).collect();
-            let table = NameTable::new(keys.iter().map(|key| key.as_bytes()));
+            let all: Vec<_> = paths.iter().collect();
+            let table = table(&all);
             let found = table.matching(&pattern.name_queries, |path| pattern.fits(path));
             let expected: Vec<_> = paths
                 .iter()

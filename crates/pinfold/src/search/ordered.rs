@@ -15,7 +15,8 @@ use crate::limits::MAX_KEPT_FILE_BYTES;
 use crate::search::content_cache::ContentCache;
 use crate::search::file_set::{FileSet, SetFile};
 use crate::search::memo::QueryMemo;
-use crate::search::{FileHits, KeepLines, Named, Scan, ScanMode, Scanner};
+use crate::search::walk_search::WalkResults;
+use crate::search::{FileHits, Hits, KeepLines, Named, Scan, ScanMode, Scanner};
 
 /// The maximum number of threads. More would wait for each other, not for the disk.
 const MAX_THREADS: usize = 8;
@@ -65,6 +66,8 @@ struct Shared<'s> {
     stop_when: StopWhen,
     memo: Option<&'s QueryMemo>,
     contents: Option<&'s ContentCache>,
+    /// The results of files that were already searched.
+    walked: &'s WalkResults,
     /// The largest file that is cached.
     max_kept: u64,
     progress: &'s Progress,
@@ -85,6 +88,7 @@ struct State {
 }
 
 /// Searches files of a set in the given order.
+#[allow(clippy::too_many_arguments, reason = "each is another part of the session")]
 pub(crate) fn search_in_order(
     scan: &Scan<'_>,
     set: &FileSet,
@@ -92,6 +96,7 @@ pub(crate) fn search_in_order(
     stop_when: StopWhen,
     memo: Option<&QueryMemo>,
     contents: Option<&ContentCache>,
+    walked: &WalkResults,
     progress: &Progress,
 ) -> Result<Results, ConfineError> {
     let total: u64 = order.iter().map(|number| set.files[*number as usize].len).sum();
@@ -107,6 +112,7 @@ pub(crate) fn search_in_order(
         stop_when,
         memo,
         contents,
+        walked,
         max_kept,
         progress,
         next: AtomicUsize::new(0),
@@ -165,13 +171,14 @@ impl Shared<'_> {
         opener: &mut FileOpener,
     ) -> Result<Batch, ConfineError> {
         let mut batch = Batch { is_done: true, ..Batch::default() };
-        let files = self.order[files].iter().map(|number| &self.files[*number as usize]);
+        let numbers = &self.order[files];
+        let files = numbers.iter().map(|number| &self.files[*number as usize]);
         let versions = || files.clone().map(|file| file.version);
         let known = self.memo.map(|memo| memo.get(versions())).unwrap_or_default();
         let contents = self.contents.map(|contents| contents.get(versions())).unwrap_or_default();
         let (mut known, mut contents) = (known.into_iter(), contents.into_iter());
         let mut searched = Vec::new();
-        for file in files {
+        for (file, number) in files.zip(numbers) {
             if self.scan.deadline.has_passed() {
                 return Err(ConfineError::TimedOut);
             }
@@ -186,15 +193,18 @@ impl Shared<'_> {
                 }
                 continue;
             }
-            let found = match content {
-                Some(content) => scanner.search_content(&content).map(|hits| (hits, file.modified)),
-                None => opener.open(&file.file).and_then(|mut opened| {
+            let found = if let Some((hits, modified)) = self.walked.get(*number, file.version) {
+                Ok((hits, modified.unwrap_or(file.modified)))
+            } else if let Some(content) = content {
+                scanner.search_content(&content).map(|hits| (hits, file.modified))
+            } else {
+                opener.open(&file.file).and_then(|mut opened| {
                     let kept = scanner.search_keeping(&mut opened, Named::No, self.max_kept)?;
                     if let (Some(contents), Some(content)) = (self.contents, kept.1) {
                         contents.put(file, content);
                     }
                     Ok((kept.0, opened.meta().modified))
-                }),
+                })
             };
             match found {
                 Ok((hits, modified)) => {
@@ -236,7 +246,7 @@ impl Shared<'_> {
             state.rows += state.batches[state.done]
                 .hits
                 .iter()
-                .map(|(hit, _)| rows(self.scan.mode, hit))
+                .map(|(hit, _)| rows_of(self.scan.mode, &hit.hits))
                 .sum::<u64>();
             state.done += 1;
             if let KeepLines::All(room) = self.scan.keep
@@ -257,9 +267,9 @@ impl Shared<'_> {
 }
 
 /// The number of rows that a matching file has in the results.
-pub(super) fn rows(mode: ScanMode, hit: &FileHits) -> u64 {
+pub(super) fn rows_of(mode: ScanMode, hits: &Hits) -> u64 {
     match mode {
-        ScanMode::Lines { .. } => hit.hits.count,
+        ScanMode::Lines { .. } => hits.count,
         ScanMode::Files | ScanMode::Count => 1,
     }
 }
@@ -282,7 +292,7 @@ fn collected(
         found.failed += batch.failed;
         for (hit, modified) in batch.hits {
             if !ended_early || counted <= stop_when.end {
-                counted += rows(mode, &hit);
+                counted += rows_of(mode, &hit.hits);
                 found.hits.push((hit, modified));
             }
         }

@@ -162,9 +162,11 @@ impl<'s> Scanner<'s> {
             return Ok((hits?, None));
         };
         let buffer = std::mem::take(&mut self.buffer);
-        let (text, traits) = (&buffer[..len], Traits::of(&buffer[..len]));
-        let hits = self.search_text(text, traits, named);
+        let text = &buffer[..len];
         let kept = (len as u64) < max_kept;
+        let needs_ascii = kept || self.matcher.has_twin();
+        let traits = if needs_ascii { Traits::of(text) } else { Traits::of_unknown(text) };
+        let hits = self.search_text(text, traits, named);
         let content = kept.then(|| Content { bytes: text.into(), traits });
         self.buffer = buffer;
         Ok((hits?, content))

@@ -76,21 +76,37 @@ impl SearchPattern {
     }
 }
 
+/// What a pattern says about its cost and its matches.
+#[derive(Default)]
+struct Shape {
+    /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a byte of text.
+    /// A literal costs nothing: it is found fast.
+    weight: usize,
+    /// Whether it has a word boundary.
+    has_word_boundary: bool,
+    /// About how many bytes of memory the compiled pattern takes.
+    memory: u64,
+    /// A literal that each match contains; may be empty.
+    required: Vec<u8>,
+}
+
 impl SearchPattern {
-    /// How many positions of the pattern a search may be at simultaneously, which is the worst cost of a
-    /// byte of text. A literal costs nothing: it is found fast.
-    ///
-    /// Also tells whether the pattern has a word boundary, and about how many bytes of memory the compiled pattern takes.
-    /// None of them depends on `unicode`, which says how to parse.
-    fn weight(&self, unicode: bool) -> (usize, bool, u64) {
+    /// Parses the pattern. Nothing in the result depends on `unicode`, which says how to parse.
+    fn shape(&self, unicode: bool) -> Shape {
         if self.literal {
-            return (0, false, self.pattern.len() as u64);
+            return Shape { memory: self.pattern.len() as u64, ..Shape::default() };
         }
         // A pattern may match bytes that are not UTF-8.
         let mut parser = regex_syntax::ParserBuilder::new().utf8(false).unicode(unicode).build();
-        parser.parse(&self.pattern).map_or((1, true, 0), |hir| {
-            (weight(&hir).max(1), hir.properties().look_set().contains_word(), memory(&hir))
-        })
+        let Ok(hir) = parser.parse(&self.pattern) else {
+            return Shape { weight: 1, has_word_boundary: true, ..Shape::default() };
+        };
+        Shape {
+            weight: weight(&hir).max(1),
+            has_word_boundary: hir.properties().look_set().contains_word(),
+            memory: memory(&hir),
+            required: if self.ignore_case { Vec::new() } else { required(&hir).to_vec() },
+        }
     }
 
     /// The same regex as a lazy DFA, which can be stopped after each byte. Returns `None` if it would take too much
@@ -196,6 +212,19 @@ fn memory(hir: &Hir) -> u64 {
     }
 }
 
+/// The longest literal that is found to be part of each match; may be empty.
+fn required(hir: &Hir) -> &[u8] {
+    match hir.kind() {
+        HirKind::Literal(literal) => &literal.0,
+        HirKind::Capture(capture) => required(&capture.sub),
+        HirKind::Repetition(repeated) if repeated.min > 0 => required(&repeated.sub),
+        HirKind::Concat(parts) => {
+            parts.iter().map(required).max_by_key(|literal| literal.len()).unwrap_or_default()
+        }
+        _ => &[],
+    }
+}
+
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -209,6 +238,8 @@ pub(crate) struct Compiled {
     memory: u64,
     /// Whether it has a word boundary, which a lazy DFA cannot always decide.
     has_word_boundary: bool,
+    /// A literal that each match contains; may be empty.
+    required: Vec<u8>,
     search_pattern: SearchPattern,
     /// Is built for the first line that needs it.
     lazy_regex: OnceLock<Option<regex::Regex>>,
@@ -222,7 +253,7 @@ impl Compiled {
         room: &RoomForPattern<'_>,
     ) -> Result<(Self, Room), Error> {
         let has_twin = !search_pattern.literal && has_ascii_twin(&search_pattern.pattern);
-        let (weight, has_word_boundary, memory) = search_pattern.weight(!has_twin);
+        let Shape { weight, has_word_boundary, memory, required } = search_pattern.shape(!has_twin);
         // It may be compiled twice: see `lazy_regex`.
         let room = room(2 * memory.min(MAX_REGEX_BYTES as u64))?;
         // A heavier pattern may be too large with Unicode. It is then refused for every text.
@@ -238,6 +269,7 @@ impl Compiled {
             weight,
             memory,
             has_word_boundary,
+            required,
             search_pattern: search_pattern.clone(),
             lazy_regex: OnceLock::new(),
             query: OnceLock::new(),
@@ -262,6 +294,11 @@ impl Compiled {
     pub(crate) fn query(&self) -> &Query {
         let SearchPattern { pattern, literal, ignore_case, .. } = &self.search_pattern;
         self.query.get_or_init(|| Query::new(pattern, *literal, *ignore_case))
+    }
+
+    /// Whether a text has the literal that each match contains.
+    pub(crate) fn has_required(&self, text: &[u8]) -> bool {
+        memchr::memmem::find(text, &self.required).is_some()
     }
 
     /// The pattern before compilation.
@@ -370,6 +407,25 @@ mod tests {
             compile(pattern.into());
         }
         assert_eq!(compile(r"fn \w+\(".into()).1, 0, "it is not compiled again");
+    }
+
+    #[test]
+    fn the_required_literal_is_in_each_match() {
+        for (pattern, ignore_case, literal) in [
+            (r"struct fops \w+ = \{\s*\.owner", false, "struct fops "),
+            ("(ab|cd)x+", false, "x"),
+            ("a(?:bcd){2,}e?", false, "bcd"),
+            ("a(?i:bcd)", false, "a"),
+            ("abc", true, ""),
+            ("abc|abd", false, "ab"),
+            ("(abc)?", false, ""),
+        ] {
+            let pattern = pattern.to_owned();
+            let search_pattern =
+                SearchPattern { pattern, literal: false, ignore_case, multiline: true };
+            let required = search_pattern.shape(true).required;
+            assert_eq!(required, literal.as_bytes(), "{}", search_pattern.pattern);
+        }
     }
 
     #[test]

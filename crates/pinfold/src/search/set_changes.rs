@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use pinfold_confine::{Candidate, FilterDecision, Kind, Place, TreeStamp};
 
 use crate::search::file_set::{FileSet, Request, Selection, SetFile};
-use crate::search::set_walk::{FilterBy, Part, key_before_start, parent_of, walk};
+use crate::search::set_walk::{FilterBy, Part, PartFile, parent_of, start_len, walk};
 use crate::{Error, View};
 
 /// The maximum number of created and removed files. For more, a walk is faster.
@@ -74,8 +74,7 @@ impl SetChanges<'_> {
             if is_wanted { (self.filter_decision)(candidate) } else { FilterDecision::Exclude }
         };
         let only = [Place::clone(start)];
-        let walked = walk(self.view, self.request, &only, &only_there, None)?;
-        let Some((part, skipped, all_watched)) = walked else { return Ok(false) };
+        let (part, skipped, all_watched) = walk(self.view, self.request, &only, &only_there, None)?;
         if !all_watched || skipped.unreadable > 0 {
             return Ok(false);
         }
@@ -87,9 +86,10 @@ impl SetChanges<'_> {
     }
 
     /// Exchanges the files of a directory in a set. Returns false if too many were created or removed.
-    fn exchange_files(&self, set: &mut FileSet, directory: &Place, part: &Part) -> bool {
+    fn exchange_files<'p>(&self, set: &mut FileSet, directory: &Place, part: &'p Part) -> bool {
         let (mut gone, mut outdated) = (Vec::new(), Vec::new());
-        let mut new = part.files.iter().peekable();
+        let with_key = |file: &'p PartFile| (file.file.file.place().sort_key(), &file.file);
+        let mut new = part.files.iter().map(with_key).peekable();
         let mut came = Vec::new();
         for (number, key) in set.numbers_in(directory) {
             while let Some(file) = new.next_if(|(new_key, _)| *new_key < key) {
@@ -116,8 +116,8 @@ impl SetChanges<'_> {
             index.forget(Arc::make_mut(coverage), &outdated);
         }
         gone.iter().rev().for_each(|number| set.remove(*number));
-        let before = key_before_start(&self.request.starts, directory.root);
-        came.into_iter().for_each(|(key, file)| set.insert(key, file, before));
+        let before = start_len(&self.request.starts, directory.root);
+        came.into_iter().for_each(|(key, file)| set.insert(&key, file, before));
         true
     }
 }
@@ -148,12 +148,13 @@ impl FileSet {
         }
     }
 
-    /// Inserts a file. Its path for globs starts at the byte `before` of its key.
+    /// Inserts a file with this sort key. Globs match its path from the byte `before` on.
     fn insert(&mut self, key: &[u8], file: &SetFile, before: usize) {
         let number = self.files.partition_point(|known| *known.file.place().sort_key() < *key);
         self.files.insert(number, file.clone());
         if let Some(names) = &mut self.names {
-            Arc::make_mut(names).insert(number, &key[before..]);
+            let path = file.file.place().path;
+            Arc::make_mut(names).insert(number, &path.as_bytes()[before..]);
         }
         let coverage = self.coverage.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(coverage) = coverage {

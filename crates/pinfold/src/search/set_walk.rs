@@ -1,8 +1,8 @@
-//! Walks the trees of a file set: collects its files, and counts the entries that are left out.
+//! Walks the trees of a file set: collects its files, and counts the entries that are left out. A first search has the
+//! files searched at the same time.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use pinfold_confine::{
     Candidate, Error as ConfineError, FilterDecision, Kind, LeftOut, Place, Skipped, Visitor,
@@ -10,7 +10,9 @@ use pinfold_confine::{
 };
 
 use crate::limits::MAX_LEFT_OUT_NAMES;
+use crate::search::Hits;
 use crate::search::file_set::{Request, Selection, SetFile};
+use crate::search::walk_search::{PartSearch, WalkSearch};
 use crate::view::WalkOptions;
 use crate::{Error, View};
 
@@ -28,55 +30,60 @@ pub(super) struct LeftOutCount {
     pub(super) withheld: u64,
 }
 
-/// Walks the trees below `starts` for a set. The files of the result are sorted. Returns `None` if they have more
-/// than `max_bytes` bytes.
+/// Walks the trees below `starts` for a set, and searches the files if there is a `search`. The files of the result are
+/// sorted. Also returns whether every directory is watched.
 pub(super) fn walk(
     view: &View<'_>,
     request: &Request,
     starts: &[Place],
     filter_decision: FilterBy<'_>,
-    max_bytes: Option<u64>,
-) -> Result<Option<(Part, Skipped, bool)>, Error> {
+    search: Option<&WalkSearch<'_>>,
+) -> Result<(Part, Skipped, bool), Error> {
     let by_name = request.selection == Selection::ByName;
     let options = match &request.selection {
         Selection::ByName => WalkOptions::from(false),
-        Selection::Searched(filter) => WalkOptions { hidden: true, ignore_files: filter.2 },
+        Selection::Searched(filter) => {
+            WalkOptions { hidden: true, ignore_files: filter.2, watch: search.is_none() }
+        }
     };
-    let found_bytes = Arc::new(AtomicU64::new(0));
-    let limit = max_bytes.map(|max_bytes| (found_bytes.clone(), max_bytes));
-    let new_part = || Part { by_name, limit: limit.clone(), ..Part::default() };
-    let walked =
-        view.walk_watched(starts, usize::MAX, options, filter_decision, &|_| true, new_part);
-    if max_bytes.is_some_and(|max_bytes| found_bytes.load(Ordering::Relaxed) > max_bytes) {
-        return Ok(None);
-    }
-    let (parts, skipped, all_watched) = walked?;
+    let new_part = || Part { by_name, ..Part::default() };
+    let new_visitor = || PartVisitor { part: new_part(), search: search.map(PartSearch::new) };
+    let (parts, skipped, all_watched) =
+        view.walk_watched(starts, usize::MAX, options, filter_decision, &|_| true, new_visitor)?;
     let mut whole = new_part();
-    for part in parts {
+    for PartVisitor { part, search } in parts {
         whole.files.extend(part.files);
         whole.links.extend(part.links);
         whole.names.extend(part.names);
         whole.withheld.extend(part.withheld);
         whole.left_out_counts.extend(part.left_out_counts);
+        whole.hits.extend(search.into_iter().flat_map(PartSearch::into_hits));
     }
     // The entries of one directory are already sorted, which makes a stable sort fast.
-    whole.files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(Some((whole, skipped, all_watched)))
+    whole.files.sort_by(|one, other| one.file.file.by_path(&other.file.file));
+    Ok((whole, skipped, all_watched))
 }
 
-/// The length of a file's sort key before its path below the start of the walk.
-pub(super) fn key_before_start(starts: &[Place], root: usize) -> usize {
+/// The length of the path of a start, with its slash. Globs match the path below it.
+pub(super) fn start_len(starts: &[Place], root: usize) -> usize {
     let start = starts.iter().find(|start| start.root == root);
     let path = start.map_or(&[][..], |start| start.path.as_bytes());
-    size_of::<usize>() + if path.is_empty() { 0 } else { path.len() + 1 }
+    if path.is_empty() { 0 } else { path.len() + 1 }
 }
 
-/// The part of a set that one thread of the walk has found. Each file has its sort key.
+/// A file that a walk for a set has found.
+pub(super) struct PartFile {
+    pub(super) file: SetFile,
+    /// Whether it was searched during the walk.
+    pub(super) was_searched: bool,
+}
+
+/// The part of a set that one thread of the walk has found.
 #[derive(Default)]
 pub(super) struct Part {
-    pub(super) files: Vec<(Vec<u8>, SetFile)>,
-    /// The size of the files in all parts, and the maximum size, at which the walk ends.
-    limit: Option<(Arc<AtomicU64>, u64)>,
+    pub(super) files: Vec<PartFile>,
+    /// The matches in files that were searched, by the files' versions.
+    pub(super) hits: Vec<(u64, (Hits, SystemTime))>,
     pub(super) left_out_counts: Vec<(DirectoryKey, LeftOutCount)>,
     /// Whether the set is for finding files by name. The fields after this one are needed only for that.
     by_name: bool,
@@ -85,27 +92,51 @@ pub(super) struct Part {
     pub(super) withheld: Vec<(Vec<u8>, Kind)>,
 }
 
-impl Visitor for Part {
+/// Collects the part of one thread.
+struct PartVisitor<'s> {
+    part: Part,
+    search: Option<PartSearch<'s>>,
+}
+
+impl PartVisitor<'_> {
+    fn visit_file(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
+        let searched = match &mut self.search {
+            Some(search) => search.search(found)?,
+            None => None,
+        };
+        let was_searched = searched.is_some();
+        let (version, meta) = searched.map_or_else(|| found.version_and_meta(), Ok)?;
+        if let Some(search) = self.search.as_ref().filter(|_| !was_searched) {
+            search.note_unsearched(meta.len);
+        }
+        let file = SetFile::new(found.walked_file(), version, &meta);
+        self.part.files.push(PartFile { file, was_searched });
+        Ok(())
+    }
+}
+
+impl Visitor for PartVisitor<'_> {
     fn visit(&mut self, found: &WalkEntry<'_>) -> Result<(), ConfineError> {
         match found.kind {
-            Kind::File => {
-                let (version, meta) = found.version_and_meta()?;
-                if let Some((bytes, max_bytes)) = &self.limit
-                    && bytes.fetch_add(meta.len, Ordering::Relaxed) + meta.len > *max_bytes
-                {
-                    return Err(ConfineError::TimedOut);
-                }
-                let file = SetFile::new(found.walked_file(), version, &meta);
-                self.files.push((found.sort_key(), file));
-            }
-            Kind::Symlink if self.by_name => {
-                self.links.push((found.below_start().to_vec(), found.walked_file()));
+            Kind::File => self.visit_file(found)?,
+            Kind::Symlink if self.part.by_name => {
+                self.part.links.push((found.below_start().to_vec(), found.walked_file()));
             }
             _ => {}
         }
         Ok(())
     }
 
+    fn goes_on(&mut self, first_open: &dyn Fn() -> Option<Vec<u8>>) -> bool {
+        self.search.as_ref().is_none_or(|search| search.goes_on(first_open))
+    }
+
+    fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
+        self.part.leave_out(candidate, why);
+    }
+}
+
+impl Part {
     fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
         if candidate.kind != Kind::Directory {
             let count = self.left_out_count(candidate);
@@ -129,9 +160,7 @@ impl Visitor for Part {
             }
         }
     }
-}
 
-impl Part {
     /// The count for the directory of an entry. The entries of a directory are adjacent.
     fn left_out_count(&mut self, candidate: &Candidate<'_>) -> &mut LeftOutCount {
         let directory = parent_of(candidate.below_root());
