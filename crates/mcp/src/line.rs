@@ -91,7 +91,7 @@ impl Line {
                     self.block.reserve((end - rest.start) * 9 / 8);
                     escape(&self.text[rest.start..end], &mut self.block);
                     rest.start = end;
-                    if !rest.is_empty() {
+                    if end < rest.end {
                         continue;
                     }
                 }

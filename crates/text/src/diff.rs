@@ -167,23 +167,24 @@ impl<'b> ChangedLines<'b> {
 
 const INFALLIBLE: &str = "a String takes anything";
 
+/// Long texts are compared in large blocks, the rest in smaller ones.
+const BLOCKS: [usize; 3] = [4096, 64, 1];
+
 /// The length of the common prefix.
 pub(crate) fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
-    const BLOCK: usize = 4096;
-    let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
-    let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
-    let bytes = one[same..].iter().zip(&other[same..]);
-    same + bytes.take_while(|(one, other)| one == other).count()
+    BLOCKS.into_iter().fold(0, |same, size| {
+        let blocks = one[same..].chunks_exact(size).zip(other[same..].chunks_exact(size));
+        same + size * blocks.take_while(|(one, other)| one == other).count()
+    })
 }
 
 /// The length of the common suffix.
 pub(crate) fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
-    const BLOCK: usize = 4096;
-    let blocks = one.rchunks_exact(BLOCK).zip(other.rchunks_exact(BLOCK));
-    let same = BLOCK * blocks.take_while(|(one, other)| one == other).count();
-    let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
-    let bytes = one.iter().rev().zip(other.iter().rev());
-    same + bytes.take_while(|(one, other)| one == other).count()
+    BLOCKS.into_iter().fold(0, |same, size| {
+        let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
+        let blocks = one.rchunks_exact(size).zip(other.rchunks_exact(size));
+        same + size * blocks.take_while(|(one, other)| one == other).count()
+    })
 }
 
 /// The start of the lines of context before an offset.
@@ -224,6 +225,21 @@ mod tests {
     fn unified_diff(path: &str, old: &str, new: &str, budget: usize) -> String {
         let utf8 = |text| (str::as_bytes(text), Encoding::UTF_8);
         super::unified_diff(DiffFormat::Git, path, utf8(old), utf8(new), budget)
+    }
+
+    #[test]
+    fn common_ends_are_counted_to_the_byte() {
+        for len in [1, 63, 64, 65, 4095, 4097, 9000] {
+            let text = vec![b'x'; len];
+            for at in [0, len / 3, len / 2, len - 1] {
+                let mut other = text.clone();
+                other[at] = b'y';
+                assert_eq!(common_prefix_len(&text, &other), at);
+                assert_eq!(common_suffix_len(&text, &other), len - 1 - at);
+            }
+            assert_eq!(common_prefix_len(&text, &text[..len / 2]), len / 2);
+            assert_eq!(common_suffix_len(&text[len / 2..], &text), len - len / 2);
+        }
     }
 
     #[test]
