@@ -67,7 +67,7 @@ pub const MAX_REMOVED_ENTRIES: usize = 1_000;
 pub const MAX_SET_CHANGES: usize = 200;
 
 /// Bytes of all files that one set edits. Their old and new contents are in memory together.
-pub const MAX_SET_BYTES: u64 = 256 * 1024 * 1024;
+pub(crate) const MAX_SET_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Bytes of a checkpoint's label. It is a name, and every log shows it.
 pub const MAX_LABEL_BYTES: usize = 200;
