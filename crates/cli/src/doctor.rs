@@ -288,7 +288,8 @@ fn limits_of(file_system: &str) -> Option<String> {
     let provided = |by: &str| {
         format!(
             "{by} provides its files, so searches compare them with the disk each time, and see what others change \
-             only when the kernel does"
+             only when the kernel does; if it cannot exchange two files, others find nothing under a file's name for a \
+             moment while it is replaced"
         )
     };
     match file_system {
@@ -363,5 +364,24 @@ fn probe(directory: &Path, what: &str, advice: &str) -> Finding {
     match write_secret(&file, "", true).and_then(|()| remove_secret(&file)) {
         Ok(()) => Good(format!("{what}: {shown} is writable")),
         Err(error) => Bad(format!("{what}: cannot write to {shown}: {error}"), advice.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limits_of;
+
+    #[test]
+    fn file_systems_that_others_provide_have_limits() {
+        for (name, by) in [("nfs4", "machine"), ("fuse.bindfs", "process"), ("fuseblk", "process")]
+        {
+            let limits = limits_of(name).unwrap();
+            assert!(limits.starts_with(&format!("another {by} provides")), "{limits}");
+            assert!(limits.contains("only when the kernel does"), "{limits}");
+            assert!(limits.contains("nothing under a file's name for a moment"), "{limits}");
+        }
+        assert!(
+            ["ext4", "xfs", "btrfs", "tmpfs", "overlay"].iter().all(|it| limits_of(it).is_none())
+        );
     }
 }

@@ -159,7 +159,7 @@ impl BackupStore {
         self.copy_file(file, name, deadline)
     }
 
-    /// Copies a file. Holes stay holes.
+    /// Copies a file. Zeros become holes, since not every file system says where the holes are.
     fn copy_file(&self, file: &File, name: &Name, deadline: &Deadline) -> Result<()> {
         let copy = sys::create_at(self.dir.fd(), name.as_bytes(), 0o600)?;
         let mut buffer = vec![0; 128 * 1024];
@@ -174,10 +174,15 @@ impl BackupStore {
                     let max_len = max_len.min(buffer.len());
                     let read = sys::read_from(file.fd(), &mut buffer[..max_len], position)?;
                     if read == 0 {
-                        return Ok(());
+                        return Ok(sys::truncate(&copy, position)?);
                     }
                     position += read as u64;
-                    sys::write_all(&copy, &buffer[..read])?;
+                    let last = buffer[..read].iter().rposition(|byte| *byte != 0);
+                    let data = last.map_or(0, |last| last + 1);
+                    sys::write_all(&copy, &buffer[..data])?;
+                    if data < read {
+                        sys::seek_to(&copy, position)?;
+                    }
                 }
             }
             Ok(sys::truncate(&copy, file.meta().len.max(position))?)

@@ -112,26 +112,27 @@ pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
 
 /// Sets a file's modification time.
 pub(crate) fn set_modified(file: impl AsFd, modified: SystemTime) -> Result<()> {
-    call("futimens", || fs::futimens(file.as_fd(), &only_modified(modified)))
+    call("futimens", || fs::futimens(file.as_fd(), &with_modified(modified)))
 }
 
 /// As [`set_modified`], by name; a symlink is not followed.
 pub(crate) fn set_modified_at(dir: impl AsFd, name: &[u8], modified: SystemTime) -> Result<()> {
-    let times = only_modified(modified);
+    let times = with_modified(modified);
     call("utimensat", || fs::utimensat(dir.as_fd(), name, &times, AtFlags::SYMLINK_NOFOLLOW))
 }
 
-fn only_modified(modified: SystemTime) -> fs::Timestamps {
-    let omit = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT };
+/// The access time becomes the current one: if it is left out, libfuse 2 sets neither, and reports success.
+fn with_modified(modified: SystemTime) -> fs::Timestamps {
+    let now = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
     let modified = match modified.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => fs::Timespec {
             tv_sec: since.as_secs().cast_signed(),
             tv_nsec: since.subsec_nanos().into(),
         },
         // The time is before 1970.
-        Err(_) => fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW },
+        Err(_) => now,
     };
-    fs::Timestamps { last_access: omit, last_modification: modified }
+    fs::Timestamps { last_access: now, last_modification: modified }
 }
 
 pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {

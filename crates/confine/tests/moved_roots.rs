@@ -11,7 +11,7 @@ use std::path::Path;
 use landlock::{Landlock, OtherProcess, off_and_on, restricted};
 use pinfold_confine::fault::{Fault, When, inject_while, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
-use pinfold_testkit::{can_rename_new, names_in};
+use pinfold_testkit::{can_rename_new, names_in, until_seen};
 use tempfile::TempDir;
 
 const METHODS: [OpenMethod; 2] = [OpenMethod::Kernel, OpenMethod::NameByName];
@@ -28,14 +28,17 @@ fn write(workspace: &Workspace, path: &str) -> Result<(), Error> {
     target.replace(b"new", Durability::None).map(drop)
 }
 
-/// The names in a directory. If the file system cannot rename without replacing, a new file has two names for a moment,
-/// and where Landlock forbids changes, it keeps the temp name.
+/// The names in a directory. If the file system cannot rename without replacing, a new file has two names for a moment.
+/// Where Landlock forbids changes, it keeps the temp name, or is left there, empty.
 fn names(dir: &Path) -> Vec<String> {
     use std::os::unix::fs::MetadataExt as _;
-    let inode = |name: &str| fs::symlink_metadata(dir.join(name)).map(|meta| meta.ino()).ok();
+    let meta = |name: &str| fs::symlink_metadata(dir.join(name)).ok();
     let mut names = names_in(dir);
-    let file = inode("f");
-    let is_second = |name: &str| name.ends_with(".tmp") && inode(name) == file;
+    let file = meta("f").map(|meta| meta.ino());
+    let is_second = |name: &str| {
+        let of_file = |it: fs::Metadata| it.len() == 0 || Some(it.ino()) == file;
+        name.ends_with(".tmp") && meta(name).is_some_and(of_file)
+    };
     if names.iter().any(|name| is_second(name)) && !can_rename_new(dir.parent().unwrap()) {
         names.retain(|name| !is_second(name));
     }
@@ -285,6 +288,9 @@ fn moved_at(
         inject_while(faults, vec![(call, nth, Box::new(moves))], || action(&workspace))
     });
     let outside = dir.path().join("outside");
+    if let (Err(Error::RestoredInPlace { .. }), Some(content)) = (&report.result, before) {
+        until_seen(|| fs::metadata(outside.join("f")).unwrap().len() == content.len() as u64);
+    }
     let left = names(&outside).into_iter();
     let left = left.map(|name| (fs::read_to_string(outside.join(&name)).unwrap(), name));
     let left = left.map(|(content, name)| (name, content)).collect();

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -56,7 +56,7 @@ pub fn can_have_long_paths(dir: &Path) -> bool {
         match made {
             Ok(next) => at = next.into(),
             Err(_) => {
-                limited("a path can have 4,096 bytes");
+                limited("a path can have at most 4,096 bytes");
                 return false;
             }
         }
@@ -106,7 +106,8 @@ pub fn until_seen(is_seen: impl Fn() -> bool) {
     limited(
         "the kernel caches metadata of each name, so a change by another hard link is seen later",
     );
-    while !is_seen() {
+    let limit = Instant::now() + Duration::from_secs(120);
+    while !is_seen() && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -29,8 +29,15 @@ fn is_on_a_usual_disk(file: &Path) -> bool {
 /// and on some file systems not if a symlink is on the path.
 fn is_found_in_caches(path: &Path) -> bool {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-    fs::metadata(path).unwrap();
-    let found = openat2(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::CACHED).is_ok();
+    // The access time of a symlink that has just been made is set once the file system's clock has gone on.
+    let found = (0..10).any(|_| {
+        fs::metadata(path).unwrap();
+        let opened = openat2(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::CACHED);
+        opened.is_ok() || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            false
+        }
+    });
     if !found {
         limited("small reads do not take the fast path, which uses only the kernel's caches");
     }
@@ -186,5 +193,6 @@ fn a_file_of_a_root_whose_real_path_changed_is_not_cached() {
     assert!(!is_cached());
     let (place, _) = workspace.file(&"top.txt".into()).unwrap();
     assert_eq!(workspace.real_path(&place), moved.join("top.txt").as_os_str().as_encoded_bytes());
-    assert_eq!(is_cached(), usually && is_found_in_caches(&root.join("top.txt")));
+    let usually = usually && is_found_in_caches(&root.join("top.txt"));
+    assert_eq!(is_cached(), usually);
 }
