@@ -46,7 +46,7 @@ fn read(dir: &TempDir) -> Value {
 }
 
 fn has_image(message: &Value) -> bool {
-    message["result"]["content"][0]["data"].as_str().is_some_and(|it| it.len() as u64 > IMAGE)
+    message["result"]["content"][1]["data"].as_str().is_some_and(|it| it.len() as u64 > IMAGE)
 }
 
 /// The most memory that a process ever had.

@@ -22,6 +22,9 @@ const MAX_DEPTH: usize = 1_000;
 /// How many files of one directory a thread takes at once. More are shared with other threads.
 const BATCH: usize = 64;
 
+/// How many files a walk shows first: they may be enough.
+const FIRST_BATCH: usize = 4;
+
 /// How many entries of one directory are filtered between two checks of the deadline.
 const DEADLINE_CHECK_INTERVAL: usize = 1_000;
 
@@ -161,7 +164,11 @@ impl<'w, V: Visitor> Worker<'w, V> {
         }
         let directory = Arc::new(Directory::new(self.workspace, root, path, entered));
         // This thread shows the first batch, and any thread shows the others.
-        let batch = if self.visitor.is_quick() { shown.len() } else { BATCH };
+        let batch = match depth {
+            _ if self.visitor.is_quick() => shown.len(),
+            1 => FIRST_BATCH,
+            _ => BATCH,
+        };
         let (now, later) = shown.split_at(shown.len().min(batch));
         if !later.is_empty() {
             self.work.add(later.chunks(BATCH).map(|entries| {
