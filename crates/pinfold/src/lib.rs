@@ -56,9 +56,9 @@ mod similar_names;
 mod view;
 
 #[doc(hidden)]
-#[doc(hidden)]
 pub use admission::{AnswerRoom, WeakAnswerRoom};
 pub use approval::{ApprovalAnswer, ApprovalRequest, Approver};
+#[doc(hidden)]
 pub use audit::{AuditLine, AuditedPath, SharedAuditLine};
 #[doc(hidden)]
 pub use cached_file::CachedFile;

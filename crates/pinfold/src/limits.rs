@@ -99,7 +99,9 @@ pub(crate) const MAX_GLOB_EXPANSIONS: usize = 100;
 
 /// Bytes of a compiled regex: the same limit as in ripgrep.
 pub(crate) const MAX_REGEX_BYTES: usize = 100 * 1024 * 1024;
-/// Bytes of the lazy DFA cache of a regex, in each thread.
+/// Bytes of a lazy DFA cache of a regex, in each thread and direction. These are kept with the compiled regex.
+pub(crate) const MAX_KEPT_REGEX_CACHE_BYTES: usize = 4 * 1024 * 1024;
+/// The same for a text that is searched step by step. These end with the search.
 pub(crate) const MAX_REGEX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// How many steps one call of the regex engine may take, counted as bytes times positions in the pattern.

@@ -13,8 +13,9 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::admission::Admitted;
 use crate::limits::{
-    MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_LINE_STEPS, MAX_PATTERN_BYTES, MAX_REGEX_BYTES,
-    MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT, MAX_UNSTOPPABLE_STEPS,
+    MAX_KEPT_PATTERN_BYTES, MAX_KEPT_PATTERNS, MAX_KEPT_REGEX_CACHE_BYTES, MAX_LINE_STEPS,
+    MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_REGEX_CACHE_BYTES, MAX_TWIN_WEIGHT,
+    MAX_UNSTOPPABLE_STEPS,
 };
 use crate::search::ascii_twin::has_ascii_twin;
 use crate::{Error, RegexMistake};
@@ -53,7 +54,7 @@ impl SearchPattern {
             .fixed_strings(self.literal)
             .case_insensitive(self.ignore_case)
             .size_limit(MAX_REGEX_BYTES)
-            .dfa_size_limit(MAX_REGEX_CACHE_BYTES)
+            .dfa_size_limit(MAX_KEPT_REGEX_CACHE_BYTES)
             // Text has no NUL bytes, and binary files are not searched as text.
             .ban_byte(Some(0));
         if self.multiline {
