@@ -5,15 +5,13 @@
 mod commands;
 mod view;
 
-use pinfold::Error;
 use serde_json::json;
 
 use crate::answer::Blocks;
 use crate::editor::commands::Editor;
-use crate::file_commands::{HINT_NAMES, MAX_CHARACTERS};
-use crate::hint::FailedCall;
+use crate::file_commands::{MAX_CHARACTERS, error_answer};
 use crate::tool::parse_dispatch;
-use crate::{Answer, Dialect, ToolEntry, code};
+use crate::{Answer, Dialect, ToolEntry};
 
 /// The tool `str_replace_based_edit_tool`.
 pub static EDITOR: Dialect = Dialect {
@@ -52,20 +50,4 @@ const fn entry<const UNDO: bool>() -> ToolEntry {
             parse_dispatch::<Editor<UNDO>>(arguments, |text| Answer::Blocks(Blocks::text(text)))
         },
     )
-}
-
-fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let message = match (error, &call.problem) {
-        // These sentences say already what to do.
-        (
-            Error::ManyMatches { .. }
-            | Error::OutOfRange { .. }
-            | Error::EmptyOld { .. }
-            | Error::Exists { .. },
-            Some(problem),
-        ) => problem.clone(),
-        (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),
-        (_, None) => HINT_NAMES.message(error, call),
-    };
-    Blocks::failure(message, code(error))
 }

@@ -6,10 +6,11 @@
 use pinfold::operations::{Edit, Existing, Insert, Parents, PastEnd, Read, Write};
 use pinfold::{Error, MatchMode, PageEnd, RawPath, ReadRule, Replacement, Style};
 
-use crate::ToolContext;
+use crate::answer::Blocks;
 use crate::change_summary::ChangeSummary;
-use crate::hint::HintNames;
+use crate::hint::{FailedCall, HintNames};
 use crate::words::malformed;
+use crate::{Answer, ToolContext, code};
 
 /// The maximum number of characters in an answer, unless the settings override it. The vendor's own implementation
 /// has the same.
@@ -33,6 +34,23 @@ pub(crate) static HINT_NAMES: HintNames = HintNames {
     plain_text: "leave it out",
     create_parents: None,
 };
+
+/// The answer to a call that failed.
+pub(crate) fn error_answer(error: &Error, call: &FailedCall) -> Answer {
+    let message = match (error, &call.problem) {
+        // These messages already say what to do.
+        (
+            Error::ManyMatches { .. }
+            | Error::OutOfRange { .. }
+            | Error::EmptyOld { .. }
+            | Error::Exists { .. },
+            Some(problem),
+        ) => problem.clone(),
+        (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),
+        (_, None) => HINT_NAMES.message(error, call),
+    };
+    Blocks::failure(message, code(error))
+}
 
 /// Returns an argument that a command requires.
 pub(crate) fn required<'a, T: ?Sized>(

@@ -5,15 +5,13 @@
 mod commands;
 mod list;
 
-use pinfold::{Error, Settings};
+use pinfold::Settings;
 use serde_json::json;
 
-use crate::answer::Blocks;
-use crate::file_commands::HINT_NAMES;
-use crate::hint::FailedCall;
+use crate::file_commands::error_answer;
 use crate::memory::commands::Memory;
 use crate::tool::parse_dispatch;
-use crate::{Answer, Dialect, ToolEntry, code};
+use crate::{Answer, Dialect, ToolEntry};
 
 /// The tool `memory`.
 pub static MEMORY: Dialect = Dialect {
@@ -37,20 +35,4 @@ pub fn check_settings(dialects: &[&'static Dialect], settings: &Settings) -> Res
         return Err("the dialect `memory` needs a directory for its files: set `memory`".into());
     }
     Ok(())
-}
-
-fn error_answer(error: &Error, call: &FailedCall) -> Answer {
-    let message = match (error, &call.problem) {
-        // These messages already say what to do.
-        (
-            Error::ManyMatches { .. }
-            | Error::OutOfRange { .. }
-            | Error::EmptyOld { .. }
-            | Error::Exists { .. },
-            Some(problem),
-        ) => problem.clone(),
-        (_, Some(problem)) => HINT_NAMES.message_after(problem.clone(), error, call),
-        (_, None) => HINT_NAMES.message(error, call),
-    };
-    Blocks::failure(message, code(error))
 }

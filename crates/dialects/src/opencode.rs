@@ -10,13 +10,13 @@ use crate::classic::edit::Edit;
 use crate::classic::grep::{Grep, Mode};
 use crate::classic::read::Read;
 use crate::classic::write::Write;
-use crate::hint::{FailedCall, HintNames};
+use crate::hint::FailedCall;
 use crate::limits;
 use crate::names::{AnswerNames, SHORT_NAMES};
 use crate::patch::{self, ApplyPatch, Notation};
 use crate::tool::{Alias, alias, parse_alias};
 use crate::tool_context::RelativePath;
-use crate::toolset::GlobArgs;
+use crate::toolset::{GlobArgs, HINT_NAMES};
 use crate::{Answer, Dialect, ToolEntry, ToolResult, classic, code};
 
 /// `read`, `write`, `edit`, `glob`, `grep` and `apply_patch`.
@@ -156,18 +156,6 @@ impl Alias for PatchArgs {
         Ok(ApplyPatch::new(self.patch_text, Notation::Codex))
     }
 }
-
-static HINT_NAMES: HintNames = HintNames {
-    relative_paths: false,
-    read_tool: "read",
-    list_tool: "glob",
-    find_glob: "pattern",
-    filter_glob: "include",
-    ignore_glob: "pattern",
-    multiline: None,
-    plain_text: "escape it",
-    create_parents: None,
-};
 
 fn error_answer(error: &Error, call: &FailedCall) -> Answer {
     let message = match &call.problem {

@@ -168,7 +168,8 @@ impl Alias for GrepArgs {
     }
 }
 
-static HINT_NAMES: HintNames = HintNames {
+/// The names of tools and arguments in hints.
+pub(crate) static HINT_NAMES: HintNames = HintNames {
     relative_paths: false,
     read_tool: "read",
     list_tool: "glob",
