@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use pinfold::operations::{Read, Write};
-use pinfold::{Error, ReadRule, Session};
+use pinfold::{CallOptions, Error, ReadRule, Session};
 use pinfold_confine::fault::{Fault, When, each_call, inject};
 use tempfile::TempDir;
 
@@ -140,6 +140,21 @@ fn a_file_that_is_written_with_its_own_beginning_is_cut() {
         let done = session.perform(&Write::new("f", &long[..len])).unwrap();
         assert_eq!((done.outcome.changed, done.outcome.created), (changed, false));
         assert_eq!(fs::metadata(dir.path().join("f")).unwrap().len(), len as u64);
+    }
+}
+
+#[test]
+fn added_and_removed_lines_are_counted_if_asked_for_and_in_a_dry_run() {
+    let (dir, session) = session();
+    let counted = Some((1, 2));
+    for (counts_lines, dry_run, lines) in
+        [(true, false, counted), (false, false, None), (false, true, counted)]
+    {
+        fs::write(dir.path().join("f"), "one\ntwo\nthree\n").unwrap();
+        let write = Write::new("f", "one\n2 and 3\n").with_counts_lines(counts_lines);
+        let options = CallOptions::default().with_dry_run(dry_run);
+        let done = session.perform_with(&write, &options).unwrap();
+        assert_eq!(done.outcome.lines, lines, "{counts_lines} {dry_run}");
     }
 }
 

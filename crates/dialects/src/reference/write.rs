@@ -31,6 +31,7 @@ impl Tool for WriteFile {
     fn operation(&self, ctx: &ToolContext<'_>) -> Result<operations::Write, Error> {
         Ok(operations::Write::new(self.path.raw(), self.content.as_str())
             .with_parents(Parents::Refuse)
+            .with_counts_lines(false)
             .with_read_rule(ctx.read_rule(ReadRule::Off)))
     }
 

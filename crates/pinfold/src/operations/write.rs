@@ -48,6 +48,8 @@ pub struct Write {
     pub mode: Option<u32>,
     /// The notation of the diff in the receipt. With `None`, only a dry run has a diff.
     pub diff_format: Option<DiffFormat>,
+    /// Whether to count the lines that were added and removed. A dry run always does.
+    pub counts_lines: bool,
 }
 
 /// What to do if the file's directory does not exist.
@@ -82,7 +84,8 @@ pub struct Written {
     pub changed: bool,
     /// The old encoding, if it has changed.
     pub recoded_from: Option<Encoding>,
-    /// The numbers of added and removed lines, if the file was replaced and is small enough to compare.
+    /// The numbers of added and removed lines, if they were asked for, and the file was replaced and is small enough to
+    /// compare.
     pub lines: Option<(usize, usize)>,
     /// How many other hard links still have the old content.
     pub other_names: u64,
@@ -100,6 +103,7 @@ impl Write {
             read_rule: ReadRule::Off,
             mode: None,
             diff_format: None,
+            counts_lines: true,
         }
     }
 }
@@ -111,6 +115,7 @@ builder!(Write {
     with_read_rule(read_rule: ReadRule),
     with_mode(mode: Option<u32>),
     with_diff_format(diff_format: Option<DiffFormat>),
+    with_counts_lines(counts_lines: bool),
 });
 
 impl Operation for Write {
@@ -144,6 +149,9 @@ impl Operation for Write {
         let lines = before.content.as_deref().and_then(|content| {
             if before.same {
                 return Some((0, 0));
+            }
+            if !self.counts_lines && !view.dry_run() {
+                return None;
             }
             let lines_before = view.lines_before(&target).or_else(|| LineHashes::of(content))?;
             Some(line_counts(&lines_before, lines_after.insert(LineHashes::of(&after)?)))
