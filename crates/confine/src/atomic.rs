@@ -17,7 +17,7 @@ use crate::parents::Parents;
 use crate::target::Original;
 use crate::temp_file::{PutBack, TempEntry, TempFile, retry};
 use crate::temp_name::Digest;
-use crate::{Error, Metadata, Name, Result, Target, sys};
+use crate::{Error, File, Metadata, Name, Result, Target, sys};
 
 /// How much is flushed to the disk before a change is complete.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, Eq, PartialEq)]
@@ -101,15 +101,17 @@ impl Target {
     /// Fails with [`Error::Changed`] if the file has changed since it was found. Keeps mode, owner and extended
     /// attributes of an existing file, without set-user-id and set-group-id. Creates missing directories.
     pub fn replace(&self, content: &[u8], durability: Durability) -> Result<Committed> {
-        self.replace_with_mode(content, durability, None)
+        self.replace_with_metadata(content, durability, None, None)
     }
 
-    /// As [`Self::replace`]; a new file gets `mode`.
-    pub fn replace_with_mode(
+    /// As [`Self::replace`]; a new file gets `mode`. With `like`, the file gets the owner and extended attributes of
+    /// that file, and `mode`, even if it exists. If this process may not give it to the owner, it stays its own.
+    pub fn replace_with_metadata(
         &self,
         content: &[u8],
         durability: Durability,
         mode: Option<u32>,
+        like: Option<&File>,
     ) -> Result<Committed> {
         if let Some(original) = &self.original {
             match sys::may_write(self.dir.fd(), self.name.as_bytes()) {
@@ -119,7 +121,8 @@ impl Target {
             original.prepare()?;
         }
         let parents = self.make_parents(durability)?;
-        let committed = self.write_and_exchange(parents.dir(), content, durability, mode)?;
+        let committed =
+            self.write_and_exchange(parents.dir(), content, durability, (mode, like))?;
         parents.keep();
         Ok(committed)
     }
@@ -129,15 +132,16 @@ impl Target {
         dir: &Arc<Dir>,
         content: &[u8],
         durability: Durability,
-        mode: Option<u32>,
+        (mode, like): (Option<u32>, Option<&File>),
     ) -> Result<Committed> {
         let mode = mode.or(self.location.root.is_private().then_some(0o600));
         // A new file gets the default mode of new files from the start. The new content of an existing file is
         // private to the owner until it gets that file's mode.
-        let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
-        let temp = match &self.original {
-            Some(original) => TempFile::create(dir, first, Some(original.digest())),
-            None => TempFile::create_unnamed(dir, first),
+        let is_private = self.original.is_some() || mode.is_some() || like.is_some();
+        let first = if is_private { 0o600 } else { 0o666 };
+        let temp = match (&self.original, like) {
+            (None, None) => TempFile::create_unnamed(dir, first),
+            (original, _) => TempFile::create(dir, first, original.as_ref().map(Original::digest)),
         };
         // The file itself is writable, so the error is about the directory.
         let temp = temp.map_err(|error| match error {
@@ -145,10 +149,15 @@ impl Target {
             other => other,
         })?;
         sys::write_all(&temp.fd, content)?;
-        match (&self.original, mode) {
-            (Some(original), _) => temp.copy_metadata(original)?,
-            (None, Some(mode)) => sys::change_mode(&temp.fd, mode & 0o1777)?,
-            (None, None) => {}
+        match (&self.original, like, mode) {
+            (original, Some(like), mode) => {
+                // Another user's file must not become this user's.
+                original.as_ref().map_or(Ok(()), |original| temp.copy_owner(&original.file))?;
+                temp.restore_metadata(like, mode.unwrap_or(like.meta().mode))?;
+            }
+            (Some(original), None, _) => temp.copy_metadata(&original.file)?,
+            (None, None, Some(mode)) => sys::change_mode(&temp.fd, mode & 0o1777)?,
+            (None, None, None) => {}
         }
         if durability != Durability::None {
             sys::sync_data(&temp.fd)?;

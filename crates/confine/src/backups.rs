@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::temp_file::retry;
+use crate::temp_file::{copy_attributes, retry};
 use crate::{
     Deadline, Error, File, Identity, Kind, Name, Removal, Result, Target, TreeRemoval, sys,
 };
@@ -159,7 +159,8 @@ impl BackupStore {
         self.copy_file(file, name, deadline)
     }
 
-    /// Copies a file. Zeros become holes, since not every file system says where the holes are.
+    /// Copies a file and its extended attributes. Zeros become holes, since not every file system says where the
+    /// holes are.
     fn copy_file(&self, file: &File, name: &Name, deadline: &Deadline) -> Result<()> {
         let copy = sys::create_at(self.dir.fd(), name.as_bytes(), 0o600)?;
         let mut buffer = vec![0; 128 * 1024];
@@ -187,7 +188,10 @@ impl BackupStore {
             }
             Ok(sys::truncate(&copy, file.meta().len.max(position))?)
         };
-        attempt().inspect_err(|_| self.remove(name))
+        attempt().inspect_err(|_| self.remove(name))?;
+        // The file system of the store may have none. The content is what must not be lost.
+        _ = copy_attributes(file, &copy);
+        Ok(())
     }
 
     /// Removes a file, if it exists.

@@ -201,7 +201,8 @@ impl<'t> Swap<'t> {
         let both_there = self.identity_of(&self.target.name) == Some(Some(new))
             && self.identity_of(&copy.name) == Some(Some(old.identity));
         // If the process is killed meanwhile, no sweep deletes the only whole version.
-        let restored = both_there && copy.change_digest() && self.temp.write_back(original).is_ok();
+        let restored =
+            both_there && copy.change_digest() && self.temp.write_back(&original.file).is_ok();
         restored.then(|| {
             copy.set_modified(old.modified);
             Error::RestoredInPlace { copy: copy.name.to_string() }

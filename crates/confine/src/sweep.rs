@@ -3,9 +3,9 @@
 //! A writer locks its temp file, and a displaced file exists only while the directory is locked. So if the holder of
 //! the directory's lock can lock a temp file, it was left behind. It is deleted only if nobody needs its content: new
 //! content that Pinfold wrote, or a displaced file that is as the call found it and whose place the new file has
-//! taken. A file that was set aside gets its name back if the name is free, and if the file itself or the directory
-//! proves that the temp name is Pinfold's, because anybody can give a file such a name. Any other file stays, and is
-//! reported.
+//! taken. Of a directory that a killed process was deleting, what has another hard link is deleted. A file that was
+//! set aside gets its name back if the name is free, and if the file itself or the directory proves that the temp name
+//! is Pinfold's, because anybody can give a file such a name. Any other file stays, and is reported.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -88,6 +88,10 @@ impl Dir {
                 let _ = sys::remove(self.fd(), name.as_bytes());
             }
             return None;
+        }
+        if content == TempContent::RemovedTree {
+            let is_gone = self.remove_rest_of_tree(&name, deadline);
+            return (!is_gone).then(|| keep(self, &name).unwrap_or(name));
         }
         if content == TempContent::Unknown && !temp.is_specific() {
             return None;

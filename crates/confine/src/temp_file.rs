@@ -9,9 +9,8 @@ use std::time::{Duration, SystemTime};
 use rustix::io::Errno;
 
 use crate::dir::Dir;
-use crate::target::Original;
 use crate::temp_name::{Digest, TempName, kept_name};
-use crate::{Durability, Error, Metadata, Name, Result, sys};
+use crate::{Durability, Error, File, Metadata, Name, Result, sys};
 
 /// A directory entry with a temp name. Dropping this deletes it, unless its content is needed.
 #[derive(Debug)]
@@ -240,23 +239,42 @@ impl TempFile {
 
     /// Copies the file's owner, mode and extended attributes. The order matters: changing the owner clears bits of
     /// the mode, and the mode is part of an access list.
-    pub(crate) fn copy_metadata(&self, original: &Original) -> Result<()> {
-        let Metadata { uid, gid, mode, .. } = *original.file.meta();
-        if (self.meta.uid, self.meta.gid) != (uid, gid) {
-            sys::change_owner(&self.fd, uid, gid).map_err(|errno| match errno {
-                Errno::PERM => Error::Owner { uid, gid },
-                other => other.into(),
-            })?;
+    pub(crate) fn copy_metadata(&self, original: &File) -> Result<()> {
+        self.copy_owner(original)?;
+        self.copy_mode_and_attributes(original, original.meta().mode)
+    }
+
+    /// As [`Self::copy_metadata`], for a file that does not exist any more: if this process may not give the file to
+    /// the owner, it stays its own.
+    pub(crate) fn restore_metadata(&self, backup: &File, mode: u32) -> Result<()> {
+        match self.copy_owner(backup) {
+            Err(Error::Owner { .. }) => {}
+            other => other?,
         }
+        self.copy_mode_and_attributes(backup, mode)
+    }
+
+    pub(crate) fn copy_owner(&self, original: &File) -> Result<()> {
+        let Metadata { uid, gid, .. } = *original.meta();
+        if (self.meta.uid, self.meta.gid) == (uid, gid) {
+            return Ok(());
+        }
+        sys::change_owner(&self.fd, uid, gid).map_err(|errno| match errno {
+            Errno::PERM => Error::Owner { uid, gid },
+            other => other.into(),
+        })
+    }
+
+    fn copy_mode_and_attributes(&self, original: &File, mode: u32) -> Result<()> {
         self.drop_attributes_but(original)?;
         // Without set-user-id and set-group-id, since the owner gave those rights to the old content.
         sys::change_mode(&self.fd, mode & 0o1777)?;
-        self.copy_attributes(original)
+        copy_attributes(original, &self.fd)
     }
 
     /// Removes the attributes that the file does not have. A default access list of the directory would give other
     /// users access once the mode allows it.
-    fn drop_attributes_but(&self, original: &Original) -> Result<()> {
+    fn drop_attributes_but(&self, original: &File) -> Result<()> {
         let names = |file: &OwnedFd| match sys::attribute_names(file) {
             Err(errno) if sys::is_unsupported(errno) => Ok(Vec::new()),
             other => other,
@@ -265,7 +283,7 @@ impl TempFile {
         if given.is_empty() {
             return Ok(());
         }
-        let kept = names(original.file.fd())?;
+        let kept = names(original.fd())?;
         let listed = |list: &[u8], name: &[u8]| list.split(|byte| *byte == 0).any(|n| n == name);
         let all = given.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         for name in all.filter(|name| !listed(&kept, name)) {
@@ -278,41 +296,15 @@ impl TempFile {
         Ok(())
     }
 
-    fn copy_attributes(&self, original: &Original) -> Result<()> {
-        let names = match sys::attribute_names(original.file.fd()) {
-            Err(errno) if sys::is_unsupported(errno) => return Ok(()),
-            other => other?,
-        };
-        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-            // Capabilities are rights, too, and signatures belong to the old content.
-            if [&b"security.capability"[..], b"security.ima", b"security.evm"].contains(&name) {
-                continue;
-            }
-            let value = match sys::attribute(original.file.fd(), name) {
-                // It was removed, or this process may not read it.
-                Err(errno) if sys::is_missing_attribute(errno) || sys::is_unsupported(errno) => {
-                    continue;
-                }
-                other => other?,
-            };
-            match sys::set_attribute(&self.fd, name, &value) {
-                Err(errno) if is_refusal(errno) && !is_set_by_users(name) => {}
-                other => other?,
-            }
-        }
-        sys::copy_access_list(original.file.fd(), &self.fd)?;
-        Ok(())
-    }
-
     /// Overwrites the new content with that of the displaced file, for a rollback if names cannot be changed.
-    pub(crate) fn write_back(&self, original: &Original) -> Result<()> {
+    pub(crate) fn write_back(&self, original: &File) -> Result<()> {
         // Steps that can fail come first. Until the first write, the file has its new content.
         sys::seek_to(&self.fd, 0)?;
-        sys::truncate(&self.fd, original.file.meta().len)?;
-        copy_content(original.file.fd(), &self.fd)?;
+        sys::truncate(&self.fd, original.meta().len)?;
+        copy_content(original.fd(), &self.fd)?;
         sys::sync_data(&self.fd)?;
         // The content is restored. Restoring its time may fail.
-        _ = sys::set_modified(&self.fd, original.file.meta().modified);
+        _ = sys::set_modified(&self.fd, original.meta().modified);
         Ok(())
     }
 
@@ -329,6 +321,33 @@ fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<()> {
         sys::write_all(to, &buffer[..more])?;
         read += more as u64;
     }
+    Ok(())
+}
+
+/// Copies a file's extended attributes and access list. Fails if one that users set cannot be copied.
+pub(crate) fn copy_attributes(from: &File, to: &OwnedFd) -> Result<()> {
+    let names = match sys::attribute_names(from.fd()) {
+        Err(errno) if sys::is_unsupported(errno) => return Ok(()),
+        other => other?,
+    };
+    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        // Capabilities are rights, too, and signatures belong to the old content.
+        if [&b"security.capability"[..], b"security.ima", b"security.evm"].contains(&name) {
+            continue;
+        }
+        let value = match sys::attribute(from.fd(), name) {
+            // It was removed, or this process may not read it.
+            Err(errno) if sys::is_missing_attribute(errno) || sys::is_unsupported(errno) => {
+                continue;
+            }
+            other => other?,
+        };
+        match sys::set_attribute(to, name, &value) {
+            Err(errno) if is_refusal(errno) && !is_set_by_users(name) => {}
+            other => other?,
+        }
+    }
+    sys::copy_access_list(from.fd(), to)?;
     Ok(())
 }
 

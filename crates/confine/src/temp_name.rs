@@ -66,6 +66,8 @@ pub(crate) enum TempContent {
     Written,
     /// The file that the call expected to displace, judged by its metadata.
     Displaced,
+    /// A directory that is deleted with everything in it. Tools show it, since other processes may add files.
+    RemovedTree,
     /// Any other file: one that another process saved, or one that is not Pinfold's.
     Unknown,
 }
@@ -159,10 +161,12 @@ impl TempName {
         let created = !self.is_specific() && meta.len == 0 && meta.kind == Kind::File;
         // Pinfold sets aside neither its new files nor those that it is deleting.
         let own = self.aside_of.is_none() && matches!(meta.kind, Kind::File | Kind::Symlink);
+        let has_own_inode = self.inode == Some(meta.identity.inode());
         match self.displaces {
-            _ if own && (created || self.inode == Some(meta.identity.inode())) => {
-                TempContent::Written
+            None if has_own_inode && self.aside_of.is_none() && meta.kind == Kind::Directory => {
+                TempContent::RemovedTree
             }
+            _ if own && (created || has_own_inode) => TempContent::Written,
             Some(digest) if digest.stat == stat_digest(meta) => TempContent::Displaced,
             _ => TempContent::Unknown,
         }
@@ -204,7 +208,8 @@ pub(crate) fn is_own_temp(dir: &OwnedFd, name: &[u8]) -> bool {
 
 /// As [`is_own_temp`], for an entry with this metadata.
 pub(crate) fn is_temp(name: &[u8], meta: &Metadata) -> bool {
-    TempName::parse(name).is_some_and(|temp| temp.content(meta) != TempContent::Unknown)
+    let content = TempName::parse(name).map(|temp| temp.content(meta));
+    matches!(content, Some(TempContent::Written | TempContent::Displaced))
 }
 
 /// Whether an entry is new content that Pinfold writes, or wrote before it was killed.

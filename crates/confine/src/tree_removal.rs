@@ -2,7 +2,8 @@
 //!
 //! One rename sets the directory aside. Its entries must be those that were found; otherwise it gets its name back.
 //! So other processes see all of it or nothing, and after an error all of it is there. It is deleted last, under a
-//! name that no sweep touches: a process that is killed meanwhile leaves the rest there, where the user can see it.
+//! name by which a sweep recognises it. If the process is killed meanwhile, the next sweep deletes what exists
+//! elsewhere too, as a backup in the journal does, and keeps the rest under a name that is reported.
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -15,7 +16,7 @@ use crate::lock::DirLock;
 use crate::locked_entry::LockedEntry;
 use crate::root::step_into;
 use crate::temp_file::{PutBack, TempEntry, keep, retry};
-use crate::temp_name::{Digest, is_new_content};
+use crate::temp_name::{Digest, TempName, is_new_content};
 use crate::{
     Deadline, Durability, Error, Hash, Kind, Metadata, Name, Place, RawPath, RelPath, Result,
     Workspace, sys,
@@ -325,9 +326,12 @@ impl RemovedTree {
     /// Gives up the rollback: from now on, neither this process nor a sweep puts the directory back.
     pub fn settle(&mut self) {
         if let Some(entry) = &mut self.entry
-            && let Some(kept) = keep(&entry.dir, &entry.name)
+            && let (Ok(meta), Ok(temp)) = (entry.dir.meta(&entry.name), TempName::new())
+            && let Ok(name) = temp.with(Some(meta.identity.inode()), None).name()
+            && retry(|| sys::rename(entry.dir.fd(), entry.name.as_bytes(), name.as_bytes()))
+                .is_some()
         {
-            entry.name = kept;
+            entry.name = name;
         }
     }
 
@@ -361,8 +365,34 @@ impl Drop for RemovedTree {
             }
             std::thread::sleep(PAUSE);
         }
+        _ = keep(dir, top);
     }
 }
+
+impl Dir {
+    /// Deletes the rest of a directory that a killed process was deleting, except for what may exist nowhere else:
+    /// files with one hard link, and symlinks. A backup is another hard link, unless it is on another file system.
+    /// Returns false if something stays.
+    pub(crate) fn remove_rest_of_tree(&self, top: &Name, deadline: &Deadline) -> bool {
+        let entries = list(self, top, MAX_REST_ENTRIES, NewContent::Skip, deadline);
+        for TreeEntry { path, meta, .. } in entries.unwrap_or_default().iter().rev() {
+            let Some((parent, name)) = path.split() else { continue };
+            let is_elsewhere = |dir: &Dir| dir.meta(&name).is_ok_and(|now| now.links > 1);
+            match meta.kind {
+                // Another name of the file may have been deleted just now.
+                Kind::File if open(self, top, &parent).is_ok_and(|dir| is_elsewhere(&dir)) => {}
+                Kind::Directory => {}
+                _ => continue,
+            }
+            _ = delete(self, top, &parent, &name, meta);
+        }
+        remove_directory(self, top);
+        self.meta(top).is_err()
+    }
+}
+
+/// The maximum size of a directory that a sweep deletes.
+const MAX_REST_ENTRIES: usize = 10_000;
 
 /// Deletes an entry below the directory `top`, unless another process has replaced it.
 fn delete(dir: &Dir, top: &Name, parent: &RelPath, name: &Name, meta: &Metadata) -> Result<()> {

@@ -20,7 +20,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pinfold_confine::{
-    BackupStore, Deadline, Error as ConfineError, Name, Removal, StoreLock, Target, TreeRemoval,
+    BackupStore, Deadline, Error as ConfineError, File, Name, Removal, StoreLock, Target,
+    TreeRemoval,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,11 @@ impl Journal {
     /// The content of the file before the change.
     pub fn backup(&self, entry: &Entry) -> Result<Vec<u8>, ConfineError> {
         self.store()?.read_backup(&backup_name(&entry.id))
+    }
+
+    /// The file before the change, for its owner and extended attributes.
+    pub(crate) fn open_backup(&self, entry: &Entry) -> Result<File, ConfineError> {
+        self.store()?.open_backup(&backup_name(&entry.id))
     }
 
     /// Backs up the files that changes displace, and adds entries for all of the changes, or for none. While the lock

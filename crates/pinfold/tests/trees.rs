@@ -317,9 +317,20 @@ fn a_process_that_is_killed_leaves_all_of_it_or_nothing() {
             let mut left = it.tree();
             left.remove("swept");
             // The half-deleted directory is visible.
-            left.retain(|path, _| !path.starts_with(".pinfold-kept-"));
+            left.retain(|path, _| !path.starts_with(".pinfold-"));
             gone += usize::from(only_kept(&left));
             assert!(left == before || only_kept(&left), "{kind}: killed at {nth}: {left:?}");
+            // The next change beside it deletes what the journal has, too.
+            if kind != "no journal" {
+                assert!(run_task(&it, "no journal", 0), "{kind}: sweep after {nth}");
+                let swept = it.tree();
+                let rest = swept.keys().filter(|path| path.starts_with(".pinfold-"));
+                let rest: Vec<_> = rest.filter_map(|path| path.split_once('/')).collect();
+                let are_links = rest.iter().all(|(top, path)| {
+                    top.starts_with(".pinfold-kept-") && ["link", "out"].contains(path)
+                });
+                assert!(are_links, "{kind}: killed at {nth}: {swept:?}");
+            }
             if done {
                 break;
             }

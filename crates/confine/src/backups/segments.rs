@@ -238,14 +238,19 @@ impl BackupStore {
 
     /// A backup's content, even if it is in a segment.
     pub fn read_backup(&self, name: &Name) -> Result<Vec<u8>> {
-        let found = self.read(name);
+        self.open_backup(name).and_then(super::read_all)
+    }
+
+    /// A backup, even if it is in a segment. Its owner is that of the file only if it is a hard link.
+    pub fn open_backup(&self, name: &Name) -> Result<File> {
+        let found = self.dir.file(name);
         if !matches!(found, Err(Error::NotFound)) {
             return found;
         }
         let segments = self.segments()?;
         let files = segments.iter().rev().map(|segment| self.segment(segment)?.file(name));
         let mut found = files.filter(|file| !matches!(file, Err(Error::NotFound)));
-        found.next().unwrap_or(Err(Error::NotFound)).and_then(super::read_all)
+        found.next().unwrap_or(Err(Error::NotFound))
     }
 
     fn sealed(&self) -> Result<Option<Dir>> {

@@ -1,7 +1,7 @@
 //! Replaces a file's content, and makes diffs.
 
 use blake3::Hash;
-use pinfold_confine::{Durability, Error as ConfineError, Place, RawPath, Target};
+use pinfold_confine::{Durability, Error as ConfineError, File, Place, RawPath, Target};
 use pinfold_text::{DiffFormat, LineHashes, text_encoding, unified_diff};
 
 use super::{Applied, Change, file_request};
@@ -33,6 +33,9 @@ pub(crate) struct Replace {
     pub(crate) max_diff_bytes: Option<usize>,
     /// The mode of a created file, if the change sets one.
     pub(crate) mode: Option<u32>,
+    /// A file whose owner and extended attributes the new content gets, together with `mode`, even if it replaces
+    /// another file.
+    pub(crate) like: Option<File>,
     pub(crate) undoes: Vec<String>,
 }
 
@@ -51,6 +54,7 @@ impl Replace {
             diff_format: DiffFormat::Git,
             max_diff_bytes: None,
             mode: None,
+            like: None,
             undoes: Vec::new(),
         }
     }
@@ -147,7 +151,8 @@ impl Change for Replace {
             (Some(meta), Some(hash)) => State::of(meta, hash),
             _ => State::Absent,
         };
-        let mode = self.target.meta().map(|meta| meta.mode & 0o1777).or(self.mode);
+        let kept = self.target.meta().filter(|_| self.like.is_none());
+        let mode = kept.map(|meta| meta.mode & 0o1777).or(self.mode);
         Ok([before, State::file(self.after_hash, self.after.len() as u64, mode)])
     }
 
@@ -160,7 +165,8 @@ impl Change for Replace {
     }
 
     fn apply(self: Box<Self>, durability: Durability) -> Result<Applied, ConfineError> {
-        let mut made = self.target.replace_with_mode(&self.after, durability, self.mode)?;
+        let (mode, like) = (self.mode, self.like.as_ref());
+        let mut made = self.target.replace_with_metadata(&self.after, durability, mode, like)?;
         let lines = match (self.lines_after, &self.lines_before, &self.before) {
             (Some(lines), ..) => Some(lines),
             (None, Some(lines), Some(before)) => lines.after_change(before, &self.after),

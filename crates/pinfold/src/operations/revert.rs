@@ -225,6 +225,8 @@ fn step(
         let target = removal.place_once_free();
         Ok((Remove { path: path.clone(), removal, undoes }, target))
     };
+    // The file before the oldest change, for its owner and extended attributes.
+    let like = || view.session().journal()?.open_backup(net.backup?).ok();
     if let Some(source) = source {
         let from = RawPath::from(source.path.as_str());
         let change = r#move::plan(view, &from, &path)?;
@@ -259,7 +261,8 @@ fn step(
             let lines = lines(view, &before, &after);
             let what = if net.after == State::Absent { "created again" } else { "restored" };
             let replace = Replace::new(path, target, after);
-            let replace = Replace { answers_with_diff: true, mode: *mode, undoes, ..replace };
+            let like = if net.was_absent { like() } else { None };
+            let replace = Replace { answers_with_diff: true, mode: *mode, like, undoes, ..replace };
             Ok((Rank::Restore, what, lines, Box::new(replace)))
         }
         (State::Absent, State::Link { target: to }) => {
@@ -279,7 +282,7 @@ fn step(
         (State::Link { .. }, State::File { mode, .. }) => {
             let (remove, target) = free(undoes)?;
             let create = Replace::new(path, target, content(view, net, nets, entries)?);
-            let create = Replace { answers_with_diff: true, mode: *mode, ..create };
+            let create = Replace { answers_with_diff: true, mode: *mode, like: like(), ..create };
             let change = ReplaceKind { remove, create: Box::new(create) };
             Ok((Rank::Restore, "restored", None, Box::new(change)))
         }

@@ -130,7 +130,8 @@ impl Update {
         let other_names = meta.links.saturating_sub(1);
         let updated = Updated { place, changed: true, lenient, other_names };
         let mode = Some(meta.mode & 0o1777);
-        let create = Replace { mode, ..Replace::new(to.clone(), target, patched.bytes) };
+        let like = view.open_place(removal.place()).ok();
+        let create = Replace { mode, like, ..Replace::new(to.clone(), target, patched.bytes) };
         let mut changes = ChangeSet::of(create);
         changes.0.extend(self.remove(removal).0);
         Ok((updated, changes))

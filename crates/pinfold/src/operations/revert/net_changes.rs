@@ -17,6 +17,8 @@ pub(super) struct NetChange<'e> {
     pub(super) backup: Option<&'e Entry>,
     /// The changes, newest first.
     pub(super) ids: Vec<String>,
+    /// Whether nothing was at the path between two of the changes. Then what is there now is another file than before.
+    pub(super) was_absent: bool,
     /// Whether it is a directory that was only created for the files in it. Then it stays if it holds others.
     pub(super) is_made_parent: bool,
     pub(super) conflict: Option<&'static str>,
@@ -126,11 +128,13 @@ impl<'e> NetChanges<'e> {
                 before: State::Absent,
                 backup: None,
                 ids: Vec::new(),
+                was_absent: false,
                 is_made_parent: true,
                 conflict: None,
             });
         }
         let net = &mut self.nets[number];
+        net.was_absent |= *after == State::Absent;
         net.before = before.clone();
         net.backup = backup;
         net.ids.push(entry.id.clone());
