@@ -1,9 +1,10 @@
 //! Replaces a file's content atomically.
 //!
-//! The new content goes into a temp file beside the file, which then takes the file's place (`exchange`). A lock on
-//! the directory excludes other Pinfold processes meanwhile, and changes of other programs are detected. If anything
-//! fails, the file has its old content, and the temp file and new directories are removed. If the directory was moved
-//! to where Landlock forbids changes, the error says what is left in it.
+//! The new content goes into a temp file beside the file, which then takes the file's place (`exchange`). That of a new
+//! file has no name before it is complete, if the file system can do that. A lock on the directory excludes other
+//! Pinfold processes meanwhile, and changes of other programs are detected. If anything fails, the file has its old
+//! content, and the temp file and new directories are removed. If the directory was moved to where Landlock forbids
+//! changes, the error says what is left in it.
 
 use std::sync::Arc;
 
@@ -134,7 +135,10 @@ impl Target {
         // A new file gets the default mode of new files from the start. The new content of an existing file is
         // private to the owner until it gets that file's mode.
         let first = if self.original.is_some() || mode.is_some() { 0o600 } else { 0o666 };
-        let temp = TempFile::create(dir, first, self.original.as_ref().map(Original::digest));
+        let temp = match &self.original {
+            Some(original) => TempFile::create(dir, first, Some(original.digest())),
+            None => TempFile::create_unnamed(dir, first),
+        };
         // The file itself is writable, so the error is about the directory.
         let temp = temp.map_err(|error| match error {
             Error::Denied if self.original.is_some() => Error::DirectoryDenied,

@@ -56,6 +56,15 @@ impl<'t> Swap<'t> {
 
     /// Gives the temp file the target's name, unless the name is taken.
     fn place(&mut self) -> Result<()> {
+        if self.temp.is_unnamed {
+            match sys::link_unnamed(&self.temp.fd, self.dir.fd(), self.target.name.as_bytes()) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST) => return Err(Error::Changed),
+                Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno.into()),
+                // Some file systems cannot name it, and without `/proc` there is no way to.
+                Err(_) => self.temp = self.temp.named_copy(self.durability)?,
+            }
+        }
         let (dir, temp) = (self.dir.fd(), self.temp.entry.name.as_bytes());
         let name = self.target.name.as_bytes();
         match sys::rename_new(dir, temp, name) {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::dir::Dir;
 use crate::target::Original;
 use crate::temp_name::{Digest, TempName, kept_name};
-use crate::{Error, Metadata, Name, Result, sys};
+use crate::{Durability, Error, Metadata, Name, Result, sys};
 
 /// A directory entry with a temp name. Dropping this deletes it, unless its content is needed.
 #[derive(Debug)]
@@ -178,9 +178,40 @@ pub(crate) struct TempFile {
     pub(crate) entry: TempEntry,
     pub(crate) fd: Arc<OwnedFd>,
     pub(crate) meta: Metadata,
+    /// Whether the file has no name yet. Then the entry is not in the directory, and a killed process leaves nothing.
+    pub(crate) is_unnamed: bool,
 }
 
 impl TempFile {
+    /// Creates a file without a name, or a temp file where the file system cannot.
+    pub(crate) fn create_unnamed(dir: &Arc<Dir>, mode: u32) -> Result<Self> {
+        let fd = match sys::create_unnamed(dir.fd(), mode) {
+            // `EISDIR`: the kernel does not know the flag. `EPERM`: so ext4 reports that the directory was removed.
+            Err(errno)
+                if sys::is_unsupported(errno) || [Errno::ISDIR, Errno::PERM].contains(&errno) =>
+            {
+                return Self::create(dir, mode, None);
+            }
+            other => Arc::new(other?),
+        };
+        let meta = Metadata::of(&sys::stat(&fd)?);
+        let name = TempName::new()?.with(Some(meta.identity.inode()), None).name()?;
+        let entry = TempEntry { dir: dir.clone(), name, delete_on_drop: false, written: None };
+        Ok(Self { entry, fd, meta, is_unnamed: true })
+    }
+
+    /// Copies the content of a file that cannot get a name into a temp file.
+    pub(crate) fn named_copy(&self, durability: Durability) -> Result<Self> {
+        let copy = Self::create(&self.entry.dir, 0o600, None)?;
+        copy_content(&self.fd, &copy.fd)?;
+        let mode = Metadata::of(&sys::stat(&self.fd)?).mode;
+        sys::change_mode(&copy.fd, mode & 0o1777)?;
+        if durability != Durability::None {
+            sys::sync_data(&copy.fd)?;
+        }
+        Ok(copy)
+    }
+
     /// Creates a temp file that will displace the file with the digest, if there is one.
     pub(crate) fn create(dir: &Arc<Dir>, mode: u32, displaces: Option<Digest>) -> Result<Self> {
         let temp_name = TempName::new()?;
@@ -204,7 +235,7 @@ impl TempFile {
             other => other?,
         }
         entry.name = named;
-        Ok(Self { entry, fd, meta })
+        Ok(Self { entry, fd, meta, is_unnamed: false })
     }
 
     /// Copies the file's owner, mode and extended attributes. The order matters: changing the owner clears bits of
@@ -276,13 +307,9 @@ impl TempFile {
     /// Overwrites the new content with that of the displaced file, for a rollback if names cannot be changed.
     pub(crate) fn write_back(&self, original: &Original) -> Result<()> {
         // Steps that can fail come first. Until the first write, the file has its new content.
-        let (mut buffer, mut read) = (vec![0; 64 * 1024], 0);
         sys::seek_to(&self.fd, 0)?;
         sys::truncate(&self.fd, original.file.meta().len)?;
-        while let more @ 1.. = sys::read_from(original.file.fd(), &mut buffer, read)? {
-            sys::write_all(&self.fd, &buffer[..more])?;
-            read += more as u64;
-        }
+        copy_content(original.file.fd(), &self.fd)?;
         sys::sync_data(&self.fd)?;
         // The content is restored. Restoring its time may fail.
         _ = sys::set_modified(&self.fd, original.file.meta().modified);
@@ -293,6 +320,16 @@ impl TempFile {
     pub(crate) fn meta_now(&self) -> Option<Metadata> {
         retry(|| sys::stat(&self.fd)).map(|stat| Metadata::of(&stat))
     }
+}
+
+/// Writes the content of one file to the position of the other.
+fn copy_content(from: &OwnedFd, to: &OwnedFd) -> Result<()> {
+    let (mut buffer, mut read) = (vec![0; 64 * 1024], 0);
+    while let more @ 1.. = sys::read_from(from, &mut buffer, read)? {
+        sys::write_all(to, &buffer[..more])?;
+        read += more as u64;
+    }
+    Ok(())
 }
 
 /// Whether the system refuses to change an attribute.

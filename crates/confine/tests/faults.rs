@@ -125,11 +125,22 @@ fn file_systems_that_cannot_exchange_lose_nothing_either() {
     sweep_all(&rename_only);
 }
 
+/// They cannot create a file without a name, or cannot name it afterwards.
+#[test]
+fn file_systems_without_unnamed_files_lose_nothing_either() {
+    let cannot = Fault::Errno(Errno::OPNOTSUPP.raw_os_error());
+    for call in ["create_unnamed", "link_unnamed"] {
+        for how in [Durability::None, Durability::Full] {
+            sweep("new/file", false, how, OpenMethod::Kernel, &[(When::Every(call), cannot)]);
+        }
+    }
+}
+
 #[test]
 fn file_systems_that_can_only_rename_replace_whole_files() {
     let cannot = Fault::Errno(Errno::INVAL.raw_os_error());
-    let always =
-        ["exchange", "rename_new", "linkat", "flock"].map(|call| (When::Every(call), cannot));
+    let always = ["create_unnamed", "exchange", "rename_new", "linkat", "flock"]
+        .map(|call| (When::Every(call), cannot));
     for path in ["file", "new/file"] {
         let dir = TempDir::new().unwrap();
         fs::write(dir.path().join("file"), OLD).unwrap();

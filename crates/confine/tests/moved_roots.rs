@@ -11,7 +11,7 @@ use std::path::Path;
 use landlock::{Landlock, OtherProcess, off_and_on, restricted};
 use pinfold_confine::fault::{Fault, When, inject_while, interleave};
 use pinfold_confine::{Durability, Error, OpenMethod, Workspace};
-use pinfold_testkit::{can_rename_new, names_in, until_seen};
+use pinfold_testkit::{can_create_unnamed, can_rename_new, names_in, until_seen};
 use tempfile::TempDir;
 
 const METHODS: [OpenMethod; 2] = [OpenMethod::Kernel, OpenMethod::NameByName];
@@ -300,9 +300,17 @@ fn moved_at(
 #[test]
 fn a_directory_that_is_moved_at_the_exchange_gets_its_file_back() {
     for landlock in off_and_on() {
-        for (before, call) in [(Some("old"), "exchange"), (None, "rename_new")] {
+        let all_named = [(When::Every("create_unnamed"), Fault::Errno(95))];
+        for (before, call, faults) in [
+            (Some("old"), "exchange", &[][..]),
+            (None, "link_unnamed", &[]),
+            (None, "rename_new", &all_named),
+        ] {
+            if call == "link_unnamed" && !can_create_unnamed(&std::env::temp_dir()) {
+                continue;
+            }
             let (error, left) =
-                moved_at(landlock, (call, 1), before, &[], |workspace| write(workspace, "a/f"));
+                moved_at(landlock, (call, 1), before, faults, |workspace| write(workspace, "a/f"));
             let content = |of: &str| left.iter().find(|(name, _)| name == of).map(|it| &*it.1);
             assert_eq!(content("f"), before, "{landlock:?}: {left:?}");
             if landlock == Landlock::Off {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use pinfold_confine::fault::{Fault, Meanwhile, When, each_call, inject, inject_while};
 use pinfold_confine::{Durability, Error, Workspace};
-use pinfold_testkit::{can_exchange, can_rename_new, names_in};
+use pinfold_testkit::{can_create_unnamed, can_exchange, can_rename_new, names_in};
 use tempfile::TempDir;
 
 #[test]
@@ -183,6 +183,15 @@ fn task_of_another_process() {
         println!("left: {kept}");
         return;
     }
+    if action == "create" {
+        let kill = (When::Nth(nth.parse().unwrap()), Fault::Exit);
+        let report = inject(&[kill], || {
+            let target = workspace.target(&"new".into(), &Default::default())?;
+            target.replace(NEW.as_bytes(), Durability::Full).map(drop)
+        });
+        println!("done: {:?}", report.result.is_ok());
+        return;
+    }
     let (no_exchange, call) = match action {
         "replace" => (None, "exchange"),
         "remove" => (None, "rename_new"),
@@ -298,6 +307,29 @@ fn a_process_that_is_killed_while_it_writes_the_old_content_back_loses_none() {
         );
         if finished {
             assert_eq!((names_in(dir.path()).len(), &*file), (2, OLD), "{printed}");
+            return;
+        }
+    }
+    panic!("it never ends");
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_creates_a_file_leaves_nothing_to_sweep() {
+    let dir = TempDir::new().unwrap();
+    if !can_create_unnamed(dir.path()) {
+        return;
+    }
+    let file = dir.path().join("new");
+    for nth in each_call().take_while(|nth| *nth < 200) {
+        let at = dir.path().display();
+        let finished = run(format!("{at}|create||{nth}")).contains("done:");
+        if file.exists() {
+            assert_eq!(fs::read_to_string(&file).unwrap(), NEW, "killed at {nth}");
+            fs::remove_file(&file).unwrap();
+        }
+        assert_eq!(names_in(dir.path()), [""; 0], "killed at {nth}");
+        if finished {
+            assert!(nth > 8, "{nth}");
             return;
         }
     }

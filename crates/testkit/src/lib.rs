@@ -16,7 +16,8 @@ mod stage;
 mod tree;
 
 pub use limits::{
-    can_exchange, can_have_long_paths, can_rename_new, is_watched, limited, names_in, until_seen,
+    can_create_unnamed, can_exchange, can_have_long_paths, can_rename_new, is_watched, limited,
+    names_in, until_seen,
 };
 pub use namespace::{in_mount_namespace, mount};
 pub use process::{Process, this_program};

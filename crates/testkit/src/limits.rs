@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
 
 use crate::skipped;
 
@@ -34,6 +34,16 @@ pub fn can_rename_new(dir: &Path) -> bool {
     can
 }
 
+/// Whether a file can be created without a name.
+pub fn can_create_unnamed(dir: &Path) -> bool {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let can = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).is_ok();
+    if !can {
+        limited("a file cannot be created without a name (`O_TMPFILE`)");
+    }
+    can
+}
+
 fn can_rename(dir: &Path, flags: RenameFlags) -> bool {
     let probe = tempfile::tempdir_in(dir).unwrap();
     let [one, other] = ["one", "other"].map(|name| probe.path().join(name));
@@ -50,9 +60,9 @@ pub fn can_have_long_paths(dir: &Path) -> bool {
     let name = "d".repeat(250);
     let mut at = fs::File::open(probe.path()).unwrap();
     for _ in 0..17 {
-        let flags = rustix::fs::OFlags::RDONLY;
+        let flags = OFlags::RDONLY;
         let made = rustix::fs::mkdirat(&at, &name, 0o755.into())
-            .and_then(|()| rustix::fs::openat(&at, &name, flags, 0.into()));
+            .and_then(|()| openat(&at, &name, flags, 0.into()));
         match made {
             Ok(next) => at = next.into(),
             Err(_) => {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags};
 use rustix::io::{Errno, IoSliceMut, ReadWriteFlags, Result, preadv2};
 
@@ -128,6 +128,20 @@ pub(super) fn rename_with(
 #[allow(clippy::unnecessary_wraps, reason = "other systems have something to do, which may fail")]
 pub(crate) fn copy_access_list(_: &OwnedFd, _: &OwnedFd) -> Result<()> {
     Ok(())
+}
+
+/// Creates a file in a directory, but without a name. It is gone when it is closed, unless [`link_unnamed`] names it.
+pub(crate) fn create_unnamed(dir: impl AsFd, mode: u32) -> Result<OwnedFd> {
+    let flags = with_always(OFlags::RDWR | OFlags::TMPFILE);
+    call("create_unnamed", || fs::openat(dir.as_fd(), c".", flags, Mode::from_raw_mode(mode)))
+}
+
+/// Gives a file of [`create_unnamed`] a name in its directory. Fails if the name is taken.
+pub(crate) fn link_unnamed(file: &OwnedFd, dir: impl AsFd, name: &[u8]) -> Result<()> {
+    // Before Linux 6.10, only privileged processes can link a handle itself.
+    let file = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = AtFlags::SYMLINK_FOLLOW;
+    call("link_unnamed", || fs::linkat(fs::CWD, file.as_str(), dir.as_fd(), name, flags))
 }
 
 /// Flushes a file's content to the disk.

@@ -120,6 +120,16 @@ pub(crate) fn copy_access_list(_: &OwnedFd, _: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
+/// Always fails: every file has a name here.
+pub(crate) fn create_unnamed(_: impl AsFd, _: u32) -> Result<OwnedFd> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// As [`create_unnamed`].
+pub(crate) fn link_unnamed(_: &OwnedFd, _: impl AsFd, _: &[u8]) -> Result<()> {
+    Err(Errno::OPNOTSUPP)
+}
+
 /// Flushes a file's content to the disk. On macOS, `fsync` alone leaves it in the disk's own cache.
 pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
     #[cfg(target_vendor = "apple")]

@@ -198,7 +198,8 @@ fn content_is_flushed_before_it_takes_its_place_and_the_directory_after() {
         let target = workspace.target(&"f".into(), &Default::default()).unwrap();
         let calls = inject(&[], || target.replace(b"new", how).map(drop)).calls;
         let at = |name: &str| calls.iter().position(|call| *call == name);
-        let trade = at(if existing { "exchange" } else { "rename_new" }).unwrap();
+        let trade = if existing { at("exchange") } else { at("link_unnamed") };
+        let trade = trade.or(at("rename_new")).unwrap();
         let what = format!("{existing} {how:?}: {calls:?}");
         assert!(at("flock").unwrap() < trade, "{what}");
         match how {

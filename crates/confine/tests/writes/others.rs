@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use pinfold_confine::{Deadline, Durability, Error, Workspace};
-use pinfold_testkit::{can_exchange, limited, names_in};
+use pinfold_testkit::{can_create_unnamed, can_exchange, limited, names_in};
 use rustix::fs::CWD;
 use tempfile::TempDir;
 
@@ -250,15 +250,26 @@ fn nobody_waits_longer_than_they_are_willing_to() {
 
 #[test]
 fn directories_that_others_take_back_are_made_again() {
-    use pinfold_confine::fault::interleave;
+    use pinfold_confine::fault::{Fault, When, inject_while};
     let (dir, workspace) = workspace();
-    for (call, nth) in [("mkdirat", 2), ("create", 1), ("rename_new", 1)] {
+    let unsupported = Fault::Errno(rustix::io::Errno::OPNOTSUPP.raw_os_error());
+    let all_named = (When::Every("create_unnamed"), unsupported);
+    for (call, nth, faults) in [
+        ("mkdirat", 2, &[][..]),
+        ("create_unnamed", 1, &[]),
+        ("link_unnamed", 1, &[]),
+        ("create", 1, &[all_named]),
+        ("rename_new", 1, &[all_named]),
+    ] {
+        if call == "link_unnamed" && !can_create_unnamed(dir.path()) {
+            continue;
+        }
         let target = workspace.target(&"a/b/c".into(), &Default::default()).unwrap();
         let root = dir.path().to_owned();
         let removed = std::rc::Rc::new(std::cell::Cell::new(true));
         let is_removed = removed.clone();
         let others = Box::new(move || is_removed.set(fs::remove_dir_all(root.join("a")).is_ok()));
-        let report = interleave(vec![(call, nth, others)], || {
+        let report = inject_while(faults, vec![(call, nth, others)], || {
             target.replace(b"x", Durability::None).map(drop)
         });
         if !removed.get() {
