@@ -41,11 +41,16 @@ fn place() -> PathBuf {
     home().join("target/filesystems")
 }
 
-/// Tries every file system, or the given ones, and writes their rows.
+/// Tries every file system, or the given ones, and writes their rows. With `--only TEST,TEST`, runs the tests whose names
+/// contain one of these, and writes nothing: in the virtual machine, a whole row takes hours.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    if let ["--inside", name] = arguments {
-        return inside(name);
+    if let ["--inside", name, only @ ..] = arguments {
+        return inside(name, only.first().copied().unwrap_or_default());
     }
+    let (arguments, only) = match arguments {
+        [rows @ .., "--only", test] => (rows, *test),
+        rows => (rows, ""),
+    };
     let known = |name: &&str| all().any(|row| row.name == *name);
     if let Some(unknown) = arguments.iter().find(|name| !known(name)) {
         let names: Vec<_> = all().map(|row| row.name).collect();
@@ -56,12 +61,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let chosen = |row: &&Mount| arguments.is_empty() || arguments.contains(&row.name);
     let mut problems = Vec::new();
     for row in all().filter(chosen) {
-        match try_row(row) {
+        match try_row(row, only) {
             Ok(outcomes) => {
                 problems.extend(row.problems(&outcomes));
                 let line = row.line(&outcomes);
                 println!("{line}");
-                write_row(row, &line, &row.limits(&outcomes))?;
+                if only.is_empty() {
+                    write_row(row, &line, &row.limits(&outcomes))?;
+                }
             }
             Err(problem) => {
                 eprintln!("xtask: !!! {} WAS NOT TRIED: {problem:#} !!!", row.title);
@@ -103,17 +110,17 @@ fn head(what: &str, first: &Mount) -> String {
 }
 
 /// The outcomes of all promises on a file system, and the kernel.
-fn try_row(row: &Mount) -> Result<BTreeMap<String, Outcome>> {
+fn try_row(row: &Mount, only: &str) -> Result<BTreeMap<String, Outcome>> {
     eprintln!("xtask: {}", row.title);
     let begin = Instant::now();
     row.install()?;
     let said = if row.is_known_here() {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe()?);
-        command.args(["filesystems", "--inside", row.name]);
+        command.args(["filesystems", "--inside", row.name, only]);
         lines_of(&mut command)?
     } else {
-        lines_of(&mut Machine::set_up(row.packages)?.command(row.name)?)?
+        lines_of(&mut Machine::set_up(row.packages)?.command(row.name, only)?)?
     };
     let mut outcomes = BTreeMap::new();
     for line in said.lines().filter_map(|line| line.split_once("RESULT ")) {
@@ -146,7 +153,7 @@ fn lines_of(command: &mut Command) -> Result<String> {
 }
 
 /// Runs in the namespace or in the virtual machine: mounts the file system, and prints a line for each promise.
-fn inside(name: &str) -> Result<()> {
+fn inside(name: &str, only: &str) -> Result<()> {
     let row = all().find(|row| row.name == name).context("no such file system")?;
     let programs = Programs::load()?;
     let at = match row.mount() {
@@ -157,7 +164,7 @@ fn inside(name: &str) -> Result<()> {
         }
     };
     for column in row.columns {
-        let outcome = column.run(&programs, &at)?;
+        let outcome = column.run(&programs, &at, only)?;
         println!("RESULT {}", outcome.to_json(column.title));
     }
     // A process that provides a file system would keep the namespace and the disk.

@@ -164,7 +164,11 @@ impl Target {
         }
         let lock = dir.lock(&self.deadline)?;
         let unverified = dir.sweep(&lock, Some(&temp.entry.name), &self.deadline);
-        self.check_directory(dir)?;
+        self.check_directory(dir).map_err(|error| match error {
+            // XFS and Btrfs create a file without a name in a removed directory, too. The change is planned again.
+            Error::DirectoryMoved if temp.is_unnamed && dir.is_removed() => Error::Changed,
+            other => other,
+        })?;
         // If a system call above has hung, the call may have been answered already. Then it must change nothing.
         self.deadline.check()?;
         let swap = Swap::new(self, dir, temp, lock, unverified, durability);

@@ -59,6 +59,11 @@ impl Dir {
         self.identity
     }
 
+    /// Whether the directory was removed while it is open here.
+    pub(crate) fn is_removed(&self) -> bool {
+        sys::stat(&self.fd).is_ok_and(|stat| Metadata::of(&stat).links == 0)
+    }
+
     pub(crate) fn meta(&self, name: &Name) -> Result<Metadata> {
         Ok(Metadata::of(&sys::stat_at(&self.fd, name.as_bytes())?))
     }

@@ -29,7 +29,7 @@ use crate::caller::Caller;
 use crate::conversation::{Conversation, IdentifiedBy};
 use crate::roots::{RootsState, resolve_roots};
 use crate::service::Shared;
-use crate::threads::{run, stay_awake};
+use crate::threads::{Priority, run, stay_awake};
 use crate::viewers::ViewersFirst;
 use crate::{reply, server};
 
@@ -136,7 +136,7 @@ impl Call<'_> {
                 (tools.perform(&prepared, &options), tools.compact_params_of(&prepared))
             }
         };
-        let work = run(&self.shared.running, work);
+        let work = run(&self.shared.running, self.priority(), work);
         stay_awake(&self.shared.running, &work).await;
         let seconds = tools.session().settings().deadline_seconds;
         let running = RunningCall { call: self, begin, seconds, cancel };
@@ -153,6 +153,14 @@ impl Call<'_> {
             return Err(Ended::Failed(error));
         };
         Ok(self.finish(begin, done).await)
+    }
+
+    /// A search of one client must not delay short calls of others. On standard input and output there are no others,
+    /// and a search of low priority would wait for the client's own programs.
+    fn priority(&self) -> Priority {
+        let searches = self.tool.hints.read_only && !self.tool.reads_one_file;
+        let delays_others = searches && Caller::is_over_http(&self.context);
+        if delays_others { Priority::Low } else { Priority::Normal }
     }
 
     /// The options of a call, wherever it is performed.

@@ -31,6 +31,17 @@ impl Caller {
         Self::default()
     }
 
+    /// Whether a request came over HTTP, where the server has other clients, too.
+    pub(crate) fn is_over_http(context: &RequestContext<RoleServer>) -> bool {
+        #[cfg(feature = "http")]
+        return context.extensions.get::<http::request::Parts>().is_some();
+        #[cfg(not(feature = "http"))]
+        {
+            _ = context;
+            false
+        }
+    }
+
     /// The memory of the answer to a request, which its transport keeps until the answer is sent.
     fn answer_room(context: &RequestContext<RoleServer>) -> Option<AnswerRoom> {
         #[cfg(feature = "http")]

@@ -207,16 +207,16 @@ async fn accept<H: ServerHandler + Send + 'static>(
             accepted = listener.accept() => accepted,
             () = &mut over => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(limits::http::ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let Some(connection) = open.open() else {
-            tracing::warn!("there are too many connections");
+        let Some(connection) = open.open(address.ip()) else {
+            tracing::warn!(address = %address.ip(), "there are too many connections");
             continue;
         };
         tasks.spawn(serve_connection(stream, connection, router.clone(), lifecycle.ended.clone()));

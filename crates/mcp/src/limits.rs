@@ -8,6 +8,11 @@ pub const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 /// How many calls run at once. Searches use several threads each; more calls wait for a thread.
 pub(crate) const MAX_CALLS: usize = 64;
 
+/// How much nicer searches over HTTP are than other calls: with 5, a search gets about a quarter of a processor that
+/// another call needs, too, and is never stopped altogether.
+#[cfg(target_os = "linux")]
+pub(crate) const SEARCH_NICE: i32 = 5;
+
 /// How many more calls may wait for the user. Each occupies a thread, which costs little while it waits.
 pub(crate) const MAX_APPROVAL_REQUESTS: usize = 448;
 

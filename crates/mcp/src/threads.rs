@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinfold::Error;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -35,7 +36,7 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     if let Some(stuck) = shared.stuck.at_limit() {
         return Err(stuck);
     }
-    let mut guard = WatchOnDrop(&shared.stuck, Some(run(&shared.running, work)));
+    let mut guard = WatchOnDrop(&shared.stuck, Some(run(&shared.running, Priority::Normal, work)));
     let work = guard.1.as_mut().expect("it is taken when it is dropped");
     let done = work.await;
     guard.1 = None;
@@ -45,10 +46,31 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     })
 }
 
+/// The priority of a thread.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Priority {
+    Normal,
+    /// For a call that may keep all processors busy while other clients wait for short ones.
+    Low,
+}
+
+/// Threads of low priority. They are not those of the pool, because an unprivileged thread cannot raise its priority
+/// again. Threads that they start, to search on several processors, have the same priority.
+static LOW_PRIORITY: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let mut threads = Builder::new_current_thread();
+    threads.on_thread_start(|| {
+        // On Linux this applies to the calling thread only.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::nice(limits::SEARCH_NICE);
+    });
+    threads.max_blocking_threads(limits::MAX_CALLS).build().ok()
+});
+
 /// Runs work on a thread of the pool. If the pool is empty and the system cannot start a thread, the work runs on
 /// this thread, and other requests wait.
 pub(crate) fn run<T: Send + 'static>(
     tracker: &TaskTracker,
+    priority: Priority,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<Option<T>> {
     // The tracker's token belongs to the work, not to the task: the task may stay in the queue after the work is
@@ -60,7 +82,11 @@ pub(crate) fn run<T: Send + 'static>(
     };
     // If the system cannot start a thread, Tokio panics. The task stays in Tokio's queue and later finds no work.
     let on_thread = take_and_run.clone();
-    catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(on_thread))).unwrap_or_else(|_| {
+    let spawned = catch_unwind(AssertUnwindSafe(|| match (priority, &*LOW_PRIORITY) {
+        (Priority::Low, Some(threads)) => threads.spawn_blocking(on_thread),
+        _ => tokio::task::spawn_blocking(on_thread),
+    }));
+    spawned.unwrap_or_else(|_| {
         let done = take_and_run();
         tokio::spawn(async { done })
     })
@@ -100,5 +126,21 @@ impl StuckThreads {
     pub(crate) fn at_limit(&self) -> Option<Error> {
         let calls = self.0.load(Ordering::Relaxed);
         (calls >= limits::MAX_STUCK_CALLS).then_some(Error::TooManyStuck { calls })
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_of_low_priority_gives_it_to_those_that_it_starts() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
+        let (tracker, own) = (TaskTracker::new(), nice());
+        for (priority, more) in [(Priority::Normal, 0), (Priority::Low, limits::SEARCH_NICE)] {
+            let work = move || [nice(), std::thread::spawn(nice).join().unwrap()];
+            let found = run(&tracker, priority, work).await.unwrap().unwrap();
+            assert_eq!(found, [(own + more).min(19); 2], "{priority:?}");
+        }
     }
 }

@@ -107,9 +107,10 @@ impl Machine {
     }
 
     /// The command that runs this program in the machine.
-    pub(crate) fn command(&self, row: &str) -> Result<Command> {
+    pub(crate) fn command(&self, row: &str, only: &str) -> Result<Command> {
         let start = place().join("start");
-        let command = format!("{} filesystems --inside {row}", std::env::current_exe()?.display());
+        let program = std::env::current_exe()?;
+        let command = format!("{} filesystems --inside {row} '{only}'", program.display());
         let text = START
             .replace("@HOME@", &crate::release::home().display().to_string())
             .replace("@MODULES@", &self.modules.display().to_string())

@@ -224,6 +224,7 @@ fn a_log_of_json_is_one_object_a_line() {
     let place = Place::new(&["one"]);
     place.configure(&place.table("one", &format!("audit = {:?}", place.path("audit"))));
     let token = place.token("one", "agent", &[]);
+    let limited = place.token("one", "limited", &["--max-calls-per-second", "1"]);
     let log = place.path("log");
     let mut command = place.pinfold(&["serve", "--http", "127.0.0.1:0", "--log-format", "json"]);
     command.env("PINFOLD_LOG", "info").stdin(Stdio::null());
@@ -243,6 +244,10 @@ fn a_log_of_json_is_one_object_a_line() {
     let one = Web::opened(at.unwrap(), &token, "/mcp/one");
     called(&one, &one.session(), "file.read", &read("a.txt"));
     assert_eq!(one.send("GET", "/mcp/one", &[], b"").status, 401);
+    let page = [("Origin", "https://elsewhere.example")];
+    assert_eq!(one.send("GET", "/mcp/one", &page, b"").status, 403);
+    let limited = Web::opened(at.unwrap(), &limited, "/mcp/one");
+    eventually("no call is over the limit", || limited.post(&[], &json!({})).status == 429);
     assert_eq!(one.post(&[], &json!({})).status, 400);
     let refused = |status: u16| lines().into_iter().find(|line| line["status"] == status);
     eventually("the calls are not logged", || refused(400).is_some());
@@ -251,10 +256,11 @@ fn a_log_of_json_is_one_object_a_line() {
     assert_eq!(facts, ["one", "agent", "file.read", "ok", "INFO"]);
     let audit = fs::read_to_string(place.path("audit")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&audit).unwrap()["token"], "agent");
-    let facts =
-        |status| ["message", "path", "token"].map(|key| refused(status).unwrap()[key].clone());
-    assert_eq!(facts(401), [json!("refused"), json!("/mcp/one"), Value::Null]);
-    assert_eq!(facts(400), ["refused", "/mcp/one", "agent"]);
+    for (status, token) in [(401, Value::Null), (403, Value::Null), (429, json!("limited"))] {
+        let line = refused(status).unwrap();
+        let facts = ["message", "path", "address", "token"].map(|key| line[key].clone());
+        assert_eq!(facts, [json!("refused"), json!("/mcp/one"), json!("127.0.0.1"), token]);
+    }
     assert!(lines().iter().all(|line| line["timestamp"].is_string()));
     // What it says is its own, and a line for each call.
     let others = lines().into_iter().filter_map(|line| line["target"].as_str().map(str::to_owned));

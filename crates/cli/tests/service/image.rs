@@ -18,21 +18,23 @@ use crate::{Place, called, eventually, is_let_in, recipe};
 
 /// The instructions of the Containerfile.
 #[derive(Debug, Default)]
-struct Image {
+pub(crate) struct Image {
     copied: (String, String),
     environment: Vec<(String, String)>,
     user: u32,
     directory: String,
     volumes: Vec<String>,
     /// The commands in the first lines that come before those of the container engine.
-    preparation: Vec<String>,
+    pub(crate) preparation: Vec<String>,
     /// The volumes of the command in the first lines: a directory beside the file or a name, and the path in the image.
     mounted: Vec<(String, String)>,
-    command: Vec<String>,
+    pub(crate) command: Vec<String>,
+    /// The commands of the container engine in the first lines: one that builds the image, and one that runs it.
+    pub(crate) engine: Vec<String>,
 }
 
 impl Image {
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut image = Self::default();
         let list = |value: &str| serde_json::from_str::<Vec<String>>(value).unwrap();
         for volume in text.split("--volume ").skip(1) {
@@ -40,8 +42,10 @@ impl Image {
             image.mounted.push((from.into(), to.trim_end_matches(":ro").into()));
         }
         let commands = text.lines().filter_map(|line| line.strip_prefix("#   "));
-        let preparation = commands.take_while(|line| !line.starts_with("podman "));
-        image.preparation = preparation.map(str::to_owned).collect();
+        let (engine, preparation): (Vec<_>, Vec<_>) =
+            commands.partition(|line| line.starts_with("podman ") || line.starts_with(' '));
+        image.preparation = preparation.into_iter().map(str::to_owned).collect();
+        image.engine = engine.join("\n").replace("\\\n", "").lines().map(str::to_owned).collect();
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let (word, value) = line.split_once(' ').unwrap();
             match word {
@@ -69,7 +73,7 @@ impl Image {
 }
 
 /// The libraries that a program loads. A static one, which the image is for, loads none.
-fn libraries(program: &Path) -> Vec<PathBuf> {
+pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let paths = text.split_whitespace().filter(|word| word.starts_with('/'));

@@ -5,7 +5,7 @@ use std::fs;
 use pinfold_testkit::mcp::{Reply, Web, initialize};
 use serde_json::json;
 
-use crate::{Place, called, holder, read};
+use crate::{Place, called, eventually, holder, read};
 
 /// Checks a refusal for a limit, and returns its `Retry-After` in seconds.
 fn refused(reply: &Reply, id: i64, limit: &str) -> u64 {
@@ -87,4 +87,33 @@ fn more_sessions_than_a_token_may_have_are_refused() {
     let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", sessions[0].as_str())];
     assert_eq!(few.send("DELETE", "/mcp/one", &headers, b"").status, 204);
     few.session();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn searches_have_a_lower_priority_than_other_calls() {
+    let place = Place::new(&["one"]);
+    let token = place.token("one", "agent", &[]);
+    let mut server = place.serve(&[]);
+    let process = server.process().id();
+    let client = holder(&server, "one", &token);
+    let session = client.session();
+    // A thread stays for some seconds after its call.
+    let threads = || -> Vec<i32> {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap().map_while(Result::ok);
+        let lines = threads.filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
+        // The name, in parentheses, may have spaces.
+        let nice = |line: String| line.rsplit_once(')')?.1.split(' ').nth(17)?.parse().ok();
+        lines.filter_map(nice).collect()
+    };
+    let own = rustix::process::getpriority_process(None).unwrap();
+    let is_low = |nice: &i32| *nice == (own + 5).min(19);
+    called(&client, &session, "file.write", &json!({"path": "new.txt", "content": "new\n"}));
+    called(&client, &session, "file.read", &read("new.txt"));
+    let nices = threads();
+    assert!(nices.len() > 1 && !nices.iter().any(is_low), "{nices:?}");
+    eventually("a search has the priority of other calls", || {
+        called(&client, &session, "file.search", &json!({"pattern": "one"}));
+        threads().iter().any(is_low)
+    });
 }

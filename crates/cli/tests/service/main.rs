@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its case has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test looks at real files")]
 
+#[cfg(target_os = "linux")]
+mod container;
 mod ending;
 mod image;
 mod limits;

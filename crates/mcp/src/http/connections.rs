@@ -1,6 +1,7 @@
 //! The open connections. If there are too many, the oldest unauthenticated one is closed.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,8 @@ struct Open {
 /// An open connection. It counts until this is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
+    /// The address of the client, or of the proxy in front of the server.
+    pub(super) address: IpAddr,
     all: Connections,
     number: u64,
     state: Arc<State>,
@@ -48,7 +51,7 @@ impl Connections {
     }
 
     /// Adds a connection. Returns `None` if there are too many and all of them are authenticated.
-    pub(super) fn open(&self) -> Option<Connection> {
+    pub(super) fn open(&self, address: IpAddr) -> Option<Connection> {
         let mut open = self.lock();
         if open.connections.len() >= self.max {
             let unauthenticated = |state: &Arc<State>| !state.authenticated.load(Ordering::Relaxed);
@@ -60,7 +63,7 @@ impl Connections {
         open.next_number += 1;
         open.connections.insert(number, state.clone());
         drop(open);
-        Some(Connection { all: self.clone(), number, state })
+        Some(Connection { address: address.to_canonical(), all: self.clone(), number, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -92,7 +95,8 @@ impl Connection {
             while !self.answer().is_overdue(self.all.answer_wait) {
                 tokio::time::sleep(limits::http::ANSWER_CHECK_INTERVAL).await;
             }
-            tracing::warn!("a client does not read its answer, and others wait for the memory");
+            let address = self.address;
+            tracing::warn!(%address, "a client does not read its answer, and others wait for the memory");
         };
         tokio::select! {
             () = self.state.closed.cancelled() => {}
@@ -114,17 +118,18 @@ mod tests {
     #[test]
     fn the_oldest_unauthenticated_connection_makes_room() {
         let connections = Connections::new(3, Duration::MAX);
-        let [known, old, new] = std::array::from_fn(|_| connections.open().unwrap());
+        let open = || connections.open(IpAddr::from([127, 0, 0, 1]));
+        let [known, old, new] = std::array::from_fn(|_| open().unwrap());
         known.set_authenticated();
         let closed = |connection: &Connection| connection.state.closed.is_cancelled();
-        let fourth = connections.open().unwrap();
+        let fourth = open().unwrap();
         assert_eq!([&known, &old, &new, &fourth].map(closed), [false, true, false, false]);
         // The fourth has its place already.
         drop(old);
         new.set_authenticated();
         fourth.set_authenticated();
-        assert!(connections.open().is_none());
+        assert!(open().is_none());
         drop(known);
-        assert!(connections.open().is_some());
+        assert!(open().is_some());
     }
 }

@@ -63,8 +63,9 @@ impl<H: ServerHandler + Send + 'static> Router<H> {
         let status = response.status();
         if status.is_client_error() || status.is_server_error() {
             let (Admission { workspace, token }, status) = (&admission, status.as_u16());
+            let (workspace, address) = (&**workspace, connection.address);
             let token = Some(&**token).filter(|token| !token.is_empty());
-            tracing::info!(%method, path, workspace = &**workspace, token, status, "refused");
+            tracing::info!(%address, %method, path, workspace, token, status, "refused");
             if let Some(metrics) = &self.metrics {
                 metrics.refused(workspace, status);
             }
