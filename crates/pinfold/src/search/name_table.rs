@@ -4,7 +4,7 @@
 //! searched for a literal part of the glob, and only paths with it are matched.
 
 use memchr::memchr2;
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 
 /// Paths in the order of their files.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,6 +67,17 @@ impl NameQuery {
         let has_literals = !glob.contains(['[', '\\', '{', '}', char::REPLACEMENT_CHARACTER]);
         let literals = glob.split(['*', '?', '/']).filter(|_| has_literals);
         Self::Glob(literals.max_by_key(|part| part.len()).unwrap_or_default().to_owned())
+    }
+
+    /// Whether a file with this name matches. Returns `None` if that depends on its whole path.
+    pub(crate) fn fits_name(&self, name: &[u8]) -> Option<bool> {
+        match self {
+            Self::Is(whole) => Some(name == whole.as_bytes()),
+            Self::EndsWith(end) => Some(name.ends_with(end.as_bytes())),
+            Self::StartsWith(start) => Some(name.starts_with(start.as_bytes())),
+            Self::Contains(part) => Some(memmem::find(name, part.as_bytes()).is_some()),
+            Self::Glob(_) => None,
+        }
     }
 }
 
@@ -276,10 +287,13 @@ mod tests {
             let expected: Vec<_> = paths
                 .iter()
                 .zip(0_u32..)
-                .filter(|(path, _)| pattern.fits(path.as_bytes()))
+                .filter(|(path, _)| pattern.fits_glob(path.as_bytes()))
                 .map(|(_, number)| number)
                 .collect();
-            prop_assert_eq!(found, expected, "{} in {:?}", glob, paths);
+            prop_assert_eq!(&found, &expected, "{} in {:?}", glob, paths);
+            let fits = |number: &u32| pattern.fits(all[*number as usize].as_bytes());
+            let one_by_one: Vec<_> = (0..all.len() as u32).filter(fits).collect();
+            prop_assert_eq!(one_by_one, expected, "{} in {:?}", glob, paths);
         }
     }
 }
