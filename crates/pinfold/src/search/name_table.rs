@@ -126,13 +126,17 @@ impl NameTable {
     /// The numbers of the paths that one of the queries matches, sorted. `fits` tells whether the original glob
     /// matches a path.
     pub(crate) fn matching(&self, queries: &[NameQuery], fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
-        let mut found = Vec::new();
         let ends: Vec<_> = queries.iter().filter_map(NameEnd::new).collect();
-        if !ends.is_empty() {
-            let hits = self.tails.iter().zip(0_u32..).filter(|(tail, number)| {
-                ends.iter().any(|end| end.admits(**tail) && end.fits(self.path(*number as usize)))
+        let mut found = match ends.as_slice() {
+            [] => Vec::new(),
+            [end] => self.by_tail(|tail| end.admits(tail)),
+            ends => self.by_tail(|tail| ends.iter().fold(false, |any, end| any | end.admits(tail))),
+        };
+        if !ends.iter().all(NameEnd::is_in_tail) {
+            found.retain(|number| {
+                let (tail, path) = (self.tails[*number as usize], self.path(*number as usize));
+                ends.iter().any(|end| end.admits(tail) && end.fits(path))
             });
-            found.extend(hits.map(|(_, number)| number));
         }
         for query in queries {
             match query {
@@ -164,6 +168,18 @@ impl NameTable {
             found.sort_unstable();
         }
         found.dedup();
+        found
+    }
+
+    /// The numbers of the paths whose tails are admitted. Where many are, a branch for each would be mispredicted.
+    fn by_tail(&self, admits: impl Fn(u64) -> bool) -> Vec<u32> {
+        let mut found = vec![0; self.tails.len()];
+        let mut len = 0;
+        for (tail, number) in self.tails.iter().zip(0..) {
+            found[len] = number;
+            len += usize::from(admits(*tail));
+        }
+        found.truncate(len);
         found
     }
 
@@ -210,10 +226,14 @@ impl<'q> NameEnd<'q> {
         tail & self.mask == self.tail
     }
 
+    /// Whether the tail of a path decides.
+    fn is_in_tail(&self) -> bool {
+        self.end.len() <= size_of::<u64>() && !self.is_whole_name
+    }
+
     /// Whether a path matches whose tail is admitted.
     fn fits(&self, path: &[u8]) -> bool {
-        let is_compared = self.end.len() <= size_of::<u64>() && !self.is_whole_name;
-        is_compared
+        self.is_in_tail()
             || path.strip_suffix(self.end).is_some_and(|before| {
                 !self.is_whole_name || matches!(before.last(), None | Some(b'/'))
             })
