@@ -172,7 +172,7 @@ impl Workspace {
         let outcome = thread::scope(|scope| {
             let mut first = worker();
             // A small tree is done before another thread could start.
-            first.run_until(|| work.waiting() >= 4);
+            first.run_until(|| work.waiting() >= 6);
             let more = if work.is_done() {
                 0
             } else {
