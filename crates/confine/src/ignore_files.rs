@@ -221,7 +221,8 @@ pub(crate) fn is_ignore_file(name: &[u8]) -> bool {
 
 fn compiled(content: &[u8], hash: Hash) -> Option<Patterns> {
     let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
-    let mut builder = GitignoreBuilder::new("");
+    // With any other root, each path would be compared with it.
+    let mut builder = GitignoreBuilder::new(".");
     let mut cut = content.len() as u64 > MAX_BYTES;
     let content = &content[..content.len().min(MAX_BYTES as usize)];
     for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {

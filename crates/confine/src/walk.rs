@@ -121,6 +121,9 @@ pub trait Visitor: Send {
         true
     }
 
+    /// Called on the visitor's own thread after its last entry.
+    fn finish(&mut self) {}
+
     /// Receives an entry that is not shown because of its name, the ignore files, or [`Walk::visibility`]. Entries
     /// below it are not received.
     fn leave_out(&mut self, _: &Candidate<'_>, _: LeftOut) {}
@@ -169,7 +172,7 @@ impl Workspace {
         let outcome = thread::scope(|scope| {
             let mut first = worker();
             // A small tree is done before another thread could start.
-            first.run_until(|| work.waiting() >= 4);
+            first.run_until(|| work.waiting() >= 6);
             let more = if work.is_done() {
                 0
             } else {
@@ -181,12 +184,14 @@ impl Workspace {
                     let spawned = thread::Builder::new().spawn_scoped(scope, || {
                         let mut worker = worker();
                         worker.run_until(|| false);
+                        worker.visitor.finish();
                         (worker.visitor, worker.skipped, worker.all_watched)
                     });
                     spawned.ok()
                 })
                 .collect();
             first.run_until(|| false);
+            first.visitor.finish();
             let mut outcome = (vec![first.visitor], first.skipped, first.all_watched);
             for other in others {
                 match other.join() {

@@ -208,7 +208,9 @@ impl View<'_> {
         directory: bool,
     ) -> bool {
         // In a narrowed workspace, rules may match directories above its root.
-        if !self.session().workspace().is_narrowed() && policy.no_rule_can_match(below) {
+        if !self.session().workspace().is_narrowed()
+            && policy.no_rule_can_match(Access::Read, below)
+        {
             return true;
         }
         let real = self.real_root(root).join(OsStr::from_bytes(below));

@@ -266,7 +266,7 @@ impl Policy {
             return Decision::Deny(Reason::RootMoved);
         }
         let mut known = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
-        let plain = |below: &Path| self.no_rule_can_match(below.as_os_str().as_bytes());
+        let plain = |below: &Path| self.no_rule_can_match(access, below.as_os_str().as_bytes());
         if self.allow.is_empty() && known.all(plain) {
             // The usual case: no rule can match, and the path is not protected.
             return self.by_mode(access);
@@ -288,7 +288,7 @@ impl Policy {
         }
         let may_be_protected = || {
             let mut paths = given.into_iter().chain(real).flat_map(|path| self.below_roots(path));
-            paths.any(|below| protected::may_be_protected(below.as_os_str().as_bytes()))
+            paths.any(|below| protected::may_be_protected(access, below.as_os_str().as_bytes()))
         };
         if let Some(text) = self.ask.matches(access, &names) {
             // The user's approval of this rule for the session does not cover secrets.
@@ -323,16 +323,16 @@ impl Policy {
         }
     }
 
-    /// Whether no deny or ask rule, own file or protected path can match a path below a root. It is quick, since a
-    /// walk calls it for every name. It may be false although nothing matches, but it is never true for a path that
-    /// something matches.
-    pub(crate) fn no_rule_can_match(&self, below: &[u8]) -> bool {
+    /// Whether no deny or ask rule, own file or protected path can match an access to a path below a root. It is quick,
+    /// since a walk calls it for every name. It may be false although nothing matches, but it is never true for a path
+    /// that something matches.
+    pub(crate) fn no_rule_can_match(&self, access: Access, below: &[u8]) -> bool {
         // Compares bytes. If a name only has the same beginning, `decide` sorts that out.
         let maybe_own = |own: &PathBuf| below.starts_with(own.as_os_str().as_bytes());
         self.deny.cannot_match(below)
             && self.ask.cannot_match(below)
             && !self.own_below_roots.iter().any(maybe_own)
-            && !protected::may_be_protected(below)
+            && !protected::may_be_protected(access, below)
     }
 
     /// Denies every access to Pinfold's own files.

@@ -250,7 +250,7 @@ impl<'s> View<'s> {
         if self.session.settings().index == IndexMode::Auto && !workspace.is_narrowed() {
             let policy = self.session.policy();
             workspace.watch_in_background(starts, move |candidate| {
-                policy.no_rule_can_match(candidate.below_root())
+                policy.no_rule_can_match(Access::Read, candidate.below_root())
             });
         }
     }

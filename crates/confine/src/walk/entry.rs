@@ -53,6 +53,31 @@ pub(super) fn sort_key(root: usize, path: &[u8]) -> Vec<u8> {
     root.to_be_bytes().into_iter().chain(path).collect()
 }
 
+/// Compares two paths, each a directory and a name, in the order of their [sort keys](Place::sort_key). A walk sorts all of
+/// its files by this.
+fn compare_paths(one: [&[u8]; 2], other: [&[u8]; 2]) -> Ordering {
+    let ([one_dir, one_name], [other_dir, other_name]) = (one, other);
+    let shared = one_dir.iter().zip(other_dir).take_while(|(one, other)| one == other).count();
+    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+    match (&one_dir[shared..], &other_dir[shared..]) {
+        ([], []) => one_name.cmp(other_name),
+        ([one, ..], [other, ..]) => key(one).cmp(&key(other)),
+        ([], rest) => compare_below(one_name, shared, rest),
+        (rest, []) => compare_below(other_name, shared, rest).reverse(),
+    }
+}
+
+/// Compares a name with the rest of a directory's path after `shared` bytes, which are the path of the name's directory or the
+/// beginning of a longer name.
+fn compare_below(name: &[u8], shared: usize, rest: &[u8]) -> Ordering {
+    let below = if shared == 0 { Some(rest) } else { rest.strip_prefix(b"/") };
+    // The slash before the name is lower than any other byte.
+    let Some(below) = below else { return Ordering::Less };
+    let child = below.split(|byte| *byte == b'/').next().unwrap_or_default();
+    // At the same name there is a file or a directory. A path that goes on is greater.
+    name.cmp(child).then(Ordering::Less)
+}
+
 /// A directory that a walk has listed.
 #[derive(Debug)]
 pub(super) struct Listed {
@@ -162,17 +187,11 @@ impl WalkedFile {
         if Arc::ptr_eq(&self.directory, &other.directory) {
             return self.entry.cmp(&other.entry);
         }
-        let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
-        let [one, other_path] = [self, other].map(|file| file.path_parts().into_iter().flatten());
-        let paths = || one.map(key).cmp(other_path.map(key));
-        self.root().cmp(&other.root()).then_with(paths)
-    }
-
-    /// The parts of its path.
-    fn path_parts(&self) -> [&[u8]; 3] {
-        let (_, directory, name) = self.parts();
-        let slash = if directory.is_root() { &b""[..] } else { b"/" };
-        [directory.as_bytes(), slash, name]
+        let [(one_root, one_dir, one_name), (other_root, other_dir, other_name)] =
+            [self, other].map(Self::parts);
+        let paths =
+            || compare_paths([one_dir.as_bytes(), one_name], [other_dir.as_bytes(), other_name]);
+        one_root.cmp(&other_root).then_with(paths)
     }
 
     /// Whether it is an entry of this directory.
@@ -305,5 +324,33 @@ impl WalkEntry<'_> {
     /// The target of a symlink, as the link stores it.
     pub fn link_target(&self) -> Result<Vec<u8>> {
         Ok(sys::read_link(self.directory.handle()?, self.name())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_as_their_sort_keys() {
+        let names = ["a", "b", "a.", "aa", "é", "a b", "\u{1}"];
+        let mut paths: Vec<String> = names.map(str::to_owned).to_vec();
+        for _ in 0..2 {
+            let below = paths.iter().flat_map(|path| names.map(|name| format!("{path}/{name}")));
+            paths = below.chain(names.map(str::to_owned)).collect();
+        }
+
+        for one in &paths {
+            for other in &paths {
+                let [one_parts, other_parts] = [one, other].map(|path| {
+                    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+                    [directory, name]
+                });
+                let compared =
+                    compare_paths(one_parts.map(str::as_bytes), other_parts.map(str::as_bytes));
+                let [one_key, other_key] = [one, other].map(|path| sort_key(0, path.as_bytes()));
+                assert_eq!(compared, one_key.cmp(&other_key), "{one} {other}");
+            }
+        }
     }
 }

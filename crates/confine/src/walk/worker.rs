@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 1_000;
 /// How many files of one directory a thread takes at once. More are shared with other threads.
 const BATCH: usize = 64;
 
-/// How many files a walk shows first: they may be enough.
+/// How many files a thread takes first: they may be enough. It takes twice as many each time, up to [`BATCH`].
 const FIRST_BATCH: usize = 4;
 
 /// How many entries of one directory are filtered between two checks of the deadline.
@@ -55,6 +55,8 @@ pub(super) struct Worker<'w, V> {
     /// Whether every directory so far is watched.
     pub(super) all_watched: bool,
     buffer: Vec<u8>,
+    /// How many files it takes at once.
+    batch: usize,
     single_start: bool,
 }
 
@@ -67,7 +69,8 @@ impl<'w, V: Visitor> Worker<'w, V> {
         single_start: bool,
     ) -> Self {
         let (skipped, buffer) = (Skipped::default(), Vec::new());
-        Self { workspace, walk, work, visitor, skipped, all_watched: true, buffer, single_start }
+        let (all_watched, batch) = (true, FIRST_BATCH);
+        Self { workspace, walk, work, visitor, skipped, all_watched, buffer, batch, single_start }
     }
 
     /// Performs tasks until none is left, or `enough` returns true after a task.
@@ -164,19 +167,19 @@ impl<'w, V: Visitor> Worker<'w, V> {
         }
         let directory = Arc::new(Directory::new(self.workspace, root, path, entered));
         // This thread shows the first batch, and any thread shows the others.
-        let batch = match depth {
-            _ if self.visitor.is_quick() => shown.len(),
-            1 => FIRST_BATCH,
-            _ => BATCH,
-        };
-        let (now, later) = shown.split_at(shown.len().min(batch));
-        if !later.is_empty() {
-            self.work.add(later.chunks(BATCH).map(|entries| {
-                let first = entries.first().map_or(0, |first| *first as usize);
-                let key = sort_key(root, at.with(directory.listed.node.name(first)));
-                let directory = directory.clone();
-                Keyed { key, task: Task::Files { start, directory, entries: entries.to_vec() } }
-            }));
+        let mut batch = if self.visitor.is_quick() { shown.len() } else { self.batch };
+        let (now, mut later) = shown.split_at(shown.len().min(batch));
+        let mut tasks = Vec::new();
+        while let Some(first) = later.first() {
+            batch = BATCH.min(2 * batch);
+            let (entries, rest) = later.split_at(later.len().min(batch));
+            let key = sort_key(root, at.with(directory.listed.node.name(*first as usize)));
+            let (directory, entries) = (directory.clone(), entries.to_vec());
+            tasks.push(Keyed { key, task: Task::Files { start, directory, entries } });
+            later = rest;
+        }
+        if !tasks.is_empty() {
+            self.work.add(tasks.into_iter());
         }
         self.show_all(start, &directory, now)
     }
@@ -251,9 +254,13 @@ impl<'w, V: Visitor> Worker<'w, V> {
         entries: &[u32],
     ) -> Result<()> {
         let mut at = PathBuffer::new(&directory.listed.path);
+        let node = &directory.listed.node;
+        if entries.iter().any(|number| node.kind(*number as usize) == Kind::File) {
+            self.batch = BATCH.min(2 * self.batch);
+        }
         for number in entries {
             self.walk.deadline.check()?;
-            let (node, number) = (&directory.listed.node, *number as usize);
+            let number = *number as usize;
             let path = at.with(node.name(number));
             let found = WalkEntry {
                 workspace: self.workspace,

@@ -59,8 +59,19 @@ impl Pattern {
         })
     }
 
-    /// Whether a path relative to the pattern's directory matches.
+    /// Whether a path relative to the pattern's directory matches. For most patterns, its name decides.
     pub(crate) fn fits(&self, path: &[u8]) -> bool {
+        let name = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
+        let by_name = self.name_queries.iter().map(|query| query.fits_name(name));
+        let by_name = by_name.reduce(|one, other| match (one, other) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            _ => one.and(other),
+        });
+        by_name.flatten().unwrap_or_else(|| self.fits_glob(path))
+    }
+
+    /// As [`Self::fits`], by the glob alone.
+    pub(crate) fn fits_glob(&self, path: &[u8]) -> bool {
         self.matcher.fits(path)
     }
 

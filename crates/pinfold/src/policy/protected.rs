@@ -112,7 +112,7 @@ fn is_swap_of(name: &str, stripped: &str) -> bool {
         .is_some_and(|mark| mark == ".un" || is_swap(mark.as_bytes().get(1..).unwrap_or_default()))
 }
 
-/// The beginnings and extensions of the visible names in the lists.
+/// The beginnings and extensions of the visible names in a list.
 struct Marks {
     /// The first letters, packed, grouped by their number.
     beginnings: [(usize, Vec<u64>); 2],
@@ -122,13 +122,18 @@ struct Marks {
     extensions: Vec<u64>,
 }
 
-static MARKS: LazyLock<Marks> = LazyLock::new(|| {
+/// Reading and writing have their own marks: a walk only reads, and the other list has names that many trees have, such as
+/// `tools`.
+static SECRET_MARKS: LazyLock<Marks> = LazyLock::new(|| marks(SECRETS));
+static RUN_MARKS: LazyLock<Marks> = LazyLock::new(|| marks(RUN));
+
+fn marks(patterns: &[&str]) -> Marks {
     let mut marks = Marks {
         beginnings: [(8, Vec::new()), (5, Vec::new())],
         short_names: Vec::new(),
         extensions: Vec::new(),
     };
-    for pattern in SECRETS.iter().chain(RUN) {
+    for pattern in patterns {
         let first = pattern.split('/').next().unwrap_or_default();
         if let Some(rest) = first.strip_prefix('*') {
             marks.extensions.extend(extension(rest.as_bytes()).map(packed));
@@ -147,7 +152,7 @@ static MARKS: LazyLock<Marks> = LazyLock::new(|| {
     marks.extensions.sort_unstable();
     marks.beginnings.iter_mut().for_each(|(_, beginnings)| beginnings.sort_unstable());
     marks
-});
+}
 
 /// Up to eight letters as one number, ignoring case.
 fn packed(letters: &[u8]) -> u64 {
@@ -161,10 +166,13 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
     name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot + 1..])
 }
 
-/// Whether a path may be protected. It is fast, since a walk calls it for every name. If it is false, the path is not
-/// protected.
-pub(super) fn may_be_protected(path: &[u8]) -> bool {
-    let marks = &*MARKS;
+/// Whether a path may be protected from an access. It is fast, since a walk calls it for every name. If it is false, the path
+/// is not protected.
+pub(super) fn may_be_protected(access: Access, path: &[u8]) -> bool {
+    let marks = match access {
+        Access::Read => &*SECRET_MARKS,
+        Access::Write | Access::Delete => &*RUN_MARKS,
+    };
     let mut start = 0;
     for (at, byte) in path.iter().copied().enumerate() {
         // This is the case for most bytes.
@@ -190,7 +198,7 @@ pub(super) fn may_be_protected(path: &[u8]) -> bool {
 }
 
 impl Marks {
-    /// Whether a visible name may be in the lists.
+    /// Whether a visible name may be in the list.
     fn suspect(&self, name: &[u8]) -> bool {
         let begins = self.beginnings.iter().any(|(letters, beginnings)| {
             name.get(..*letters)

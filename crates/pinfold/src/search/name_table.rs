@@ -4,7 +4,7 @@
 //! searched for a literal part of the glob, and only paths with it are matched.
 
 use memchr::memchr2;
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 
 /// Paths in the order of their files.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -68,6 +68,17 @@ impl NameQuery {
         let literals = glob.split(['*', '?', '/']).filter(|_| has_literals);
         Self::Glob(literals.max_by_key(|part| part.len()).unwrap_or_default().to_owned())
     }
+
+    /// Whether a file with this name matches. Returns `None` if that depends on its whole path.
+    pub(crate) fn fits_name(&self, name: &[u8]) -> Option<bool> {
+        match self {
+            Self::Is(whole) => Some(name == whole.as_bytes()),
+            Self::EndsWith(end) => Some(name.ends_with(end.as_bytes())),
+            Self::StartsWith(start) => Some(name.starts_with(start.as_bytes())),
+            Self::Contains(part) => Some(memmem::find(name, part.as_bytes()).is_some()),
+            Self::Glob(_) => None,
+        }
+    }
 }
 
 impl Default for NameTable {
@@ -115,13 +126,17 @@ impl NameTable {
     /// The numbers of the paths that one of the queries matches, sorted. `fits` tells whether the original glob
     /// matches a path.
     pub(crate) fn matching(&self, queries: &[NameQuery], fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
-        let mut found = Vec::new();
         let ends: Vec<_> = queries.iter().filter_map(NameEnd::new).collect();
-        if !ends.is_empty() {
-            let hits = self.tails.iter().zip(0_u32..).filter(|(tail, number)| {
-                ends.iter().any(|end| end.admits(**tail) && end.fits(self.path(*number as usize)))
+        let mut found = match ends.as_slice() {
+            [] => Vec::new(),
+            [end] => self.by_tail(|tail| end.admits(tail)),
+            ends => self.by_tail(|tail| ends.iter().fold(false, |any, end| any | end.admits(tail))),
+        };
+        if !ends.iter().all(NameEnd::is_in_tail) {
+            found.retain(|number| {
+                let (tail, path) = (self.tails[*number as usize], self.path(*number as usize));
+                ends.iter().any(|end| end.admits(tail) && end.fits(path))
             });
-            found.extend(hits.map(|(_, number)| number));
         }
         for query in queries {
             match query {
@@ -153,6 +168,18 @@ impl NameTable {
             found.sort_unstable();
         }
         found.dedup();
+        found
+    }
+
+    /// The numbers of the paths whose tails are admitted. Where many are, a branch for each would be mispredicted.
+    fn by_tail(&self, admits: impl Fn(u64) -> bool) -> Vec<u32> {
+        let mut found = vec![0; self.tails.len()];
+        let mut len = 0;
+        for (tail, number) in self.tails.iter().zip(0..) {
+            found[len] = number;
+            len += usize::from(admits(*tail));
+        }
+        found.truncate(len);
         found
     }
 
@@ -199,10 +226,14 @@ impl<'q> NameEnd<'q> {
         tail & self.mask == self.tail
     }
 
+    /// Whether the tail of a path decides.
+    fn is_in_tail(&self) -> bool {
+        self.end.len() <= size_of::<u64>() && !self.is_whole_name
+    }
+
     /// Whether a path matches whose tail is admitted.
     fn fits(&self, path: &[u8]) -> bool {
-        let is_compared = self.end.len() <= size_of::<u64>() && !self.is_whole_name;
-        is_compared
+        self.is_in_tail()
             || path.strip_suffix(self.end).is_some_and(|before| {
                 !self.is_whole_name || matches!(before.last(), None | Some(b'/'))
             })
@@ -276,10 +307,13 @@ mod tests {
             let expected: Vec<_> = paths
                 .iter()
                 .zip(0_u32..)
-                .filter(|(path, _)| pattern.fits(path.as_bytes()))
+                .filter(|(path, _)| pattern.fits_glob(path.as_bytes()))
                 .map(|(_, number)| number)
                 .collect();
-            prop_assert_eq!(found, expected, "{} in {:?}", glob, paths);
+            prop_assert_eq!(&found, &expected, "{} in {:?}", glob, paths);
+            let fits = |number: &u32| pattern.fits(all[*number as usize].as_bytes());
+            let one_by_one: Vec<_> = (0..all.len() as u32).filter(fits).collect();
+            prop_assert_eq!(one_by_one, expected, "{} in {:?}", glob, paths);
         }
     }
 }

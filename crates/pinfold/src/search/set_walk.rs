@@ -59,8 +59,8 @@ pub(super) fn walk(
         whole.left_out_counts.extend(part.left_out_counts);
         whole.hits.extend(search.into_iter().flat_map(PartSearch::into_hits));
     }
-    // The entries of one directory are already sorted, which makes a stable sort fast.
-    whole.files.sort_by(|one, other| one.file.file.by_path(&other.file.file));
+    // Each part is sorted, so this only merges them.
+    whole.sort();
     Ok((whole, skipped, all_watched))
 }
 
@@ -131,12 +131,21 @@ impl Visitor for PartVisitor<'_> {
         self.search.as_ref().is_none_or(|search| search.goes_on(first_open))
     }
 
+    fn finish(&mut self) {
+        self.part.sort();
+    }
+
     fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
         self.part.leave_out(candidate, why);
     }
 }
 
 impl Part {
+    /// Sorts the files by path.
+    fn sort(&mut self) {
+        self.files.sort_by(|one, other| one.file.file.by_path(&other.file.file));
+    }
+
     fn leave_out(&mut self, candidate: &Candidate<'_>, why: LeftOut) {
         if candidate.kind != Kind::Directory {
             let count = self.left_out_count(candidate);

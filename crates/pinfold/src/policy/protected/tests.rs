@@ -28,7 +28,7 @@ fn secrets_are_known_by_name_at_any_depth() {
         "home/.docker/config.json",
     ] {
         assert!(asks(Access::Read, path), "{path}");
-        assert!(may_be_protected(path.as_bytes()), "{path}");
+        assert!(may_be_protected(Access::Read, path.as_bytes()), "{path}");
     }
     for path in [
         ".env.example",
@@ -57,7 +57,7 @@ fn every_entry_is_suspected_by_itself_and_as_a_directory() {
                 format!("a/{name}/b/y.txt"),
             ] {
                 assert!(asks(access, &path), "{path}");
-                assert!(may_be_protected(path.as_bytes()), "{path}");
+                assert!(may_be_protected(access, path.as_bytes()), "{path}");
             }
         }
     }
@@ -86,7 +86,7 @@ fn places_that_make_code_run_are_known_whether_they_are_there_or_not() {
     ] {
         assert!(asks(Access::Write, path), "{path}");
         assert!(asks(Access::Delete, path), "{path}");
-        assert!(may_be_protected(path.as_bytes()), "{path}");
+        assert!(may_be_protected(Access::Delete, path.as_bytes()), "{path}");
         assert!(!asks(Access::Read, ".gitignore"));
     }
     for path in [".gitignore", ".github/CODEOWNERS", "src/main.rs", "git/config", "Makefile"] {
@@ -161,7 +161,7 @@ fn files_that_tools_run_by_themselves_ask_before_they_are_changed() {
         "netlify.toml",
     ] {
         assert!(asks(Access::Write, path) && asks(Access::Delete, path), "{path}");
-        assert!(may_be_protected(path.as_bytes()), "{path}");
+        assert!(may_be_protected(Access::Write, path.as_bytes()), "{path}");
     }
 }
 
@@ -196,8 +196,13 @@ fn ordinary_files_do_not_ask() {
     }
     // The quick check suffices for most paths.
     for path in ["Makefile", "package.json", "src/id.rs", "build/lib.rs", "a/b.c/d"] {
-        assert!(!may_be_protected(path.as_bytes()), "{path}");
+        for access in [Access::Read, Access::Write] {
+            assert!(!may_be_protected(access, path.as_bytes()), "{path}");
+        }
     }
+    // Reading needs approval for fewer names.
+    assert!(may_be_protected(Access::Delete, b"tools/a.c"));
+    assert!(!may_be_protected(Access::Read, b"tools/a.c"));
 }
 
 #[test]
@@ -236,7 +241,7 @@ fn backups_and_swap_files_count_as_the_file() {
         (Access::Write, ".vscode.bak/tasks.json"),
     ] {
         assert!(asks(access, path), "{path}");
-        assert!(may_be_protected(path.as_bytes()), "{path}");
+        assert!(may_be_protected(access, path.as_bytes()), "{path}");
     }
 }
 
@@ -260,7 +265,7 @@ fn short_names_count_as_the_long_ones() {
         (Access::Read, "CARGO~1/CREDEN~1.TOM"),
     ] {
         assert!(asks(access, path), "{path}");
-        assert!(may_be_protected(path.as_bytes()), "{path}");
+        assert!(may_be_protected(access, path.as_bytes()), "{path}");
     }
     for path in ["SRC~1/main.rs", "README~1.MD", "x~1"] {
         assert!(!asks(Access::Write, path) && !asks(Access::Read, path), "{path}");
