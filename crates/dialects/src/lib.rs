@@ -64,7 +64,9 @@ pub use patch::{APPLY, PATCH, hosted_patch};
 pub use reference::REFERENCE;
 pub use scoped::SCOPED;
 pub use tool::{Hints, ToolEntry};
-pub use toolbox::{FrontEndHint, PreparedCall, ToolInfo, Toolbox, portable_tools_of, tools_of};
+pub use toolbox::{
+    FrontEndHint, Performed, PreparedCall, ToolInfo, Toolbox, portable_tools_of, tools_of,
+};
 pub use toolset::TOOLSET;
 
 pub(crate) use tool::Tool;

@@ -101,7 +101,7 @@ impl Toolbox {
 
     /// Calls a tool by name, with options of this call.
     pub fn call_with(&self, name: &str, arguments: Value, call: &CallOptions) -> Answer {
-        self.perform(&self.prepare(name, arguments), call)
+        self.perform(&self.prepare(name, arguments), call).answer
     }
 
     /// Parses the arguments of a call. If they are invalid, [`Self::perform`] answers with the error.
@@ -144,13 +144,13 @@ impl Toolbox {
     }
 
     /// Performs a call.
-    pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Answer {
+    pub fn perform(&self, prepared: &PreparedCall, call: &CallOptions) -> Performed {
         let PreparedCall { name, tool, parsed } = prepared;
         let refuse = |error: &Error, problem: Option<String>| {
             let (dialect, entry) = tool.map_or((self.first, None), |(d, entry)| (d, Some(entry)));
             let hint = (self.front_end_hint)(error);
             let answer = error_answer(dialect, entry, error, self.portable(), (problem, hint));
-            (crate::code(error), answer)
+            Performed { answer, outcome: crate::code(error) }
         };
         let work = |call: &CallOptions| {
             let ctx = self.context(prepared, call);
@@ -158,16 +158,16 @@ impl Toolbox {
                 Err(error) => refuse(error, None),
                 Ok(parsed) => match guarded(name, || parsed.perform(&ctx)) {
                     Err(error) => refuse(&error, parsed.problem(&error, &ctx)),
-                    Ok(answer) => ("ok", answer),
+                    Ok(answer) => Performed { answer, outcome: "ok" },
                 },
             }
         };
-        let outcome = |(code, answer): &(_, Answer)| (*code, answer.to_json_text().len());
+        let outcome = |done: &Performed| (done.outcome, done.answer.to_json_text().len());
         let mut call = call.clone().with_tool(name);
         if self.session.watching_observer().is_some() {
             call = call.with_compact_params(self.compact_params_of(prepared));
         }
-        self.session.audited(&call, work, outcome).1
+        self.session.audited(&call, work, outcome)
     }
 
     /// Answers a call with an error before its tool runs. The audit log has this call, too.
@@ -176,7 +176,7 @@ impl Toolbox {
         name: &str,
         error: impl Into<Arc<Error>>,
         call: &CallOptions,
-    ) -> Answer {
+    ) -> Performed {
         let tool = self.find(name).map(|tool| (tool.dialect, tool.entry));
         let name = tool.map_or_else(|| shortened(name), |(_, entry)| entry.name.to_owned());
         self.perform(&PreparedCall { name, tool, parsed: Err(error.into()) }, call)
@@ -226,6 +226,15 @@ fn error_answer(
     let read_only = entry.is_none_or(|entry| entry.hints.read_only);
     let call = FailedCall { tool, read_only, portable, problem, front_end_hint };
     (dialect.error_answer)(error, &call)
+}
+
+/// A call that was performed or refused.
+#[derive(Debug)]
+pub struct Performed {
+    /// The answer, in the form of the tool's dialect.
+    pub answer: Answer,
+    /// `ok`, or the error's code. The codes are the same for all dialects.
+    pub outcome: &'static str,
 }
 
 /// A call with parsed arguments: see [`Toolbox::prepare`].

@@ -8,17 +8,20 @@
 //! 5. Perform a small read of a cached file on this thread, any other call on a thread of the pool.
 //! 6. Wait for the thread, forward its approval requests and report its progress (`running.rs`). The call is answered
 //!    at its deadline or when it is cancelled, even if the thread hangs.
-//! 7. Answer with the result, or with the InputRequired result that asks the client.
+//! 7. Answer with the result, or with the InputRequired result that asks the client. Log and count the call, however
+//!    it ended.
 
 mod running;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pinfold::limits::MAX_LABEL_BYTES;
 use pinfold::{Approver, CallOptions, Cancel, Error, Progress, SharedAuditLine};
-use pinfold_dialects::{Answer, PreparedCall, ToolEntry, Toolbox};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, LoggingLevel};
+use pinfold_dialects::{Performed, PreparedCall, ToolEntry, Toolbox};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, InputRequiredResult, LoggingLevel,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
@@ -40,10 +43,12 @@ pub(crate) async fn call(
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let received = Instant::now();
+    let begin = Instant::now();
     let maker = Caller::call_options(&context);
     let Some(tool) = shared.toolbox.find(&request.name) else {
-        return refuse_unknown(shared, conversation, &maker, &request.name);
+        let ended = refuse_unknown(shared, conversation, &maker, &request.name);
+        shared.count("unknown", ended.outcome, begin.elapsed());
+        return ended.response;
     };
     let stop = StopSignal { request: context.ct.clone(), server: shared.stopping.clone() };
     let audit_line = SharedAuditLine::default();
@@ -55,15 +60,13 @@ pub(crate) async fn call(
         tool,
         maker,
         context,
-        received,
+        begin,
         stop,
         audit_line,
     };
-    match call.make(request).await {
-        Ok(response) => Ok(response),
-        Err(Ended::Answered(response)) => Ok(*response),
-        Err(Ended::Failed(error)) => Err(error),
-    }
+    let ended = call.make(request).await.unwrap_or_else(|ended| *ended);
+    call.log(&ended).await;
+    ended.response
 }
 
 /// A call of a tool that exists.
@@ -75,22 +78,42 @@ struct Call<'c> {
     /// Options that name the client and its token.
     maker: CallOptions,
     context: RequestContext<RoleServer>,
-    received: Instant,
+    begin: Instant,
     stop: StopSignal,
     /// The task and the thread of the call share it, so a call has one audit line even if the task gives up on the
     /// thread.
     audit_line: SharedAuditLine,
 }
 
-/// How a call ends without a result of its tool.
-enum Ended {
-    Answered(Box<CallToolResponse>),
-    Failed(ErrorData),
+/// A call that has ended, with a result or with an error of the protocol.
+struct Ended {
+    response: Result<CallToolResponse, ErrorData>,
+    /// For the log and the metrics: `ok`, the error's code, `input_required` or `protocol_error`.
+    outcome: &'static str,
+    /// The arguments on one line, if the tool was called.
+    compact_params: Option<String>,
+}
+
+impl Ended {
+    /// The tool has answered.
+    fn performed(Performed { answer, outcome }: Performed, compact_params: Option<String>) -> Self {
+        let response = Ok(reply::result(answer, compact_params.clone()).into());
+        Self { response, outcome, compact_params }
+    }
+
+    /// The client has to send an input, and to repeat the call with it.
+    fn input_required(input: InputRequiredResult) -> Self {
+        Self { response: Ok(input.into()), outcome: "input_required", compact_params: None }
+    }
+
+    fn protocol_error(error: ErrorData) -> Self {
+        Self { response: Err(error), outcome: "protocol_error", compact_params: None }
+    }
 }
 
 impl Call<'_> {
-    /// Takes steps 1 to 7.
-    async fn make(&self, request: CallToolRequestParams) -> Result<CallToolResponse, Ended> {
+    /// Takes steps 1 to 7. An error is a call that ended before its tool had a result.
+    async fn make(&self, request: CallToolRequestParams) -> Result<Ended, Box<Ended>> {
         let label = checkpoint_label(&self.context).map_err(|error| self.invalid(error))?;
         // A call waits for this lock before anything else, so changes are made in the order in which their requests
         // came.
@@ -112,8 +135,8 @@ impl Call<'_> {
         if self.tool.reads_one_file && !self.stop.is_received() {
             let arguments = arguments.take().unwrap_or_default();
             let call = prepared.insert(tools.prepare(self.tool.name, arguments));
-            if let Some(answer) = read_cached(&tools, call, self.options(&cancel)) {
-                return Ok(self.finish(begin, answer).await);
+            if let Some(done) = read_cached(&tools, call, self.options(&cancel)) {
+                return Ok(done);
             }
         }
         if let Some(stuck) = self.shared.stuck.at_limit() {
@@ -133,7 +156,8 @@ impl Call<'_> {
                 }
                 let prepared =
                     prepared.unwrap_or_else(|| tools.prepare(name, arguments.unwrap_or_default()));
-                (tools.perform(&prepared, &options), tools.compact_params_of(&prepared))
+                let done = tools.perform(&prepared, &options);
+                Ended::performed(done, tools.compact_params_of(&prepared))
             }
         };
         let work = run(&self.shared.running, work);
@@ -143,16 +167,16 @@ impl Call<'_> {
         let waits = running.wait_for(work, &mut route, &approval_time, change_guard, &progress);
         let done = waits.await.map_err(|error| self.refuse(error.into()))?;
         let codec = self.shared.codec.as_ref();
-        let input = route.input_required(codec, &binding, state.roots).map_err(Ended::Failed)?;
-        if let Some(input) = input {
-            return Ok(input.into());
+        let input = route.input_required(codec, &binding, state.roots);
+        if let Some(input) = input.map_err(Ended::protocol_error)? {
+            return Ok(Ended::input_required(input));
         }
         let Ok(Some(done)) = done else {
             tracing::error!("a call panicked");
             let error = ErrorData::internal_error("the call failed: a bug in the server", None);
-            return Err(Ended::Failed(error));
+            return Ok(Ended::protocol_error(error));
         };
-        Ok(self.finish(begin, done).await)
+        Ok(done)
     }
 
     /// The options of a call, wherever it is performed.
@@ -161,21 +185,20 @@ impl Call<'_> {
     }
 
     /// Answers with an error of the tool, and writes the audit line.
-    fn refuse(&self, error: Arc<Error>) -> Ended {
+    fn refuse(&self, error: Arc<Error>) -> Box<Ended> {
         let options = self.maker.clone().with_audit_line(self.audit_line.clone());
-        let answer = self.conversation.whole().refuse_call(self.tool.name, error, &options);
-        self.count(&reply::outcome(&answer), self.received.elapsed());
-        Ended::Answered(Box::new(reply::result(answer, None).into()))
+        let done = self.conversation.whole().refuse_call(self.tool.name, error, &options);
+        Box::new(Ended::performed(done, None))
     }
 
     /// Answers with an error of the protocol. The tool is not called, but the audit log has the call.
-    fn invalid(&self, error: ErrorData) -> Ended {
+    fn invalid(&self, error: ErrorData) -> Box<Ended> {
         _ = self.refuse(Error::InvalidArgument(error.message.to_string()).into());
-        Ended::Failed(error)
+        Box::new(Ended::protocol_error(error))
     }
 
     /// Waits until the future is done, the call is cancelled or the server stops.
-    async fn unless_stopped<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Ended> {
+    async fn unless_stopped<T>(&self, waited_for: impl Future<Output = T>) -> Result<T, Box<Ended>> {
         tokio::select! {
             done = waited_for => Ok(done),
             () = self.stop.received() => Err(self.refuse(Error::Cancelled.into())),
@@ -183,7 +206,10 @@ impl Call<'_> {
     }
 
     /// The state of a stateless request, and the data that the state is bound to.
-    fn open_state(&self, request: &CallToolRequestParams) -> Result<(CallState, Vec<u8>), Ended> {
+    fn open_state(
+        &self,
+        request: &CallToolRequestParams,
+    ) -> Result<(CallState, Vec<u8>), Box<Ended>> {
         if !server::is_stateless(&self.context) {
             return Ok(Default::default());
         }
@@ -201,14 +227,14 @@ impl Call<'_> {
         &self,
         state: &mut CallState,
         request: &CallToolRequestParams,
-    ) -> Result<Arc<Toolbox>, Ended> {
+    ) -> Result<Arc<Toolbox>, Box<Ended>> {
         let Self { shared, conversation, identified_by, context, .. } = self;
         let roots = resolve_roots(shared, conversation, *identified_by, state, request, context);
         let roots = self.unless_stopped(roots).await?;
         match roots.map_err(|error| self.invalid(error))? {
             RootsState::Known(Ok(tools)) => Ok(tools),
             RootsState::Known(Err(refusal)) => Err(self.refuse(refusal)),
-            RootsState::Ask(ask) => Err(Ended::Answered(Box::new((*ask).into()))),
+            RootsState::Ask(ask) => Err(Box::new(Ended::input_required(*ask))),
         }
     }
 
@@ -221,7 +247,7 @@ impl Call<'_> {
         request: &CallToolRequestParams,
         approval_time: &ApprovalTime,
         cancel: &Cancel,
-    ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Ended> {
+    ) -> Result<(ApprovalRoute, Option<Arc<dyn Approver>>), Box<Ended>> {
         let session_grants = self.identified_by != IdentifiedBy::ClientName;
         let is_first_use = self.shared.used_states.claim(request).await;
         let route = ApprovalRoute::new(state, is_first_use, session_grants, request, &self.context);
@@ -243,27 +269,15 @@ impl Call<'_> {
         Ok((route, approver.map(|approver| approval_time.of(approver))))
     }
 
-    /// Counts and logs a call that was answered.
-    fn count(&self, outcome: &Value, taken: Duration) {
-        let Self { shared, tool, maker, .. } = self;
+    /// Counts and logs the call. Also sends the log message to the client, if it has set the level.
+    async fn log(&self, ended: &Ended) {
+        let Self { shared, conversation, context, tool, maker, begin, .. } = self;
+        let Ended { outcome, compact_params, .. } = ended;
+        let taken = begin.elapsed();
         shared.count(tool.name, outcome, taken);
         let (workspace, token) = (&shared.options.workspace, maker.token.as_deref());
-        let outcome = outcome.as_str().unwrap_or("failed");
         let milliseconds = taken.as_millis() as u64;
         tracing::info!(workspace, token, tool = tool.name, outcome, milliseconds, "call");
-    }
-
-    /// Logs the outcome of a call, also to the client if it has set the level, and makes the result.
-    async fn finish(
-        &self,
-        begin: Instant,
-        (answer, compact_params): (Answer, Option<String>),
-    ) -> CallToolResponse {
-        let Self { conversation, context, tool, .. } = self;
-        let outcome = reply::outcome(&answer);
-        let taken = begin.elapsed();
-        let milliseconds = taken.as_millis() as u64;
-        self.count(&outcome, taken);
         conversation.log_search_status();
         if server::is_logged(conversation, context, LoggingLevel::Debug) {
             let message = json!({
@@ -271,7 +285,6 @@ impl Call<'_> {
             });
             server::log(&context.peer, LoggingLevel::Debug, message).await;
         }
-        reply::result(answer, compact_params).into()
     }
 }
 
@@ -281,14 +294,15 @@ fn refuse_unknown(
     conversation: &Conversation,
     maker: &CallOptions,
     name: &str,
-) -> Result<CallToolResponse, ErrorData> {
+) -> Ended {
+    let error = shared.toolbox.unknown(name);
+    let message = error.with_hint();
     // The call is in the audit log, too.
-    let answer = conversation.whole().call_with(name, Value::Null, maker);
+    let refused = conversation.whole().refuse_call(name, error, maker);
     if shared.toolbox.answers_unknown_tools() {
-        return Ok(reply::result(answer, None).into());
+        return Ended::performed(refused, None);
     }
-    let error = shared.toolbox.unknown(name).with_hint();
-    Err(ErrorData::invalid_params(error, None))
+    Ended::protocol_error(ErrorData::invalid_params(message, None))
 }
 
 /// The label of the turn that the call's changes belong to, from `_meta["pinfold/checkpoint"]`.
@@ -313,8 +327,8 @@ fn read_cached(
     tools: &Toolbox,
     call: &PreparedCall,
     options: CallOptions,
-) -> Option<(Answer, Option<String>)> {
+) -> Option<Ended> {
     let options = options.with_cached_file(tools.cached_file(call)?);
-    let answer = tools.perform(call, &options);
-    (!answer.failed()).then(|| (answer, tools.compact_params_of(call)))
+    let done = tools.perform(call, &options);
+    (!done.answer.failed()).then(|| Ended::performed(done, tools.compact_params_of(call)))
 }

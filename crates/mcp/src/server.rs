@@ -164,8 +164,7 @@ impl ServerHandler for Server {
         let (conversation, identified_by) = self.conversation(&context)?;
         // Boxed: the future of a call is large, and `rmcp` moves it.
         let call = call::call(&self.shared, (&conversation, identified_by), request, context);
-        let response = Box::pin(call).await;
-        let mut response = response.inspect_err(|_| self.shared.count_protocol_error())?;
+        let mut response = Box::pin(call).await?;
         if !self.on_stdio {
             reply::fill_in(&mut response);
         }

@@ -118,20 +118,10 @@ impl Shared {
     }
 
     /// Counts a call that was answered.
-    pub(crate) fn count(&self, tool: &'static str, outcome: &Value, taken: Duration) {
+    pub(crate) fn count(&self, tool: &'static str, outcome: &'static str, taken: Duration) {
         if let Some(metrics) = &self.options.metrics {
-            metrics.called(
-                &self.options.workspace,
-                tool,
-                outcome.as_str().unwrap_or("failed"),
-                taken,
-            );
+            metrics.called(&self.options.workspace, tool, outcome, taken);
         }
-    }
-
-    /// Counts a call that was answered with an error of the protocol.
-    pub(crate) fn count_protocol_error(&self) {
-        self.count("unknown", &Value::from("protocol_error"), Duration::ZERO);
     }
 
     /// A new conversation, for example for a connection.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use pinfold_testkit::mcp::{Web, initialize};
+use pinfold_testkit::mcp::{Web, alone, initialize};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -217,6 +217,72 @@ fn metrics_count_what_happens_in_each_workspace() {
     let remote = place.pinfold(&["serve", "--http", "127.0.0.1:0", "--metrics", "0.0.0.0:0"]);
     let output = { remote }.output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("--allow-remote"), "{output:?}");
+}
+
+#[test]
+fn every_call_is_counted_once_with_the_outcome_in_the_audit_log() {
+    let place = Place::new(&["one"]);
+    let more = format!(
+        "audit = {:?}\n[workspaces.one.permissions]\nmode = \"default\"",
+        place.path("audit")
+    );
+    place.configure(&place.table("one", &more).replace("\"dotted\"", "\"scoped\""));
+    let token = place.token("one", "agent", &[]);
+    let mut command = place.pinfold(&["serve", "--http", "127.0.0.1:0"]);
+    let mut server = command.args(["--metrics", "127.0.0.1:0"]);
+    server = server.stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut process = server.spawn().unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let mut address = |before: &str, after: &str| {
+        let line = lines.find_map(|line| Some(line.unwrap().strip_prefix(before)?.to_owned()));
+        line.unwrap().strip_suffix(after).unwrap().to_owned()
+    };
+    let client = Web::opened(address("listening on http://", "/mcp/one"), &token, "/mcp/one");
+    let metrics = Web::at(address("metrics are at http://", "/metrics"));
+    let call = |name: &str, arguments: Value, meta: Value| {
+        let mut all = alone("agent");
+        all["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+        all.extend(meta.as_object().unwrap().clone());
+        let params = json!({"name": name, "arguments": arguments});
+        assert_eq!(client.alone("tools/call", params, all).status, 200, "{name}");
+    };
+    call("read_file", read("a.txt"), json!({}));
+    call("read_file", read("../a.txt"), json!({}));
+    call("read_file", read("a.txt"), json!({"pinfold/checkpoint": 1}));
+    call("write_file", json!({"path": "a.txt", "content": "new"}), json!({}));
+    call("no_such_tool", json!({}), json!({}));
+    let text = metrics.send("GET", "/metrics", &[], b"").body;
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let counted = |metric: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(metric));
+        let mut lines: Vec<_> = lines.map(|line| line.replace("workspace=\"one\",", "")).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(
+        counted("pinfold_calls_total"),
+        [
+            r#"{tool="read_file",outcome="ok"} 1"#,
+            r#"{tool="read_file",outcome="path_outside_workspace"} 1"#,
+            r#"{tool="read_file",outcome="protocol_error"} 1"#,
+            r#"{tool="unknown",outcome="protocol_error"} 1"#,
+            r#"{tool="write_file",outcome="input_required"} 1"#,
+        ],
+        "{text}"
+    );
+    assert_eq!(
+        counted("pinfold_call_duration_seconds_count"),
+        [r#"{tool="read_file"} 3"#, r#"{tool="unknown"} 1"#, r#"{tool="write_file"} 1"#],
+    );
+    let audit = fs::read_to_string(place.path("audit")).unwrap();
+    let outcomes: Vec<Value> = audit
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["outcome"].take())
+        .collect();
+    let expected =
+        ["ok", "path_outside_workspace", "invalid_argument", "permission_denied", "unknown_tool"];
+    assert_eq!(outcomes, expected);
 }
 
 #[test]
