@@ -452,7 +452,7 @@ fn programs_read_lines_of_json_and_are_not_asked() {
         [&json!("call_started"), &id, &json!("file.write"), &json!("a.txt")]
     );
     let ended = piped.next_json();
-    assert_eq!([&ended["type"], &ended["decision"]], ["call_ended", "nobody"]);
+    assert_eq!([&ended["type"], &ended["decision"]], ["call_ended", "no_approver"]);
     drop(server);
     assert_eq!(piped.next_json(), json!({"server": id, "type": "gone"}));
 }
