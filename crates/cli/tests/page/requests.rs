@@ -36,7 +36,7 @@ fn the_user_allows_and_denies_and_the_model_is_told() {
     // An approval for once covers one call.
     let id = server.ask("tools/call", write("a.txt", "three\n"));
     tab.wait("article.request.ready");
-    tab.press("d");
+    tab.press("m");
     tab.wait("pin-request textarea");
     tab.assert_accessible();
     tab.fill("pin-request textarea", "Use <b>b.txt</b> instead");
@@ -83,7 +83,7 @@ fn a_second_key_does_not_answer_the_request_that_moves_up() {
     assert_eq!(answered(&mut server, first)["success"], true);
     tab.wait("article.request.ready >> text=b.txt");
     assert!(!stage.file("b.txt").exists());
-    tab.press("a");
+    tab.press("y");
     assert_eq!(answered(&mut server, second)["success"], true);
 }
 
@@ -102,7 +102,7 @@ fn while_changes_are_paused_every_change_asks() {
     let id = server.ask("tools/call", write("a.txt", "three\n"));
     tab.wait("article.request.ready");
     assert_eq!(stage.content("a.txt"), "two\n");
-    tab.press("a");
+    tab.press("y");
     assert_eq!(answered(&mut server, id)["success"], true);
     tab.click("text=Resume changes");
     tab.wait_gone(".banner.paused");

@@ -65,9 +65,11 @@ export class PinNow extends LitElement {
       return true;
     }
     const element = this.element();
-    if (key === "a") element?.answer("once");
+    if (key === "y" || key === "a") element?.answer("once");
     else if (key === "s") element?.answer("session");
-    else if (key === "d") element?.deny();
+    else if (key === "n") element?.answer("no");
+    else if (key === "m") element?.deny();
+    else if (key === "d") element?.showWhole();
     else return false;
     return true;
   }
