@@ -164,9 +164,9 @@ pub(crate) const MAX_MEMO_FILE_BYTES: usize = 32 * 1024;
 pub const MAX_READ_BYTES: u64 = 20 * 1024 * 1024;
 
 /// Bytes of an image that is shown: no model accepts more, and base64 makes it a third larger.
-pub const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
+pub const MAX_SHOWN_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 /// The longest side of an image that is shown, in pixels.
-pub const MAX_IMAGE_SIDE: usize = 8_000;
+pub const MAX_SHOWN_IMAGE_SIDE: usize = 8_000;
 
 /// The longest side of an image that is decoded to scale it down, and the memory for decoding.
 #[cfg(feature = "images")]

@@ -153,11 +153,11 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_edit_bytes: Option<u64>,
 
-    /// Scale down images with a longer side [default: unlimited]
+    /// Scale down images with a longer side [default: none is scaled, and one of more than 8000 pixels is refused]
     #[arg(long, value_name = "PIXELS", hide_short_help = true)]
     max_image_side: Option<usize>,
 
-    /// Scale down images with more bytes [default: unlimited]
+    /// Scale down images with more bytes [default: none is scaled, and one of more than 20971520 is refused]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     max_image_bytes: Option<u64>,
 
