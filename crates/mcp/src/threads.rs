@@ -41,7 +41,7 @@ pub(crate) async fn run_or_leave<T: Send + 'static>(
     guard.1 = None;
     done.ok().flatten().ok_or_else(|| {
         tracing::error!("a thread panicked");
-        Error::Cancelled
+        Error::Internal { what: "a thread panicked".into() }
     })
 }
 
@@ -100,5 +100,23 @@ impl StuckThreads {
     pub(crate) fn at_limit(&self) -> Option<Error> {
         let calls = self.0.load(Ordering::Relaxed);
         (calls >= limits::MAX_STUCK_CALLS).then_some(Error::TooManyStuck { calls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinfold::Session;
+    use pinfold_dialects::{DOTTED, Toolbox};
+
+    use super::*;
+    use crate::{Options, Service};
+
+    #[tokio::test]
+    async fn a_panic_is_an_internal_error_and_no_cancellation() {
+        let dir = tempfile::tempdir().unwrap();
+        let toolbox = Toolbox::new(Session::open([dir.path()]).unwrap(), &[&DOTTED]);
+        let service = Service::new(toolbox, Options::default());
+        let done = run_or_leave::<()>(&service.0, || panic!("a bug, for this test")).await;
+        assert!(matches!(done, Err(Error::Internal { .. })), "{done:?}");
     }
 }

@@ -34,7 +34,7 @@ pub struct CallOptions {
     pub(crate) compact_params: Option<String>,
     /// The file that the call reads, if it is already open.
     #[doc(hidden)]
-    pub cached_file: CachedFile,
+    pub cached_file: Option<CachedFile>,
     /// The memory of the answer, which outlives the call.
     pub(crate) answer_room: Option<AnswerRoom>,
     pub(crate) audit_line: Option<SharedAuditLine>,
@@ -109,7 +109,7 @@ impl CallOptions {
     #[doc(hidden)]
     #[must_use]
     pub fn with_cached_file(mut self, file: CachedFile) -> Self {
-        self.cached_file = file;
+        self.cached_file = Some(file);
         self
     }
 

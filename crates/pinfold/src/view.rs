@@ -118,9 +118,9 @@ impl<'s> View<'s> {
     pub(crate) fn file(&self, path: &RawPath) -> Result<(Place, TrackedFile<'_>), Error> {
         let find =
             || self.session.workspace().file(path).map_err(|error| self.path_error(path, error));
-        let (place, file) = match self.call.cached_file.take() {
+        let (place, file) = match &self.call.cached_file {
             // Policy allowed the read when the file was opened.
-            Some(cached) => cached?,
+            Some(cached) => cached.take()?,
             None => self.readable(path, find, |(place, _)| (place, false))?,
         };
         let is_new = !self.session.is_read(&place, file.meta());
