@@ -217,7 +217,7 @@ impl Call<'_> {
             feed.client_connected(client);
         }
         // Computed for stateless requests only: hashing long arguments takes time.
-        let binding = CallState::binding(self.conversation.name(), request);
+        let binding = CallState::binding(self.conversation.binding(), request);
         let state = CallState::open(self.shared.codec.as_ref(), &binding, request);
         Ok((state.map_err(|error| self.invalid(error))?, binding))
     }

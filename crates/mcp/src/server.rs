@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::bad_message::UNREADABLE;
 use crate::caller::Caller;
-use crate::conversation::{Conversation, IdentifiedBy};
+use crate::conversation::{Conversation, ConversationName, IdentifiedBy};
 use crate::service::Shared;
 use crate::{call, limits, reply};
 
@@ -93,11 +93,11 @@ impl Server {
             }
             return Ok((self.own().clone(), IdentifiedBy::Connection));
         }
-        let (name, identified_by) = match context.meta.0.0.get("pinfold/session") {
+        let name = match context.meta.0.0.get("pinfold/session") {
             Some(Value::String(name))
                 if (1..=limits::MAX_SESSION_NAME_BYTES).contains(&name.len()) =>
             {
-                (format!("named {name}"), IdentifiedBy::SessionName)
+                ConversationName::Session(name.clone())
             }
             Some(_) => {
                 let max = limits::MAX_SESSION_NAME_BYTES;
@@ -108,11 +108,11 @@ impl Server {
             // Clients may share a token, so only the name distinguishes them.
             None => {
                 let client = context.client_info().map(|client| client.name).unwrap_or_default();
-                let name = format!("client {}", blake3::hash(client.as_bytes()).to_hex());
-                (name, IdentifiedBy::ClientName)
+                ConversationName::Client(blake3::hash(client.as_bytes()).to_hex().to_string())
             }
         };
-        Ok((self.shared.named(&caller, &name, identified_by), identified_by))
+        let identified_by = name.identified_by();
+        Ok((self.shared.named(&caller, name), identified_by))
     }
 }
 

@@ -103,7 +103,10 @@ impl Change for Replace {
             hasher.update(before.as_bytes());
         }
         hasher.update(self.after_hash.as_bytes());
-        Ok(hasher.update(format!("{:?}", self.mode).as_bytes()).finalize())
+        if let Some(mode) = self.mode {
+            hasher.update(&mode.to_le_bytes());
+        }
+        Ok(hasher.finalize())
     }
 
     fn answers_with_diff(&self) -> bool {
